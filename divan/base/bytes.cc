@@ -1,0 +1,115 @@
+#include "divan/base/bytes.h"
+
+#include <openssl/evp.h>
+#include <simdjson.h>
+
+namespace divan {
+namespace {
+
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+template <class Int>
+void append_big_endian(std::string& out, Int value) {
+  char bytes[sizeof(Int)];
+  for (std::size_t i = 0; i < sizeof(Int); ++i) {
+    bytes[i] = static_cast<char>(value >> (8 * (sizeof(Int) - 1 - i)));
+  }
+  out.append(bytes, sizeof(Int));
+}
+
+template <class Int>
+Int read_big_endian(std::string_view bytes) {
+  Int value = 0;
+  for (std::size_t i = 0; i < sizeof(Int); ++i) {
+    value = static_cast<Int>((value << 8) | static_cast<unsigned char>(bytes[i]));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string to_hex(std::string_view bytes) {
+  std::string out(bytes.size() * 2, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    out[2 * i] = kHexDigits[byte >> 4];
+    out[2 * i + 1] = kHexDigits[byte & 15];
+  }
+  return out;
+}
+
+std::optional<std::string> from_hex(std::string_view hex) {
+  if (hex.size() % 2 != 0) return std::nullopt;
+  std::string out(hex.size() / 2, '\0');
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int high = hex_value(hex[2 * i]);
+    const int low = hex_value(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out[i] = static_cast<char>(high << 4 | low);
+  }
+  return out;
+}
+
+std::string to_base64(std::string_view bytes) {
+  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  out.resize(static_cast<std::size_t>(length));
+  return out;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string out(text.size() / 4 * 3, '\0');
+  const int length =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (length < 0) return std::nullopt;
+  // EVP_DecodeBlock counts the padding as zero bytes and trims white space, which is not base64's own.
+  if (static_cast<std::size_t>(length) != out.size()) return std::nullopt;
+  std::size_t padding = 0;
+  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  out.resize(out.size() - padding);
+  return out;
+}
+
+void append_u16(std::string& out, std::uint16_t value) { append_big_endian(out, value); }
+void append_u32(std::string& out, std::uint32_t value) { append_big_endian(out, value); }
+void append_u64(std::string& out, std::uint64_t value) { append_big_endian(out, value); }
+
+std::uint16_t read_u16(std::string_view bytes) { return read_big_endian<std::uint16_t>(bytes); }
+std::uint32_t read_u32(std::string_view bytes) { return read_big_endian<std::uint32_t>(bytes); }
+std::uint64_t read_u64(std::string_view bytes) { return read_big_endian<std::uint64_t>(bytes); }
+
+void append_varint(std::string& out, std::uint64_t value) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (bytes.empty()) return std::nullopt;
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    if (shift == 63 && byte > 1) return std::nullopt;
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return value;
+  }
+  return std::nullopt;
+}
+
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
+
+}  // namespace divan

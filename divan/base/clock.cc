@@ -1,0 +1,45 @@
+#include "divan/base/clock.h"
+
+namespace divan {
+
+void Clock::sleep(Duration duration) const {
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
+  wait_until(lock, never, now() + duration, [] { return false; });
+}
+
+MonotonicTime SystemClock::now() const { return std::chrono::steady_clock::now(); }
+
+std::int64_t SystemClock::wall_ms() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+bool SystemClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                             MonotonicTime deadline, const std::function<bool()>& done) const {
+  if (deadline == MonotonicTime::max()) {
+    changed.wait(lock, done);
+    return true;
+  }
+  return changed.wait_until(lock, deadline, done);
+}
+
+MonotonicTime ManualClock::now() const { return MonotonicTime(Duration(elapsed_ns_.load())); }
+
+std::int64_t ManualClock::wall_ms() const { return wall_start_ms_ + elapsed_ns_.load() / 1'000'000; }
+
+bool ManualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                             MonotonicTime deadline, const std::function<bool()>& done) const {
+  // advance() does not know who waits, so a waiter looks at the virtual time now and then.
+  while (!done()) {
+    if (now() >= deadline) return done();
+    changed.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void ManualClock::advance(Duration by) { elapsed_ns_ += by.count(); }
+
+}  // namespace divan

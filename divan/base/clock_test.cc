@@ -1,0 +1,45 @@
+#include "divan/base/clock.h"
+
+#include <thread>
+
+namespace divan {
+namespace {
+
+TEST(ManualClock, AWaiterWakesWhenItsDeadlineHasPassedVirtually) {
+  ManualClock clock;
+  const auto wall = clock.wall_ms();
+  const auto deadline = clock.now() + std::chrono::hours(1);
+  std::atomic<bool> woke = false;
+  std::thread sleeper([&] {
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock lock(mutex);
+    EXPECT_FALSE(clock.wait_until(lock, never, deadline, [] { return false; }));
+    woke = true;
+  });
+  clock.advance(std::chrono::minutes(59));
+  EXPECT_FALSE(woke);
+  clock.advance(std::chrono::minutes(1));
+  sleeper.join();
+  EXPECT_TRUE(woke);
+  EXPECT_EQ(clock.wall_ms() - wall, 3'600'000);
+}
+
+TEST(SystemClock, WaitAnswersWhetherTheConditionHolds) {
+  SystemClock clock;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::thread setter([&] {
+    std::lock_guard lock(mutex);
+    done = true;
+    changed.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(clock.wait_until(lock, changed, MonotonicTime::max(), [&] { return done; }));
+  EXPECT_FALSE(clock.wait_until(lock, changed, clock.now(), [] { return false; }));
+  setter.join();
+}
+
+}  // namespace
+}  // namespace divan

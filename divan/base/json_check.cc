@@ -1,0 +1,183 @@
+// The check of foreign JSON. simdjson's On-Demand parser finds the tokens (and checks UTF-8 and control
+// characters); it looks at a value only when asked, so check() asks for every one. Numbers are checked by
+// their grammar alone, because On-Demand would take 01 and the DOM would refuse 1e400.
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::json {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+[[noreturn]] void refuse(std::string_view why) {
+  throw bad_request(fmt::format("invalid UTF-8 JSON: {}", why));
+}
+
+[[noreturn]] void refuse(simdjson::error_code error) { refuse(simdjson::error_message(error)); }
+
+void check(simdjson::error_code error) {
+  if (error) refuse(error);
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// RFC 8259, section 6.
+bool is_number(std::string_view token) {
+  std::size_t i = 0;
+  const auto digits = [&] {
+    const std::size_t start = i;
+    while (i < token.size() && is_digit(token[i])) ++i;
+    return i - start;
+  };
+  if (i < token.size() && token[i] == '-') ++i;
+  const std::size_t integer_start = i;
+  const std::size_t integer_digits = digits();
+  if (integer_digits == 0 || (integer_digits > 1 && token[integer_start] == '0')) return false;
+  if (i < token.size() && token[i] == '.') {
+    ++i;
+    if (digits() == 0) return false;
+  }
+  if (i < token.size() && (token[i] == 'e' || token[i] == 'E')) {
+    ++i;
+    if (i < token.size() && (token[i] == '+' || token[i] == '-')) ++i;
+    if (digits() == 0) return false;
+  }
+  return i == token.size();
+}
+
+std::string_view trimmed(std::string_view token) {
+  while (!token.empty() &&
+         (token.back() == ' ' || token.back() == '\n' || token.back() == '\r' || token.back() == '\t')) {
+    token.remove_suffix(1);
+  }
+  return token;
+}
+
+void check_number(std::string_view token) {
+  token = trimmed(token);
+  if (!is_number(token)) refuse(fmt::format("`{}` is not a value.", token.substr(0, 40)));
+}
+
+void check_scalar(ondemand::value& value, ondemand::json_type type) {
+  switch (type) {
+    case ondemand::json_type::string: {
+      std::string_view text;
+      check(value.get_string().get(text));
+      break;
+    }
+    case ondemand::json_type::number: check_number(value.raw_json_token()); break;
+    case ondemand::json_type::boolean: {
+      bool truth;
+      check(value.get_bool().get(truth));
+      break;
+    }
+    default: {
+      bool null;
+      check(value.is_null().get(null));
+      if (!null) refuse("expected null.");
+    }
+  }
+}
+
+void check_value(ondemand::value value, int depth);
+
+void check_array(ondemand::array array, int depth) {
+  if (depth > kMaxDepth) refuse(fmt::format("nested deeper than {} levels.", kMaxDepth));
+  for (auto element : array) {
+    ondemand::value value;
+    check(element.get(value));
+    check_value(value, depth + 1);
+  }
+}
+
+void check_object(ondemand::object object, int depth) {
+  if (depth > kMaxDepth) refuse(fmt::format("nested deeper than {} levels.", kMaxDepth));
+  for (auto field : object) {
+    check(field.error());
+    std::string_view key;
+    check(field.unescaped_key().get(key));
+    ondemand::value value;
+    check(field.value().get(value));
+    check_value(value, depth + 1);
+  }
+}
+
+void check_value(ondemand::value value, int depth) {
+  ondemand::json_type type;
+  check(value.type().get(type));
+  if (type == ondemand::json_type::array) {
+    ondemand::array array;
+    check(value.get_array().get(array));
+    check_array(array, depth);
+  } else if (type == ondemand::json_type::object) {
+    ondemand::object object;
+    check(value.get_object().get(object));
+    check_object(object, depth);
+  } else {
+    check_scalar(value, type);
+  }
+}
+
+struct Parser {
+  ondemand::parser parser;
+  std::string padded;
+};
+
+Parser& this_threads_parser() {
+  // On-Demand's own limit on depth only has to be out of the way of ours.
+  thread_local Parser instance;
+  return instance;
+}
+
+// A large request leaves no large buffer behind.
+constexpr std::size_t kKeptBufferBytes = 4 << 20;
+
+}  // namespace
+
+std::string compact(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) refuse("there is nothing.");
+  if (text[first] != '{' && text[first] != '[') {
+    // On-Demand treats a scalar at the root specially; as the only element of an array it is like any other.
+    const std::string wrapped = compact(fmt::format("[{}]", text));
+    std::size_t elements = 0;
+    for_each_element(wrapped, [&](std::string_view) { return ++elements < 2; });
+    if (elements != 1) refuse("there is more after the value.");
+    return wrapped.substr(1, wrapped.size() - 2);
+  }
+
+  Parser& state = this_threads_parser();
+  state.padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  state.padded.assign(text);
+  if (state.parser.capacity() < text.size() || state.parser.max_depth() == 0) {
+    check(state.parser.allocate(std::max<std::size_t>(text.size(), 4096), kMaxDepth + 16));
+  }
+  ondemand::document document;
+  check(state.parser.iterate(state.padded).get(document));
+  if (text[first] == '[') {
+    ondemand::array array;
+    check(document.get_array().get(array));
+    check_array(array, 1);
+  } else {
+    ondemand::object object;
+    check(document.get_object().get(object));
+    check_object(object, 1);
+  }
+  const char* rest;
+  if (!document.current_location().get(rest)) refuse("there is more after the value.");
+
+  std::string out(text.size(), '\0');
+  std::size_t length = 0;
+  check(simdjson::minify(state.padded.data(), state.padded.size(), out.data(), length));
+  out.resize(length);
+  if (state.padded.capacity() > kKeptBufferBytes) {
+    state.padded = std::string();
+    state.parser = ondemand::parser();
+  }
+  return out;
+}
+
+}  // namespace divan::json

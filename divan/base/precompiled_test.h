@@ -1,0 +1,7 @@
+// The same for unit tests.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "divan/base/precompiled.h"

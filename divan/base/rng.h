@@ -1,0 +1,50 @@
+// Chance, injected: see clock.h.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <string>
+
+namespace divan {
+
+/// A source of random numbers. Thread-safe.
+class Rng {
+ public:
+  virtual ~Rng() = default;
+
+  /// 64 uniformly random bits.
+  virtual std::uint64_t next() = 0;
+
+  /// Uniform in [0, bound); bound > 0. (The bias of the modulo is below 2^-32 for any bound that a schedule
+  /// uses.)
+  std::uint64_t below(std::uint64_t bound) { return next() % bound; }
+
+  /// `size` random bytes.
+  std::string bytes(std::size_t size);
+
+  /// 32 lower-case hexadecimal digits, as CouchDB writes its UUIDs.
+  std::string uuid();
+};
+
+/// Cryptographically strong bits from the operating system.
+class SystemRng final : public Rng {
+ public:
+  std::uint64_t next() override;
+};
+
+/// The same numbers for the same seed. For tests and the simulation.
+class SeededRng final : public Rng {
+ public:
+  explicit SeededRng(std::uint64_t seed) : engine_(seed) {}
+  std::uint64_t next() override {
+    std::lock_guard lock(mutex_);
+    return engine_();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::mt19937_64 engine_;
+};
+
+}  // namespace divan
