@@ -1,0 +1,259 @@
+#include "divan/kv/embedded/committer.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <rocksdb/write_batch.h>
+
+#include "divan/base/bytes.h"
+#include "divan/base/log.h"
+
+namespace divan::kv::embedded {
+namespace {
+
+// Bounds of a group: its memory, and the two bytes of a transaction's place in it.
+constexpr std::size_t kMaxGroupBytes = 32 << 20;
+constexpr std::size_t kMaxGroupCommits = 4096;
+
+// A cleared range of up to this many keys becomes single deletions: every range deletion makes all later
+// reads of its memtable dearer.
+constexpr std::size_t kMaxSingleDeletions = 64;
+
+// Transactions live kTransactionLifetime; the rest is for those that are just being queued.
+constexpr Duration kConflictWindow = kTransactionLifetime + std::chrono::seconds(1);
+
+Version stored_version(rocksdb::DB& db) {
+  std::string value;
+  const auto status = db.Get(rocksdb::ReadOptions(), slice(kVersionKey), &value);
+  if (status.IsNotFound()) return 0;
+  check_status(status);
+  if (value.size() != 8) throw Error(ErrorCode::io_error, "The stored version is damaged.");
+  return static_cast<Version>(read_u64(value));
+}
+
+std::string stamp_bytes(Version version, std::uint16_t order) {
+  std::string stamp;
+  append_u64(stamp, static_cast<std::uint64_t>(version));
+  append_u16(stamp, order);
+  return stamp;
+}
+
+}  // namespace
+
+// What a group is about to write.
+struct Committer::GroupWrite {
+  rocksdb::WriteBatch batch;
+  Version version;
+  std::shared_ptr<const Snapshot> before;
+  // What the keys that anybody in this group does atomic operations on have come to so far; each operation
+  // builds on what was written before it, be it in the same group.
+  struct Value {
+    bool known = false;  // else it is what `before` says
+    std::optional<std::string> bytes;
+  };
+  absl::flat_hash_map<std::string, Value> atomic_values;
+  // For watches; empty when nobody watches.
+  bool collect_keys = false;
+  std::vector<std::string> keys;
+  std::vector<KeyRange> ranges;
+};
+
+Committer::Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches)
+    : db_(db), clock_(clock), durable_(durable), watches_(max_watches) {
+  publish(stored_version(db_));
+  thread_ = std::thread([this] { work(); });
+  pthread_setname_np(thread_.native_handle(), "kv-commit");
+}
+
+Committer::~Committer() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  watches_.fire_all();
+}
+
+void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) throw Error(ErrorCode::transaction_cancelled);
+    queue_.push_back(request);
+  }
+  wake_.notify_one();
+  request->done.acquire();
+}
+
+std::shared_ptr<const Snapshot> Committer::latest() const {
+  std::lock_guard lock(snapshot_mutex_);
+  return latest_;
+}
+
+CommitStats Committer::stats() const { return {groups_, commits_, conflicts_, conflict_entries_}; }
+
+void Committer::work() {
+  for (;;) {
+    const Group group = next_group();
+    if (group.empty()) return;
+    commit_group(group);
+  }
+}
+
+Committer::Group Committer::next_group() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  Group group;
+  std::size_t bytes = 0;
+  while (!queue_.empty() && group.size() < kMaxGroupCommits && bytes < kMaxGroupBytes) {
+    bytes += queue_.front()->writes.bytes();
+    group.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return group;
+}
+
+void Committer::commit_group(const Group& group) {
+  const auto now = clock_.now();
+  while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) {
+    conflict_set_.forget_before(recent_groups_.front().second + 1);
+    recent_groups_.pop_front();
+  }
+
+  GroupWrite write;
+  write.before = latest();
+  write.version = write.before->version() + 1;
+  write.collect_keys = !watches_.empty();
+  std::uint16_t order = 0;
+  std::size_t committed = 0;
+  try {
+    if (failure_) throw *failure_;
+    expect_atomics(group, write);
+    for (const auto& request : group) {
+      if (conflicts(*request)) {
+        request->error = Error(ErrorCode::not_committed);
+        ++conflicts_;
+        continue;
+      }
+      request->version = write.version;
+      request->order = order++;
+      apply(*request, write);
+      ++committed;
+    }
+    if (committed > 0) {
+      std::string version;
+      append_u64(version, static_cast<std::uint64_t>(write.version));
+      check_status(write.batch.Put(slice(kVersionKey), version));
+      rocksdb::WriteOptions options;
+      options.sync = durable_;
+      check_status(db_.Write(options, &write.batch));
+      recent_groups_.emplace_back(now, write.version);
+      publish(write.version);
+      ++groups_;
+      commits_ += committed;
+    }
+  } catch (const Error& error) {
+    // RocksDB takes no writes after a failed one. Whether this group reached the disk only a restart can
+    // tell.
+    if (!failure_) log::error("The store stopped taking writes: {}", error.reason());
+    failure_ = error;
+    for (const auto& request : group) {
+      if (!request->error) request->error = error;
+    }
+    committed = 0;
+  }
+  conflict_entries_ = conflict_set_.size();
+
+  for (const auto& request : group) request->done.release();
+  if (committed > 0 && write.collect_keys) watches_.check(write.keys, write.ranges, *latest());
+}
+
+bool Committer::conflicts(const CommitRequest& request) const {
+  return std::any_of(request.read_conflicts.begin(), request.read_conflicts.end(),
+                     [&](const KeyRange& range) {
+                       return conflict_set_.changed_since(range.begin, range.end, request.read_version);
+                     });
+}
+
+void Committer::expect_atomics(const Group& group, GroupWrite& write) {
+  for (const auto& request : group) {
+    if (!request->writes.has_atomics()) continue;
+    for (const auto& [key, point] : request->writes.points()) {
+      if (point.kind == PointWrite::Kind::atomic) write.atomic_values.try_emplace(key);
+    }
+  }
+}
+
+void Committer::apply(const CommitRequest& request, GroupWrite& write) {
+  const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
+    if (value) {
+      check_status(write.batch.Put(slice(key), slice(*value)));
+    } else {
+      check_status(write.batch.Delete(slice(key)));
+    }
+    conflict_set_.add_point(key, write.version);
+    const auto counted = write.atomic_values.find(absl::string_view(key.data(), key.size()));
+    if (counted != write.atomic_values.end()) counted->second = {true, value};
+    if (write.collect_keys) write.keys.emplace_back(key);
+  };
+  const std::string stamp = stamp_bytes(write.version, request.order);
+
+  for (const auto& [begin, end] : request.writes.ranges()) clear_range(begin, end, write);
+  for (const auto& [key, point] : request.writes.points()) {
+    switch (point.kind) {
+      case PointWrite::Kind::clear: wrote(key, std::nullopt); break;
+      case PointWrite::Kind::set: wrote(key, point.value); break;
+      case PointWrite::Kind::stamped_value: {
+        std::string value = point.value;
+        value.replace(point.stamp_offset, stamp.size(), stamp);
+        wrote(key, value);
+        break;
+      }
+      case PointWrite::Kind::atomic: {
+        auto& value = write.atomic_values.at(key);
+        if (!value.known) value = {true, write.before->get(key)};
+        wrote(key, value_after(point, value.bytes));
+        break;
+      }
+    }
+  }
+  for (const auto& stamped : request.writes.stamped_keys()) {
+    std::string key = stamped.key;
+    key.replace(stamped.stamp_offset, stamp.size(), stamp);
+    wrote(key, stamped.value);
+  }
+  for (const auto& range : request.write_conflicts) {
+    conflict_set_.add_range(range.begin, range.end, write.version);
+  }
+}
+
+void Committer::clear_range(const std::string& begin, const std::string& end, GroupWrite& write) {
+  // Keys that an earlier member of this group wrote are not in the snapshot: then only deleting the range
+  // will do.
+  const bool snapshot_has_all = !conflict_set_.changed_since(begin, end, write.version - 1);
+  conflict_set_.add_range(begin, end, write.version);
+  if (write.collect_keys) write.ranges.push_back({begin, end});
+  for (auto& [key, value] : write.atomic_values) {
+    if (key >= begin && key < end) value = {true, std::nullopt};
+  }
+  if (snapshot_has_all) {
+    const rocksdb::Slice lower(begin), upper(end);
+    const auto keys = write.before->iterate(&lower, &upper);
+    std::vector<std::string> found;
+    for (keys->SeekToFirst(); keys->Valid() && found.size() <= kMaxSingleDeletions; keys->Next()) {
+      found.push_back(keys->key().ToString());
+    }
+    check_status(keys->status());
+    if (found.size() <= kMaxSingleDeletions) {
+      for (const auto& key : found) check_status(write.batch.Delete(key));
+      return;
+    }
+  }
+  check_status(write.batch.DeleteRange(begin, end));
+}
+
+void Committer::publish(Version version) {
+  auto snapshot = std::make_shared<const Snapshot>(db_, version);
+  std::lock_guard lock(snapshot_mutex_);
+  latest_.swap(snapshot);
+}
+
+}  // namespace divan::kv::embedded

@@ -1,0 +1,111 @@
+// Commits, one group at a time.
+//
+// Transactions that want to commit queue up while the group before them is written. The committer takes all
+// that wait, checks each against what was written since it began (the group's earlier members included),
+// gives the group one version, writes the survivors as one RocksDB batch with one sync of the log, publishes
+// the new snapshot, and only then tells the waiting threads. So a transaction is durable before it is
+// acknowledged, and the more clients commit at once the fewer syncs each of them costs.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <semaphore>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "divan/kv/embedded/conflict_set.h"
+#include "divan/kv/embedded/watch_table.h"
+#include "divan/kv/embedded/write_map.h"
+
+namespace divan::kv::embedded {
+
+/// A commit on its way through the committer.
+struct CommitRequest {
+  Version read_version = 0;
+  std::vector<KeyRange> read_conflicts;   // an empty `end`: the one key `begin`
+  std::vector<KeyRange> write_conflicts;  // beyond those that `writes` make
+  WriteMap writes;
+  std::vector<WatchRequest> watches;
+
+  // The outcome, valid once `done` is released.
+  std::optional<Error> error;
+  Version version = -1;
+  std::uint16_t order = 0;  // place in the group: the last two bytes of the versionstamp
+  std::binary_semaphore done{0};
+};
+
+/// Counters of a store since it was opened, for metrics and benchmarks.
+struct CommitStats {
+  std::uint64_t groups = 0;  // each one write of the log, and one sync of it where commits are durable
+  std::uint64_t commits = 0;
+  std::uint64_t conflicts = 0;
+  std::uint64_t conflict_entries = 0;
+};
+
+/// Owns the committing thread. Thread-safe.
+class Committer {
+ public:
+  Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches);
+  ~Committer();
+  Committer(const Committer&) = delete;
+  Committer& operator=(const Committer&) = delete;
+
+  /// Blocks until the request's outcome is known.
+  void commit(const std::shared_ptr<CommitRequest>& request);
+
+  /// The last durable version.
+  std::shared_ptr<const Snapshot> latest() const;
+
+  WatchTable& watches() { return watches_; }
+  CommitStats stats() const;
+
+ private:
+  // Shared with the waiting threads: one that wakes may be gone before the committer has let go of its
+  // request.
+  using Group = std::vector<std::shared_ptr<CommitRequest>>;
+  struct GroupWrite;
+
+  void work();
+  Group next_group();
+  void commit_group(const Group& group);
+  bool conflicts(const CommitRequest& request) const;
+  void expect_atomics(const Group& group, GroupWrite& write);
+  void apply(const CommitRequest& request, GroupWrite& write);
+  void clear_range(const std::string& begin, const std::string& end, GroupWrite& write);
+  void publish(Version version);
+
+  rocksdb::DB& db_;
+  const Clock& clock_;
+  const bool durable_;
+
+  mutable std::mutex snapshot_mutex_;
+  std::shared_ptr<const Snapshot> latest_;
+  WatchTable watches_;
+
+  // The committing thread's own.
+  ConflictSet conflict_set_;
+  std::deque<std::pair<MonotonicTime, Version>> recent_groups_;
+  std::optional<Error> failure_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<CommitRequest>> queue_;
+  bool stopping_ = false;
+
+  std::atomic<std::uint64_t> groups_{0};
+  std::atomic<std::uint64_t> commits_{0};
+  std::atomic<std::uint64_t> conflicts_{0};
+  std::atomic<std::uint64_t> conflict_entries_{0};
+  std::thread thread_;
+};
+
+/// Where the last version is kept, outside of what transactions can reach.
+inline constexpr std::string_view kVersionKey = "\xff/version";
+
+}  // namespace divan::kv::embedded

@@ -1,0 +1,51 @@
+// What was written when, for as long as a transaction may live: the memory of optimistic concurrency control.
+//
+// A transaction that has read the range [a, b) at version r may commit only if nothing in [a, b) was written
+// at a version above r. The set keeps, for every key written lately, the version of its last write
+// (`points_`, ordered, one entry a key), and for every range cleared lately the same (`ranges_`, an interval
+// map: an entry gives the version of the keys from it to the next entry; 0 where nothing is remembered). A
+// question about one key is two look-ups; about a range, a walk over the points in it that stops at the first
+// one that is too new.
+//
+// Entries below the oldest version that a living transaction may have read are of no use. They are taken out
+// a few at a time, in passing, by a cursor that goes round the points: every write pays for about two steps
+// of it, so the set never holds many more dead entries than living ones, and no commit pays for all.
+#pragma once
+
+#include <absl/container/btree_map.h>
+
+#include <string>
+#include <string_view>
+
+#include "divan/kv/store.h"
+
+namespace divan::kv::embedded {
+
+/// See above. Not thread-safe: it belongs to the committer.
+class ConflictSet {
+ public:
+  /// `version` is at least that of every earlier call.
+  void add_point(std::string_view key, Version version);
+  void add_range(std::string_view begin, std::string_view end, Version version);
+
+  /// Whether anything in [begin, end) was written after `version`. An empty `end` stands for the key `begin`
+  /// alone.
+  bool changed_since(std::string_view begin, std::string_view end, Version version) const;
+
+  /// No transaction that reads a version below `oldest` will ask again.
+  void forget_before(Version oldest);
+
+  /// Entries, for metrics.
+  std::size_t size() const { return points_.size() + ranges_.size(); }
+
+ private:
+  void sweep_points(std::size_t steps);
+
+  absl::btree_map<std::string, Version, std::less<>> points_;
+  absl::btree_map<std::string, Version, std::less<>> ranges_;
+  Version oldest_ = 0;
+  std::size_t added_since_sweep_ = 0;
+  std::string sweep_cursor_;
+};
+
+}  // namespace divan::kv::embedded

@@ -1,0 +1,115 @@
+#include "divan/kv/embedded/cursor.h"
+
+namespace divan::kv::embedded {
+
+Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string begin, std::string end,
+               bool reverse)
+    : writes_(writes),
+      begin_(std::move(begin)),
+      end_(std::move(end)),
+      reverse_(reverse),
+      lower_(begin_),
+      upper_(end_),
+      stored_(snapshot.iterate(&lower_, &upper_)),
+      first_point_(writes.points().lower_bound(begin_)),
+      last_point_(writes.points().lower_bound(end_)) {
+  if (reverse_) {
+    stored_->SeekToLast();
+    point_ = last_point_;
+  } else {
+    stored_->SeekToFirst();
+    point_ = first_point_;
+  }
+}
+
+bool Cursor::next() {
+  if (stored_is_used_up_) advance_stored();
+  stored_is_used_up_ = false;
+  return reverse_ ? next_backward() : next_forward();
+}
+
+void Cursor::advance_stored() {
+  if (reverse_) {
+    stored_->Prev();
+  } else {
+    stored_->Next();
+  }
+}
+
+void Cursor::skip_cleared() {
+  while (stored_->Valid()) {
+    const std::string_view key = view(stored_->key());
+    const std::string* until = writes_.cleared_until(key);
+    if (until == nullptr) return;
+    if (!reverse_) {
+      stored_->Seek(*until);
+      continue;
+    }
+    const std::string* from = writes_.cleared_from(*until);
+    stored_->SeekForPrev(*from);
+    if (stored_->Valid() && view(stored_->key()) == *from) stored_->Prev();
+  }
+  check_status(stored_->status());
+}
+
+bool Cursor::take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored) {
+  key_ = point.first;
+  if (point.second.kind == PointWrite::Kind::set) {
+    value_ = point.second.value;
+    return true;
+  }
+  auto value = value_after(point.second, stored);
+  if (!value) return false;
+  worked_out_ = std::move(*value);
+  value_ = worked_out_;
+  return true;
+}
+
+void Cursor::take_stored() {
+  key_ = view(stored_->key());
+  value_ = view(stored_->value());
+  stored_is_used_up_ = true;
+}
+
+bool Cursor::next_forward() {
+  for (;;) {
+    skip_cleared();
+    const bool has_point = point_ != last_point_;
+    if (!stored_->Valid() && !has_point) return false;
+    const int order = !has_point ? -1 : !stored_->Valid() ? 1 : view(stored_->key()).compare(point_->first);
+    if (order < 0) {
+      take_stored();
+      return true;
+    }
+    std::optional<std::string> stored;
+    if (order == 0) {
+      if (point_->second.kind == PointWrite::Kind::atomic) stored = stored_->value().ToString();
+      stored_->Next();
+    }
+    if (take_point(*point_++, stored)) return true;
+  }
+}
+
+bool Cursor::next_backward() {
+  for (;;) {
+    skip_cleared();
+    const bool has_point = point_ != first_point_;
+    if (!stored_->Valid() && !has_point) return false;
+    const int order = !has_point          ? 1
+                      : !stored_->Valid() ? -1
+                                          : view(stored_->key()).compare(std::prev(point_)->first);
+    if (order > 0) {
+      take_stored();
+      return true;
+    }
+    --point_;
+    std::optional<std::string> stored;
+    if (order == 0) {
+      if (point_->second.kind == PointWrite::Kind::atomic) stored = stored_->value().ToString();
+      stored_->Prev();
+    }
+    if (take_point(*point_, stored)) return true;
+  }
+}
+
+}  // namespace divan::kv::embedded

@@ -1,0 +1,51 @@
+// The rows of a range as a transaction sees them: the snapshot's, with its own writes laid over.
+#pragma once
+
+#include "divan/kv/embedded/snapshot.h"
+#include "divan/kv/embedded/write_map.h"
+
+namespace divan::kv::embedded {
+
+/// Goes once over [begin, end), forwards or backwards. Not thread-safe; the snapshot and the writes must
+/// outlive it and the writes must not change meanwhile.
+class Cursor {
+ public:
+  Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string begin, std::string end, bool reverse);
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  /// Moves to the first row, then to the next one; false at the end.
+  bool next();
+
+  /// Of the present row; valid until next().
+  std::string_view key() const { return key_; }
+  std::string_view value() const { return value_; }
+
+ private:
+  bool next_forward();
+  bool next_backward();
+  void advance_stored();
+  // Leaves out stored rows in cleared ranges. After it, stored_ is at a row that counts, or at its end.
+  void skip_cleared();
+  // Makes the point the present row, over the stored value if there is one. False if that leaves no row.
+  bool take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored);
+  void take_stored();
+
+  const WriteMap& writes_;
+  const std::string begin_;
+  const std::string end_;
+  const bool reverse_;
+  rocksdb::Slice lower_;
+  rocksdb::Slice upper_;
+  std::unique_ptr<rocksdb::Iterator> stored_;
+  // The next point to come: at point_ going forwards, just before it going backwards.
+  WriteMap::Points::const_iterator point_;
+  WriteMap::Points::const_iterator first_point_;
+  WriteMap::Points::const_iterator last_point_;
+  bool stored_is_used_up_ = false;  // the stored row has been given out
+  std::string_view key_;
+  std::string_view value_;
+  std::string worked_out_;
+};
+
+}  // namespace divan::kv::embedded

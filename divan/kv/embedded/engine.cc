@@ -1,0 +1,127 @@
+#include "divan/kv/embedded/engine.h"
+
+#include <fcntl.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "divan/base/log.h"
+#include "divan/kv/embedded/transaction.h"
+
+namespace divan::kv::embedded {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFormatFile = "FORMAT";
+constexpr std::string_view kFormatWords = "divan embedded store, format ";
+
+divan::Error cannot_open(const fs::path& directory, std::string_view why) {
+  return internal_error(fmt::format("Data directory {}: {}", directory.string(), why));
+}
+
+void write_format(const fs::path& file) {
+  // Synced by name: a directory whose store survived a power cut must not lack its format.
+  const std::string text = fmt::format("{}{}\n", kFormatWords, kFormat);
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool written = fd >= 0 &&
+                       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (!written) throw cannot_open(file.parent_path(), std::strerror(error));
+}
+
+// Checks the directory's format, or marks a new directory with ours.
+void check_format(const fs::path& directory) {
+  const fs::path file = directory / kFormatFile;
+  if (!fs::exists(file)) {
+    if (fs::exists(directory / "CURRENT")) {
+      throw cannot_open(directory,
+                        "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
+    }
+    write_format(file);
+    return;
+  }
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  if (line.empty() && !fs::exists(directory / "CURRENT")) {
+    write_format(file);  // killed while it was being made
+    return;
+  }
+  int format = 0;
+  if (line.rfind(kFormatWords, 0) != 0 || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
+    throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
+  }
+  if (format > kFormat) {
+    throw cannot_open(
+        directory,
+        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
+  }
+}
+
+rocksdb::Options rocksdb_options(const Options& options) {
+  rocksdb::Options rocks;
+  rocks.create_if_missing = true;
+  rocks.write_buffer_size = 64 << 20;
+  rocks.max_background_jobs = 2;
+  rocks.compression = rocksdb::kLZ4Compression;
+  rocks.level_compaction_dynamic_level_bytes = true;
+  rocks.bytes_per_sync = 1 << 20;
+  rocks.max_open_files = 1000;
+  rocks.keep_log_file_num = 5;
+  rocks.max_log_file_size = 4 << 20;
+  // One writer: nothing to gain from concurrent insertion.
+  rocks.allow_concurrent_memtable_write = false;
+  rocks.enable_write_thread_adaptive_yield = false;
+
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.format_version = 5;
+  rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return rocks;
+}
+
+std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
+  rocksdb::DB* db = nullptr;
+  const auto status = rocksdb::DB::Open(rocksdb_options(options), options.directory, &db);
+  if (status.ok()) return std::unique_ptr<rocksdb::DB>(db);
+  if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+    throw cannot_open(options.directory, "it is in use by another process.");
+  }
+  throw cannot_open(options.directory, status.ToString());
+}
+
+}  // namespace
+
+EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng)
+    : clock_(clock), rng_(rng) {
+  std::error_code error;
+  fs::create_directories(options.directory, error);
+  if (error) throw cannot_open(options.directory, error.message());
+  check_format(options.directory);
+  db_ = open_rocksdb(options);
+  committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
+}
+
+EmbeddedDatabase::~EmbeddedDatabase() {
+  committer_.reset();
+  if (const auto status = db_->Close(); !status.ok())
+    log::warning("Closing the store: {}", status.ToString());
+}
+
+std::unique_ptr<Transaction> EmbeddedDatabase::begin() {
+  return std::make_unique<EmbeddedTransaction>(*committer_, clock_, rng_);
+}
+
+}  // namespace divan::kv::embedded

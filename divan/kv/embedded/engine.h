@@ -1,0 +1,43 @@
+// The default engine: one process, one data directory, on RocksDB.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "divan/base/rng.h"
+#include "divan/kv/embedded/committer.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::embedded {
+
+/// The format of a data directory that this version writes. docs/keyspace.md
+inline constexpr int kFormat = 1;
+
+struct Options {
+  std::string directory;  // made if missing
+  bool durable = true;    // false: acknowledged commits may be lost in a power cut (not in a crash)
+  std::size_t cache_bytes = 128 << 20;  // of uncompressed blocks
+  std::size_t max_watches = 10'000;
+};
+
+/// A kv::Database in a data directory. Thread-safe. Transactions must not outlive it.
+class EmbeddedDatabase final : public Database {
+ public:
+  /// Opens the store in `options.directory`. Throws divan::Error 500 with a reason that names the directory:
+  /// it is in use by another process, of a newer format, not Divan's, or damaged. The clock and rng must
+  /// outlive the database.
+  EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng);
+  ~EmbeddedDatabase() override;
+
+  std::unique_ptr<Transaction> begin() override;
+
+  CommitStats stats() const { return committer_->stats(); }
+
+ private:
+  const Clock& clock_;
+  Rng& rng_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<Committer> committer_;
+};
+
+}  // namespace divan::kv::embedded

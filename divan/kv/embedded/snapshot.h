@@ -1,0 +1,43 @@
+// A version of the store that can be read, shared by all transactions that read it.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "divan/kv/store.h"
+
+namespace divan::kv::embedded {
+
+/// Immutable and thread-safe. Reads throw io_error when RocksDB cannot read its files.
+class Snapshot {
+ public:
+  Snapshot(rocksdb::DB& db, Version version) : db_(db), snapshot_(db.GetSnapshot()), version_(version) {}
+  ~Snapshot() { db_.ReleaseSnapshot(snapshot_); }
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  Version version() const { return version_; }
+
+  std::optional<std::string> get(std::string_view key) const;
+  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys) const;
+
+  /// An iterator that sees the keys in [lower, upper) only; both must outlive it.
+  std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper) const;
+
+ private:
+  rocksdb::DB& db_;
+  const rocksdb::Snapshot* snapshot_;
+  Version version_;
+};
+
+/// Throws io_error with RocksDB's words unless `status` is ok.
+void check_status(const rocksdb::Status& status);
+
+inline rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+inline std::string_view view(const rocksdb::Slice& bytes) { return {bytes.data(), bytes.size()}; }
+
+}  // namespace divan::kv::embedded

@@ -1,0 +1,265 @@
+#include "divan/kv/embedded/transaction.h"
+
+#include "divan/base/bytes.h"
+#include "divan/kv/embedded/cursor.h"
+
+namespace divan::kv::embedded {
+namespace {
+
+constexpr std::string_view kEndOfKeys = "\xff";
+constexpr std::size_t kVersionstampBytes = 10;
+constexpr Duration kFirstBackoff = std::chrono::milliseconds(1);
+constexpr int kMaxBackoffDoublings = 8;
+
+// Takes the four-byte little-endian offset off the end of a versionstamped key or value.
+std::uint32_t take_stamp_offset(std::string_view& bytes) {
+  if (bytes.size() < 4)
+    throw Error(ErrorCode::client_invalid_operation, "A versionstamp's offset is missing.");
+  std::uint32_t offset = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    offset |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[bytes.size() - 4 + i])) << (8 * i);
+  }
+  bytes.remove_suffix(4);
+  if (offset + kVersionstampBytes > bytes.size()) {
+    throw Error(ErrorCode::client_invalid_operation, "A versionstamp does not fit at its offset.");
+  }
+  return offset;
+}
+
+}  // namespace
+
+EmbeddedTransaction::EmbeddedTransaction(Committer& committer, const Clock& clock, Rng& rng)
+    : committer_(committer), clock_(clock), rng_(rng) {
+  do_reset();
+}
+
+void EmbeddedTransaction::do_reset() {
+  snapshot_ = committer_.latest();
+  started_ = clock_.now();
+  request_ = std::make_shared<CommitRequest>();
+  request_->read_version = snapshot_->version();
+  conflict_bytes_ = 0;
+  committed_ = false;
+}
+
+void EmbeddedTransaction::check_writable() const {
+  if (committed_) throw Error(ErrorCode::used_during_commit);
+}
+
+void EmbeddedTransaction::check_readable() const {
+  check_writable();
+  if (clock_.now() - started_ > kTransactionLifetime) throw Error(ErrorCode::transaction_too_old);
+}
+
+void EmbeddedTransaction::check_key(std::string_view key) const {
+  check_writable();
+  if (key.size() > kMaxKeyBytes) throw Error(ErrorCode::key_too_large);
+  if (!key.empty() && key.front() == '\xff') throw Error(ErrorCode::key_outside_legal_range);
+}
+
+void EmbeddedTransaction::check_value(std::string_view value) const {
+  if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
+}
+
+void EmbeddedTransaction::add_read(std::string begin, std::string end, Isolation isolation) {
+  if (isolation == Isolation::snapshot) return;
+  conflict_bytes_ += begin.size() + end.size();
+  request_->read_conflicts.push_back({std::move(begin), std::move(end)});
+}
+
+std::optional<std::string> EmbeddedTransaction::get(std::string_view key, Isolation isolation) {
+  check_readable();
+  const auto& points = request_->writes.points();
+  const auto point = points.find(key);
+  if (point != points.end()) {
+    if (point->second.kind != PointWrite::Kind::atomic) return value_after(point->second, std::nullopt);
+    add_read(std::string(key), {}, isolation);
+    return value_after(point->second, snapshot_->get(key));
+  }
+  if (request_->writes.cleared_until(key) != nullptr) return std::nullopt;
+  add_read(std::string(key), {}, isolation);
+  return snapshot_->get(key);
+}
+
+std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<const std::string> keys,
+                                                                      Isolation isolation) {
+  check_readable();
+  if (request_->writes.empty()) {
+    for (const auto& key : keys) add_read(key, {}, isolation);
+    return snapshot_->get_many(keys);
+  }
+  std::vector<std::optional<std::string>> values;
+  values.reserve(keys.size());
+  for (const auto& key : keys) values.push_back(get(key, isolation));
+  return values;
+}
+
+std::string EmbeddedTransaction::resolve(const KeySelector& selector, Isolation isolation) {
+  // In terms of the keys at or after `pivot` (offset 1, 2, ...) and before it (0, -1, ...).
+  const std::string pivot = selector.or_equal ? selector.key + '\0' : selector.key;
+  if (selector.offset > 0) {
+    Cursor cursor(*snapshot_, request_->writes, pivot, std::string(kEndOfKeys), false);
+    std::string found(kEndOfKeys);
+    for (int i = 0; i < selector.offset; ++i) {
+      if (!cursor.next()) {
+        add_read(pivot, std::string(kEndOfKeys), isolation);
+        return std::string(kEndOfKeys);
+      }
+      found = cursor.key();
+    }
+    add_read(pivot, found + '\0', isolation);
+    return found;
+  }
+  Cursor cursor(*snapshot_, request_->writes, {}, pivot, true);
+  std::string found;
+  for (int i = 0; i >= selector.offset; --i) {
+    if (!cursor.next()) {
+      add_read({}, pivot, isolation);
+      return {};
+    }
+    found = cursor.key();
+  }
+  add_read(found, pivot, isolation);
+  return found;
+}
+
+std::string EmbeddedTransaction::get_key(const KeySelector& selector, Isolation isolation) {
+  check_readable();
+  return resolve(selector, isolation);
+}
+
+bool EmbeddedTransaction::scan(const KeySelector& begin_selector, const KeySelector& end_selector,
+                               const RangeOptions& options, const RowVisitor& visit) {
+  check_readable();
+  // Finding a range's end from "the first key at or after" needs no look at the store: its key bounds the
+  // range alike.
+  const auto bound = [&](const KeySelector& selector) {
+    if (selector.offset != 1) return resolve(selector, options.isolation);
+    return selector.or_equal ? selector.key + '\0' : selector.key;
+  };
+  std::string begin = bound(begin_selector);
+  std::string end = std::min(bound(end_selector), std::string(kEndOfKeys));
+  if (begin >= end) {
+    if (begin > end && begin_selector.offset == 1 && end_selector.offset == 1)
+      throw Error(ErrorCode::inverted_range);
+    return false;
+  }
+
+  Cursor cursor(*snapshot_, request_->writes, begin, end, options.reverse);
+  std::size_t rows = 0;
+  std::size_t bytes = 0;
+  bool cut_short = false;
+  std::string last;
+  while (cursor.next()) {
+    ++rows;
+    bytes += cursor.key().size() + cursor.value().size();
+    const bool wanted_more = visit(cursor.key(), cursor.value());
+    const bool full = (options.limit != 0 && rows >= options.limit) ||
+                      (options.target_bytes != 0 && bytes >= options.target_bytes);
+    if (full || !wanted_more) {
+      last = cursor.key();
+      cut_short = full && wanted_more;
+      if (options.reverse) {
+        begin = last;
+      } else {
+        end = last + '\0';
+      }
+      break;
+    }
+  }
+  add_read(std::move(begin), std::move(end), options.isolation);
+  return cut_short;
+}
+
+void EmbeddedTransaction::set(std::string_view key, std::string_view value) {
+  check_key(key);
+  check_value(value);
+  request_->writes.set(key, value);
+}
+
+void EmbeddedTransaction::clear(std::string_view key) {
+  check_key(key);
+  request_->writes.clear(key);
+}
+
+void EmbeddedTransaction::clear_range(std::string_view begin, std::string_view end) {
+  if (begin > end) throw Error(ErrorCode::inverted_range);
+  check_key(begin);
+  if (end != kEndOfKeys) check_key(end);
+  request_->writes.clear_range(begin, end);
+}
+
+void EmbeddedTransaction::atomic(AtomicOp op, std::string_view key, std::string_view operand) {
+  check_key(key);
+  check_value(operand);
+  request_->writes.atomic(op, key, operand);
+}
+
+void EmbeddedTransaction::set_versionstamped_key(std::string_view key, std::string_view value) {
+  const std::uint32_t offset = take_stamp_offset(key);
+  check_key(key);
+  check_value(value);
+  request_->writes.add_stamped_key(key, offset, value);
+}
+
+void EmbeddedTransaction::set_versionstamped_value(std::string_view key, std::string_view value) {
+  const std::uint32_t offset = take_stamp_offset(value);
+  check_key(key);
+  check_value(value);
+  request_->writes.set_stamped_value(key, value, offset);
+}
+
+std::shared_ptr<Watch> EmbeddedTransaction::watch(std::string_view key) {
+  committer_.watches().check_room(request_->watches.size() + 1);
+  auto watch = std::make_shared<Watch>();
+  request_->watches.push_back({std::string(key), get(key, Isolation::snapshot), watch});
+  return watch;
+}
+
+void EmbeddedTransaction::add_read_conflict(const KeyRange& range) {
+  add_read(range.begin, range.end, Isolation::serializable);
+}
+
+void EmbeddedTransaction::add_write_conflict(const KeyRange& range) {
+  conflict_bytes_ += range.begin.size() + range.end.size();
+  request_->write_conflicts.push_back(range);
+}
+
+void EmbeddedTransaction::do_commit() {
+  check_readable();
+  if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
+  committed_ = true;
+  if (!request_->writes.empty() || !request_->write_conflicts.empty()) {
+    committer_.commit(request_);
+    if (request_->error) throw *request_->error;
+  }
+  for (auto& watch : request_->watches) {
+    committer_.watches().add(std::move(watch), [this] { return committer_.latest(); });
+  }
+  // The snapshot holds back what compaction could drop.
+  snapshot_.reset();
+}
+
+Version EmbeddedTransaction::committed_version() const { return request_->version; }
+
+std::string EmbeddedTransaction::versionstamp() const {
+  if (request_->version < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
+  std::string stamp;
+  append_u64(stamp, static_cast<std::uint64_t>(request_->version));
+  append_u16(stamp, request_->order);
+  return stamp;
+}
+
+std::size_t EmbeddedTransaction::approximate_size() const {
+  return request_->writes.bytes() + conflict_bytes_;
+}
+
+void EmbeddedTransaction::on_error(const Error& error) {
+  if (!error.retryable()) throw error;
+  if (++attempts_ >= kMaxAttempts) throw Error(ErrorCode::transaction_timed_out);
+  const auto longest = kFirstBackoff * (1 << std::min(attempts_ - 1, kMaxBackoffDoublings));
+  clock_.sleep(Duration(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(longest.count())))));
+  reset();
+}
+
+}  // namespace divan::kv::embedded

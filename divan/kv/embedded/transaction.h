@@ -1,0 +1,65 @@
+// The embedded engine's transaction: a snapshot to read, a map of writes, and the conflict ranges of its
+// reads.
+#pragma once
+
+#include "divan/base/rng.h"
+#include "divan/kv/embedded/committer.h"
+
+namespace divan::kv::embedded {
+
+/// Not thread-safe, like every kv::Transaction. The committer, clock and rng must outlive it.
+class EmbeddedTransaction final : public Transaction {
+ public:
+  EmbeddedTransaction(Committer& committer, const Clock& clock, Rng& rng);
+
+  std::optional<std::string> get(std::string_view key, Isolation isolation) override;
+  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                   Isolation isolation) override;
+  std::string get_key(const KeySelector& selector, Isolation isolation) override;
+  using Transaction::scan;
+  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
+            const RowVisitor& visit) override;
+  Version read_version() override { return snapshot_->version(); }
+
+  void set(std::string_view key, std::string_view value) override;
+  void clear(std::string_view key) override;
+  using Transaction::clear_range;
+  void clear_range(std::string_view begin, std::string_view end) override;
+  void atomic(AtomicOp op, std::string_view key, std::string_view operand) override;
+  void set_versionstamped_key(std::string_view key, std::string_view value) override;
+  void set_versionstamped_value(std::string_view key, std::string_view value) override;
+  std::shared_ptr<Watch> watch(std::string_view key) override;
+  void add_read_conflict(const KeyRange& range) override;
+  void add_write_conflict(const KeyRange& range) override;
+
+  Version committed_version() const override;
+  std::string versionstamp() const override;
+  std::size_t approximate_size() const override;
+  void on_error(const Error& error) override;
+
+ protected:
+  void do_commit() override;
+  void do_reset() override;
+
+ private:
+  void check_readable() const;
+  void check_writable() const;
+  void check_key(std::string_view key) const;
+  void check_value(std::string_view value) const;
+  // The key that the selector finds, from its own walk (whose reads count as `isolation` says).
+  std::string resolve(const KeySelector& selector, Isolation isolation);
+  void add_read(std::string begin, std::string end, Isolation isolation);
+
+  Committer& committer_;
+  const Clock& clock_;
+  Rng& rng_;
+
+  std::shared_ptr<const Snapshot> snapshot_;
+  MonotonicTime started_;
+  std::shared_ptr<CommitRequest> request_;
+  std::size_t conflict_bytes_ = 0;
+  bool committed_ = false;
+  int attempts_ = 0;
+};
+
+}  // namespace divan::kv::embedded

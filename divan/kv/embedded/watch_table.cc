@@ -1,0 +1,75 @@
+#include "divan/kv/embedded/watch_table.h"
+
+namespace divan::kv::embedded {
+
+void WatchTable::check_room(std::size_t count) {
+  std::lock_guard lock(mutex_);
+  if (entries_.size() + count <= limit_) return;
+  forget_dead();
+  if (entries_.size() + count > limit_) throw Error(ErrorCode::too_many_watches);
+}
+
+void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest) {
+  {
+    std::lock_guard lock(mutex_);
+    entries_.emplace(request.key, Entry{request.seen, request.watch});
+  }
+  // A commit publishes its snapshot first and looks at the table afterwards: either it finds the entry, or
+  // the snapshot taken here shows its change.
+  if (latest()->get(request.key) != request.seen) request.watch->fire();
+}
+
+void WatchTable::check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges,
+                       const Snapshot& now) {
+  std::vector<std::shared_ptr<Watch>> due;
+  {
+    std::lock_guard lock(mutex_);
+    if (entries_.empty()) return;
+    for (const auto& key : keys) {
+      const auto [first, last] = entries_.equal_range(key);
+      collect(first, last, now, due);
+    }
+    for (const auto& range : ranges) {
+      collect(entries_.lower_bound(range.begin), entries_.lower_bound(range.end), now, due);
+    }
+  }
+  for (const auto& watch : due) watch->fire();
+}
+
+bool WatchTable::empty() const {
+  std::lock_guard lock(mutex_);
+  return entries_.empty();
+}
+
+void WatchTable::fire_all() {
+  Entries entries;
+  {
+    std::lock_guard lock(mutex_);
+    entries.swap(entries_);
+  }
+  for (const auto& [key, entry] : entries) {
+    if (const auto watch = entry.watch.lock()) watch->fire();
+  }
+}
+
+void WatchTable::forget_dead() {
+  std::erase_if(entries_, [](const auto& row) {
+    const auto watch = row.second.watch.lock();
+    return !watch || watch->fired();
+  });
+}
+
+void WatchTable::collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
+                         std::vector<std::shared_ptr<Watch>>& due) {
+  while (first != last) {
+    auto watch = first->second.watch.lock();
+    if (watch && now.get(first->first) == first->second.seen) {
+      ++first;
+      continue;
+    }
+    if (watch) due.push_back(std::move(watch));
+    first = entries_.erase(first);
+  }
+}
+
+}  // namespace divan::kv::embedded

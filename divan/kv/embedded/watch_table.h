@@ -1,0 +1,61 @@
+// The watches that have been set and not fired.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "divan/kv/embedded/snapshot.h"
+#include "divan/kv/embedded/write_map.h"
+
+namespace divan::kv::embedded {
+
+/// A watch that a transaction has asked for, with the value that it saw.
+struct WatchRequest {
+  std::string key;
+  std::optional<std::string> seen;
+  std::shared_ptr<Watch> watch;
+};
+
+/// Thread-safe. Keeps watches weakly: one that nobody holds any more is forgotten.
+class WatchTable {
+ public:
+  explicit WatchTable(std::size_t limit) : limit_(limit) {}
+
+  /// Throws too_many_watches if `count` more would exceed the limit.
+  void check_room(std::size_t count);
+
+  /// Sets a watch; fires it at once if `latest` shows another value than the transaction saw. `latest` must
+  /// be taken after the call begins (so it is asked for), or a change in between would be lost.
+  void add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest);
+
+  /// Fires the watches on those of the given keys and ranges whose value in `now` differs from what was seen.
+  void check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges, const Snapshot& now);
+
+  /// Whether anybody watches at all: without watchers a commit need not collect its keys.
+  bool empty() const;
+
+  /// Fires all: the store is closing, and whoever waits must look again.
+  void fire_all();
+
+ private:
+  struct Entry {
+    std::optional<std::string> seen;
+    std::weak_ptr<Watch> watch;
+  };
+  using Entries = std::multimap<std::string, Entry, std::less<>>;
+
+  void forget_dead();
+  // Moves those entries in [first, last) whose watches are to fire to `due`.
+  void collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
+               std::vector<std::shared_ptr<Watch>>& due);
+
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  Entries entries_;
+};
+
+}  // namespace divan::kv::embedded

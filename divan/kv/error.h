@@ -1,0 +1,45 @@
+// What can go wrong in the store, with FoundationDB's codes
+// (https://apple.github.io/foundationdb/api-error-codes.html).
+#pragma once
+
+#include "divan/base/error.h"
+
+namespace divan::kv {
+
+enum class ErrorCode {
+  transaction_too_old = 1007,       // reads or commit more than 5 s after the transaction began
+  not_committed = 1020,             // another transaction changed what this one has read
+  commit_unknown_result = 1021,     // the commit may have happened or not
+  transaction_cancelled = 1025,     // the database is closing
+  transaction_timed_out = 1031,     // run() gave up retrying
+  too_many_watches = 1032,          // poll instead
+  accessed_unreadable = 1036,       // read of a value that has a versionstamp before its commit
+  io_error = 1510,                  // the disk or the files failed; the store takes no more writes
+  client_invalid_operation = 2000,  // a malformed call
+  key_outside_legal_range = 2004,   // keys that begin with 0xff belong to the engine
+  inverted_range = 2005,            // begin > end
+  used_during_commit = 2017,        // the transaction has been committed already; reset() it first
+  transaction_too_large = 2101,
+  key_too_large = 2102,
+  value_too_large = 2103,
+};
+
+/// An error of the store. Over HTTP: 413 for what is too large, 503 where a later try may succeed, 500
+/// otherwise.
+class Error : public divan::Error {
+ public:
+  explicit Error(ErrorCode code, const std::string& detail = {});
+
+  ErrorCode code() const { return code_; }
+
+  /// Whether running the transaction again, from its beginning, may succeed.
+  bool retryable() const;
+
+  /// Whether the commit may have happened all the same.
+  bool maybe_committed() const { return code_ == ErrorCode::commit_unknown_result; }
+
+ private:
+  ErrorCode code_;
+};
+
+}  // namespace divan::kv

@@ -1,0 +1,146 @@
+#include "divan/kv/store.h"
+
+#include "divan/base/log.h"
+
+namespace divan::kv {
+namespace {
+
+// Little-endian numbers of the operand's length, as FoundationDB's arithmetic works on them.
+std::string fitted(const std::optional<std::string>& value, std::size_t size) {
+  std::string fitted = value.value_or(std::string());
+  fitted.resize(size, '\0');
+  return fitted;
+}
+
+std::string add_little_endian(std::string a, std::string_view b) {
+  unsigned carry = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const unsigned sum = static_cast<unsigned char>(a[i]) + static_cast<unsigned char>(b[i]) + carry;
+    a[i] = static_cast<char>(sum);
+    carry = sum >> 8;
+  }
+  return a;
+}
+
+bool less_little_endian(std::string_view a, std::string_view b) {
+  return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend(), [](char x, char y) {
+    return static_cast<unsigned char>(x) < static_cast<unsigned char>(y);
+  });
+}
+
+}  // namespace
+
+KeyRange prefix_range(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && end.back() == '\xff') end.pop_back();
+  if (end.empty()) throw Error(ErrorCode::client_invalid_operation, "Prefix without an end.");
+  end.back() = static_cast<char>(end.back() + 1);
+  return {std::string(prefix), std::move(end)};
+}
+
+bool Watch::fired() const {
+  std::lock_guard lock(mutex_);
+  return fired_;
+}
+
+void Watch::on_fire(std::function<void()> callback) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!fired_) {
+      callback_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+bool Watch::wait_until(const Clock& clock, MonotonicTime deadline) const {
+  std::unique_lock lock(mutex_);
+  return clock.wait_until(lock, changed_, deadline, [this] { return fired_; });
+}
+
+void Watch::fire() {
+  std::function<void()> callback;
+  {
+    std::lock_guard lock(mutex_);
+    if (fired_) return;
+    fired_ = true;
+    callback = std::move(callback_);
+    callback_ = nullptr;
+    changed_.notify_all();
+  }
+  if (callback) callback();
+}
+
+RangePage Transaction::get_range(const KeySelector& begin, const KeySelector& end,
+                                 const RangeOptions& options) {
+  RangePage page;
+  page.more = scan(begin, end, options, [&](std::string_view key, std::string_view value) {
+    page.rows.push_back({std::string(key), std::string(value)});
+    return true;
+  });
+  return page;
+}
+
+RangePage Transaction::get_range(const KeyRange& range, const RangeOptions& options) {
+  return get_range(KeySelector::first_greater_or_equal(range.begin),
+                   KeySelector::first_greater_or_equal(range.end), options);
+}
+
+void Transaction::add(std::string_view key, std::int64_t delta) {
+  std::string operand(8, '\0');
+  const auto bits = static_cast<std::uint64_t>(delta);
+  for (std::size_t i = 0; i < 8; ++i) operand[i] = static_cast<char>(bits >> (8 * i));
+  atomic(AtomicOp::add, key, operand);
+}
+
+void Transaction::commit() {
+  do_commit();
+  // A callback may start another transaction, but not on this object.
+  const auto callbacks = std::move(after_commit_);
+  after_commit_.clear();
+  for (const auto& callback : callbacks) {
+    try {
+      callback();
+    } catch (const std::exception& e) { log::error("A callback after a commit failed: {}", e.what()); }
+  }
+}
+
+void Transaction::reset() {
+  after_commit_.clear();
+  do_reset();
+}
+
+std::int64_t decode_counter(std::string_view value) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < value.size() && i < 8; ++i) {
+    bits |= static_cast<std::uint64_t>(static_cast<unsigned char>(value[i])) << (8 * i);
+  }
+  return static_cast<std::int64_t>(bits);
+}
+
+std::int64_t decode_counter(const std::optional<std::string>& value) {
+  return value ? decode_counter(std::string_view(*value)) : 0;
+}
+
+std::optional<std::string> apply_atomic(AtomicOp op, const std::optional<std::string>& value,
+                                        std::string_view operand) {
+  switch (op) {
+    case AtomicOp::add: return add_little_endian(fitted(value, operand.size()), operand);
+    case AtomicOp::min: {
+      if (!value) return std::string(operand);
+      auto present = fitted(value, operand.size());
+      return less_little_endian(operand, present) ? std::string(operand) : present;
+    }
+    case AtomicOp::max: {
+      auto present = fitted(value, operand.size());
+      return less_little_endian(present, operand) ? std::string(operand) : present;
+    }
+    case AtomicOp::byte_min: return !value || operand < *value ? std::string(operand) : *value;
+    case AtomicOp::byte_max: return !value || operand > *value ? std::string(operand) : *value;
+    case AtomicOp::compare_and_clear: return value == operand ? std::nullopt : value;
+  }
+  return value;
+}
+
+}  // namespace divan::kv

@@ -1,0 +1,237 @@
+// The ordered, transactional key-value store that everything stands on, with FoundationDB's semantics
+// (https://apple.github.io/foundationdb/developer-guide.html). Engines implement Database and Transaction;
+// code above knows only this header.
+//
+// A transaction reads one version of the store, sees its own writes, and is committed only if nothing that it
+// has read was changed meanwhile: transactions are strictly serialisable. Keys and values are byte strings;
+// keys are ordered by their bytes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "divan/base/clock.h"
+#include "divan/kv/error.h"
+
+namespace divan::kv {
+
+// Limits of every engine, so that code that runs on one runs on all.
+inline constexpr std::size_t kMaxKeyBytes = 10'000;
+inline constexpr std::size_t kMaxValueBytes = 100'000;
+inline constexpr std::size_t kMaxTransactionBytes = 10'000'000;
+inline constexpr Duration kTransactionLifetime = std::chrono::seconds(5);
+/// How often run() tries before it gives up with transaction_timed_out.
+inline constexpr int kMaxAttempts = 200;
+
+/// A committed transaction's number; grows with every commit.
+using Version = std::int64_t;
+
+enum class Isolation {
+  serializable,  // the commit fails if what was read has changed
+  snapshot,      // it does not
+};
+
+/// A key found by its place among the keys that exist: start from the last key below `key` (or at it, with
+/// `or_equal`) and go `offset` keys on.
+struct KeySelector {
+  std::string key;
+  bool or_equal = false;
+  int offset = 1;
+
+  static KeySelector first_greater_or_equal(std::string_view key) { return {std::string(key), false, 1}; }
+  static KeySelector first_greater_than(std::string_view key) { return {std::string(key), true, 1}; }
+  static KeySelector last_less_than(std::string_view key) { return {std::string(key), false, 0}; }
+  static KeySelector last_less_or_equal(std::string_view key) { return {std::string(key), true, 0}; }
+};
+
+/// The keys from `begin` up to but not including `end`.
+struct KeyRange {
+  std::string begin;
+  std::string end;
+};
+
+/// All keys that begin with `prefix` (which does not consist of 0xff bytes only).
+KeyRange prefix_range(std::string_view prefix);
+
+struct RangeOptions {
+  std::size_t limit = 0;  // rows; 0: no limit
+  std::size_t target_bytes =
+      0;                 // stop after the row that brings keys and values to this many bytes; 0: no limit
+  bool reverse = false;  // from the end of the range to its beginning
+  Isolation isolation = Isolation::serializable;
+};
+
+struct KeyValue {
+  std::string key;
+  std::string value;
+};
+
+struct RangePage {
+  std::vector<KeyValue> rows;
+  bool more = false;  // a limit or target cut the page short; there may be more rows
+};
+
+/// Receives a row, valid during the call; answers whether to go on.
+using RowVisitor = std::function<bool(std::string_view key, std::string_view value)>;
+
+/// Atomic read-modify-write operations, done at commit without a read (and so without a conflict). Operands
+/// and results as in FoundationDB's API reference, "MutationType".
+enum class AtomicOp { add, min, max, byte_min, byte_max, compare_and_clear };
+
+/// Tells that a key's value has changed since the transaction that asked for the watch. Fires once.
+/// Thread-safe.
+class Watch {
+ public:
+  bool fired() const;
+
+  /// Calls `callback` once when the watch fires (at once if it has), on the thread that fires it; it must be
+  /// quick and must not throw. One callback a watch; a new one replaces the old.
+  void on_fire(std::function<void()> callback);
+
+  /// Waits; answers whether the watch has fired.
+  bool wait_until(const Clock& clock, MonotonicTime deadline) const;
+
+  /// For engines.
+  void fire();
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool fired_ = false;
+  std::function<void()> callback_;
+};
+
+/// One transaction. Not thread-safe: one thread at a time. After commit() only the results and reset() may be
+/// asked.
+class Transaction {
+ public:
+  virtual ~Transaction() = default;
+
+  // Reads. They throw transaction_too_old 5 s after the transaction began.
+
+  virtual std::optional<std::string> get(std::string_view key,
+                                         Isolation isolation = Isolation::serializable) = 0;
+
+  /// Several reads, under way at once where the store is remote. Answers in the order of `keys`.
+  virtual std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                           Isolation isolation = Isolation::serializable) = 0;
+
+  /// The key that the selector finds; "" before the first and "\xff" behind the last key.
+  virtual std::string get_key(const KeySelector& selector, Isolation isolation = Isolation::serializable) = 0;
+
+  /// Visits the rows from what `begin` finds up to but not including what `end` finds. Answers whether the
+  /// limit or the target cut it short (a visitor that stops gives false).
+  virtual bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
+                    const RowVisitor& visit) = 0;
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
+    return scan(KeySelector::first_greater_or_equal(range.begin),
+                KeySelector::first_greater_or_equal(range.end), options, visit);
+  }
+  RangePage get_range(const KeySelector& begin, const KeySelector& end, const RangeOptions& options = {});
+  RangePage get_range(const KeyRange& range, const RangeOptions& options = {});
+
+  /// The version that this transaction reads.
+  virtual Version read_version() = 0;
+
+  // Writes. They throw key_too_large, value_too_large, key_outside_legal_range.
+
+  virtual void set(std::string_view key, std::string_view value) = 0;
+  virtual void clear(std::string_view key) = 0;
+  virtual void clear_range(std::string_view begin, std::string_view end) = 0;
+  void clear_range(const KeyRange& range) { clear_range(range.begin, range.end); }
+  virtual void atomic(AtomicOp op, std::string_view key, std::string_view operand) = 0;
+
+  /// Adds to a little-endian 64-bit counter; a missing key counts from 0. decode_counter() reads it.
+  void add(std::string_view key, std::int64_t delta);
+
+  /// `key` ends with four bytes, a little-endian offset into the rest of it, where the commit puts the
+  /// transaction's ten-byte versionstamp. tuple.h packs such keys.
+  virtual void set_versionstamped_key(std::string_view key, std::string_view value) = 0;
+  /// The same for the value.
+  virtual void set_versionstamped_value(std::string_view key, std::string_view value) = 0;
+
+  /// A watch on the key's value as this transaction sees it; set at commit. Throws too_many_watches.
+  virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
+
+  // Conflict ranges beyond those that reads and writes make by themselves.
+  virtual void add_read_conflict(const KeyRange& range) = 0;
+  virtual void add_write_conflict(const KeyRange& range) = 0;
+
+  /// Makes the writes durable and visible, all or none, then runs the after_commit() callbacks. Throws
+  /// not_committed, commit_unknown_result, transaction_too_old, transaction_too_large, io_error.
+  void commit();
+
+  /// The version of the commit; -1 if nothing was written.
+  virtual Version committed_version() const = 0;
+
+  /// The ten bytes that the commit put into versionstamped keys and values.
+  virtual std::string versionstamp() const = 0;
+
+  /// Bytes that count towards kMaxTransactionBytes so far.
+  virtual std::size_t approximate_size() const = 0;
+
+  /// Waits as long as the error's kind and the number of tries so far suggest, and resets the transaction for
+  /// another try; throws the error again if that is no use, or transaction_timed_out after kMaxAttempts.
+  virtual void on_error(const Error& error) = 0;
+
+  /// As new, with a new read version.
+  void reset();
+
+  /// Called on the committing thread after a successful commit, in order; forgotten at a reset. Must not
+  /// throw.
+  void after_commit(std::function<void()> callback) { after_commit_.push_back(std::move(callback)); }
+
+ protected:
+  virtual void do_commit() = 0;
+  virtual void do_reset() = 0;
+
+ private:
+  std::vector<std::function<void()>> after_commit_;
+};
+
+/// A store. Thread-safe.
+class Database {
+ public:
+  virtual ~Database() = default;
+
+  virtual std::unique_ptr<Transaction> begin() = 0;
+
+  /// Runs `fn(Transaction&)` and commits; again from the beginning when a conflict or the like makes another
+  /// try sensible, so `fn` must be repeatable. Answers what `fn` answered in the committed try.
+  template <class Fn>
+  auto run(Fn&& fn) -> std::invoke_result_t<Fn&, Transaction&> {
+    const auto tx = begin();
+    for (;;) {
+      try {
+        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Transaction&>>) {
+          fn(*tx);
+          tx->commit();
+          return;
+        } else {
+          auto result = fn(*tx);
+          tx->commit();
+          return result;
+        }
+      } catch (const Error& error) { tx->on_error(error); }
+    }
+  }
+};
+
+/// The value of a counter that Transaction::add() keeps; 0 for a missing one.
+std::int64_t decode_counter(const std::optional<std::string>& value);
+std::int64_t decode_counter(std::string_view value);
+
+/// What an atomic operation makes of a value: nothing means the key is cleared. For engines.
+std::optional<std::string> apply_atomic(AtomicOp op, const std::optional<std::string>& value,
+                                        std::string_view operand);
+
+}  // namespace divan::kv
