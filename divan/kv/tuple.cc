@@ -141,7 +141,7 @@ struct PrintVisitor {
   void operator()(bool value) { out += value ? "true" : "false"; }
   void operator()(const Uuid& value) {
     std::string hex = to_hex({reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()});
-    for (const std::size_t at : {20, 16, 12, 8}) hex.insert(at, 1, '-');
+    for (const std::size_t at : {20u, 16u, 12u, 8u}) hex.insert(at, 1, '-');
     out += hex;
   }
   void operator()(const Versionstamp& value) {

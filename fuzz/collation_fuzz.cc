@@ -1,0 +1,61 @@
+// Two JSON texts, with a zero byte between them: their encodings sort as the reference sorts the values,
+// whatever they are, and neither is a prefix of the other.
+#include <cstdlib>
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/index/views/collation.h"
+#include "divan/index/views/collation_reference.h"
+
+namespace {
+
+namespace views = divan::index::views;
+using views::reference::sign;
+
+void check(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_pair(const std::string& a, const std::string& b, views::Collation collation) {
+  const std::string left = views::encode_key(a, collation);
+  const std::string right = views::encode_key(b, collation);
+  check(left == right || (!left.starts_with(right) && !right.starts_with(left)));
+  check(views::after_key(left) > left && left < views::kAfterAllKeys);
+  // A level beyond the last element asks for all of it, and what follows is left alone.
+  check(views::group_prefix(left + right, a.size() + 1, collation) == left);
+  const std::string nested = views::encode_key('[' + a + ']', collation);
+  const std::string other = views::encode_key('[' + b + ']', collation);
+  check(sign(nested.compare(other)) == sign(left.compare(right)));
+  if (collation == views::Collation::unicode) {
+    check(sign(left.compare(right)) == sign(views::reference::compare(a, b)));
+  }
+}
+
+// An encoding comes from rows that are there; bytes that are none must still do no harm.
+void check_hostile(std::string_view bytes) {
+  try {
+    views::group_prefix(bytes, 2);
+  } catch (const divan::Error&) {}
+  try {
+    views::encode_key(bytes);
+  } catch (const divan::Error&) {}
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check_hostile(bytes);
+  const std::size_t zero = std::min(bytes.find('\0'), size);
+  std::string a;
+  std::string b;
+  try {
+    a = divan::json::compact(bytes.substr(0, zero));
+    b = zero < size ? divan::json::compact(bytes.substr(zero + 1)) : a;
+  } catch (const divan::Error&) { return 0; }
+  // The reference takes time that grows with the square of the depth.
+  if (a.size() + b.size() > 4096) return 0;
+  check_pair(a, b, views::Collation::unicode);
+  check_pair(a, b, views::Collation::raw);
+  return 0;
+}
