@@ -1,0 +1,136 @@
+#include "divan/js/answers.h"
+
+#include "divan/base/bytes.h"
+
+namespace divan::js {
+namespace {
+
+using protocol::Reader;
+using protocol::RequestKind;
+
+// What the process adds to a message's kMaxMessage bytes: a prefix and a line number.
+constexpr std::size_t kMessageExtra = 100;
+
+void expect(bool good, Reader& in) {
+  if (!good) in.fail();
+}
+
+void expect_kind(RequestKind kind, Reader& in) { expect(in.u8() == static_cast<std::uint8_t>(kind), in); }
+
+std::string read_message(Reader& in) {
+  const auto text = in.text();
+  expect(text.size() <= protocol::kMaxMessage + kMessageExtra && is_utf8(text), in);
+  return in.failed() ? std::string() : std::string(text);
+}
+
+// The head of an outcome: nothing if the function succeeded.
+std::optional<Failure> read_failure(Reader& in) {
+  const auto kind = in.u8();
+  if (kind == 0) return std::nullopt;
+  expect(kind < static_cast<std::uint8_t>(FailureKind::crashed), in);
+  return Failure{static_cast<FailureKind>(kind), read_message(in)};
+}
+
+// A count of documents or groups that were done, of `sent`.
+std::uint32_t read_done(Reader& in, std::size_t sent) {
+  const auto done = in.u32();
+  expect(done >= 1 && done <= sent, in);
+  return in.failed() ? 0 : done;
+}
+
+void read_log(Reader& in, std::size_t functions, Log& log) {
+  log.dropped = in.u32();
+  const auto lines = in.u32();
+  expect(lines <= protocol::kMaxLogLines, in);
+  for (std::uint32_t i = 0; i < lines && !in.failed(); ++i) {
+    const auto function = in.u32();
+    expect(function < functions, in);
+    log.lines.push_back({function, read_message(in)});
+  }
+}
+
+}  // namespace
+
+// Fills a MapResult.
+class MapAnswerParser {
+ public:
+  MapAnswerParser(std::string frame, std::size_t functions) : result_(functions) {
+    result_.bytes_.push_back(std::make_unique<const std::string>(std::move(frame)));
+  }
+
+  std::optional<MapResult> parse(std::size_t documents, Log& log) {
+    Reader in(*result_.bytes_.front());
+    expect_kind(RequestKind::map, in);
+    const auto done = read_done(in, documents);
+    result_.cells_.reserve(done * result_.functions_);
+    for (std::size_t i = 0; i < done * result_.functions_ && !in.failed(); ++i) read_cell(in);
+    read_log(in, result_.functions_, log);
+    if (!in.finished()) return std::nullopt;
+    result_.documents_ = done;
+    return std::move(result_);
+  }
+
+ private:
+  void read_cell(Reader& in) {
+    auto& cell = result_.cells_.emplace_back();
+    if (auto failure = read_failure(in)) {
+      cell.failure = static_cast<std::uint32_t>(result_.failures_.size());
+      result_.failures_.push_back(std::move(*failure));
+      return;
+    }
+    cell.first = static_cast<std::uint32_t>(result_.emitted_.size());
+    cell.count = in.count(8);
+    expect(result_.emitted_.size() + cell.count <= protocol::kMaxPairs, in);
+    for (std::uint32_t i = 0; i < cell.count && !in.failed(); ++i) {
+      const auto key = in.text();
+      result_.emitted_.push_back({key, in.text()});
+    }
+  }
+
+  MapResult result_;
+};
+
+std::optional<bool> parse_hello(std::string_view frame) {
+  Reader in(frame);
+  expect(in.u32() == protocol::kVersion, in);
+  const auto locked = in.u8();
+  if (!in.finished()) return std::nullopt;
+  return locked == 1;
+}
+
+std::optional<std::vector<std::optional<Failure>>> parse_load_answer(std::string_view frame,
+                                                                     std::size_t functions, Log& log) {
+  Reader in(frame);
+  expect_kind(RequestKind::load, in);
+  expect(in.u32() == functions, in);
+  std::vector<std::optional<Failure>> failures;
+  for (std::size_t i = 0; i < functions && !in.failed(); ++i) failures.push_back(read_failure(in));
+  read_log(in, functions, log);
+  if (!in.finished()) return std::nullopt;
+  return failures;
+}
+
+std::optional<MapResult> parse_map_answer(std::string frame, std::size_t documents, std::size_t functions,
+                                          Log& log) {
+  return MapAnswerParser(std::move(frame), functions).parse(documents, log);
+}
+
+std::optional<std::vector<Reduction>> parse_reduce_answer(std::string_view frame, std::size_t groups,
+                                                          Log& log) {
+  Reader in(frame);
+  expect_kind(RequestKind::reduce, in);
+  const auto done = read_done(in, groups);
+  std::vector<Reduction> reductions;
+  for (std::uint32_t i = 0; i < done && !in.failed(); ++i) {
+    if (auto failure = read_failure(in)) {
+      reductions.emplace_back(std::move(*failure));
+    } else {
+      reductions.emplace_back(std::string(in.text()));
+    }
+  }
+  read_log(in, 1, log);
+  if (!in.finished()) return std::nullopt;
+  return reductions;
+}
+
+}  // namespace divan::js

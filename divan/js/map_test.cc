@@ -1,0 +1,331 @@
+#include <rapidcheck/gtest.h>
+#include <boost/json.hpp>
+
+#include "divan/base/precompiled_test.h"
+#include "divan/js/test_support.h"
+
+namespace divan::js {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class JsMap : public testing::Test {
+ protected:
+  SystemClock clock_;
+  Pool pool_{test_options(), clock_};
+};
+
+TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"1", "1"},
+      {"-0", "0"},
+      {"-7", "-7"},
+      {"1.5", "1.5"},
+      {"0.1 + 0.2", "0.30000000000000004"},
+      {"4294967296", "4294967296"},
+      {"9007199254740991", "9007199254740991"},
+      {"9007199254740993", "9007199254740992"},
+      {"-9007199254740992", "-9007199254740992"},
+      {"1e20", "100000000000000000000"},
+      {"1e21", "1e+21"},
+      {"5e-324", "5e-324"},
+      {"NaN", "null"},
+      {"-Infinity", "null"},
+      {"true", "true"},
+      {"false", "false"},
+      {"null", "null"},
+      {"undefined", "null"},
+      {"function () {}", "null"},
+      {"Symbol()", "null"},
+      {"''", R"("")"},
+      {"'plain'", R"("plain")"},
+      {"'a' + 'b'", R"("ab")"},
+      {R"('"\\/\b\f\n\r\t\x01\x7f')", R"("\"\\/\b\f\n\r\t\u0001)"
+                                      "\x7f\""},
+      {"'\\xe4\\u20ac\\ud83d\\ude00'", "\"ä€😀\""},
+      {"'\\ud800x\\udc00'", R"("\ud800x\udc00")"},
+      {"[1, [2, undefined], {}]", "[1,[2,null],{}]"},
+      {"({b: 1, a: {c: undefined, d: 'ä'}})", R"({"b":1,"a":{"d":"ä"}})"},
+      {"new Date(0)", R"("1970-01-01T00:00:00.000Z")"},
+      {"({toJSON() { return [3]; }})", "[3]"},
+      {"({toJSON() {}})", "null"},
+      {"new String('boxed')", R"("boxed")"},
+      {"[,1]", "[null,1]"},
+  };
+  for (const auto& [expression, json] : cases) {
+    EXPECT_EQ(map_one(pool_, "function (doc) { emit(" + expression + ", [" + expression + "]); }"),
+              json + "=[" + json + "]")
+        << expression;
+  }
+}
+
+TEST_F(JsMap, TakesFunctionsAsPeopleWriteThem) {
+  for (const std::string source : {
+           "function (doc) { emit(doc.a, 1); }",
+           "function(doc){emit(doc.a,1)};",
+           "  \n function (doc) { emit(doc.a, 1); } ; ;\n\n",
+           "function named(doc) { emit(doc.a, 1); }",
+           "doc => emit(doc.a, 1)",
+           "(doc) => { emit(doc.a, 1); };",
+           "(function (doc) { emit(doc.a, 1); })",
+           "// before\nfunction (doc) { emit(doc.a, 1); } // behind",
+           "/* before */ function (doc) { emit(doc.a, 1); }; /* behind; */ // end",
+           "function ({a}) { emit(a, 1); }",
+           "(function () { var one = 1; return function (doc) { emit(doc.a, one); }; })()",
+           "function (doc) { emit(doc.a, helper()); }\nfunction helper() { return 1; }",
+       }) {
+    EXPECT_EQ(map_one(pool_, source, R"({"a":7})"), "7=1") << source;
+  }
+}
+
+TEST_F(JsMap, WhatIsNoFunctionFailsForEveryDocumentAndLeavesTheOthersAlone) {
+  const auto result = map_all(
+      pool_, {"1 + 1", "doc => emit(1)", "function (doc) {\n  emit(doc.;\n}", "", "throw new Error('early')"},
+      {"{}", "{}"});
+  ASSERT_EQ(result.documents(), 2u);
+  for (std::size_t document : {0u, 1u}) {
+    for (std::size_t function : {0u, 2u, 3u, 4u}) {
+      ASSERT_NE(result.failure(document, function), nullptr);
+      EXPECT_EQ(result.failure(document, function)->kind, FailureKind::compilation);
+    }
+    EXPECT_EQ(shown(result, document, 0), "!Expression does not eval to a function.");
+    EXPECT_EQ(shown(result, document, 1), "1=null");
+    EXPECT_THAT(shown(result, document, 2), StartsWith("!SyntaxError: "));
+    EXPECT_THAT(shown(result, document, 2), HasSubstr("(line 2)"));
+  }
+}
+
+TEST_F(JsMap, EveryFunctionSeesEveryDocument) {
+  const auto result =
+      map_all(pool_, {"d => emit(d.a)", "d => { if (d.a > 1) { emit(d.a, 1); emit(d.a, 2); } }"},
+              {R"({"a":1})", R"({"a":2})", R"({"a":"x"})"});
+  ASSERT_EQ(result.documents(), 3u);
+  ASSERT_EQ(result.functions(), 2u);
+  EXPECT_EQ(shown(result, 0, 0), "1=null");
+  EXPECT_EQ(shown(result, 0, 1), "");
+  EXPECT_EQ(shown(result, 1, 0), "2=null");
+  EXPECT_EQ(shown(result, 1, 1), "2=1 2=2");
+  EXPECT_EQ(shown(result, 2, 0), R"("x"=null)");
+}
+
+TEST_F(JsMap, NoDocumentsOrNoFunctionsIsNoWork) {
+  EXPECT_EQ(map_all(pool_, {"d => emit(1)"}, {}).documents(), 0u);
+  EXPECT_EQ(pool_.stats().started, 0u);
+  EXPECT_EQ(map_all(pool_, {}, {"{}", "{}"}).documents(), 2u);
+}
+
+TEST_F(JsMap, EmittedObjectsAreWrittenWhenTheFunctionReturns) {
+  EXPECT_EQ(map_one(pool_, "doc => { var o = {n: 1}; emit(1, o); o.n = 2; emit(2, o); }"),
+            R"(1={"n":2} 2={"n":2})");
+}
+
+TEST_F(JsMap, AFunctionThatThrowsLosesItsEmitsForThatDocumentOnly) {
+  const auto result =
+      map_all(pool_, {"function (doc) {\n  emit(0, 0);\n  emit(doc.a.b, 1);\n}", "doc => emit('other')"},
+              {R"({"a":{"b":1}})", R"({"b":1})", R"({"a":{"b":3}})"});
+  EXPECT_EQ(shown(result, 0, 0), "0=0 1=1");
+  ASSERT_NE(result.failure(1, 0), nullptr);
+  EXPECT_EQ(result.failure(1, 0)->kind, FailureKind::exception);
+  EXPECT_EQ(result.failure(1, 0)->message, "TypeError: doc.a is undefined (line 3)");
+  EXPECT_TRUE(result.emitted(1, 0).empty());
+  EXPECT_EQ(shown(result, 2, 0), "0=0 3=1");
+  for (std::size_t document : {0u, 1u, 2u}) EXPECT_EQ(shown(result, document, 1), R"("other"=null)");
+}
+
+TEST_F(JsMap, AnythingCanBeThrown) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"throw 'text'", "!text (line 1)"},
+      {"throw 17", "!17 (line 1)"},
+      {"throw null", "!null (line 1)"},
+      {"throw {forbidden: 'no'}", R"(!{"forbidden":"no"} (line 1))"},
+      {"throw new RangeError('far')", "!RangeError: far (line 1)"},
+      {"throw Object.create(null)", "!{} (line 1)"},
+      {"throw {toJSON() { throw 1; }}", "!an exception that cannot be shown (line 1)"},
+      {"throw {get a() { throw 1; }}", "!an exception that cannot be shown (line 1)"},
+      {"throw new Proxy({}, {get() { throw 1; }, ownKeys() { throw 2; }})",
+       "!an exception that cannot be shown (line 1)"},
+      {"emit({toJSON() { throw new Error('in toJSON'); }})", "!Error: in toJSON (line 1)"},
+      {"emit(1, {get a() { throw new Error('in getter'); }})", "!Error: in getter (line 1)"},
+      {"var a = []; a[0] = a; emit(a)", "!TypeError: cyclic object value"},
+      {"emit(1n)", "!TypeError: BigInt value can't be serialized in JSON"},
+      {"Promise.resolve().then(() => emit(1))",
+       "!Error: promises and async functions do not run here (line 1)"},
+  };
+  for (const auto& [body, failure] : cases) {
+    EXPECT_EQ(map_one(pool_, "doc => { emit(0); " + body + " }"), failure) << body;
+  }
+}
+
+TEST_F(JsMap, LongMessagesAreCutBetweenCharacters) {
+  const auto message = map_one(pool_, "doc => { throw new Error('ä'.repeat(1e6)); }");
+  EXPECT_LT(message.size(), 1100u);
+  EXPECT_THAT(message, StartsWith("!Error: ää"));
+  EXPECT_THAT(message, testing::EndsWith("ä (line 1)"));
+  const auto text = map_one(pool_, "doc => { throw 'x' + 'ä'.repeat(1e6); }");
+  EXPECT_LT(text.size(), 1100u);
+  EXPECT_THAT(text, testing::EndsWith("ä (line 1)"));
+}
+
+TEST_F(JsMap, TheDocumentIsFrozenForAllFunctions) {
+  const auto result = map_all(pool_,
+                              {"function (doc) { doc.n = 2; doc.new = 1; delete doc.gone; doc.list[0] = 9;"
+                               "  doc.deep.er.x = 1; emit(1, doc); }",
+                               "function (doc) { 'use strict'; doc.n = 3; emit(2, doc); }",
+                               "function (doc) { doc.list.push(4); emit(3, doc); }",  //
+                               "doc => emit(4, doc)"},
+                              {R"({"n":1,"gone":0,"list":[1,{}],"deep":{"er":{}}})"});
+  const std::string document = R"({"n":1,"gone":0,"list":[1,{}],"deep":{"er":{}}})";
+  EXPECT_EQ(shown(result, 0, 0), "1=" + document);
+  EXPECT_THAT(shown(result, 0, 1), StartsWith("!TypeError: "));
+  EXPECT_THAT(shown(result, 0, 2), StartsWith("!TypeError: "));
+  EXPECT_EQ(shown(result, 0, 3), "4=" + document);
+}
+
+TEST_F(JsMap, HelpersAreCouchDbs) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"sum([1, 2, 3.5])", "6.5"},
+      {"sum([])", "0"},
+      {"sum({a: 1, b: 2})", "3"},
+      {"isArray([])", "true"},
+      {"isArray({length: 0})", "false"},
+      {"toJSON({a: [1]})", R"("{\"a\":[1]}")"},
+      {"typeof JSON.parse", R"("function")"},
+      {"emit(0)", "null"},
+      {"log(0)", "null"},
+  };
+  for (const auto& [expression, json] : cases) {
+    EXPECT_THAT(map_one(pool_, "doc => { emit(" + expression + "); }"), testing::EndsWith(json + "=null"))
+        << expression;
+  }
+}
+
+TEST_F(JsMap, NothingReachesOutsideAndTimeIsUtc) {
+  for (const std::string name : {"require", "load", "read", "readline", "print", "quit", "system", "os",
+                                 "evalcx", "setTimeout", "fetch", "XMLHttpRequest", "WebAssembly",
+                                 "SharedArrayBuffer", "Atomics", "console", "process", "importScripts"}) {
+    EXPECT_EQ(map_one(pool_, "doc => emit(typeof " + name + ")"), "\"undefined\"=null") << name;
+  }
+  EXPECT_EQ(map_one(pool_, "doc => emit(new Date(2020, 6, 1).getTime(), new Date(0).getTimezoneOffset())"),
+            "1593561600000=0");
+}
+
+TEST_F(JsMap, WhatIsNoJsonFailsAlone) {
+  const auto result =
+      map_all(pool_, {"doc => emit(doc)"}, {"{}", "{", "", "\xff", "7", "{\"a\":\"\xc3\x28\"}"});
+  ASSERT_EQ(result.documents(), 6u);
+  EXPECT_EQ(shown(result, 0, 0), "{}=null");
+  for (std::size_t document : {1u, 2u, 3u, 5u}) EXPECT_NE(result.failure(document, 0), nullptr) << document;
+  EXPECT_EQ(shown(result, 4, 0), "7=null");
+}
+
+TEST_F(JsMap, EmitWorksOnlyWhileTheFunctionRuns) {
+  const auto result =
+      map_all(pool_, {"(emit('at load'), function (doc) { emit({toJSON() { emit('late'); return 1; }}); })"},
+              {"{}", "{}"});
+  EXPECT_EQ(shown(result, 0, 0), "1=null");
+  EXPECT_EQ(shown(result, 1, 0), "1=null");
+}
+
+TEST_F(JsMap, AProgramsGlobalsAreItsOwn) {
+  // What the first one wrecks is its own, and not the protocol's.
+  const auto wrecked =
+      map_all(pool_,
+              {"doc => { emit(1); JSON.stringify = () => 'x'; JSON = null; Array.prototype.push = null;"
+               "  Object.prototype.toJSON = () => 'wrecked'; Object.defineProperty(Array.prototype, 0, "
+               "{set() { throw 1; }});"
+               "  String.prototype.toString = null; emit = log = sum = undefined; leak = 1; emitted = 2; }",
+               "doc => { this.own = (this.own || 0) + 1; }"},
+              {R"({"a":[1]})", R"({"a":[1]})"});
+  EXPECT_EQ(shown(wrecked, 0, 0), "1=null");
+  EXPECT_THAT(shown(wrecked, 1, 0), StartsWith("!TypeError: emit is not a function"));
+  EXPECT_EQ(map_one(pool_, "doc => emit([typeof leak, typeof own, toJSON(doc), sum([1, 2])], doc)",
+                    R"({"a":[1,{}]})"),
+            R"(["undefined","undefined","{\"a\":[1,{}]}",3]={"a":[1,{}]})");
+}
+
+TEST_F(JsMap, LogLinesComeBackWithTheirFunction) {
+  std::vector<std::string> lines;
+  auto options = test_options();
+  options.log = [&](const Function& function, std::string_view line) {
+    lines.push_back(function.name + ": " + std::string(line));
+  };
+  Pool pool(options, clock_);
+  map_all(pool, {"doc => log('from ' + doc.n)", "doc => { log({a: [1]}); log('x'.repeat(5000)); throw 1; }"},
+          {R"({"n":1})", R"({"n":2})"});
+  const std::string cut = "f1: " + std::string(protocol::kMaxMessage, 'x');
+  EXPECT_THAT(lines,
+              ElementsAre("f0: from 1", R"(f1: {"a":[1]})", cut, "f0: from 2", R"(f1: {"a":[1]})", cut));
+
+  lines.clear();
+  map_all(pool, {"doc => { for (var i = 0; i < 250; i++) log(i); }"}, {"{}"});
+  ASSERT_EQ(lines.size(), protocol::kMaxLogLines + 1);
+  EXPECT_EQ(lines[99], "f0: 99");
+  EXPECT_EQ(lines[100], "f0: ... and 150 more lines");
+}
+
+TEST_F(JsMap, ABatchThatEmitsMuchIsDoneInParts) {
+  const std::vector<std::string_view> documents(9, R"({"a":1})");
+  const auto program = program_of({"doc => { for (var i = 0; i < 10; i++) emit(i, 'x'.repeat(1e6)); }"});
+  std::size_t done = 0;
+  int parts = 0;
+  while (done < documents.size()) {
+    const auto result = pool_.map(program, std::span(documents).subspan(done));
+    ASSERT_GE(result.documents(), 1u);
+    for (std::size_t i = 0; i < result.documents(); ++i) ASSERT_EQ(result.emitted(i, 0).size(), 10u);
+    done += result.documents();
+    ++parts;
+  }
+  EXPECT_EQ(done, documents.size());
+  EXPECT_EQ(parts, 3);  // of 4, 4 and 1: full from 32 MiB on
+}
+
+TEST_F(JsMap, ABatchWhoseTimeIsUpIsDoneInParts) {
+  const std::vector<std::string_view> documents(5, "{}");
+  const auto program =
+      program_of({"doc => { const end = Date.now() + 300; while (Date.now() < end) {} emit(1); }"});
+  Limits limits;
+  limits.batch = std::chrono::milliseconds(50);
+  const auto result = pool_.map(program, documents, limits);
+  EXPECT_GE(result.documents(), 1u);
+  EXPECT_LT(result.documents(), 5u);
+  for (std::size_t i = 0; i < result.documents(); ++i) EXPECT_EQ(shown(result, i, 0), "1=null");
+}
+
+boost::json::value any_json(int depth) {
+  switch (*rc::gen::inRange(0, depth > 0 ? 7 : 5)) {
+    case 0: return nullptr;
+    case 1: return *rc::gen::arbitrary<bool>();
+    case 2: return *rc::gen::inRange<std::int64_t>(-(std::int64_t{1} << 53), std::int64_t{1} << 53);
+    case 3: return boost::json::string(*rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));
+    case 4: return boost::json::string("ä€😀 \"\\\n\x01");
+    case 5: {
+      boost::json::array array;
+      for (int i = *rc::gen::inRange(0, 4); i > 0; --i) array.push_back(any_json(depth - 1));
+      return array;
+    }
+    default: {
+      boost::json::object object;
+      for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
+        object["m" + std::to_string(*rc::gen::inRange(0, 99))] = any_json(depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+TEST_F(JsMap, DocumentsComeThroughUnchanged) {
+  EXPECT_TRUE(rc::check([&] {
+    boost::json::object document;
+    document["value"] = any_json(3);
+    const auto text = boost::json::serialize(document);
+    const auto result = map_all(pool_, {"doc => emit(doc.value, doc)"}, {text});
+    RC_ASSERT(result.emitted(0, 0).size() == 1u);
+    RC_ASSERT(boost::json::parse(std::string(result.emitted(0, 0)[0].key)) == document["value"]);
+    RC_ASSERT(boost::json::parse(std::string(result.emitted(0, 0)[0].value)) == document);
+  }));
+}
+
+}  // namespace
+}  // namespace divan::js

@@ -1,0 +1,295 @@
+#include "divan/js/pool.h"
+
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+#include "divan/js/requests.h"
+
+namespace divan::js {
+namespace {
+
+constexpr std::size_t kLeastMemory = std::size_t{128} << 20;  // the engine itself crashes at 64 MiB
+
+// A reduction's results together: more than this is the function's fault.
+constexpr std::size_t kMaxReductions = protocol::kMaxFrame;
+
+void append(MapResult& all, MapResult more) { all.append(std::move(more)); }
+void append(std::vector<Reduction>& all, std::vector<Reduction> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+}
+void append_failed(MapResult& all, const Failure& failure) { all.append_failed(failure); }
+void append_failed(std::vector<Reduction>& all, const Failure& failure) { all.emplace_back(failure); }
+
+PoolOptions checked(PoolOptions options) {
+  if (options.memory < kLeastMemory) throw bad_request("A JavaScript process needs at least 128 MiB.");
+  if (options.processes == 0) options.processes = std::max(1U, std::thread::hardware_concurrency());
+  return options;
+}
+
+// Processor time in the limits becomes real time here, on a machine that may be busy.
+Duration hard_limit(const Program& program, const Limits& limits, Duration margin) {
+  const auto calls = static_cast<std::int64_t>(program.functions.size()) + 1;
+  return limits.batch + 2 * calls * limits.invocation + margin;
+}
+
+}  // namespace
+
+// A process that one call holds.
+class Pool::Lease {
+ public:
+  Lease(Pool& pool, std::string_view program_id)
+      : pool_(pool), process_(pool.acquire(program_id)), since_(pool.clock_.now()) {}
+  ~Lease() { pool_.give_back(std::move(process_), usable, pool_.clock_.now() - since_); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Process& process() { return *process_; }
+
+  // False while it has been asked and not answered.
+  bool usable = true;
+
+ private:
+  Pool& pool_;
+  std::unique_ptr<Process> process_;
+  const MonotonicTime since_;
+};
+
+Pool::Pool(PoolOptions options, const Clock& clock) : options_(checked(std::move(options))), clock_(clock) {}
+
+Pool::~Pool() = default;
+
+void Pool::check(const Function& function, std::string_view kind, std::string_view view) {
+  const Program program{{}, {function}};
+  const auto request = load_request(protocol::kNoSlot, program.functions, {});
+  std::optional<Failure> failure;
+  const auto read = [&](const std::string& answer, Log& log) {
+    auto failures = parse_load_answer(answer, 1, log);
+    if (failures) failure = std::move(failures->front());
+    return failures.has_value();
+  };
+  Death death;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Lease lease(*this, program.id);
+    death = {};
+    if (ask(lease, request, read, program, {}, death)) break;
+    failure = death.failure;
+  }
+  if (!failure) return;
+  throw Error(400, "compilation_error",
+              fmt::format("Compilation of the {} function in the '{}' view failed: {}", kind, view,
+                          failure->message));
+}
+
+MapResult Pool::map(const Program& program, std::span<const std::string_view> documents,
+                    const Limits& limits) {
+  MapResult none(program.functions.size());
+  if (documents.empty()) return none;
+  documents = documents.first(fitting(documents));
+  auto result = survive(documents.size(), std::move(none), limits,
+                        [&](std::size_t first, std::size_t count, Death& death) -> std::optional<MapResult> {
+                          const auto some = documents.subspan(first, count);
+                          std::optional<MapResult> answered;
+                          run(
+                              program, [&](std::uint32_t slot) { return map_request(slot, some, limits); },
+                              [&](std::string answer, Log& log) {
+                                answered = parse_map_answer(std::move(answer), some.size(),
+                                                            program.functions.size(), log);
+                                return answered.has_value();
+                              },
+                              limits, death);
+                          return answered;
+                        });
+  std::lock_guard lock(mutex_);
+  ++stats_.batches;
+  stats_.documents += result.documents();
+  return result;
+}
+
+std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
+                                    std::span<const ReduceGroup> groups, const Limits& limits) {
+  // The name is no part of the id: the same function in two views is one program.
+  const Program program{"reduce " + function.source, {function}};
+  std::vector<Reduction> all;
+  std::size_t size = 0;
+  while (all.size() < groups.size()) {
+    for (auto& reduction : reduce_some(program, rereduce, groups.subspan(all.size()), limits)) {
+      if (const auto* text = std::get_if<std::string>(&reduction)) size += text->size();
+      if (size > kMaxReductions) reduction = Failure{FailureKind::too_large, "returned too much in all"};
+      all.push_back(std::move(reduction));
+    }
+  }
+  return all;
+}
+
+std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
+                                         std::span<const ReduceGroup> groups, const Limits& limits) {
+  groups = groups.first(fitting(groups));
+  auto result = survive(
+      groups.size(), std::vector<Reduction>(), limits,
+      [&](std::size_t first, std::size_t count, Death& death) -> std::optional<std::vector<Reduction>> {
+        const auto some = groups.subspan(first, count);
+        std::optional<std::vector<Reduction>> answered;
+        run(
+            program, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, limits); },
+            [&](const std::string& answer, Log& log) {
+              answered = parse_reduce_answer(answer, some.size(), log);
+              return answered.has_value();
+            },
+            limits, death);
+        return answered;
+      });
+  std::lock_guard lock(mutex_);
+  ++stats_.batches;
+  stats_.groups += result.size();
+  return result;
+}
+
+// Does a batch of `count` things, of which attempt(first, n, death) does some, or none if the process dies of
+// it.
+template <class Result, class Attempt>
+Result Pool::survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const {
+  Death death;
+  for (int i = 0; i < 2; ++i) {
+    if (auto answer = attempt(0, count, death)) return std::move(*answer);
+  }
+  const auto deadline = clock_.now() + limits.batch;
+  for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
+    auto answer = count == 1 ? std::nullopt : attempt(i, 1, death);
+    if (answer) {
+      append(result, std::move(*answer));
+    } else if (death.loading) {
+      throw Error(500, "os_process_error",
+                  fmt::format("While the functions were being compiled, {}.", death.failure.message));
+    } else {
+      append_failed(result, death.failure);
+    }
+  }
+  return result;
+}
+
+bool Pool::run(const Program& program, const MakeRequest& request, const ReadAnswer& read,
+               const Limits& limits, Death& death) {
+  Lease lease(*this, program.id);
+  auto slot = lease.process().find(program.id);
+  death.loading = !slot;
+  if (!slot) {
+    slot = lease.process().empty_slot();
+    const auto loaded = [&](const std::string& answer, Log& log) {
+      return parse_load_answer(answer, program.functions.size(), log).has_value();
+    };
+    if (!ask(lease, load_request(*slot, program.functions, limits), loaded, program, limits, death)) {
+      return false;
+    }
+    lease.process().fill(*slot, program.id);
+    death.loading = false;
+  }
+  return ask(lease, request(*slot), read, program, limits, death);
+}
+
+bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
+               const Limits& limits, Death& death) {
+  lease.usable = false;
+  auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin));
+  Log log;
+  if (!answer) {
+    death.failure = lease.process().failure();
+    return false;
+  }
+  if (!read(std::move(*answer), log)) {
+    death.failure = {FailureKind::crashed, "the JavaScript process broke its protocol"};
+    return false;
+  }
+  lease.usable = true;
+  write_log(program, log);
+  return true;
+}
+
+void Pool::write_log(const Program& program, const Log& log) const {
+  if (!options_.log) return;
+  for (const auto& line : log.lines) options_.log(program.functions[line.function], line.text);
+  if (log.dropped > 0 && !log.lines.empty()) {
+    options_.log(program.functions[log.lines.back().function],
+                 fmt::format("... and {} more lines", log.dropped));
+  }
+}
+
+std::unique_ptr<Process> Pool::acquire(std::string_view program_id) {
+  std::vector<std::unique_ptr<Process>> ended;  // closed when the lock is released
+  std::unique_lock lock(mutex_);
+  ended = take_ended();
+  const auto ticket = next_ticket_++;
+  waiting_.push_back(ticket);
+  const auto free = [&] {
+    return waiting_.front() == ticket && (!idle_.empty() || alive_ < options_.processes);
+  };
+  const bool got = free() || clock_.wait_until(lock, changed_, clock_.now() + options_.wait, free);
+  std::erase(waiting_, ticket);
+  if (!waiting_.empty()) changed_.notify_all();
+  if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
+  if (!idle_.empty()) return take_idle(program_id);
+  ++alive_;
+  lock.unlock();
+  return start();
+}
+
+std::unique_ptr<Process> Pool::take_idle(std::string_view program_id) {
+  auto chosen = std::find_if(idle_.begin(), idle_.end(),
+                             [&](const auto& process) { return process->find(program_id).has_value(); });
+  if (chosen == idle_.end()) chosen = std::prev(idle_.end());
+  auto process = std::move(*chosen);
+  idle_.erase(chosen);
+  return process;
+}
+
+std::vector<std::unique_ptr<Process>> Pool::take_ended() {
+  const auto first_ended = std::stable_partition(idle_.begin(), idle_.end(),
+                                                 [](const auto& process) { return !process->ended(); });
+  std::vector<std::unique_ptr<Process>> ended(std::make_move_iterator(first_ended),
+                                              std::make_move_iterator(idle_.end()));
+  idle_.erase(first_ended, idle_.end());
+  alive_ -= ended.size();
+  stats_.died += ended.size();
+  return ended;
+}
+
+// Called without the lock; the process is counted already.
+std::unique_ptr<Process> Pool::start() {
+  try {
+    auto process = std::make_unique<Process>(options_.binary, options_.memory);
+    std::lock_guard lock(mutex_);
+    ++stats_.started;
+    if (!process->locked() && !std::exchange(warned_, true)) {
+      log::warning("{} runs without its system call filter: it was built with a sanitizer.", options_.binary);
+    }
+    return process;
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    --alive_;
+    changed_.notify_all();
+    throw;
+  }
+}
+
+void Pool::give_back(std::unique_ptr<Process> process, bool usable, Duration held) {
+  const bool grown = usable && process->resident_bytes() > options_.recycle;
+  if (!usable || grown) process.reset();
+  std::lock_guard lock(mutex_);
+  stats_.busy_time += held;
+  if (process) {
+    idle_.push_back(std::move(process));
+  } else {
+    --alive_;
+    ++(grown ? stats_.recycled : stats_.died);
+  }
+  changed_.notify_all();
+}
+
+PoolStats Pool::stats() const {
+  std::lock_guard lock(mutex_);
+  auto stats = stats_;
+  stats.alive = alive_;
+  stats.busy = alive_ - idle_.size();
+  stats.waiting = waiting_.size();
+  return stats;
+}
+
+}  // namespace divan::js

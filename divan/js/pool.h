@@ -1,0 +1,128 @@
+// The pool of sandboxed JavaScript processes.
+//
+// Map, reduce and later filter and validate functions are strangers' code: they run in divan-js processes
+// (js/sandbox), one call at a time in each. A process is started when all are busy, up to a number, and kept
+// warm with the programs that it has compiled. One that dies, hangs, breaks the protocol or has grown is
+// replaced.
+//
+// When a process dies of a batch, the batch is tried once more in a fresh one (the machine may have been
+// short of memory), and then document by document, so that only the document that kills fails. So a hostile
+// function costs its own index time, and nobody else anything.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/base/clock.h"
+#include "divan/js/answers.h"
+#include "divan/js/process.h"
+#include "divan/js/program.h"
+#include "divan/js/result.h"
+
+namespace divan::js {
+
+struct PoolOptions {
+  std::string binary;                           ///< path of divan-js
+  std::size_t processes = 0;                    ///< most at once; 0: as many as processors
+  std::size_t memory = std::size_t{256} << 20;  ///< bytes that one may use; at least 128 MiB
+  std::size_t recycle = std::size_t{160}
+                        << 20;               ///< resident bytes from which on one is replaced after a batch
+  Duration wait = std::chrono::seconds(30);  ///< longest wait for a process when all are busy
+  Duration margin =
+      std::chrono::seconds(5);  ///< real time over its limits that a batch gets before it is killed
+
+  /// Takes what scripts write with log(), at most protocol::kMaxLogLines a batch, and after that one line
+  /// about how many were dropped. Called by the thread whose batch it was.
+  std::function<void(const Function& function, std::string_view line)> log;
+};
+
+struct PoolStats {
+  std::size_t alive = 0;    ///< processes now
+  std::size_t busy = 0;     ///< of these
+  std::size_t waiting = 0;  ///< calls that wait for a process now
+  // Since the pool was made:
+  std::uint64_t started = 0;
+  std::uint64_t died = 0;      ///< ended or had to be killed
+  std::uint64_t recycled = 0;  ///< had grown
+  std::uint64_t batches = 0;   ///< map and reduce requests that were answered
+  std::uint64_t documents = 0;
+  std::uint64_t groups = 0;
+  Duration busy_time{};  ///< that calls have held processes, in all
+};
+
+/// Thread-safe. Must outlive its calls. All calls block; each throws os_process_error (500) if divan-js
+/// cannot be started and service_unavailable (503) if no process was free in time.
+class Pool {
+ public:
+  Pool(PoolOptions options, const Clock& clock);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// Throws compilation_error (400), in CouchDB's words, unless the source is that of a function. `kind` is
+  /// "map" or "reduce".
+  void check(const Function& function, std::string_view kind, std::string_view view);
+
+  /// Calls all functions with each document (JSON texts). May do fewer documents than it was given, from the
+  /// first on, but at least one: when limits.batch is over, or when they or what was emitted are too much for
+  /// one message. Throws os_process_error if the process dies of compiling the functions.
+  MapResult map(const Program& program, std::span<const std::string_view> documents,
+                const Limits& limits = {});
+
+  /// Calls the function once a group: with keys as [[key, id], ...] and values, or, for a rereduce, with null
+  /// and values. Answers one reduction a group.
+  std::vector<Reduction> reduce(const Function& function, bool rereduce, std::span<const ReduceGroup> groups,
+                                const Limits& limits = {});
+
+  PoolStats stats() const;
+
+ private:
+  class Lease;
+  // Why there was no answer.
+  struct Death {
+    Failure failure{};
+    bool loading = false;  // the process did not get as far as the request
+  };
+  // What is asked of a process that has the program loaded in this slot.
+  using MakeRequest = std::function<std::string(std::uint32_t slot)>;
+  // Reads the answer; false if it is not one.
+  using ReadAnswer = std::function<bool(std::string answer, Log& log)>;
+
+  bool run(const Program& program, const MakeRequest& request, const ReadAnswer& read, const Limits& limits,
+           Death& death);
+  bool ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
+           const Limits& limits, Death& death);
+  template <class Result, class Attempt>
+  Result survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const;
+  std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
+                                     std::span<const ReduceGroup> groups, const Limits& limits);
+
+  std::unique_ptr<Process> acquire(std::string_view program_id);
+  std::unique_ptr<Process> take_idle(std::string_view program_id);
+  std::vector<std::unique_ptr<Process>> take_ended();
+  std::unique_ptr<Process> start();
+  void give_back(std::unique_ptr<Process> process, bool usable, Duration held);
+  void write_log(const Program& program, const Log& log) const;
+
+  const PoolOptions options_;
+  const Clock& clock_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Process>> idle_;  // the one that was used last at the end
+  std::size_t alive_ = 0;
+  std::deque<std::uint64_t> waiting_;  // tickets: first come, first served
+  std::uint64_t next_ticket_ = 0;
+  bool warned_ = false;  // that a process has no filter
+  PoolStats stats_;      // the counts since the start
+};
+
+}  // namespace divan::js

@@ -1,0 +1,351 @@
+#include "divan/js/pool.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <future>
+
+#include "divan/base/error.h"
+#include "divan/base/precompiled_test.h"
+#include "divan/js/test_support.h"
+
+namespace divan::js {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class JsPool : public testing::Test {
+ protected:
+  // An executable script that plays divan-js. It begins with a proper greeting.
+  std::string impostor(const std::string& body) {
+    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\001SJD\\001'\n" << body << '\n';
+    chmod(impostor_.c_str(), 0700);
+    return impostor_;
+  }
+
+  void TearDown() override { std::filesystem::remove(impostor_); }
+
+  static Error error_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) { return error; }
+    return {500, "none", "nothing was thrown"};
+  }
+
+  const std::string impostor_ = testing::TempDir() + "impostor-" + std::to_string(getpid());
+  SystemClock clock_;
+};
+
+const std::string kEmitN = "doc => emit(doc.n)";
+
+TEST_F(JsPool, StartsNoMoreProcessesThanItNeeds) {
+  Pool pool(test_options(4), clock_);
+  EXPECT_THAT(children(), IsEmpty());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
+  EXPECT_THAT(children(), SizeIs(1));
+  const auto stats = pool.stats();
+  EXPECT_EQ(stats.alive, 1u);
+  EXPECT_EQ(stats.busy, 0u);
+  EXPECT_EQ(stats.started, 1u);
+  EXPECT_EQ(stats.died, 0u);
+  EXPECT_EQ(stats.batches, 5u);
+  EXPECT_EQ(stats.documents, 5u);
+  EXPECT_GT(stats.busy_time, Duration::zero());
+}
+
+TEST_F(JsPool, TakesItsProcessesWithIt) {
+  {
+    Pool pool(test_options(), clock_);
+    map_one(pool, kEmitN);
+    EXPECT_THAT(children(), SizeIs(1));
+  }
+  EXPECT_THAT(children(), IsEmpty());
+}
+
+TEST_F(JsPool, AProgramIsCompiledOnce) {
+  int loads = 0;
+  auto options = test_options();
+  options.log = [&](const Function&, std::string_view line) { loads += line == "loaded" ? 1 : 0; };
+  Pool pool(options, clock_);
+  const std::string source = "(log('loaded'), doc => emit(1))";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(map_one(pool, source), "1=null");
+  EXPECT_EQ(loads, 1);
+  // It goes when enough others have been used since, and not before.
+  for (int i = 0; i + 1 < static_cast<int>(protocol::kSlots); ++i)
+    map_one(pool, "doc => emit(" + std::to_string(i) + ")");
+  map_one(pool, source);
+  EXPECT_EQ(loads, 1);
+  for (int i = 0; i < static_cast<int>(protocol::kSlots); ++i)
+    map_one(pool, "doc => emit(-" + std::to_string(i) + ")");
+  map_one(pool, source);
+  EXPECT_EQ(loads, 2);
+}
+
+TEST_F(JsPool, ManyProgramsInOneProcessAreNotMistakenForEachOther) {
+  Pool pool(test_options(), clock_);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_EQ(map_one(pool, "doc => emit(" + std::to_string(i) + ")"), std::to_string(i) + "=null");
+    }
+  }
+  EXPECT_EQ(pool.stats().started, 1u);
+}
+
+TEST_F(JsPool, ChecksFunctions) {
+  Pool pool(test_options(), clock_);
+  pool.check({"f", "function (doc) { emit(1); };"}, "map", "by-date");
+  const auto no_function = error_of([&] { pool.check({"f", "1 + 1"}, "map", "by-date"); });
+  EXPECT_EQ(no_function.status(), 400);
+  EXPECT_EQ(no_function.name(), "compilation_error");
+  EXPECT_EQ(no_function.reason(),
+            "Compilation of the map function in the 'by-date' view failed: Expression does not eval to a "
+            "function.");
+  const auto broken = error_of([&] { pool.check({"f", "function (a, b) {\n return }}"}, "reduce", "v"); });
+  EXPECT_THAT(broken.reason(),
+              StartsWith("Compilation of the reduce function in the 'v' view failed: SyntaxError: "));
+  EXPECT_THAT(broken.reason(), HasSubstr("(line 2)"));
+  EXPECT_EQ(pool.stats().died, 0u);
+}
+
+TEST_F(JsPool, RefusesTooManyFunctionsAndTooLittleMemory) {
+  Pool pool(test_options(), clock_);
+  const std::vector<std::string> sources(protocol::kMaxFunctions + 1, "doc => 1");
+  EXPECT_EQ(error_of([&] { map_all(pool, sources, {"{}"}); }).status(), 400);
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
+  EXPECT_EQ(pool.stats().started, 1u);
+  auto options = test_options();
+  options.memory = 1;
+  EXPECT_EQ(error_of([&] { Pool small(options, clock_); }).status(), 400);
+}
+
+TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
+  Pool pool(test_options(), clock_);
+  Limits limits;
+  limits.invocation = std::chrono::minutes(1);
+  auto result = std::async(std::launch::async, [&] {
+    return map_all(pool,
+                   {"doc => { if (doc.slow) { const end = Date.now() + 400; while (Date.now() < end) {} } "
+                    "emit(doc.n); }"},
+                   {R"({"n":1})", R"({"n":2,"slow":true})", R"({"n":3})"}, limits);
+  });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1 && pool.stats().started == 1; }));
+  const auto victim = children();
+  ASSERT_THAT(victim, SizeIs(1));
+  const auto processor_time = [&] {
+    std::istringstream schedstat(file_text("/proc/" + std::to_string(victim[0]) + "/schedstat"));
+    std::uint64_t nanoseconds = 0;
+    schedstat >> nanoseconds;
+    return nanoseconds;
+  };
+  const auto before = processor_time();
+  ASSERT_TRUE(eventually([&] { return processor_time() > before + 100'000'000 || processor_time() == 0; }));
+  kill(victim[0], SIGKILL);
+  const auto answer = result.get();
+  ASSERT_EQ(answer.documents(), 3u);
+  for (std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(shown(answer, i, 0), std::to_string(i + 1) + "=null");
+  EXPECT_EQ(pool.stats().died, 1u);
+  EXPECT_EQ(pool.stats().started, 2u);
+  EXPECT_THAT(children(), SizeIs(1));
+  EXPECT_NE(children(), victim);
+}
+
+TEST_F(JsPool, AProcessThatDiesIdleIsReplaced) {
+  Pool pool(test_options(), clock_);
+  map_one(pool, kEmitN);
+  const auto victim = children();
+  ASSERT_THAT(victim, SizeIs(1));
+  kill(victim[0], SIGKILL);
+  ASSERT_TRUE(eventually([&] { return status_field(victim[0], "State").starts_with("Z"); }));
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
+  EXPECT_EQ(pool.stats().died, 1u);
+  EXPECT_THAT(children(), SizeIs(1));
+  EXPECT_NE(children(), victim);
+}
+
+TEST_F(JsPool, AProcessThatDoesNotAnswerIsKilled) {
+  auto options = test_options();
+  options.margin = std::chrono::seconds(2);
+  Pool pool(options, clock_);
+  map_one(pool, kEmitN);
+  const auto victim = children();
+  ASSERT_THAT(victim, SizeIs(1));
+  kill(victim[0], SIGSTOP);
+  Limits limits;
+  limits.invocation = limits.batch = std::chrono::milliseconds(100);
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})", limits), "1=null");
+  EXPECT_EQ(pool.stats().died, 1u);
+  EXPECT_THAT(children(), SizeIs(1));
+  EXPECT_NE(children(), victim);
+}
+
+TEST_F(JsPool, AProcessThatHasGrownIsReplaced) {
+  auto options = test_options();
+  options.recycle = 1;
+  Pool pool(options, clock_);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
+  EXPECT_EQ(pool.stats().recycled, 3u);
+  EXPECT_EQ(pool.stats().started, 3u);
+  EXPECT_EQ(pool.stats().died, 0u);
+  EXPECT_THAT(children(), IsEmpty());
+}
+
+TEST_F(JsPool, WhatCannotBeStartedIsAnError) {
+  for (const std::string binary : {"/nowhere/divan-js", "/bin/true", "/bin/false"}) {
+    auto options = test_options();
+    options.binary = binary;
+    Pool pool(options, clock_);
+    for (int i = 0; i < 3; ++i) {
+      const auto error = error_of([&] { map_one(pool, kEmitN); });
+      EXPECT_EQ(error.status(), 500);
+      EXPECT_EQ(error.name(), "os_process_error");
+      EXPECT_THAT(error.reason(), HasSubstr(binary));
+    }
+    EXPECT_EQ(pool.stats().alive, 0u);
+    EXPECT_THAT(children(), IsEmpty());
+  }
+}
+
+TEST_F(JsPool, AnImpostorIsFoundOut) {
+  auto options = test_options();
+  options.margin = std::chrono::seconds(1);
+  const std::string read_request = "head -c 40 >/dev/null; ";
+  for (const std::string answer : {
+           "printf '\\005\\000\\000\\000hello'",            // no answer
+           "printf '\\377\\377\\377\\377hello'; sleep 60",  // too long
+           "printf '\\100\\000\\000\\000hello'",            // cut short
+           "head -c 100000 /dev/zero; sleep 60",            // empty frames
+           "exit 7",
+       }) {
+    options.binary = impostor(read_request + answer);
+    Pool pool(options, clock_);
+    const auto error = error_of([&] { map_one(pool, kEmitN); });
+    EXPECT_EQ(error.name(), "os_process_error") << answer;
+    EXPECT_EQ(pool.stats().died, 2u) << answer;
+    EXPECT_EQ(pool.stats().alive, 0u) << answer;
+    EXPECT_EQ(error_of([&] { pool.check({"f", kEmitN}, "map", "v"); }).name(), "compilation_error") << answer;
+  }
+  EXPECT_THAT(children(), IsEmpty());
+}
+
+TEST_F(JsPool, OneThatNeverAnswersIsGivenUp) {
+  auto options = test_options();
+  options.margin = std::chrono::milliseconds(300);
+  options.binary = impostor("exec sleep 600");
+  Pool pool(options, clock_);
+  Limits limits;
+  limits.batch = limits.invocation = std::chrono::milliseconds(10);
+  EXPECT_THAT(error_of([&] { map_one(pool, kEmitN, "{}", limits); }).reason(),
+              HasSubstr("did not answer in time"));
+  EXPECT_THAT(children(), IsEmpty());
+}
+
+TEST_F(JsPool, ACallWaitsForAProcessButNotForEver) {
+  ManualClock clock;
+  auto options = test_options();
+  options.wait = std::chrono::seconds(30);
+  Pool pool(options, clock);
+  map_one(pool, kEmitN);
+  const auto child = children();
+  ASSERT_THAT(child, SizeIs(1));
+  kill(child[0], SIGSTOP);
+  auto first = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  auto second = std::async(std::launch::async, [&] { return error_of([&] { map_one(pool, kEmitN); }); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().waiting == 1; }));
+  clock.advance(std::chrono::seconds(31));
+  const auto error = second.get();
+  EXPECT_EQ(error.status(), 503);
+  EXPECT_EQ(error.name(), "service_unavailable");
+  EXPECT_EQ(pool.stats().waiting, 0u);
+  kill(child[0], SIGCONT);
+  EXPECT_EQ(first.get(), "1=null");
+  EXPECT_EQ(pool.stats().died, 0u);
+}
+
+TEST_F(JsPool, CallsGetAProcessInTheOrderInWhichTheyCame) {
+  std::mutex mutex;
+  std::vector<std::string> order;
+  auto options = test_options();
+  options.log = [&](const Function&, std::string_view line) {
+    std::lock_guard lock(mutex);
+    order.emplace_back(line);
+  };
+  Pool pool(options, clock_);
+  map_one(pool, kEmitN);
+  const auto child = children();
+  ASSERT_THAT(child, SizeIs(1));
+  kill(child[0], SIGSTOP);
+  auto first = std::async(std::launch::async, [&] { map_one(pool, "doc => log('first')"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  std::vector<std::future<void>> later;
+  for (const std::string name : {"second", "third", "fourth"}) {
+    later.push_back(
+        std::async(std::launch::async, [&pool, name] { map_one(pool, "doc => log('" + name + "')"); }));
+    ASSERT_TRUE(eventually([&] { return pool.stats().waiting == later.size(); }));
+  }
+  kill(child[0], SIGCONT);
+  first.get();
+  for (auto& call : later) call.get();
+  EXPECT_THAT(order, ElementsAre("first", "second", "third", "fourth"));
+}
+
+TEST_F(JsPool, ServesManyThreadsAtOnce) {
+  Pool pool(test_options(3), clock_);
+  std::vector<std::future<void>> threads;
+  for (int thread = 0; thread < 6; ++thread) {
+    threads.push_back(std::async(std::launch::async, [&pool, thread] {
+      for (int i = 0; i < 30; ++i) {
+        const auto n = std::to_string(thread * 1000 + i);
+        const auto document = R"({"n":)" + n + "}";
+        EXPECT_EQ(map_one(pool, "doc => emit(doc.n, " + std::to_string(i % 7) + ")", document),
+                  n + "=" + std::to_string(i % 7));
+        const std::vector<ReduceRow> rows = {{"0", "a", n}, {"0", "b", "1"}};
+        const std::vector<ReduceGroup> groups = {rows};
+        EXPECT_EQ(std::get<std::string>(pool.reduce({"r", "(k, v) => sum(v)"}, false, groups)[0]),
+                  std::to_string(thread * 1000 + i + 1));
+        if (i % 10 == 0) pool.check({"f", "doc => 1"}, "map", "v");
+      }
+    }));
+  }
+  for (auto& thread : threads) thread.get();
+  const auto stats = pool.stats();
+  EXPECT_LE(stats.started, 3u);
+  EXPECT_EQ(stats.died, 0u);
+  EXPECT_EQ(stats.busy, 0u);
+  EXPECT_EQ(stats.documents, 180u);
+  EXPECT_EQ(stats.groups, 180u);
+}
+
+TEST_F(JsPool, ChildrenInheritNothing) {
+  // A file descriptor that some library forgot to mark, and a secret.
+  const int forgotten = open("/dev/null", O_RDONLY);
+  ASSERT_GE(forgotten, 3);
+  setenv("DIVAN_TEST_SECRET", "do-not-tell", 1);
+  Pool pool(test_options(2), clock_);
+  map_one(pool, kEmitN);
+  const auto first = children();
+  ASSERT_THAT(first, SizeIs(1));
+  // A second one beside it, which must not hold the first one's socket.
+  kill(first[0], SIGSTOP);
+  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
+  for (const auto child : children()) {
+    const auto directory = "/proc/" + std::to_string(child);
+    EXPECT_THAT(entries(directory + "/fd"), testing::UnorderedElementsAre("0", "1", "2")) << child;
+    EXPECT_THAT(file_text(directory + "/environ"), testing::Not(HasSubstr("do-not-tell")));
+    EXPECT_NE(getpgid(child), getpgrp());
+  }
+  kill(first[0], SIGCONT);
+  EXPECT_EQ(held.get(), "1=null");
+  unsetenv("DIVAN_TEST_SECRET");
+  close(forgotten);
+}
+
+}  // namespace
+}  // namespace divan::js

@@ -1,0 +1,79 @@
+// One divan-js process, as its parent sees it.
+//
+// Its standard input and output are one end of a socket pair (so that writing to a dead one is an error
+// instead of a signal), its environment is empty but for what its libraries need, and it is in a process
+// group of its own, so that Ctrl-C at a terminal leaves it to its parent. Deadlines here are real time: this
+// waits for another process, which runs on no other clock.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "divan/base/clock.h"
+#include "divan/js/protocol.h"
+
+namespace divan::js {
+
+/// Not thread-safe. Destroying it kills the process and waits for its end.
+class Process {
+ public:
+  /// Starts `binary` with a limit on its memory and waits for its greeting. Throws os_process_error (500) if
+  /// that does not come.
+  Process(const std::string& binary, std::size_t memory_bytes);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Sends a frame and waits for the answer's content for at most `limit`. Nothing if the process ended, said
+  /// something that is no frame, or said nothing in time: then it is of no more use, and failure() says why.
+  std::optional<std::string> ask(std::string_view frame, Duration limit);
+
+  /// Why ask() had no answer: `timeout`, if the process was stuck in a call, or `crashed`.
+  const Failure& failure() const { return failure_; }
+
+  /// Whether the process has ended by itself.
+  bool ended();
+
+  /// Bytes of memory that it occupies; 0 if that cannot be read.
+  std::size_t resident_bytes() const;
+
+  pid_t pid() const { return pid_; }
+  /// Whether its system call filter is active.
+  bool locked() const { return locked_; }
+
+  /// The slot that holds the program of this id.
+  std::optional<std::uint32_t> find(std::string_view program_id);
+  /// A slot for another program, the one that was found least recently; it is empty until fill().
+  std::uint32_t empty_slot();
+  void fill(std::uint32_t slot, std::string program_id);
+
+ private:
+  struct Slot {
+    std::string program_id;
+    std::uint64_t used = 0;  // 0: empty
+  };
+
+  void start(const std::string& binary, std::size_t memory_bytes);
+  bool send_all(std::string_view bytes, MonotonicTime deadline);
+  bool receive_all(char* bytes, std::size_t size, MonotonicTime deadline);
+  std::optional<std::string> receive_frame(MonotonicTime deadline);
+  bool wait_for(short events, MonotonicTime deadline);
+  void end();
+
+  pid_t pid_ = -1;
+  int socket_ = -1;
+  int statm_ = -1;
+  bool locked_ = false;
+  bool late_ = false;
+  std::optional<int> status_;  // once it was waited for
+  Failure failure_{};
+  std::uint64_t uses_ = 0;
+  std::array<Slot, protocol::kSlots> slots_;
+};
+
+}  // namespace divan::js

@@ -1,0 +1,171 @@
+// The protocol between the server and divan-js, a process that runs strangers' JavaScript.
+//
+// The server writes requests to the process's standard input and reads answers from its standard output, one
+// answer for one request, in order. Numbers are unsigned and little-endian; a `text` is a u32 length and that
+// many bytes; `n *` is a u32 count n followed by n of what stands behind it. Everything travels in frames:
+//
+//   frame   = u32 length (at most kMaxFrame) of what follows, then hello, request or answer
+//   hello   = u32 kVersion, u8 locked (1: the system call filter is active)   -- sent once, before any
+//   request request = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
+//     load    u32 slot (below kSlots, or kNoSlot: check only), n * { text name, text source }
+//     map     u32 slot, n * text document (JSON)
+//     reduce  u32 slot (of a program with one function), u8 rereduce,
+//             n * { text keys (JSON array, or "null"), text values (JSON array) }
+//   answer  = u8 RequestKind of the request, by kind, then log:
+//     load    n * outcome{}                          one a function
+//     map     u32 documents done, then for each document, for each function: outcome{n * {text key, text
+//     value}} reduce  u32 groups done, then for each group: outcome{text result (JSON)}
+//   outcome{x} = u8 0, x   |   u8 FailureKind, text message
+//   log     = u32 lines that were dropped, n * { u32 function (its place in the program), text line }
+//
+// Documents (and groups) are done from the first one on. An answer may cover fewer than were asked for, but
+// at least one, when the batch's time is up or the answer is full; the server asks again for the rest. A
+// process that is sent anything else exits with kExitProtocol; one that sends anything else is killed.
+// Further kinds of request (filter, validate, update ...) get further numbers and the same head, log and
+// outcomes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace divan::js {
+
+/// Why a function has no result. The numbers are the protocol's.
+enum class FailureKind : std::uint8_t {
+  exception = 1,      ///< it threw, or its result cannot be written as JSON
+  timeout = 2,        ///< it ran for longer than one invocation may
+  out_of_memory = 3,  ///< the engine's memory limit
+  too_large = 4,      ///< it emitted or returned more than kMaxOutput or kMaxEmits
+  compilation = 5,    ///< its source is no function
+  crashed = 6,        ///< the process died of it; never sent, this is the server's finding
+};
+
+/// A value type.
+struct Failure {
+  FailureKind kind;
+  std::string message;  ///< for people, at most protocol::kMaxMessage bytes and a line number
+};
+
+namespace protocol {
+
+inline constexpr std::uint32_t kVersion = 0x444a5301;  // "DJS", 1
+
+/// Bytes of one request or answer.
+inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
+/// Programs that a process keeps compiled.
+inline constexpr std::uint32_t kSlots = 16;
+inline constexpr std::uint32_t kNoSlot = 0xffffffff;
+/// Functions of one program.
+inline constexpr std::size_t kMaxFunctions = 1000;
+
+/// Bytes of JSON that one invocation may emit or return, and pairs that it may emit.
+inline constexpr std::size_t kMaxOutput = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxEmits = 250'000;
+/// From so many bytes or pairs on an answer is full: the process leaves the batch's remaining documents
+/// undone.
+inline constexpr std::size_t kFullBytes = std::size_t{32} << 20;
+inline constexpr std::size_t kFullPairs = 500'000;
+/// Pairs in one answer: a full one, and one more invocation's.
+inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
+
+/// A function that has timed out or run out of memory so often in one request is not run again in that
+/// request: whatever is left for it fails the same way at once, so that an endless loop costs seconds a
+/// batch.
+inline constexpr std::uint32_t kMaxStrikes = 3;
+/// How long after its limit an invocation that does not react to being interrupted has before the process
+/// ends itself with kExitStuck.
+inline constexpr std::uint32_t kGraceMs = 1000;
+
+/// Bytes of a failure's message or of a line in the log, and lines in one answer.
+inline constexpr std::size_t kMaxMessage = 1000;
+inline constexpr std::size_t kMaxLogLines = 100;
+
+inline constexpr int kExitSetUp = 1;
+inline constexpr int kExitProtocol = 2;
+inline constexpr int kExitStuck = 3;
+
+enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3 };
+
+inline void put_u8(std::string& out, std::uint8_t value) { out.push_back(static_cast<char>(value)); }
+
+inline void put_u32_at(std::string& out, std::size_t position, std::uint32_t value) {
+  for (unsigned i = 0; i < 4; ++i) out[position + i] = static_cast<char>(value >> (8 * i));
+}
+
+inline void put_u32(std::string& out, std::size_t value) {
+  out.append(4, '\0');
+  put_u32_at(out, out.size() - 4, static_cast<std::uint32_t>(value));
+}
+
+inline void put_text(std::string& out, std::string_view text) {
+  put_u32(out, text.size());
+  out += text;
+}
+
+inline void put_failure(std::string& out, const Failure& failure) {
+  put_u8(out, static_cast<std::uint8_t>(failure.kind));
+  put_text(out, failure.message);
+}
+
+/// Fills in the length of a frame that was begun with four bytes of room.
+inline void finish_frame(std::string& frame) {
+  put_u32_at(frame, 0, static_cast<std::uint32_t>(frame.size() - 4));
+}
+
+inline std::uint32_t read_u32_le(const char* bytes) {
+  std::uint32_t value = 0;
+  for (unsigned i = 0; i < 4; ++i) value |= std::uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return value;
+}
+
+/// Takes numbers and texts off the front of foreign bytes. What is not there reads as zero or empty and makes
+/// the reader fail for good. Not thread-safe.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint8_t u8() {
+    const auto bytes = take(1);
+    return bytes.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(bytes[0]);
+  }
+  std::uint32_t u32() {
+    const auto bytes = take(4);
+    return bytes.empty() ? 0 : read_u32_le(bytes.data());
+  }
+  std::string_view text() { return take(u32()); }
+
+  /// A count of things that take at least `smallest` bytes each: fails if so many cannot follow.
+  std::uint32_t count(std::size_t smallest) {
+    const auto value = u32();
+    if (value <= rest_.size() / smallest) return value;
+    fail();
+    return 0;
+  }
+
+  void fail() {
+    failed_ = true;
+    rest_ = {};
+  }
+  bool failed() const { return failed_; }
+  /// Whether everything was there and nothing is left over.
+  bool finished() const { return !failed_ && rest_.empty(); }
+
+ private:
+  std::string_view take(std::size_t size) {
+    if (size > rest_.size()) {
+      fail();
+      return {};
+    }
+    const auto taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view rest_;
+  bool failed_ = false;
+};
+
+}  // namespace protocol
+}  // namespace divan::js

@@ -1,0 +1,261 @@
+// The bytes of protocol.h, written and read without a process.
+#include "divan/js/protocol.h"
+
+#include <rapidcheck/gtest.h>
+
+#include "divan/base/precompiled_test.h"
+#include "divan/js/answers.h"
+#include "divan/js/requests.h"
+#include "divan/js/sandbox/request.h"
+
+namespace divan::js {
+namespace {
+
+using namespace std::string_literals;
+using protocol::RequestKind;
+using testing::ElementsAre;
+
+// A whole frame without its length, which must be right.
+std::string content(const std::string& frame) {
+  EXPECT_EQ(protocol::read_u32_le(frame.data()), frame.size() - 4);
+  return frame.substr(4);
+}
+
+Limits limits(int invocation_ms, int batch_ms) {
+  Limits limits;
+  limits.invocation = std::chrono::milliseconds(invocation_ms);
+  limits.batch = std::chrono::milliseconds(batch_ms);
+  return limits;
+}
+
+TEST(JsProtocol, ALoadRequestIsTheseBytes) {
+  const std::vector<Function> functions = {{"f", "ab"}, {"", "c"}};
+  const auto frame = load_request(7, functions, limits(5000, 60000));
+  EXPECT_EQ(frame,
+            "\x25\0\0\0\x01\x88\x13\0\0\x60\xea\0\0\x07\0\0\0\x02\0\0\0"
+            "\x01\0\0\0f\x02\0\0\0ab\0\0\0\0\x01\0\0\0c"s);
+}
+
+TEST(JsProtocol, RequestsAreReadAsTheyWereWritten) {
+  const std::vector<Function> functions = {{"name", "source"}, {"", ""}};
+  const auto load_frame = content(load_request(15, functions, limits(1, 2)));
+  const auto load = sandbox::parse_request(load_frame);
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->kind, RequestKind::load);
+  EXPECT_EQ(load->invocation_ms, 1u);
+  EXPECT_EQ(load->batch_ms, 2u);
+  const auto& loaded = std::get<sandbox::LoadRequest>(load->what);
+  EXPECT_EQ(loaded.slot, 15u);
+  ASSERT_EQ(loaded.functions.size(), 2u);
+  EXPECT_EQ(loaded.functions[0].name, "name");
+  EXPECT_EQ(loaded.functions[0].text, "source");
+
+  const std::vector<std::string_view> documents = {"{}", "", "[1]"};
+  const auto map_frame = content(map_request(0, documents, limits(5, 6)));
+  const auto map = sandbox::parse_request(map_frame);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(std::get<sandbox::MapRequest>(map->what).documents, documents);
+
+  const std::vector<ReduceRow> rows = {{"[1]", "i\"d", "2"}, {"null", "x", "{}"}};
+  const std::vector<ReduceGroup> groups = {rows, {}};
+  const auto reduce_frame = content(reduce_request(2, false, groups, limits(5, 6)));
+  const auto reduce = sandbox::parse_request(reduce_frame);
+  ASSERT_TRUE(reduce);
+  const auto& reduced = std::get<sandbox::ReduceRequest>(reduce->what);
+  EXPECT_FALSE(reduced.rereduce);
+  ASSERT_EQ(reduced.groups.size(), 2u);
+  EXPECT_EQ(reduced.groups[0].keys, R"([[[1],"i\"d"],[null,"x"]])");
+  EXPECT_EQ(reduced.groups[0].values, "[2,{}]");
+  EXPECT_EQ(reduced.groups[1].keys, "[]");
+  const auto rereduce_frame = content(reduce_request(2, true, groups, limits(5, 6)));
+  const auto rereduce = sandbox::parse_request(rereduce_frame);
+  ASSERT_TRUE(rereduce);
+  EXPECT_TRUE(std::get<sandbox::ReduceRequest>(rereduce->what).rereduce);
+  EXPECT_EQ(std::get<sandbox::ReduceRequest>(rereduce->what).groups[0].keys, "null");
+}
+
+TEST(JsProtocol, LimitsAreAtLeastAMillisecond) {
+  const std::vector<std::string_view> documents = {"{}"};
+  const auto frame = content(map_request(0, documents, limits(0, -5)));
+  const auto map = sandbox::parse_request(frame);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->invocation_ms, 1u);
+  EXPECT_EQ(map->batch_ms, 1u);
+}
+
+TEST(JsProtocol, NoPartOfARequestIsARequest) {
+  const std::vector<ReduceRow> rows = {{"1", "a", "2"}};
+  const std::vector<ReduceGroup> groups = {rows, rows};
+  const std::vector<std::string_view> documents = {"{}", "[]"};
+  const std::vector<Function> functions = {{"a", "b"}, {"c", "d"}};
+  for (const auto& frame : {content(load_request(1, functions, {})), content(map_request(1, documents, {})),
+                            content(reduce_request(1, false, groups, {}))}) {
+    EXPECT_TRUE(sandbox::parse_request(frame));
+    for (std::size_t size = 0; size < frame.size(); ++size)
+      EXPECT_FALSE(sandbox::parse_request(frame.substr(0, size)));
+    EXPECT_FALSE(sandbox::parse_request(frame + "x"));
+  }
+}
+
+TEST(JsProtocol, RequestsOfOtherKindsAndSlotsAreRefused) {
+  const std::vector<std::string_view> documents = {"{}"};
+  auto frame = content(map_request(1, documents, {}));
+  EXPECT_TRUE(sandbox::parse_request(frame));
+  frame[0] = 9;
+  EXPECT_FALSE(sandbox::parse_request(frame));
+  EXPECT_FALSE(sandbox::parse_request(content(map_request(protocol::kSlots, documents, {}))));
+  EXPECT_FALSE(sandbox::parse_request(content(map_request(protocol::kNoSlot, documents, {}))));
+  const std::vector<Function> functions = {{"a", "b"}};
+  EXPECT_TRUE(sandbox::parse_request(content(load_request(protocol::kNoSlot, functions, {}))));
+  EXPECT_FALSE(sandbox::parse_request(content(load_request(protocol::kSlots, functions, {}))));
+}
+
+// An answer to a map request of two documents for two functions.
+std::string map_answer() {
+  std::string frame;
+  protocol::put_u8(frame, 2);
+  protocol::put_u32(frame, 2);
+  for (const int document : {0, 1}) {
+    protocol::put_u8(frame, 0);
+    protocol::put_u32(frame, 2);
+    for (const auto* text : {"1", "[2]", "\"k\"", ""}) protocol::put_text(frame, text);
+    if (document == 0) {
+      protocol::put_failure(frame, {FailureKind::exception, "Error: no"});
+    } else {
+      protocol::put_u8(frame, 0);
+      protocol::put_u32(frame, 0);
+    }
+  }
+  protocol::put_u32(frame, 3);
+  protocol::put_u32(frame, 1);
+  protocol::put_u32(frame, 1);
+  protocol::put_text(frame, "a line");
+  return frame;
+}
+
+TEST(JsProtocol, AMapAnswerIsRead) {
+  Log log;
+  auto parsed = parse_map_answer(map_answer(), 2, 2, log);
+  ASSERT_TRUE(parsed);
+  // The views must survive a move.
+  const MapResult result = std::move(*parsed);
+  EXPECT_EQ(result.documents(), 2u);
+  for (std::size_t document : {0u, 1u}) {
+    ASSERT_EQ(result.emitted(document, 0).size(), 2u);
+    EXPECT_EQ(result.emitted(document, 0)[0].key, "1");
+    EXPECT_EQ(result.emitted(document, 0)[0].value, "[2]");
+    EXPECT_EQ(result.emitted(document, 0)[1].key, "\"k\"");
+    EXPECT_EQ(result.failure(document, 0), nullptr);
+    EXPECT_TRUE(result.emitted(document, 1).empty());
+  }
+  ASSERT_NE(result.failure(0, 1), nullptr);
+  EXPECT_EQ(result.failure(0, 1)->message, "Error: no");
+  EXPECT_EQ(result.failure(1, 1), nullptr);
+  EXPECT_EQ(log.dropped, 3u);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_EQ(log.lines[0].function, 1u);
+  EXPECT_EQ(log.lines[0].text, "a line");
+}
+
+TEST(JsProtocol, ResultsAreJoined) {
+  Log log;
+  auto all = *parse_map_answer(map_answer(), 2, 2, log);
+  all.append_failed({FailureKind::crashed, "died"});
+  all.append(*parse_map_answer(map_answer(), 2, 2, log));
+  ASSERT_EQ(all.documents(), 5u);
+  for (std::size_t document : {0u, 1u, 3u, 4u}) {
+    ASSERT_EQ(all.emitted(document, 0).size(), 2u);
+    EXPECT_EQ(all.emitted(document, 0)[0].value, "[2]");
+  }
+  for (std::size_t function : {0u, 1u}) {
+    ASSERT_NE(all.failure(2, function), nullptr);
+    EXPECT_EQ(all.failure(2, function)->kind, FailureKind::crashed);
+    EXPECT_TRUE(all.emitted(2, function).empty());
+  }
+  EXPECT_EQ(all.failure(3, 1)->message, "Error: no");
+  EXPECT_EQ(all.failure(4, 1), nullptr);
+}
+
+TEST(JsProtocol, NoPartOfAnAnswerIsAnAnswer) {
+  const auto map = map_answer();
+  Log log;
+  for (std::size_t size = 0; size < map.size(); ++size) {
+    EXPECT_FALSE(parse_map_answer(map.substr(0, size), 2, 2, log)) << size;
+  }
+  EXPECT_FALSE(parse_map_answer(map + "x", 2, 2, log));
+  EXPECT_FALSE(parse_map_answer(map, 1, 2, log));
+  EXPECT_FALSE(parse_map_answer(map, 2, 1, log));
+}
+
+TEST(JsProtocol, AnswersMustKeepToTheRules) {
+  const auto with = [](std::size_t at, std::uint32_t value) {
+    auto frame = map_answer();
+    protocol::put_u32_at(frame, at, value);
+    return frame;
+  };
+  Log log;
+  EXPECT_TRUE(parse_map_answer(with(1, 2), 9, 2, log));
+  EXPECT_FALSE(parse_map_answer(with(1, 0), 2, 2, log));           // at least one document is done
+  EXPECT_FALSE(parse_map_answer(with(6, 0xffffffff), 2, 2, log));  // pairs that are not there
+  EXPECT_FALSE(parse_map_answer(with(10, 0xfffffff0), 2, 2, log));
+  auto frame = map_answer();
+  frame[0] = 3;
+  EXPECT_FALSE(parse_map_answer(frame, 2, 2, log));
+
+  const auto failing = [](std::uint8_t kind, const std::string& message) {
+    std::string answer;
+    protocol::put_u8(answer, 3);
+    protocol::put_u32(answer, 1);
+    protocol::put_u8(answer, kind);
+    protocol::put_text(answer, message);
+    protocol::put_u32(answer, 0);
+    protocol::put_u32(answer, 0);
+    Log ignored;
+    return parse_reduce_answer(answer, 1, ignored);
+  };
+  EXPECT_TRUE(failing(0, "1"));
+  EXPECT_TRUE(failing(5, "message"));
+  EXPECT_FALSE(failing(6, "message"));  // only the server finds that a process has crashed
+  EXPECT_FALSE(failing(1, std::string(2000, 'x')));
+  EXPECT_FALSE(failing(1, "\xff"));
+}
+
+TEST(JsProtocol, LogsAreBounded) {
+  const auto with_lines = [](std::uint32_t lines, std::uint32_t function) {
+    std::string answer;
+    protocol::put_u8(answer, 1);
+    protocol::put_u32(answer, 1);
+    protocol::put_u8(answer, 0);
+    protocol::put_u32(answer, 0);
+    protocol::put_u32(answer, lines);
+    for (std::uint32_t i = 0; i < lines; ++i) {
+      protocol::put_u32(answer, function);
+      protocol::put_text(answer, "x");
+    }
+    Log log;
+    return parse_load_answer(answer, 1, log).has_value();
+  };
+  EXPECT_TRUE(with_lines(protocol::kMaxLogLines, 0));
+  EXPECT_FALSE(with_lines(protocol::kMaxLogLines + 1, 0));
+  EXPECT_FALSE(with_lines(1, 1));
+}
+
+TEST(JsProtocol, GreetingsAreChecked) {
+  EXPECT_EQ(parse_hello("\x01SJD\x01"s), std::optional(true));
+  EXPECT_EQ(parse_hello("\x01SJD\x00"s), std::optional(false));
+  EXPECT_EQ(parse_hello("\x02SJD\x01"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x01SJD"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x01SJD\x01x"s), std::nullopt);
+}
+
+RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {
+  Log log;
+  const auto result = parse_map_answer('\x02' + bytes, 3, 2, log);
+  if (result) RC_ASSERT(result->documents() <= 3u);
+  parse_load_answer('\x01' + bytes, 2, log);
+  parse_reduce_answer('\x03' + bytes, 2, log);
+  sandbox::parse_request(bytes);
+}
+
+}  // namespace
+}  // namespace divan::js

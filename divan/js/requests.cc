@@ -1,0 +1,126 @@
+#include "divan/js/requests.h"
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::js {
+namespace {
+
+using protocol::RequestKind;
+
+// Room for the head of any request.
+constexpr std::size_t kHeadBytes = 64;
+
+std::uint32_t milliseconds(Duration duration) {
+  const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(count, 1, 1 << 30));
+}
+
+std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& limits, std::size_t size) {
+  std::string frame;
+  frame.reserve(kHeadBytes + size);
+  frame.append(4, '\0');
+  protocol::put_u8(frame, static_cast<std::uint8_t>(kind));
+  protocol::put_u32(frame, milliseconds(limits.invocation));
+  protocol::put_u32(frame, milliseconds(limits.batch));
+  protocol::put_u32(frame, slot);
+  return frame;
+}
+
+// How many of `things` fit into a frame; `size_of` says what each takes.
+template <class Things, class SizeOf>
+std::size_t count_fitting(const Things& things, const SizeOf& size_of) {
+  std::size_t count = 0;
+  std::size_t room = protocol::kMaxFrame - kHeadBytes;
+  for (const auto& thing : things) {
+    const std::size_t size = size_of(thing);
+    if (size > room) break;
+    room -= size;
+    ++count;
+  }
+  if (count == 0 && !things.empty()) {
+    throw internal_error(
+        fmt::format("More than {} bytes at once for a JavaScript function.", protocol::kMaxFrame));
+  }
+  return count;
+}
+
+// At most: each character of an id takes up to six bytes as JSON.
+std::size_t size_of_group(const ReduceGroup& group) {
+  std::size_t size = 16;
+  for (const auto& row : group) size += row.key.size() + row.value.size() + 6 * row.id.size() + 16;
+  return size;
+}
+
+// Appends "[" and what `append_row` appends for each row, with commas, and "]" as a text of the protocol.
+template <class AppendRow>
+void put_array(std::string& frame, const ReduceGroup& group, const AppendRow& append_row) {
+  const auto length_at = frame.size();
+  protocol::put_u32(frame, 0);
+  frame += '[';
+  for (const auto& row : group) {
+    append_row(row);
+    frame += ',';
+  }
+  if (!group.empty()) frame.pop_back();
+  frame += ']';
+  protocol::put_u32_at(frame, length_at, static_cast<std::uint32_t>(frame.size() - length_at - 4));
+}
+
+}  // namespace
+
+std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits) {
+  std::size_t size = kHeadBytes;
+  for (const auto& function : functions) size += function.name.size() + function.source.size() + 8;
+  if (functions.size() > protocol::kMaxFunctions || size > protocol::kMaxFrame) {
+    throw bad_request("The design document's functions are too many or too long.");
+  }
+  auto frame = begin_request(RequestKind::load, slot, limits, size);
+  protocol::put_u32(frame, functions.size());
+  for (const auto& function : functions) {
+    protocol::put_text(frame, function.name);
+    protocol::put_text(frame, function.source);
+  }
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+std::size_t fitting(std::span<const std::string_view> documents) {
+  return count_fitting(documents, [](std::string_view document) { return document.size() + 4; });
+}
+
+std::size_t fitting(std::span<const ReduceGroup> groups) { return count_fitting(groups, size_of_group); }
+
+std::string map_request(std::uint32_t slot, std::span<const std::string_view> documents,
+                        const Limits& limits) {
+  std::size_t size = 0;
+  for (const auto document : documents) size += document.size() + 4;
+  auto frame = begin_request(RequestKind::map, slot, limits, size);
+  protocol::put_u32(frame, documents.size());
+  for (const auto document : documents) protocol::put_text(frame, document);
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+std::string reduce_request(std::uint32_t slot, bool rereduce, std::span<const ReduceGroup> groups,
+                           const Limits& limits) {
+  auto frame = begin_request(RequestKind::reduce, slot, limits, 0);
+  protocol::put_u8(frame, rereduce ? 1 : 0);
+  protocol::put_u32(frame, groups.size());
+  for (const auto& group : groups) {
+    if (rereduce) {
+      protocol::put_text(frame, "null");
+    } else {
+      put_array(frame, group, [&](const ReduceRow& row) {
+        frame.append("[").append(row.key).append(",");
+        json::append_string(frame, row.id);
+        frame += ']';
+      });
+    }
+    put_array(frame, group, [&](const ReduceRow& row) { frame += row.value; });
+  }
+  protocol::finish_frame(frame);
+  return frame;
+}
+
+}  // namespace divan::js

@@ -1,0 +1,51 @@
+#include "divan/js/sandbox/program.h"
+
+#include <js/CompilationAndEvaluation.h>
+#include <js/Object.h>
+#include <js/SourceText.h>
+
+#include <cstdlib>
+
+#include "divan/js/sandbox/failure.h"
+
+namespace divan::js::sandbox {
+namespace {
+
+// The text of a function is no statement by itself (`function (doc) {}` wants a name), but it is one after
+// "0,": then the statement's value is the function, and semicolons, comments and blanks may follow as they
+// like.
+constexpr std::string_view kBeforeSource = "0,";
+
+}  // namespace
+
+Program::Program(Engine& engine, const LoadRequest& request)
+    : engine_(engine), global_(engine.context(), engine.new_global()), functions_(engine.context()) {
+  // Out of memory with nothing running: a new process will do better.
+  if (!global_ || !functions_.resize(request.functions.size())) std::abort();
+  JSAutoRealm realm(engine.context(), global_);
+  for (std::size_t i = 0; i < request.functions.size(); ++i) {
+    engine.log_for(i);
+    engine.watchdog().begin_invocation();
+    failures_.push_back(compile(request.functions[i], functions_[i]));
+    engine.watchdog().end_invocation();
+  }
+}
+
+std::optional<Failure> Program::compile(const LoadRequest::Source& source, JS::MutableHandleValue function) {
+  JSContext* context = engine_.context();
+  const std::string name(source.name);
+  JS::CompileOptions options(context);
+  options.setFileAndLine(name.c_str(), 1);
+  const auto text = std::string(kBeforeSource).append(source.text);
+  JS::SourceText<mozilla::Utf8Unit> unit;
+  if (!unit.init(context, text.data(), text.size(), JS::SourceOwnership::Borrowed) ||
+      !JS::Evaluate(context, options, unit, function)) {
+    auto failure = take_failure(engine_);
+    failure.kind = FailureKind::compilation;
+    return failure;
+  }
+  if (function.isObject() && JS::IsCallable(&function.toObject())) return std::nullopt;
+  return Failure{FailureKind::compilation, "Expression does not eval to a function."};
+}
+
+}  // namespace divan::js::sandbox

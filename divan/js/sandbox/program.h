@@ -1,0 +1,37 @@
+// A design document's functions, compiled, with the global object that they share.
+#pragma once
+
+#include <jsapi.h>
+
+#include <optional>
+#include <vector>
+
+#include "divan/js/protocol.h"
+#include "divan/js/sandbox/engine.h"
+#include "divan/js/sandbox/request.h"
+
+namespace divan::js::sandbox {
+
+/// Not thread-safe; the engine's thread only.
+class Program {
+ public:
+  /// Compiles within a batch of the engine's watchdog. Functions that do not compile are kept as failures.
+  Program(Engine& engine, const LoadRequest& request);
+
+  std::size_t size() const { return failures_.size(); }
+  JSObject* global() const { return global_; }
+
+  /// Why function `index` cannot be called; null if it can.
+  const Failure* failure(std::size_t index) const { return failures_[index] ? &*failures_[index] : nullptr; }
+  JS::HandleValue function(std::size_t index) { return functions_[index]; }
+
+ private:
+  std::optional<Failure> compile(const LoadRequest::Source& source, JS::MutableHandleValue function);
+
+  Engine& engine_;
+  JS::PersistentRootedObject global_;
+  JS::PersistentRootedVector<JS::Value> functions_;
+  std::vector<std::optional<Failure>> failures_;
+};
+
+}  // namespace divan::js::sandbox

@@ -1,0 +1,37 @@
+// Runs a reduce function over the groups of a batch.
+#pragma once
+
+#include <string>
+
+#include "divan/js/sandbox/engine.h"
+#include "divan/js/sandbox/failure.h"
+#include "divan/js/sandbox/program.h"
+#include "divan/js/sandbox/request.h"
+
+namespace divan::js::sandbox {
+
+/// One for a request. Single-threaded.
+class Reducer {
+ public:
+  /// The outcomes go to the end of `answer`. `program` has one function.
+  Reducer(Engine& engine, Program& program, bool rereduce, std::string& answer)
+      : engine_(engine), program_(program), rereduce_(rereduce), answer_(answer) {}
+
+  /// Appends a group's outcome. False, with nothing appended, if the answer is full or the batch's time is
+  /// up. The first group is always done.
+  bool reduce(const ReduceRequest::Group& group);
+
+ private:
+  void run(const ReduceRequest::Group& group);
+  bool call(const ReduceRequest::Group& group);
+
+  Engine& engine_;
+  Program& program_;
+  const bool rereduce_;
+  std::string& answer_;
+  const std::size_t begin_ = answer_.size();
+  Strikes strikes_;
+  bool first_ = true;
+};
+
+}  // namespace divan::js::sandbox

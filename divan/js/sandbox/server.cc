@@ -1,0 +1,75 @@
+#include "divan/js/sandbox/server.h"
+
+#include <unistd.h>
+
+#include "divan/js/sandbox/mapper.h"
+#include "divan/js/sandbox/reducer.h"
+
+namespace divan::js::sandbox {
+namespace {
+
+// Appends how many of `things` were done, and what `run` appends for each of them, until it answers false.
+template <class Things, class Run>
+void append_done(const Things& things, std::string& answer, const Run& run) {
+  const auto done_at = answer.size();
+  protocol::put_u32(answer, 0);
+  std::uint32_t done = 0;
+  for (const auto& thing : things) {
+    if (!run(thing)) break;
+    ++done;
+  }
+  protocol::put_u32_at(answer, done_at, done);
+}
+
+}  // namespace
+
+void Server::handle(std::string_view frame, std::string& answer) {
+  const auto request = parse_request(frame);
+  if (!request) _exit(protocol::kExitProtocol);
+  protocol::put_u8(answer, static_cast<std::uint8_t>(request->kind));
+  engine_.begin_log();
+  engine_.watchdog().begin_batch(request->invocation_ms, request->batch_ms);
+  switch (request->kind) {
+    case protocol::RequestKind::load: load(std::get<LoadRequest>(request->what), answer); break;
+    case protocol::RequestKind::map: map(std::get<MapRequest>(request->what), answer); break;
+    case protocol::RequestKind::reduce: reduce(std::get<ReduceRequest>(request->what), answer); break;
+  }
+  engine_.watchdog().end_batch();
+  engine_.put_log(answer);
+}
+
+Program& Server::program(std::uint32_t slot) {
+  if (!programs_[slot]) _exit(protocol::kExitProtocol);
+  return *programs_[slot];
+}
+
+void Server::load(const LoadRequest& request, std::string& answer) {
+  if (request.slot != protocol::kNoSlot) programs_[request.slot].reset();
+  auto loaded = std::make_unique<Program>(engine_, request);
+  protocol::put_u32(answer, loaded->size());
+  for (std::size_t i = 0; i < loaded->size(); ++i) {
+    if (const auto* failure = loaded->failure(i)) {
+      protocol::put_failure(answer, *failure);
+    } else {
+      protocol::put_u8(answer, 0);
+    }
+  }
+  if (request.slot != protocol::kNoSlot) programs_[request.slot] = std::move(loaded);
+}
+
+void Server::map(const MapRequest& request, std::string& answer) {
+  Program& program = this->program(request.slot);
+  JSAutoRealm realm(engine_.context(), program.global());
+  Mapper mapper(engine_, program, answer);
+  append_done(request.documents, answer, [&](std::string_view document) { return mapper.map(document); });
+}
+
+void Server::reduce(const ReduceRequest& request, std::string& answer) {
+  Program& program = this->program(request.slot);
+  if (program.size() != 1) _exit(protocol::kExitProtocol);
+  JSAutoRealm realm(engine_.context(), program.global());
+  Reducer reducer(engine_, program, request.rereduce, answer);
+  append_done(request.groups, answer, [&](const auto& group) { return reducer.reduce(group); });
+}
+
+}  // namespace divan::js::sandbox

@@ -1,0 +1,108 @@
+// What this room's tests share: pools of real processes, and a look at those processes from outside.
+#pragma once
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "divan/base/clock.h"
+#include "divan/js/pool.h"
+
+namespace divan::js {
+
+// Sanitizers make processes large and slow: no test depends on either.
+inline PoolOptions test_options(std::size_t processes = 1) {
+  PoolOptions options;
+  options.binary = DIVAN_JS_BINARY;
+  options.processes = processes;
+  options.recycle = std::size_t{4} << 30;
+  options.margin = std::chrono::seconds(60);
+  return options;
+}
+
+// A program whose id is its text.
+inline Program program_of(const std::vector<std::string>& sources) {
+  Program program;
+  for (const auto& source : sources) {
+    program.functions.push_back({"f" + std::to_string(program.functions.size()), source});
+    program.id += source + '\n';
+  }
+  return program;
+}
+
+inline MapResult map_all(Pool& pool, const std::vector<std::string>& sources,
+                         const std::vector<std::string_view>& documents, const Limits& limits = {}) {
+  return pool.map(program_of(sources), documents, limits);
+}
+
+// "key=value ..." of what a function emitted, or "!message".
+inline std::string shown(const MapResult& result, std::size_t document, std::size_t function) {
+  if (const auto* failure = result.failure(document, function)) return "!" + failure->message;
+  std::string text;
+  for (const auto& [key, value] : result.emitted(document, function)) {
+    text.append(text.empty() ? "" : " ").append(key).append("=").append(value);
+  }
+  return text;
+}
+
+// What one function emits for one document, in the same form.
+inline std::string map_one(Pool& pool, const std::string& source, std::string_view document = "{}",
+                           const Limits& limits = {}) {
+  return shown(map_all(pool, {source}, {document}, limits), 0, 0);
+}
+
+inline std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The field `name` of a process's status file.
+inline std::string status_field(pid_t pid, const std::string& name) {
+  std::istringstream status(file_text("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);
+  }
+  return {};
+}
+
+inline std::vector<std::string> entries(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* const open = opendir(directory.c_str());
+  if (open == nullptr) return names;
+  while (const auto* entry = readdir(open)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  closedir(open);
+  return names;
+}
+
+// This process's children, dead ones that nobody has waited for included.
+inline std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for (const auto& name : entries("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto pid = static_cast<pid_t>(std::stol(name));
+    if (status_field(pid, "PPid") == std::to_string(getpid())) found.push_back(pid);
+  }
+  return found;
+}
+
+// Waits for a condition; false if it does not come true for a very long time.
+inline bool eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 60'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+}  // namespace divan::js
