@@ -1,0 +1,206 @@
+#include "divan/http/connection.h"
+
+#include "divan/base/log.h"
+#include "divan/http/loop.h"
+
+namespace divan::http {
+namespace {
+
+Error request_timeout() { return {408, "timeout", "The request did not arrive in time."}; }
+
+}  // namespace
+
+Connection::Connection(Socket socket, Loop& loop)
+    : socket_(std::move(socket)),
+      loop_(loop),
+      parser_({loop.options().max_header_bytes, loop.options().max_target_bytes,
+               loop.options().max_body_bytes}) {}
+
+void Connection::start() {
+  ErrorCode ec;
+  const auto remote = socket_.remote_endpoint(ec);
+  if (!ec) peer_ = remote.address().to_string();
+  if (!ec) socket_.set_option(Tcp::no_delay(true), ec);
+  if (!ec) socket_.set_option(Socket::keep_alive(true), ec);
+  if (!ec) socket_.non_blocking(true, ec);
+  if (ec) return close();
+  touch();
+  read();
+}
+
+void Connection::read() {
+  if (reading_ || input_ended_ || phase_ == Phase::closed) return;
+  const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;
+  if (!input_.make_room(loop_.options().max_header_bytes, idle)) return;
+  reading_ = true;
+  const auto space = input_.space();
+  socket_.async_read_some(
+      asio::buffer(space.data(), space.size()),
+      [self = shared_from_this()](const ErrorCode& ec, std::size_t size) { self->on_read(ec, size); });
+}
+
+void Connection::on_read(const ErrorCode& ec, std::size_t size) {
+  reading_ = false;
+  if (phase_ == Phase::closed) return;
+  if (ec == asio::error::eof) {
+    input_ended_ = true;
+    return on_input_end();
+  }
+  if (ec) return close();
+  input_.commit(size);
+  if (phase_ == Phase::reading) return process();
+  if (phase_ != Phase::answering) input_.clear();
+  read();
+}
+
+void Connection::on_input_end() {
+  switch (phase_) {
+    case Phase::reading:
+      if (parser_.stage() == RequestParser::Stage::idle) return close();
+      return refuse(bad_request("The request is cut short."));
+    case Phase::answering: return exchange_->client_left();
+    case Phase::lingering: return close();
+    case Phase::refusing:
+    case Phase::closed: return;
+  }
+}
+
+void Connection::process() {
+  if (processing_) return;
+  processing_ = true;
+  try {
+    process_input();
+  } catch (const Error& error) { refuse(error); }
+  processing_ = false;
+  if (phase_ == Phase::reading) {
+    const auto stage = parser_.stage();
+    if (stage == RequestParser::Stage::body || stage != timed_stage_) touch();
+    timed_stage_ = stage;
+    if (input_ended_) return on_input_end();
+  }
+  read();
+}
+
+void Connection::process_input() {
+  while (phase_ == Phase::reading) {
+    input_.consume(parser_.feed(input_.data()));
+    if (parser_.stage() == RequestParser::Stage::done) {
+      dispatch();
+    } else {
+      if (!continued_ && parser_.wants_continue()) send_continue();
+      return;
+    }
+  }
+}
+
+void Connection::dispatch() {
+  keep_alive_ = parser_.keep_alive();
+  auto request = parser_.take();
+  request.set_peer(peer_);
+  is_head_ = request.method() == "HEAD";
+  exchange_ =
+      std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(), loop_.options().max_unsent_bytes);
+  exchange_->connection = this;
+  phase_ = Phase::answering;
+  {
+    const auto exchange = std::make_shared<Exchange>(exchange_);
+    std::optional<Response> failure;
+    try {
+      loop_.handler()(exchange);
+    } catch (const Error& error) { failure = error_response(error); } catch (const std::exception& error) {
+      log::error("{} {}: {}", exchange->request().method(), exchange->request().path(), error.what());
+      failure = error_response(internal_error("The request failed."));
+    }
+    if (failure && !exchange->answered()) exchange->respond(std::move(*failure));
+  }
+  service();
+}
+
+void Connection::refuse(const Error& error) {
+  phase_ = Phase::refusing;
+  input_.clear();
+  if (writing_) return abort();
+  keep_alive_ = false;
+  is_head_ = false;
+  streaming_ = false;
+  clear_batch();
+  stage_answer(error_response(error));
+  if (flush()) end_output();
+}
+
+void Connection::finish_exchange() {
+  const auto exchange = std::exchange(exchange_, nullptr);
+  exchange->connection = nullptr;
+  timers_.clear();
+  exchange->finish();
+  streaming_ = false;
+  clear_batch();
+  if (!keep_alive_ || loop_.stopping()) return end_output();
+  phase_ = Phase::reading;
+  continued_ = false;
+  timed_stage_ = RequestParser::Stage::idle;
+  touch();
+  process();
+}
+
+void Connection::end_output() {
+  // Closing while bytes wait that were never read makes the kernel send a reset, at which clients throw away
+  // the answer that they have not read yet. So the client is given time to read it and to close first.
+  if (input_ended_ || (phase_ == Phase::answering && input_.empty())) return close();
+  phase_ = Phase::lingering;
+  touch();
+  input_.clear();
+  ErrorCode ec;
+  socket_.shutdown(Socket::shutdown_send, ec);
+  read();
+}
+
+void Connection::close() {
+  if (phase_ == Phase::closed) return;
+  const auto self = shared_from_this();
+  phase_ = Phase::closed;
+  timers_.clear();
+  ErrorCode ec;
+  socket_.close(ec);
+  if (const auto exchange = std::exchange(exchange_, nullptr)) {
+    exchange->connection = nullptr;
+    exchange->lose();
+  }
+  loop_.remove(*this);
+}
+
+void Connection::abort() {
+  ErrorCode ec;
+  socket_.set_option(Socket::linger(true, 0), ec);
+  close();
+}
+
+void Connection::stop() {
+  const bool idle = phase_ == Phase::reading && parser_.stage() == RequestParser::Stage::idle;
+  if (idle) close();
+}
+
+void Connection::check_timeouts(SteadyTime now) {
+  const auto& options = loop_.options();
+  const auto waited = now - since_;
+  if (writing_) {
+    if (waited >= options.send_timeout) abort();
+    return;
+  }
+  if (phase_ == Phase::lingering && waited >= options.linger_timeout) return close();
+  if (phase_ != Phase::reading) return;
+  switch (parser_.stage()) {
+    case RequestParser::Stage::idle:
+      if (waited >= options.idle_timeout) close();
+      return;
+    case RequestParser::Stage::head:
+      if (waited >= options.head_timeout) refuse(request_timeout());
+      return;
+    case RequestParser::Stage::body:
+      if (waited >= options.body_timeout) refuse(request_timeout());
+      return;
+    case RequestParser::Stage::done: return;
+  }
+}
+
+}  // namespace divan::http

@@ -1,0 +1,67 @@
+// Bytes that were received and not used yet.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace divan::http {
+
+/// A buffer that is read into at its end and used up at its front. It grows when a read fills it. Not
+/// thread-safe. While a read into space() is under way only consume() and clear() may be called: they leave
+/// the bytes where they are.
+class InputBuffer {
+ public:
+  static constexpr std::size_t kSmall = 2048;
+
+  std::string_view data() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  bool empty() const { return begin_ == end_; }
+
+  void consume(std::size_t size) { begin_ += size; }
+  void clear() { begin_ = end_; }
+
+  /// Makes space() at least one byte, unless data() has `limit` bytes: then answers false. `idle` says that
+  /// nothing is expected soon: an empty buffer becomes small again, since thousands may idle.
+  bool make_room(std::size_t limit, bool idle) {
+    if (data().size() >= limit) return false;
+    if (empty()) begin_ = end_ = 0;
+    if (empty() && (idle || capacity_ == 0)) {
+      resize(kSmall);
+    } else if (filled_) {
+      resize(std::min(capacity_ * 2, std::max(limit, kSmall)));
+    }
+    filled_ = false;
+    return true;
+  }
+
+  /// Where the next read goes.
+  std::span<char> space() { return {bytes_.get() + end_, capacity_ - end_}; }
+
+  /// The read has put `size` bytes there.
+  void commit(std::size_t size) {
+    end_ += size;
+    filled_ = end_ == capacity_;
+  }
+
+ private:
+  // Moves what there is to the front of a buffer of `capacity` bytes, in which it leaves space.
+  void resize(std::size_t capacity) {
+    auto bytes = capacity == capacity_ ? nullptr : std::make_unique_for_overwrite<char[]>(capacity);
+    const auto size = data().size();
+    if (size > 0) std::memmove(bytes ? bytes.get() : bytes_.get(), data().data(), size);
+    if (bytes) bytes_ = std::move(bytes);
+    capacity_ = capacity;
+    begin_ = 0;
+    end_ = size;
+  }
+
+  std::unique_ptr<char[]> bytes_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool filled_ = false;
+};
+
+}  // namespace divan::http

@@ -1,0 +1,169 @@
+#include "divan/http/loop.h"
+
+#include <fmt/format.h>
+
+#include "divan/base/log.h"
+#include "divan/http/serializer.h"
+
+namespace divan::http {
+namespace {
+
+// Timeouts are looked after by one timer a loop instead of one a connection, so that they cost a request
+// nothing. They are late by at most a tick, a quarter of the shortest of them.
+std::chrono::milliseconds tick_length(const ServerOptions& options) {
+  const auto shortest = std::min({options.idle_timeout, options.head_timeout, options.body_timeout,
+                                  options.send_timeout, options.linger_timeout});
+  return std::clamp<std::chrono::milliseconds>(shortest / 4, std::chrono::milliseconds(5),
+                                               std::chrono::milliseconds(1000));
+}
+
+}  // namespace
+
+class Loop::LoopMailbox final : public Mailbox {
+ public:
+  LoopMailbox(Loop& loop, std::shared_ptr<asio::io_context> context)
+      : loop_(loop), context_(std::move(context)) {}
+
+  bool push(std::shared_ptr<ExchangeState> state) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (!open_) return false;
+      waiting_.push_back(std::move(state));
+      if (std::exchange(posted_, true)) return true;
+    }
+    // Outside the lock, since this wakes the io thread with a system call.
+    asio::post(*context_, [&loop = loop_] { loop.serve_mail(); });
+    return true;
+  }
+
+  /// Swaps what waits into `states`, which is empty.
+  void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
+    std::lock_guard lock(mutex_);
+    posted_ = false;
+    waiting_.swap(states);
+  }
+
+  void close() {
+    std::lock_guard lock(mutex_);
+    open_ = false;
+  }
+
+ private:
+  Loop& loop_;
+  const std::shared_ptr<asio::io_context> context_;
+  std::mutex mutex_;
+  bool open_ = true;
+  bool posted_ = false;
+  std::vector<std::shared_ptr<ExchangeState>> waiting_;
+};
+
+Loop::Loop(const ServerOptions& options, const Clock& clock, const Handler& handler)
+    : options_(options),
+      clock_(clock),
+      handler_(handler),
+      context_(std::make_shared<asio::io_context>(1)),
+      mailbox_(std::make_shared<LoopMailbox>(*this, context_)),
+      work_(context_->get_executor()),
+      tick_(*context_),
+      stop_deadline_(*context_),
+      tick_length_(tick_length(options)) {}
+
+Loop::~Loop() = default;
+
+void Loop::run() {
+  for (;;) {
+    try {
+      context_->run();
+      break;
+    } catch (const std::exception& e) { log::error("An HTTP connection failed: {}", e.what()); }
+  }
+  mailbox_->close();
+  serve_mail();
+}
+
+std::shared_ptr<Mailbox> Loop::mailbox() const { return mailbox_; }
+
+void Loop::adopt(Socket socket) {
+  if (stopping_) {
+    --count_;
+    return;
+  }
+  const auto connection = std::make_shared<Connection>(std::move(socket), *this);
+  connection->index = connections_.size();
+  connections_.push_back(connection);
+  if (!std::exchange(ticking_, true)) arm_tick();
+  connection->start();
+}
+
+void Loop::remove(Connection& connection) {
+  const auto index = connection.index;
+  connections_.back()->index = index;
+  connections_[index].swap(connections_.back());
+  connections_.pop_back();
+  --count_;
+  if (stopping_ && connections_.empty()) {
+    tick_.cancel();
+    stop_deadline_.cancel();
+  }
+}
+
+template <class Action>
+void Loop::for_each_connection(Action action) {
+  // Backwards, since a connection that closes is replaced by the table's last.
+  for (auto i = connections_.size(); i-- > 0;) {
+    const auto connection = connections_[i];
+    action(*connection);
+  }
+}
+
+void Loop::begin_stop() {
+  stopping_ = true;
+  work_.reset();
+  for_each_connection([](Connection& connection) { connection.stop(); });
+  if (connections_.empty()) {
+    tick_.cancel();
+    return;
+  }
+  stop_deadline_.expires_after(options_.stop_timeout);
+  stop_deadline_.async_wait([this](const ErrorCode& ec) {
+    if (!ec) for_each_connection([](Connection& connection) { connection.abort(); });
+  });
+}
+
+void Loop::arm_tick() {
+  tick_.expires_after(tick_length_);
+  tick_.async_wait([this](const ErrorCode& ec) {
+    if (!ec) tick();
+  });
+}
+
+void Loop::tick() {
+  const auto now = std::chrono::steady_clock::now();
+  for_each_connection([now](Connection& connection) { connection.check_timeouts(now); });
+  ticking_ = !connections_.empty();
+  if (ticking_) arm_tick();
+}
+
+void Loop::serve_mail() {
+  mailbox_->collect(mail_);
+  for (const auto& state : mail_) {
+    if (state->connection == nullptr) {
+      state->served_late();
+      continue;
+    }
+    const auto connection = state->connection->shared_from_this();
+    connection->service();
+  }
+  mail_.clear();
+}
+
+std::string_view Loop::own_fields() {
+  const auto second = clock_.wall_ms() / 1000;
+  if (second != own_fields_second_) {
+    own_fields_second_ = second;
+    own_fields_ = fmt::format("Date: {}\r\nServer: Divan/{}\r\n", http_date(second), options_.version);
+  }
+  return own_fields_;
+}
+
+}  // namespace divan::http

@@ -1,0 +1,33 @@
+// The parts of Boost.Asio that the server stands on, with the io_context's own executor: a type-erased one
+// costs a microsecond a request. Only *.cc files of this room include this, directly or through loop.h.
+#pragma once
+
+// GCC's thread sanitizer does not understand the fences that Asio puts around handlers; the locks of its queues,
+// which order the same things, it does understand.
+#ifdef __SANITIZE_THREAD__
+#define BOOST_ASIO_DISABLE_FENCED_BLOCK
+#endif
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+
+namespace divan::http {
+
+namespace asio = boost::asio;
+using ErrorCode = boost::system::error_code;
+using Tcp = asio::ip::tcp;
+using Executor = asio::io_context::executor_type;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// A client's stream. TLS would put a class of the same few functions here: async_read_some, write_some that
+/// does not block, async_wait, shutdown, close.
+using Socket = asio::basic_stream_socket<Tcp, Executor>;
+using Acceptor = asio::basic_socket_acceptor<Tcp, Executor>;
+using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
+                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
+
+}  // namespace divan::http

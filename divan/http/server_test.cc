@@ -1,0 +1,260 @@
+#include "divan/http/server.h"
+
+#include "divan/base/thread_pool.h"
+#include "divan/http/testing.h"
+
+namespace divan::http {
+namespace {
+
+using testing::Flag;
+using testing::RawClient;
+using testing::TestServer;
+
+std::string get(std::string_view target, std::string_view fields = {}) {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: h\r\n{}\r\n", target, fields);
+}
+
+// Answers with what it was asked.
+void echo(const std::shared_ptr<Exchange>& exchange) {
+  const auto& request = exchange->request();
+  exchange->respond(
+      {200, {}, fmt::format("{} {} {}", request.method(), request.target(), exchange->take_body())});
+}
+
+TEST(HttpServer, AnAnswerByteForByte) {
+  ManualClock clock(784'111'777'500);
+  Server server(testing::options(), clock, [](const std::shared_ptr<Exchange>& exchange) {
+    EXPECT_EQ(exchange->request().peer(), "127.0.0.1");
+    exchange->respond({404, {{"Content-Type", "text/plain"}}, "no\n"});
+  });
+  RawClient client(server);
+  const std::string expected =
+      "HTTP/1.1 404 Not Found\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: Divan/test\r\n"
+      "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
+  client.send(get("/"));
+  EXPECT_EQ(client.until("no\n"), expected);
+  // The same connection, a second later.
+  clock.advance(std::chrono::seconds(1));
+  client.send(get("/"));
+  EXPECT_NE(client.until("no\n").find("08:49:38 GMT"), std::string::npos);
+}
+
+TEST(HttpServer, BodiesWithLengthAndInChunks) {
+  TestServer test(echo);
+  RawClient client(test.server);
+  client.send("PUT /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
+  EXPECT_EQ(client.response().body, "PUT /1 hello");
+  client.send("POST /2 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  client.send("2;x=y\r\nde\r\n0\r\nTrailer: x\r\n\r\n");
+  EXPECT_EQ(client.response().body, "POST /2 abcde");
+  const std::string large(5 << 20, 'x');
+  client.send(fmt::format("PUT /3 HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", large.size()));
+  client.send(large);
+  EXPECT_EQ(client.response().body, "PUT /3 " + large);
+}
+
+TEST(HttpServer, PipelinedRequestsAreAnsweredInOrder) {
+  TestServer test(echo);
+  RawClient client(test.server);
+  std::string requests;
+  for (int i = 0; i < 500; ++i) requests += get(fmt::format("/{}", i));
+  client.send(requests);
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
+}
+
+TEST(HttpServer, HeadIsAnsweredAsGetWithoutTheBody) {
+  TestServer test([](const std::shared_ptr<Exchange>& exchange) {
+    if (exchange->request().path() == "/stream") {
+      exchange->start({200, {}, "first"});
+      exchange->write("second");
+      exchange->end();
+    } else if (exchange->request().path() == "/own-length") {
+      exchange->respond({200, {{"Content-Length", "12345"}}, {}});
+    } else {
+      exchange->respond({200, {}, "body"});
+    }
+  });
+  RawClient client(test.server);
+  const auto head = [&](std::string_view path) {
+    client.send(fmt::format("HEAD {} HTTP/1.1\r\nHost: h\r\n\r\n", path));
+    return client.response(true);
+  };
+  EXPECT_EQ(head("/").header("Content-Length"), "4");
+  EXPECT_EQ(head("/stream").header("Transfer-Encoding"), "chunked");
+  EXPECT_EQ(head("/own-length").header("Content-Length"), "12345");
+  // Had a body been sent, this would be read after it.
+  client.send(get("/"));
+  EXPECT_EQ(client.response().body, "body");
+}
+
+TEST(HttpServer, StatusesWithoutABodyHaveNone) {
+  TestServer test([](const std::shared_ptr<Exchange>& exchange) {
+    const int status = exchange->request().path() == "/204" ? 204 : 304;
+    if (exchange->request().query() == "stream") {
+      exchange->start({status, {}, "x"});
+      exchange->end();
+    } else {
+      exchange->respond({status, {}, "x"});
+    }
+  });
+  RawClient client(test.server);
+  for (const auto* target : {"/204", "/304", "/204?stream", "/304?stream"}) {
+    client.send(get(target));
+    const auto response = client.response();
+    EXPECT_EQ(fmt::format("/{}", response.status), std::string(target).substr(0, 4));
+    EXPECT_EQ(response.header("Content-Length"), std::nullopt);
+    EXPECT_EQ(response.header("Transfer-Encoding"), std::nullopt);
+  }
+}
+
+TEST(HttpServer, KeepAliveIsTheClientsChoice) {
+  TestServer test(echo);
+  {
+    RawClient client(test.server);
+    client.send(get("/", "Connection: close\r\n"));
+    const auto answer = client.until_end();
+    EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
+  }
+  {
+    RawClient client(test.server);
+    client.send("GET /old HTTP/1.0\r\n\r\n");
+    const auto answer = client.until_end();
+    EXPECT_NE(answer.find("Content-Length: 9\r\nConnection: close\r\n\r\nGET /old "), std::string::npos)
+        << answer;
+  }
+  {
+    RawClient client(test.server);
+    for (int i = 0; i < 3; ++i) {
+      client.send("GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+      EXPECT_EQ(client.response().header("Connection"), "keep-alive");
+    }
+  }
+}
+
+TEST(HttpServer, ContinueIsSaidToClientsThatWaitForIt) {
+  TestServer test(echo);
+  RawClient client(test.server);
+  for (int i = 0; i < 2; ++i) {
+    client.send("PUT / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    EXPECT_EQ(client.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    client.send("bo");
+    client.send("dy");
+    EXPECT_EQ(client.response().body, "PUT / body");
+  }
+  // A client that does not wait does not get one.
+  client.send("PUT / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody");
+  EXPECT_TRUE(client.until("\r\n").starts_with("HTTP/1.1 200"));
+}
+
+TEST(HttpServer, WhatTheHandlerThrowsIsTheAnswer) {
+  TestServer test([](const std::shared_ptr<Exchange>& exchange) {
+    if (exchange->request().path() == "/error") throw not_found("no such thing");
+    throw std::runtime_error("a secret");
+  });
+  RawClient client(test.server);
+  client.send(get("/error") + get("/exception"));
+  auto response = client.response();
+  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(response.body, "{\"error\":\"not_found\",\"reason\":\"no such thing\"}\n");
+  response = client.response();
+  EXPECT_EQ(response.status, 500);
+  EXPECT_EQ(response.body.find("secret"), std::string::npos);
+}
+
+TEST(HttpServer, AnExchangeThatIsDroppedUnansweredIs500) {
+  ThreadPool pool("test", 1, 10);
+  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+    if (exchange->request().path() == "/now") return;
+    pool.submit([exchange = std::move(exchange)]() mutable { exchange.reset(); });
+  });
+  RawClient client(test.server);
+  client.send(get("/now") + get("/later"));
+  EXPECT_EQ(client.response().status, 500);
+  EXPECT_EQ(client.response().status, 500);
+}
+
+TEST(HttpServer, OnlyTheFirstAnswerCounts) {
+  TestServer test([](const std::shared_ptr<Exchange>& exchange) {
+    EXPECT_FALSE(exchange->answered());
+    exchange->respond({200, {}, "first"});
+    EXPECT_TRUE(exchange->answered());
+    exchange->respond({500, {}, "second"});
+    exchange->start({500, {}, "third"});
+    exchange->write("fourth");
+    exchange->end();
+  });
+  RawClient client(test.server);
+  client.send(get("/") + get("/"));
+  EXPECT_EQ(client.response().body, "first");
+  EXPECT_EQ(client.response().body, "first");
+}
+
+TEST(HttpServer, AnAnswerMayComeFromAnyThread) {
+  ThreadPool pool("test", 4, 1000);
+  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+    ASSERT_TRUE(pool.submit([exchange = std::move(exchange)] { echo(exchange); }));
+  });
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 8; ++c) {
+    clients.emplace_back([&test, c] {
+      RawClient client(test.server);
+      for (int round = 0; round < 20; ++round) {
+        std::string requests;
+        for (int i = 0; i < 20; ++i) requests += get(fmt::format("/{}/{}", c, i));
+        client.send(requests);
+        for (int i = 0; i < 20; ++i) ASSERT_EQ(client.response().body, fmt::format("GET /{}/{} ", c, i));
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+}
+
+TEST(HttpServer, AnswersThatTheClientReadsSlowlyArriveWhole) {
+  const std::string large(20 << 20, 'x');
+  TestServer test([&](const std::shared_ptr<Exchange>& exchange) { exchange->respond({200, {}, large}); });
+  RawClient client(test.server);
+  client.send(get("/") + get("/"));
+  EXPECT_EQ(client.response().body, large);
+  EXPECT_EQ(client.response().body, large);
+}
+
+TEST(HttpServer, AClientThatEndsItsSideStillGetsItsAnswers) {
+  ThreadPool pool("test", 1, 10);
+  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+    pool.submit([exchange = std::move(exchange)] { echo(exchange); });
+  });
+  RawClient client(test.server);
+  client.send(get("/1") + get("/2"));
+  client.end_output();
+  EXPECT_EQ(client.response().body, "GET /1 ");
+  EXPECT_EQ(client.response().body, "GET /2 ");
+  EXPECT_EQ(client.until_end(), "");
+}
+
+TEST(HttpServer, CannotListenTwiceOnAPort) {
+  TestServer test(echo);
+  auto options = testing::options();
+  options.port = test.server.port();
+  try {
+    TestServer second(echo, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.reason().find(fmt::format("127.0.0.1 port {}: ", options.port)), std::string::npos);
+  }
+  options.address = "localhost?";
+  EXPECT_THROW(TestServer(echo, options), Error);
+}
+
+TEST(HttpServer, ListensOnIPv6) {
+  auto options = testing::options();
+  options.address = "::1";
+  std::optional<TestServer> test;
+  try {
+    test.emplace(echo, options);
+  } catch (const Error&) { GTEST_SKIP() << "no IPv6 here"; }
+  Client client("::1", test->server.port());
+  EXPECT_EQ(client.request("GET", "/").body, "GET / ");
+}
+
+}  // namespace
+}  // namespace divan::http
