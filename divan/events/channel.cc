@@ -1,0 +1,48 @@
+#include "divan/events/channel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace divan::events {
+
+void Channel::deliver(const EventPtr& event) {
+  std::vector<std::shared_ptr<Mailbox>> to_notify;
+  std::size_t delivered = 0;
+  std::uint64_t dropped = 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& mailbox : mailboxes_) {
+      const auto put = mailbox->put(event);
+      dropped += put.dropped;
+      if (put.notify) to_notify.push_back(mailbox);
+    }
+    delivered = mailboxes_.size();
+  }
+  if (delivered == 0) return;  // all have left since the publisher looked
+  counters_.published.add(1);
+  counters_.delivered.add(delivered);
+  if (dropped > 0) counters_.lagged.add(dropped);
+  // A callback may end subscriptions: nothing of this channel is touched any more.
+  for (const auto& mailbox : to_notify) mailbox->notify();
+}
+
+void Channel::join(std::shared_ptr<Mailbox> mailbox) {
+  std::lock_guard lock(mutex_);
+  mailboxes_.push_back(std::move(mailbox));
+  listeners_.store(mailboxes_.size(), std::memory_order_release);
+  ++counters_.subscribers;
+  if (mailboxes_.size() == 1) ++counters_.channels;
+}
+
+void Channel::leave(const Mailbox& mailbox) {
+  std::lock_guard lock(mutex_);
+  const auto it = std::find_if(mailboxes_.begin(), mailboxes_.end(),
+                               [&mailbox](const auto& candidate) { return candidate.get() == &mailbox; });
+  std::swap(*it, mailboxes_.back());
+  mailboxes_.pop_back();
+  listeners_.store(mailboxes_.size(), std::memory_order_release);
+  --counters_.subscribers;
+  if (mailboxes_.empty()) --counters_.channels;
+}
+
+}  // namespace divan::events

@@ -1,0 +1,64 @@
+#include "divan/events/database_events.h"
+
+#include "divan/events/test_stream.h"
+
+namespace divan::events {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(DatabaseEvents, EachKindHasItsNameAndBack) {
+  const std::vector<std::string> names = {"created",      "deleted",       "updated",
+                                          "ddoc_updated", "local_updated", "index_commit"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto kind = static_cast<DatabaseEvent>(i);
+    EXPECT_EQ(kind_name(kind), names[i]);
+    EXPECT_EQ(database_event_of(names[i]), kind);
+  }
+  EXPECT_EQ(database_event_of("Updated"), std::nullopt);
+  EXPECT_EQ(database_event_of(""), std::nullopt);
+}
+
+TEST(DatabaseEvents, GoToTheDatabasesChannelAndToThatOfAll) {
+  Bus bus;
+  auto orders = bus.subscribe(database_channel("orders"));
+  auto users = bus.subscribe(database_channel("users"));
+  auto all = bus.subscribe(all_databases_channel());
+  publish_database_event(bus, "orders", DatabaseEvent::ddoc_updated, "_design/by_date");
+  publish_database_event(bus, "users", DatabaseEvent::updated);
+
+  const auto message = orders.try_next();
+  ASSERT_TRUE(message && message->event);
+  EXPECT_EQ(message->event->kind, "ddoc_updated");
+  EXPECT_EQ(message->event->database, "orders");
+  EXPECT_EQ(message->event->id, "_design/by_date");
+  EXPECT_THAT(drain(orders), IsEmpty());
+  EXPECT_THAT(drain(users), ElementsAre("updated"));
+  EXPECT_EQ(all.try_next()->event->database, "orders");
+  EXPECT_EQ(all.try_next()->event->database, "users");
+}
+
+TEST(DatabaseEvents, WhoAsksForOneAndForAllGetsTwo) {
+  Bus bus;
+  auto one = bus.subscribe(database_channel("orders"));
+  auto all = bus.subscribe(all_databases_channel());
+  publish_database_event(bus, "orders", DatabaseEvent::deleted);
+  EXPECT_THAT(drain(one), ElementsAre("deleted"));
+  EXPECT_THAT(drain(all), ElementsAre("deleted"));
+  EXPECT_EQ(bus.stats().delivered, 2u);
+}
+
+// A database may be called "s" and its channel must not be that of all; slashes are common in names.
+TEST(DatabaseEvents, ADatabasesNameCannotReachAnotherChannel) {
+  Bus bus;
+  auto all = bus.subscribe(all_databases_channel());
+  auto nested = bus.subscribe(database_channel("a/b"));
+  bus.publish(database_channel("s"), [] { return event_of("wrong"); });
+  bus.publish(channel_name({"db", "a", "b"}), [] { return event_of("wrong"); });
+  EXPECT_THAT(drain(all), IsEmpty());
+  EXPECT_THAT(drain(nested), IsEmpty());
+}
+
+}  // namespace
+}  // namespace divan::events

@@ -1,0 +1,73 @@
+// Finds channels by name. Internal to the room: bus.h is what others use; directory.cc opens with how it
+// works.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "divan/base/striped.h"
+#include "divan/events/channel.h"
+
+namespace divan::events {
+
+class Directory;
+
+/// Keeps a channel in its directory: a subscription and a publisher's handle each hold one. Movable, not
+/// copyable; needs external synchronisation. The directory must outlive it.
+class ChannelUse {
+ public:
+  ChannelUse() = default;
+  ChannelUse(Directory& directory, std::shared_ptr<Channel> channel)
+      : directory_(&directory), channel_(std::move(channel)) {}
+  ChannelUse(ChannelUse&& other) noexcept = default;
+  ChannelUse& operator=(ChannelUse&& other) noexcept;
+  ~ChannelUse() { end(); }
+
+  explicit operator bool() const { return channel_ != nullptr; }
+  Channel& operator*() const { return *channel_; }
+  Channel* operator->() const { return channel_.get(); }
+
+ private:
+  void end();
+
+  Directory* directory_ = nullptr;
+  std::shared_ptr<Channel> channel_;
+};
+
+/// The channels that are in use, by name. Thread-safe; find() takes no lock.
+class Directory {
+ public:
+  explicit Directory(Counters& counters) : counters_(counters) {}
+  /// No channel may be in use any more.
+  ~Directory();
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  /// The channel of this name, made if there is none.
+  ChannelUse use(std::string_view name);
+
+  /// The channel of this name if somebody listens to it, else null.
+  std::shared_ptr<Channel> find_listened(std::string_view name);
+
+ private:
+  friend class ChannelUse;
+
+  /// 32 KiB of heads of chains: with ten thousand channels a chain has two or three.
+  static constexpr std::size_t kChains = 4096;
+
+  std::atomic<Channel*>& chain(std::size_t hash) { return chains_[hash % kChains]; }
+  void release(Channel& channel);
+  void unlink(Channel& channel);
+
+  Counters& counters_;
+  ReaderGate gate_;
+  std::mutex mutex_;  // for whoever changes a chain or a number of users
+  std::array<std::atomic<Channel*>, kChains> chains_{};
+};
+
+}  // namespace divan::events
