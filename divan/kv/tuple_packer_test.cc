@@ -105,6 +105,33 @@ TEST(Reader, stays_where_it_is_when_something_else_comes) {
   EXPECT_TRUE(reader.at_end());
 }
 
+TEST(Reader, gives_nothing_of_what_is_cut_short) {
+  EXPECT_FALSE(Reader("\x01"
+                      "abc")
+                   .take_bytes());
+  EXPECT_FALSE(Reader("\x02"
+                      "abc")
+                   .take_string());
+  EXPECT_FALSE(Reader("\x16\x01").take_int());
+  EXPECT_FALSE(Reader("\x16\x01").take_uint());
+  EXPECT_FALSE(Reader("\x1d\x09"
+                      "12345678")
+                   .take_big_integer());
+  EXPECT_FALSE(Reader("\x1d").take_big_integer());
+  EXPECT_FALSE(Reader("\x20"
+                      "123")
+                   .take_float32());
+  EXPECT_FALSE(Reader("\x21"
+                      "1234567")
+                   .take_float64());
+  EXPECT_FALSE(Reader("\x30"
+                      "123456789012345")
+                   .take_uuid());
+  EXPECT_FALSE(Reader("\x33"
+                      "12345678901")
+                   .take_versionstamp());
+}
+
 TEST(Reader, gives_no_integer_that_does_not_fit) {
   const auto reads = [](const BigInteger& value) {
     std::string key;

@@ -1,7 +1,7 @@
 #include "divan/index/views/builtin_reduce_value.h"
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"

@@ -142,6 +142,8 @@ TEST(Collation, reads_numbers_at_the_edges) {
   EXPECT_EQ(double_value("0e99999999999999999999"), 0);
   EXPECT_EQ(double_value("-" + std::string(310, '9')), -std::numeric_limits<double>::infinity());
   EXPECT_EQ(double_value("0." + std::string(400, '0') + "1"), 0);
+  EXPECT_EQ(double_value("0." + std::string(400, '0') + "1e5"), 0);
+  EXPECT_EQ(double_value("1" + std::string(400, '0') + "e-5"), std::numeric_limits<double>::infinity());
   const std::string max = "170141183460469231731687303715884105727";
   const std::string min = "-170141183460469231731687303715884105728";
   EXPECT_EQ(to_string(*integer_value(max)), max);
