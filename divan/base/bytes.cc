@@ -112,4 +112,10 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
 
 bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xc0) == 0x80) --max_bytes;
+  return text.substr(0, max_bytes);
+}
+
 }  // namespace divan

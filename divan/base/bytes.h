@@ -41,4 +41,7 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes);
 /// Whether `text` is valid UTF-8 (no surrogates, no overlong forms).
 bool is_utf8(std::string_view text);
 
+/// At most `max_bytes` from the beginning of UTF-8 text, cut between characters.
+std::string_view utf8_prefix(std::string_view text, std::size_t max_bytes);
+
 }  // namespace divan

@@ -26,6 +26,15 @@ TEST(Bytes, BigEndianOrderIsNumericOrder) {
   EXPECT_EQ(read_u64(large), 256u);
 }
 
+TEST(Bytes, Utf8PrefixCutsBetweenCharacters) {
+  EXPECT_EQ(utf8_prefix("ab", 5), "ab");
+  EXPECT_EQ(utf8_prefix("a\xc3\xbc", 2), "a");
+  EXPECT_EQ(utf8_prefix("a\xc3\xbc"
+                        "b",
+                        3),
+            "a\xc3\xbc");
+}
+
 TEST(Bytes, VarintRoundTripAndLimits) {
   for (const std::uint64_t value : {0ull, 127ull, 128ull, 300ull, ~0ull}) {
     std::string bytes;

@@ -30,14 +30,6 @@ bool less_little_endian(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-KeyRange prefix_range(std::string_view prefix) {
-  std::string end(prefix);
-  while (!end.empty() && end.back() == '\xff') end.pop_back();
-  if (end.empty()) throw Error(ErrorCode::client_invalid_operation, "Prefix without an end.");
-  end.back() = static_cast<char>(end.back() + 1);
-  return {std::string(prefix), std::move(end)};
-}
-
 bool Watch::fired() const {
   std::lock_guard lock(mutex_);
   return fired_;

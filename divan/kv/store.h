@@ -59,9 +59,6 @@ struct KeyRange {
   std::string end;
 };
 
-/// All keys that begin with `prefix` (which does not consist of 0xff bytes only).
-KeyRange prefix_range(std::string_view prefix);
-
 struct RangeOptions {
   std::size_t limit = 0;  // rows; 0: no limit
   std::size_t target_bytes =

@@ -1,0 +1,123 @@
+#include "divan/docs/catalog.h"
+
+#include "divan/base/error.h"
+
+namespace divan::docs {
+namespace {
+
+using events::DatabaseEvent;
+
+constexpr std::size_t kMaxNameBytes = 238;
+// The number that the next database gets.
+constexpr std::string_view kNextNumber = "next_db";
+
+std::string record_key(std::string_view name) {
+  std::string key;
+  kv::tuple::Packer(key).string("dbs").string(name);
+  return key;
+}
+
+std::string packed(std::string_view text) {
+  std::string key;
+  kv::tuple::Packer(key).string(text);
+  return key;
+}
+
+bool is_name(std::string_view name) {
+  if (name == "_users" || name == "_replicator" || name == "_global_changes") return true;
+  if (name.empty() || name.size() > kMaxNameBytes || name[0] < 'a' || name[0] > 'z') return false;
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_$()+-/") == std::string_view::npos;
+}
+
+}  // namespace
+
+void check_database_name(std::string_view name) {
+  if (is_name(name)) return;
+  throw Error(
+      400, "illegal_database_name",
+      fmt::format(
+          "Name: '{}'. Only lowercase characters (a-z), digits (0-9), and any of the characters _, $, "
+          "(, ), +, -, and / are allowed. Must begin with a letter.",
+          name));
+}
+
+std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name) {
+  const auto record = tx.get(record_key(name));
+  if (!record) return std::nullopt;
+  kv::tuple::Reader reader(*record);
+  const auto number = reader.take_int();
+  const auto created_ms = reader.take_int();
+  if (!number || !created_ms)
+    throw internal_error(fmt::format("The record of database {} is damaged.", name));
+  return Database(*this, std::string(name), *number, *created_ms);
+}
+
+Database Catalog::open(kv::Transaction& tx, std::string_view name) {
+  auto database = find(tx, name);
+  if (!database) throw not_found("Database does not exist.");
+  return *std::move(database);
+}
+
+Database Catalog::create(kv::Transaction& tx, std::string_view name) {
+  check_database_name(name);
+  if (find(tx, name)) {
+    throw Error(412, "file_exists", "The database could not be created, the file already exists.");
+  }
+  const std::string counter = packed(kNextNumber);
+  const std::int64_t number = kv::decode_counter(tx.get(counter));
+  tx.add(counter, 1);
+  Database database(*this, std::string(name), number, clock_.wall_ms());
+  std::string record;
+  kv::tuple::Packer(record).integer(number).integer(database.created_ms());
+  tx.set(record_key(name), record);
+  changed(tx, database, DatabaseEvent::created);
+  return database;
+}
+
+void Catalog::remove(kv::Transaction& tx, std::string_view name) {
+  const Database database = open(tx, name);
+  tx.clear(record_key(name));
+  tx.clear_range(database.keys().all());
+  changed(tx, database, DatabaseEvent::deleted);
+}
+
+std::vector<std::string> Catalog::list(kv::Transaction& tx, const ListOptions& options) {
+  const kv::KeyRange all = below(packed("dbs"));
+  const auto& lower = options.descending ? options.end_key : options.start_key;
+  const auto& upper = options.descending ? options.start_key : options.end_key;
+  kv::KeyRange range{lower ? record_key(*lower) : all.begin, upper ? record_key(*upper) + '\0' : all.end};
+  std::vector<std::string> names;
+  if (range.begin >= range.end) return names;
+  std::size_t skip = options.skip;
+  tx.scan(range, {.reverse = options.descending, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            if (skip > 0) {
+              --skip;
+              return true;
+            }
+            kv::tuple::Reader reader(key);
+            reader.take_string();
+            names.push_back(reader.take_string().value_or(""));
+            return options.limit == 0 || names.size() < options.limit;
+          });
+  return names;
+}
+
+void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEvent kind) {
+  for (const auto& hook : change_hooks_) hook(tx, database, kind);
+  publish_after_commit(tx, database, kind);
+}
+
+void Catalog::publish_after_commit(kv::Transaction& tx, const Database& database, DatabaseEvent kind,
+                                   std::string id) {
+  tx.after_commit([this, name = database.name(), kind, id = std::move(id)] {
+    events::publish_database_event(bus_, name, kind, id);
+  });
+}
+
+void Catalog::check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                                    std::string_view body) {
+  for (const auto& hook : design_hooks_) hook(tx, database, id, body);
+}
+
+}  // namespace divan::docs

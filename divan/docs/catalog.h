@@ -1,0 +1,100 @@
+// Databases by name.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/base/rng.h"
+#include "divan/docs/keys.h"
+#include "divan/events/database_events.h"
+#include "divan/kv/store.h"
+
+namespace divan::docs {
+
+/// Throws illegal_database_name (400) with CouchDB's words unless `name` may name a database: lower-case
+/// letters, digits and _$()+-/, beginning with a letter, at most 238 bytes; or one of CouchDB's own (_users
+/// and the like).
+void check_database_name(std::string_view name);
+
+class Catalog;
+
+/// A database that was found to exist by some transaction: its name and where its keys are. A value; using it
+/// in another transaction than the one that opened it is only sensible for reads of snapshots.
+class Database {
+ public:
+  Database(Catalog& catalog, std::string name, std::int64_t number, std::int64_t created_ms)
+      : catalog_(&catalog), name_(std::move(name)), number_(number), created_ms_(created_ms), keys_(number) {}
+
+  Catalog& catalog() const { return *catalog_; }
+  const std::string& name() const { return name_; }
+  /// Unlike that of every other database, and of a later one of this name.
+  std::int64_t number() const { return number_; }
+  std::int64_t created_ms() const { return created_ms_; }
+  const DatabaseKeys& keys() const { return keys_; }
+
+ private:
+  Catalog* catalog_;
+  std::string name_;
+  std::int64_t number_;
+  std::int64_t created_ms_;
+  DatabaseKeys keys_;
+};
+
+/// Called inside the transaction that changes a database: `kind` is created, deleted or updated.
+using ChangeHook = std::function<void(kv::Transaction&, const Database&, events::DatabaseEvent kind)>;
+
+/// Called inside the transaction that writes a design document, with its id and body, before it is written;
+/// refuses it by throwing divan::Error.
+using DesignHook =
+    std::function<void(kv::Transaction&, const Database&, std::string_view id, std::string_view body)>;
+
+/// All databases of a store. Thread-safe, but for the registration of hooks, which is for start-up.
+class Catalog {
+ public:
+  Catalog(events::Bus& bus, const Clock& clock) : bus_(bus), clock_(clock) {}
+
+  void on_change(ChangeHook hook) { change_hooks_.push_back(std::move(hook)); }
+  void on_design_document(DesignHook hook) { design_hooks_.push_back(std::move(hook)); }
+
+  /// Throws file_exists (412) or illegal_database_name.
+  Database create(kv::Transaction& tx, std::string_view name);
+
+  /// Clears everything that the database has. Throws not_found (404).
+  void remove(kv::Transaction& tx, std::string_view name);
+
+  /// Throws not_found (404, "Database does not exist."). The transaction conflicts with a removal of the
+  /// database.
+  Database open(kv::Transaction& tx, std::string_view name);
+  std::optional<Database> find(kv::Transaction& tx, std::string_view name);
+
+  /// Which names list() gives; the end is inclusive as in CouchDB.
+  struct ListOptions {
+    std::optional<std::string> start_key;
+    std::optional<std::string> end_key;
+    std::size_t limit = 0;  // 0: all
+    std::size_t skip = 0;
+    bool descending = false;
+  };
+  std::vector<std::string> list(kv::Transaction& tx, const ListOptions& options);
+  std::vector<std::string> list(kv::Transaction& tx) { return list(tx, ListOptions()); }
+
+  /// For those who change documents: runs the hooks, and publishes the event once the transaction is
+  /// committed.
+  void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind);
+  void publish_after_commit(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
+                            std::string id = {});
+  void check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                             std::string_view body);
+
+  events::Bus& bus() { return bus_; }
+
+ private:
+  events::Bus& bus_;
+  const Clock& clock_;
+  std::vector<ChangeHook> change_hooks_;
+  std::vector<DesignHook> design_hooks_;
+};
+
+}  // namespace divan::docs

@@ -1,0 +1,123 @@
+#include "divan/docs/changes.h"
+
+#include "divan/base/error.h"
+#include "divan/docs/reader.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::docs {
+namespace {
+
+Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
+
+kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t user_version) {
+  return kv::Versionstamp::complete(stamp.transaction_version(), static_cast<std::uint16_t>(user_version));
+}
+
+Change decode_change(std::string_view key_after_room, std::string_view value) {
+  Change change;
+  kv::tuple::Reader key(key_after_room);
+  const auto sequence = key.take_versionstamp();
+  kv::tuple::Reader reader(value);
+  auto id = reader.take_string();
+  const auto deleted = reader.take_bool();
+  const auto generation = reader.take_int();
+  auto identifier = reader.take_bytes();
+  if (!sequence || !id || !deleted || !generation || !identifier) throw damaged();
+  change.sequence = *sequence;
+  change.id = *std::move(id);
+  change.deleted = *deleted;
+  change.winner = {static_cast<std::uint32_t>(*generation), *std::move(identifier)};
+  if (const auto user_version = reader.take_int()) {
+    change.body_sequence = with_user_version(*sequence, *user_version);
+  } else if (const auto elsewhere = reader.take_versionstamp()) {
+    change.body_sequence = *elsewhere;
+  } else {
+    throw damaged();
+  }
+  const auto chunks = reader.take_int();
+  if (!chunks) throw damaged();
+  change.chunks = static_cast<std::uint32_t>(*chunks);
+  return change;
+}
+
+kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
+  return {database.keys().change(since) + '\0', below(database.keys().room(Room::changes)).end};
+}
+
+}  // namespace
+
+void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                   bool descending, const ChangeVisitor& visit) {
+  const std::size_t prefix = database.keys().room(Room::changes).size();
+  tx.scan(after(database, since), {.reverse = descending, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            return visit(decode_change(key.substr(prefix), value));
+          });
+}
+
+std::int64_t count_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                           std::int64_t limit) {
+  std::int64_t count = 0;
+  tx.scan(after(database, since), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view, std::string_view) { return ++count < limit; });
+  return count;
+}
+
+std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
+                                     std::span<const Change> changes) {
+  std::vector<std::string> bodies(changes.size());
+  // Winners whose body lies at their change are met in order by a sweep over the bodies; the others, whose
+  // last change was to a losing revision, are read one by one.
+  std::size_t next = 0;
+  const auto in_sweep = [&](const Change& change) {
+    return change.chunks > 0 &&
+           change.body_sequence.transaction_version() == change.sequence.transaction_version();
+  };
+  const auto skip_to_sweep = [&] {
+    while (next < changes.size() && !in_sweep(changes[next])) ++next;
+  };
+  skip_to_sweep();
+  if (next < changes.size()) {
+    const std::size_t prefix = database.keys().room(Room::body).size();
+    const kv::KeyRange range{database.keys().body(changes[next].body_sequence, 0),
+                             below(database.keys().room(Room::body)).end};
+    tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
+      const auto sequence = kv::tuple::Reader(key.substr(prefix)).take_versionstamp();
+      if (!sequence) throw damaged();
+      while (next < changes.size() && changes[next].body_sequence < *sequence) {
+        ++next;
+        skip_to_sweep();
+      }
+      if (next == changes.size()) return false;
+      if (changes[next].body_sequence == *sequence) bodies[next] += value;
+      return true;
+    });
+  }
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (!in_sweep(changes[i])) {
+      bodies[i] = read_body(tx, database, changes[i].body_sequence, changes[i].chunks);
+    } else if (bodies[i].empty()) {
+      throw internal_error("A document's body is missing in the store.");
+    }
+  }
+  return bodies;
+}
+
+void write_change(kv::Transaction& tx, const Database& database, const Change& change,
+                  std::optional<std::uint16_t> winner_user_version) {
+  std::string key;
+  auto packer = database.keys().packer(key, Room::changes);
+  packer.versionstamp(change.sequence).finish_versionstamped();
+  std::string value;
+  kv::tuple::Packer row(value);
+  row.string(change.id).boolean(change.deleted).integer(change.winner.generation).bytes(change.winner.id);
+  if (winner_user_version) {
+    row.integer(*winner_user_version);
+  } else {
+    row.versionstamp(change.body_sequence);
+  }
+  row.integer(change.chunks);
+  tx.set_versionstamped_key(key, value);
+}
+
+}  // namespace divan::docs

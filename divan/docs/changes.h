@@ -1,0 +1,42 @@
+// What changed in a database, in the order of the changes: one entry a document, at the place of its last
+// change.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "divan/docs/catalog.h"
+
+namespace divan::docs {
+
+/// A document's last change.
+struct Change {
+  kv::Versionstamp sequence;
+  std::string id;
+  Revision winner;
+  bool deleted = false;
+  kv::Versionstamp body_sequence;  // of the winner's body
+  std::uint32_t chunks = 0;
+};
+
+/// Receives a change; answers whether to go on.
+using ChangeVisitor = std::function<bool(const Change&)>;
+
+/// Visits the changes after `since` (or before the end, backwards). Reads a snapshot.
+void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                   bool descending, const ChangeVisitor& visit);
+
+/// How many documents changed after `since`, at most `limit` (it counts row by row).
+std::int64_t count_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                           std::int64_t limit);
+
+/// The bodies of the winners of consecutive changes, in their order, "{}" for an empty one. Reads the
+/// neighbouring bodies in one sweep, not one by one.
+std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
+                                     std::span<const Change> changes);
+
+/// The row of a change; `winner_user_version` is given when the winner was written in this transaction.
+void write_change(kv::Transaction& tx, const Database& database, const Change& change,
+                  std::optional<std::uint16_t> winner_user_version);
+
+}  // namespace divan::docs

@@ -1,0 +1,390 @@
+#include <rapidcheck/gtest.h>
+
+#include "divan/base/json.h"
+#include "divan/docs/changes.h"
+#include "divan/docs/local.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/sequence.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::docs {
+namespace {
+
+struct Docs : testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  Catalog catalog{bus, clock};
+
+  void SetUp() override {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  }
+
+  template <class Fn>
+  auto with_db(Fn&& fn) {
+    return store->run([&](kv::Transaction& tx) { return fn(tx, catalog.open(tx, "db")); });
+  }
+
+  WriteResult edit(std::string_view json) {
+    std::vector documents{parse_document(json::compact(json))};
+    return bulk_edit(*store, catalog, "db", documents, rng).front();
+  }
+
+  std::string put(std::string_view json) {
+    const auto result = edit(json);
+    EXPECT_FALSE(result.error) << result.error->what();
+    return result.revision.to_string();
+  }
+
+  void replicate(std::vector<std::string> jsons) {
+    std::vector<IncomingDocument> documents;
+    for (const auto& json : jsons) documents.push_back(parse_document(json::compact(json)));
+    bulk_replicate(*store, catalog, "db", documents);
+  }
+
+  std::string get(std::string_view id, const DocumentOptions& options = {}, std::string_view rev = {}) {
+    return with_db([&](auto& tx, const Database& db) {
+      const auto found =
+          find_document(tx, db, id, rev.empty() ? std::nullopt : std::optional(parse_revision(rev)));
+      std::string out;
+      append_document(out, id, found.revision(), found.body, found.tree, options);
+      return out;
+    });
+  }
+
+  std::string error_of(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const Error& error) { return error.what(); }
+    return "no error";
+  }
+
+  std::vector<Change> changes() {
+    return with_db([&](auto& tx, const Database& db) {
+      std::vector<Change> all;
+      visit_changes(tx, db, {}, false, [&](const Change& change) {
+        all.push_back(change);
+        return true;
+      });
+      return all;
+    });
+  }
+
+  DatabaseInfo info() {
+    return with_db([&](auto& tx, const Database& db) { return read_info(tx, db); });
+  }
+};
+
+TEST_F(Docs, DatabaseNames) {
+  for (const std::string_view name : {"a", "a0_$()+-/z", "_users", "_replicator"}) check_database_name(name);
+  for (const std::string& name : {std::string(), std::string("A"), std::string("0a"), std::string("_a"),
+                                  std::string("a b"), std::string("a\xc3\xbc"), std::string(239, 'a')}) {
+    EXPECT_THAT(error_of([&] { check_database_name(name); }), testing::HasSubstr("illegal_database_name"));
+  }
+}
+
+TEST_F(Docs, DatabasesAreCreatedListedAndRemoved) {
+  const auto list = [&](const Catalog::ListOptions& options) {
+    return store->run([&](kv::Transaction& tx) { return catalog.list(tx, options); });
+  };
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "c"); });
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "d/e"); });
+  EXPECT_EQ(list({}), (std::vector<std::string>{"c", "d/e", "db"}));
+  EXPECT_EQ(list({.start_key = "d", .end_key = "db", .limit = 1, .skip = 1}),
+            (std::vector<std::string>{"db"}));
+  EXPECT_EQ(list({.start_key = "d/e", .descending = true}), (std::vector<std::string>{"d/e", "c"}));
+  EXPECT_EQ(list({.start_key = "x", .end_key = "a"}), (std::vector<std::string>{}));
+  EXPECT_THAT(error_of([&] { store->run([&](kv::Transaction& tx) { catalog.create(tx, "c"); }); }),
+              testing::HasSubstr("file_exists"));
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "c"); });
+  EXPECT_THAT(error_of([&] { store->run([&](kv::Transaction& tx) { catalog.remove(tx, "c"); }); }),
+              testing::HasSubstr("not_found"));
+}
+
+TEST_F(Docs, ADatabaseThatIsMadeAnewIsEmpty) {
+  put(R"({"_id":"a"})");
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  EXPECT_THAT(error_of([&] { get("a"); }), testing::HasSubstr("Database does not exist"));
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  EXPECT_THAT(error_of([&] { get("a"); }), testing::HasSubstr("missing"));
+  EXPECT_EQ(info().doc_count, 0);
+}
+
+TEST_F(Docs, ParseTakesTheSpecialMembersOut) {
+  const auto document = parse_document(
+      R"({"z":1.50,"_id":"x","\u005frev":"3-abc","a":{"_id":1},"_deleted":true,"_conflicts":["1-a"],"z":2})");
+  EXPECT_EQ(document.id, "x");
+  EXPECT_EQ(document.revision->to_string(), "3-abc");
+  EXPECT_TRUE(document.deleted);
+  EXPECT_EQ(document.body, R"({"z":1.50,"a":{"_id":1},"z":2})");
+}
+
+TEST_F(Docs, ParseRefusesWhatIsNoDocument) {
+  const auto reason = [&](std::string_view json) { return error_of([&] { parse_document(json); }); };
+  EXPECT_THAT(reason("[1]"), testing::HasSubstr("Document must be a JSON object"));
+  EXPECT_THAT(reason(R"({"_id":1})"), testing::HasSubstr("illegal_docid: Document id must be a string"));
+  EXPECT_THAT(reason(R"({"_id":""})"), testing::HasSubstr("illegal_docid"));
+  EXPECT_THAT(reason(R"({"_id":"_x"})"),
+              testing::HasSubstr("Only reserved document ids may start with underscore."));
+  EXPECT_THAT(reason(R"({"_id":")" + std::string(kMaxDocumentIdBytes + 1, 'x') + "\"}"),
+              testing::HasSubstr("too long"));
+  EXPECT_THAT(reason(R"({"_rev":"x"})"), testing::HasSubstr("Invalid rev format"));
+  EXPECT_THAT(reason(R"({"_rev":1})"), testing::HasSubstr("Invalid rev format"));
+  EXPECT_THAT(reason(R"({"_zing":1})"), testing::HasSubstr("Bad special document member: _zing"));
+  EXPECT_THAT(reason(R"({"_deleted":1})"), testing::HasSubstr("doc_validation"));
+  EXPECT_THAT(reason(R"({"_attachments":{"a":{}}})"), testing::HasSubstr("not_implemented"));
+  for (const std::string_view revisions :
+       {"1", "{}", R"({"start":"1","ids":["a"]})", R"({"start":1,"ids":"a"})", R"({"start":1,"ids":[]})",
+        R"({"start":1,"ids":[1]})", R"({"start":1,"ids":["a","b"]})", R"({"start":-1,"ids":["a"]})"}) {
+    EXPECT_THAT(reason(R"({"_revisions":)" + std::string(revisions) + "}"),
+                testing::HasSubstr("doc_validation"));
+  }
+}
+
+TEST_F(Docs, ADocumentsLife) {
+  const auto first = put(R"({"_id":"a","n":1})");
+  EXPECT_EQ(get("a"), R"({"_id":"a","_rev":")" + first + R"(","n":1})");
+  EXPECT_TRUE(first.starts_with("1-"));
+  EXPECT_EQ(edit(R"({"_id":"a","n":2})").error->name(), "conflict");
+  EXPECT_EQ(edit(R"({"_id":"a","_rev":"1-f","n":2})").error->name(), "conflict");
+  EXPECT_EQ(edit(R"({"_id":"new","_rev":"1-f"})").error->name(), "conflict");
+  const auto second = put(R"({"_id":"a","_rev":")" + first + R"(","n":2})");
+  EXPECT_TRUE(second.starts_with("2-"));
+  EXPECT_EQ(edit(R"({"_id":"a","_rev":")" + first + R"(","n":3})").error->name(), "conflict");
+  EXPECT_EQ(get("a", {.revs = true}), R"({"_id":"a","_rev":")" + second +
+                                          R"(","n":2,"_revisions":{"start":2,"ids":[")" + second.substr(2) +
+                                          "\",\"" + first.substr(2) + "\"]}}");
+  EXPECT_EQ(info().doc_count, 1);
+
+  const auto third = put(R"({"_id":"a","_rev":")" + second + R"(","_deleted":true})");
+  EXPECT_THAT(error_of([&] { get("a"); }), testing::HasSubstr("deleted"));
+  EXPECT_EQ(get("a", {}, third), R"({"_id":"a","_rev":")" + third + R"(","_deleted":true})");
+  EXPECT_EQ(info().doc_count, 0);
+  EXPECT_EQ(info().doc_del_count, 1);
+  EXPECT_EQ(info().body_bytes, 2);
+
+  EXPECT_TRUE(put(R"({"_id":"a","n":4})").starts_with("4-"));
+  EXPECT_EQ(info().doc_count, 1);
+  EXPECT_EQ(info().doc_del_count, 0);
+}
+
+TEST_F(Docs, TheSameEditGivesTheSameRevision) {
+  const auto rev = put(R"({"_id":"a","n":1})");
+  EXPECT_EQ(put(R"({"_id":"b", "n": 1})"), rev);
+}
+
+TEST_F(Docs, ReplicatedRevisionsMakeATree) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]},"v":"b"})",
+             R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"v":"c"})",
+             R"({"_id":"a","_revisions":{"start":3,"ids":["d","b","r"]},"_deleted":true})"});
+  EXPECT_EQ(get("a", {.conflicts = true, .deleted_conflicts = true}),
+            R"({"_id":"a","_rev":"2-c","v":"c","_deleted_conflicts":["3-d"]})");
+  EXPECT_EQ(changes().size(), 1u);
+  EXPECT_EQ(info().doc_count, 1);
+  // Known already: nothing happens.
+  const auto before = changes().front().sequence;
+  replicate({R"({"_id":"a","_rev":"2-b"})", R"({"_id":"a","_rev":"2-c"})"});
+  EXPECT_EQ(changes().front().sequence, before);
+  // A conflict, and its end.
+  replicate({R"({"_id":"a","_revisions":{"start":3,"ids":["e","b"]},"v":"e"})"});
+  EXPECT_EQ(get("a", {.conflicts = true}), R"({"_id":"a","_rev":"3-e","v":"e","_conflicts":["2-c"]})");
+  EXPECT_EQ(get("a", {.revs = true}, "3-e"),
+            R"({"_id":"a","_rev":"3-e","v":"e","_revisions":{"start":3,"ids":["e","b","r"]}})");
+  put(R"({"_id":"a","_rev":"2-c","_deleted":true})");
+  EXPECT_EQ(get("a", {.conflicts = true}), R"({"_id":"a","_rev":"3-e","v":"e"})");
+  EXPECT_EQ(info().doc_count, 1);
+  EXPECT_THAT(error_of([&] { replicate({R"({"_id":"a"})"}); }),
+              testing::HasSubstr("Document rev must be given"));
+}
+
+TEST_F(Docs, AChangeToALosingRevisionMovesTheDocumentButKeepsItsWinner) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
+  replicate({R"({"_id":"b","_rev":"1-x","v":"other"})"});
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"v":"loser"})"});
+  const auto all = changes();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].id, "b");
+  EXPECT_EQ(all[1].id, "a");
+  EXPECT_EQ(all[1].winner.to_string(), "2-z");
+  const auto bodies = with_db([&](auto& tx, const Database& db) { return read_bodies(tx, db, all); });
+  EXPECT_EQ(bodies, (std::vector<std::string>{R"({"v":"other"})", R"({"v":"winner"})"}));
+}
+
+TEST_F(Docs, BulkKeepsTheOrderAndSparesTheOthersAConflict) {
+  put(R"({"_id":"b"})");
+  std::vector<IncomingDocument> documents;
+  for (const std::string_view json : {R"({"_id":"a"})", R"({"_id":"b"})", R"({"x":1})", R"({"_id":"a"})"}) {
+    documents.push_back(parse_document(json));
+  }
+  const auto results = bulk_edit(*store, catalog, "db", documents, rng);
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_FALSE(results[0].error);
+  EXPECT_EQ(results[1].error->name(), "conflict");
+  EXPECT_EQ(results[2].id.size(), 32u);
+  EXPECT_EQ(results[3].error->name(), "conflict");
+  EXPECT_EQ(info().doc_count, 3);
+}
+
+TEST_F(Docs, LargeDocumentsAreCutIntoChunks) {
+  const std::string text(3'000'000, 'x');
+  const auto rev = put(R"({"_id":"a","t":")" + text + "\"}");
+  EXPECT_EQ(get("a").size(), text.size() + rev.size() + 28);
+  put(R"({"_id":"a","_rev":")" + rev + "\"}");
+  const auto rows = with_db([&](auto& tx, const Database& db) {
+    return tx.get_range(below(db.keys().room(Room::body))).rows.size();
+  });
+  EXPECT_EQ(rows, 0u);
+  std::vector documents{parse_document(R"({"_id":"b","t":")" + std::string(kMaxDocumentBytes, 'x') + "\"}")};
+  const auto result = bulk_edit(*store, catalog, "db", documents, rng).front();
+  EXPECT_EQ(result.error->status(), 413);
+  EXPECT_EQ(result.error->name(), "document_too_large");
+}
+
+TEST_F(Docs, ManyLargeDocumentsGoIntoSeveralTransactions) {
+  std::vector<IncomingDocument> documents;
+  for (int i = 0; i < 10; ++i) {
+    documents.push_back(parse_document(R"({"t":")" + std::string(3'000'000, 'x') + "\"}"));
+  }
+  for (const auto& result : bulk_edit(*store, catalog, "db", documents, rng)) EXPECT_FALSE(result.error);
+  EXPECT_EQ(info().doc_count, 10);
+}
+
+TEST_F(Docs, DocumentsAreListedInOrder) {
+  for (const std::string id : {"a", "b", "c", "d"}) put(R"({"_id":")" + id + "\"}");
+  put(R"({"_id":"a\u0000b"})");
+  replicate(
+      {R"({"_id":"b","_rev":"2-x"})", R"({"_id":"c","_revisions":{"start":2,"ids":["x"]},"_deleted":true})"});
+  put(R"({"_id":"d","_rev":")" + put(R"({"_id":"e"})") + R"(","_deleted":true})");
+  const auto ids = [&](const DocumentRange& range, std::size_t limit = 99) {
+    return with_db([&](auto& tx, const Database& db) {
+      std::vector<std::string> found;
+      visit_documents(tx, db, range, [&](const std::string& id, const Leaf& winner) {
+        EXPECT_FALSE(winner.deleted);
+        found.push_back(id + (winner.path.generation == 2 ? "2" : ""));
+        return found.size() < limit;
+      });
+      return found;
+    });
+  };
+  const std::string nul("a\0b", 3);
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(ids({}), (Ids{"a", nul, "b2", "c", "e"}));
+  EXPECT_EQ(ids({.descending = true}), (Ids{"e", "c", "b2", nul, "a"}));
+  EXPECT_EQ(ids({.start_id = "b", .end_id = "c"}), (Ids{"b2", "c"}));
+  EXPECT_EQ(ids({.start_id = "a", .end_id = "a"}), (Ids{"a"}));
+  EXPECT_EQ(ids({.start_id = "b", .end_id = "c", .inclusive_end = false}), (Ids{"b2"}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "a", .descending = true}), (Ids{"c", "b2", nul, "a"}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "a", .inclusive_end = false, .descending = true}),
+            (Ids{"c", "b2", nul}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "b"}), (Ids{}));
+  EXPECT_EQ(ids({}, 2), (Ids{"a", nul}));
+}
+
+TEST_F(Docs, ChangesHaveOneRowADocumentInTheOrderOfTheLastChange) {
+  const auto rev = put(R"({"_id":"a"})");
+  put(R"({"_id":"b"})");
+  put(R"({"_id":"a","_rev":")" + rev + R"(","n":1})");
+  const auto all = changes();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].id, "b");
+  EXPECT_EQ(all[1].id, "a");
+  EXPECT_LT(all[0].sequence, all[1].sequence);
+  EXPECT_EQ(info().update_seq, all[1].sequence);
+  EXPECT_EQ(parse_sequence(to_sequence(all[1].sequence)), all[1].sequence);
+  with_db([&](auto& tx, const Database& db) {
+    EXPECT_EQ(count_changes(tx, db, {}, 100), 2);
+    EXPECT_EQ(count_changes(tx, db, all[0].sequence, 100), 1);
+    EXPECT_EQ(count_changes(tx, db, {}, 1), 1);
+  });
+}
+
+TEST_F(Docs, SequencesOfStrangersAreRefused) {
+  for (const std::string_view text :
+       {"", "x", "-1", "1-", "1-zz", "1-00000000000000020000ffff", "1x-", "now"}) {
+    EXPECT_THAT(error_of([&] { parse_sequence(text); }), testing::HasSubstr("Malformed sequence")) << text;
+  }
+  EXPECT_EQ(parse_sequence("0"), kv::Versionstamp());
+  EXPECT_LT(parse_sequence("6-000000000000000600000001"), parse_sequence("6"));
+  EXPECT_LT(parse_sequence("6"), parse_sequence("7-000000000000000700000000"));
+}
+
+TEST_F(Docs, LocalDocuments) {
+  const auto write = [&](std::string_view json) {
+    return with_db([&](auto& tx, const Database& db) { return write_local(tx, db, parse_document(json)); });
+  };
+  EXPECT_EQ(write(R"({"_id":"_local/a","n":1})"), 1);
+  EXPECT_THAT(error_of([&] { write(R"({"_id":"_local/a","n":2})"); }), testing::HasSubstr("conflict"));
+  EXPECT_EQ(write(R"({"_id":"_local/a","_rev":"0-1","t":")" + std::string(200'000, 'x') + "\"}"), 2);
+  EXPECT_EQ(write(R"({"_id":"_local/b","n":1})"), 1);
+  EXPECT_TRUE(changes().empty());
+  with_db([&](auto& tx, const Database& db) {
+    EXPECT_EQ(read_local(tx, db, "_local/a")->body.size(), 200'000u + 8);
+    EXPECT_EQ(read_local(tx, db, "_local/a")->revision, 2);
+    std::string ids;
+    visit_locals(tx, db, [&](const std::string& id, const LocalDocument& document) {
+      ids += id + "@" + std::to_string(document.revision) + " ";
+      return true;
+    });
+    EXPECT_EQ(ids, "_local/a@2 _local/b@1 ");
+  });
+  EXPECT_EQ(write(R"({"_id":"_local/a","_rev":"0-2","_deleted":true})"), 0);
+  EXPECT_THAT(error_of([&] { write(R"({"_id":"_local/a","_deleted":true})"); }),
+              testing::HasSubstr("not_found"));
+}
+
+TEST_F(Docs, EventsComeAfterTheCommitOnceForABatch) {
+  auto subscription = bus.subscribe(events::database_channel("db"));
+  std::vector<IncomingDocument> documents{parse_document(R"({"_id":"a"})"),
+                                          parse_document(R"({"_id":"_design/x"})")};
+  bulk_edit(*store, catalog, "db", documents, rng);
+  std::vector<std::string> kinds;
+  while (auto message = subscription.try_next()) kinds.push_back(message->event->kind + message->event->id);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"updated", "ddoc_updated_design/x"}));
+  edit(R"({"_id":"a"})");  // a conflict
+  EXPECT_FALSE(subscription.try_next());
+}
+
+TEST_F(Docs, HooksRunInTheTransaction) {
+  std::vector<std::string> seen;
+  catalog.on_change([&](kv::Transaction& tx, const Database& db, events::DatabaseEvent kind) {
+    seen.push_back(db.name() + " " + std::string(events::kind_name(kind)));
+    tx.set("mark", "x");
+  });
+  catalog.on_design_document([](auto&, const Database&, std::string_view, std::string_view body) {
+    if (body == R"({"bad":1})") throw Error(400, "invalid_design_doc", "No.");
+  });
+  put(R"({"_id":"a"})");
+  EXPECT_EQ(seen, (std::vector<std::string>{"db updated"}));
+  EXPECT_EQ(store->run([](kv::Transaction& tx) { return tx.get("mark"); }), "x");
+  EXPECT_EQ(edit(R"({"_id":"_design/x","bad":1})").error->name(), "invalid_design_doc");
+  EXPECT_FALSE(edit(R"({"_id":"_design/x","good":1})").error);
+}
+
+TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
+  constexpr int kThreads = 4, kRounds = 50;
+  std::atomic<int> won = 0;
+  std::vector<std::thread> threads;
+  put(R"({"_id":"a","n":0})");
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const auto rev = with_db([&](auto& tx, const Database& db) {
+          return find_document(tx, db, "a", std::nullopt).revision().revision().to_string();
+        });
+        std::vector documents{
+            parse_document(fmt::format(R"({{"_id":"a","_rev":"{}","t":{},"i":{}}})", rev, t, i))};
+        won += !bulk_edit(*store, catalog, "db", documents, rng).front().error;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto tree = with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, "a"); });
+  ASSERT_EQ(tree.size(), 1u);
+  EXPECT_EQ(tree.front().path.generation, 1u + static_cast<unsigned>(won));
+  EXPECT_EQ(changes().size(), 1u);
+}
+
+}  // namespace
+}  // namespace divan::docs

@@ -1,0 +1,162 @@
+#include "divan/docs/document.h"
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::docs {
+namespace {
+
+Error illegal_id(std::string reason) { return {400, "illegal_docid", std::move(reason)}; }
+Error invalid(std::string reason) { return {400, "doc_validation", std::move(reason)}; }
+
+std::string string_member(std::string_view value, Error error) {
+  auto text = json::string_value(value);
+  if (!text) throw error;
+  return *std::move(text);
+}
+
+// Members that a reader gets on request and may send back; they are no part of the document.
+bool is_derived(std::string_view name) {
+  return name == "_conflicts" || name == "_deleted_conflicts" || name == "_revs_info" || name == "_local_seq";
+}
+
+void take_special(IncomingDocument& document, std::string_view name, std::string_view value) {
+  if (name == "_id") {
+    document.id = string_member(value, illegal_id("Document id must be a string"));
+    check_document_id(document.id);
+  } else if (name == "_rev") {
+    document.revision = parse_revision(string_member(value, bad_request("Invalid rev format")));
+  } else if (name == "_deleted") {
+    if (value != "true" && value != "false") throw invalid("`_deleted` must be true or false.");
+    document.deleted = value == "true";
+  } else if (name == "_revisions") {
+    document.revisions = parse_revisions(value);
+  } else if (name == "_attachments") {
+    if (value != "{}") throw Error(501, "not_implemented", "Attachments are not supported yet.");
+  } else if (!is_derived(name)) {
+    throw invalid(fmt::format("Bad special document member: {}", name));
+  }
+}
+
+void append_revision_list(std::string& out, std::string_view name, const RevTree& tree, const Leaf& shown,
+                          bool deleted) {
+  bool first = true;
+  for (const Leaf& leaf : tree) {
+    if (leaf.deleted != deleted || leaf.revision() == shown.revision()) continue;
+    out += first ? ',' + json::quoted(name) + ":[" : ",";
+    first = false;
+    json::append_string(out, leaf.revision().to_string());
+  }
+  if (!first) out += ']';
+}
+
+void append_revs_info(std::string& out, const Leaf& leaf) {
+  out += ",\"_revs_info\":[";
+  for (std::size_t i = 0; i < leaf.path.ids.size(); ++i) {
+    const Revision revision{static_cast<std::uint32_t>(leaf.path.generation - i), leaf.path.ids[i]};
+    // Ancestors' bodies are not kept.
+    const char* status = i > 0 ? "missing" : leaf.deleted ? "deleted" : "available";
+    out += fmt::format(R"({}{{"rev":{},"status":"{}"}})", i == 0 ? "" : ",",
+                       json::quoted(revision.to_string()), status);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+void check_document_id(std::string_view id) {
+  if (id.empty()) throw illegal_id("Document id must not be empty");
+  if (id.size() > kMaxDocumentIdBytes) throw illegal_id("Document id is too long");
+  if (id.front() != '_') return;
+  for (const auto prefix : {kDesignPrefix, kLocalPrefix}) {
+    if (id == prefix) throw illegal_id("Illegal document id `" + std::string(id) + "`");
+    if (id.starts_with(prefix)) return;
+  }
+  throw illegal_id("Only reserved document ids may start with underscore.");
+}
+
+RevisionPath parse_revisions(std::string_view json) {
+  if (!json.starts_with('{')) throw invalid("_revisions isn't an object.");
+  const auto start = json::int_value(json::member(json, "start").value_or(""));
+  if (!start || *start < 0 || *start > 1u << 31) throw invalid("_revisions.start isn't an integer.");
+  RevisionPath path;
+  path.generation = static_cast<std::uint32_t>(*start);
+  const bool is_array =
+      json::for_each_element(json::member(json, "ids").value_or(""), [&](std::string_view id) {
+        path.ids.push_back(Revision::parse_id(string_member(id, invalid("RevId isn't a string"))));
+        if (path.ids.back().empty()) throw invalid("RevId is empty");
+        return path.ids.size() <= kMaxRevisionsGiven;
+      });
+  if (!is_array) throw invalid("_revisions.ids isn't a array.");
+  if (path.ids.empty() || path.ids.size() > kMaxRevisionsGiven)
+    throw invalid("_revisions.ids has a bad length.");
+  if (path.ids.size() > path.generation) {
+    throw invalid("_revisions.ids is longer than _revisions.start allows.");
+  }
+  return path;
+}
+
+IncomingDocument parse_document(std::string_view text) {
+  IncomingDocument document;
+  document.body.reserve(text.size());
+  document.body += '{';
+  const bool is_object = json::for_each_member(text, [&](std::string_view raw_name, std::string_view value) {
+    const bool escaped = raw_name.find('\\') != std::string_view::npos;
+    const std::string unescaped = escaped ? json::unescape(raw_name) : std::string();
+    const std::string_view name = escaped ? std::string_view(unescaped) : raw_name;
+    if (name.starts_with('_')) {
+      take_special(document, name, value);
+      return true;
+    }
+    if (document.body.size() > 1) document.body += ',';
+    // The name's quotes stand around it in the text.
+    document.body.append(raw_name.data() - 1, raw_name.size() + 2).append(":").append(value);
+    return true;
+  });
+  if (!is_object) throw bad_request("Document must be a JSON object");
+  document.body += '}';
+  return document;
+}
+
+void append_revisions(std::string& out, const RevisionPath& path) {
+  out += fmt::format(R"({{"start":{},"ids":[)", path.generation);
+  for (std::size_t i = 0; i < path.ids.size(); ++i) {
+    if (i > 0) out += ',';
+    json::append_string(out, Revision::id_to_string(path.ids[i]));
+  }
+  out += "]}";
+}
+
+void append_open_document(std::string& out, std::string_view id, const Revision& revision, bool deleted,
+                          std::string_view body) {
+  out.reserve(out.size() + body.size() + id.size() + 64);
+  out += "{\"_id\":";
+  json::append_string(out, id);
+  out += ",\"_rev\":";
+  json::append_string(out, revision.to_string());
+  if (deleted) out += ",\"_deleted\":true";
+  if (body.size() > 2) {
+    out += ',';
+    out += body.substr(1, body.size() - 2);
+  }
+}
+
+void append_document(std::string& out, std::string_view id, const Leaf& leaf, std::string_view body,
+                     const RevTree& tree, const DocumentOptions& options) {
+  append_open_document(out, id, leaf.revision(), leaf.deleted, body);
+  if (options.revs) {
+    out += ",\"_revisions\":";
+    append_revisions(out, leaf.path);
+  }
+  if (options.revs_info) append_revs_info(out, leaf);
+  if (options.conflicts) append_revision_list(out, "_conflicts", tree, leaf, false);
+  if (options.deleted_conflicts) append_revision_list(out, "_deleted_conflicts", tree, leaf, true);
+  if (options.local_seq) {
+    out += ",\"_local_seq\":";
+    json::append_string(out, to_sequence(leaf.sequence));
+  }
+  out += '}';
+}
+
+}  // namespace divan::docs

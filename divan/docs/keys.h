@@ -1,0 +1,99 @@
+// Where documents are in the store. docs/keyspace.md describes the same for readers of other languages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "divan/docs/rev_tree.h"
+#include "divan/kv/store.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::docs {
+
+/// The keys that continue a packed tuple: every element's first byte is below 0xff.
+inline kv::KeyRange below(const std::string& packed) { return {packed, packed + '\xff'}; }
+
+/// The parts of a database's keyspace: the third element of its keys, ("db", number, room, ...).
+enum class Room : int {
+  config = 0,   // (name) = JSON
+  stats = 1,    // (name) = counter
+  revs = 2,     // (document id, live 0|1, generation, identifier) = leaf
+  body = 3,     // (versionstamp, chunk) = piece of the body
+  changes = 4,  // (versionstamp) = what changed
+  local = 5,    // (document id, chunk) = piece of a local document
+  indexes = 7,  // (signature, ...): divan/index
+};
+
+/// The keys of one database. Immutable, hence thread-safe.
+class DatabaseKeys {
+ public:
+  explicit DatabaseKeys(std::int64_t number) {
+    kv::tuple::Packer packer(prefix_);
+    packer.string("db").integer(number);
+  }
+
+  const std::string& prefix() const { return prefix_; }
+  kv::KeyRange all() const { return below(prefix_); }
+
+  /// The beginning of all keys in a room.
+  std::string room(Room room) const {
+    std::string key;
+    packer(key, room);
+    return key;
+  }
+  /// `key` becomes the room's beginning; the packer appends to it.
+  kv::tuple::Packer packer(std::string& key, Room room) const {
+    key.reserve(prefix_.size() + 48);
+    key = prefix_;
+    kv::tuple::Packer packer(key);
+    packer.integer(static_cast<int>(room));
+    return packer;
+  }
+
+  std::string config(std::string_view name) const {
+    std::string key;
+    packer(key, Room::config).string(name);
+    return key;
+  }
+  std::string stat(std::string_view name) const {
+    std::string key;
+    packer(key, Room::stats).string(name);
+    return key;
+  }
+  std::string leaf(std::string_view id, bool deleted, const Revision& revision) const {
+    std::string key;
+    packer(key, Room::revs)
+        .string(id)
+        .integer(deleted ? 0 : 1)
+        .integer(revision.generation)
+        .bytes(revision.id);
+    return key;
+  }
+  /// All leaves of a document.
+  kv::KeyRange leaves(std::string_view id) const {
+    std::string key;
+    packer(key, Room::revs).string(id);
+    return below(key);
+  }
+  std::string body(const kv::Versionstamp& sequence, std::uint32_t chunk) const {
+    std::string key;
+    packer(key, Room::body).versionstamp(sequence).integer(chunk);
+    return key;
+  }
+  std::string change(const kv::Versionstamp& sequence) const {
+    std::string key;
+    packer(key, Room::changes).versionstamp(sequence);
+    return key;
+  }
+  std::string local(std::string_view id, std::uint32_t chunk) const {
+    std::string key;
+    packer(key, Room::local).string(id).integer(chunk);
+    return key;
+  }
+
+ private:
+  std::string prefix_;
+};
+
+}  // namespace divan::docs

@@ -1,0 +1,91 @@
+#include "divan/docs/local.h"
+
+#include <charconv>
+
+#include "divan/base/error.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::docs {
+namespace {
+
+// The first chunk begins with the packed revision number.
+void append_piece(LocalDocument& document, bool first, std::string_view value) {
+  if (first) {
+    kv::tuple::Reader reader(value);
+    document.revision = reader.take_int().value_or(0);
+    value = reader.rest();
+  }
+  document.body += value;
+}
+
+std::string_view without_prefix(std::string_view id) { return id.substr(kLocalPrefix.size()); }
+
+kv::KeyRange range_of(const Database& database, std::string_view id) {
+  std::string key;
+  database.keys().packer(key, Room::local).string(without_prefix(id));
+  return below(key);
+}
+
+// A local revision's identifier is the number itself.
+bool is_revision(const std::optional<Revision>& given, std::int64_t number) {
+  return given && given->generation == 0 && given->id == std::to_string(number);
+}
+
+}  // namespace
+
+std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& database, std::string_view id) {
+  std::optional<LocalDocument> document;
+  tx.scan(range_of(database, id), {}, [&](std::string_view, std::string_view value) {
+    const bool first = !document;
+    if (first) document.emplace();
+    append_piece(*document, first, value);
+    return true;
+  });
+  return document;
+}
+
+std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document) {
+  const auto present = read_local(tx, database, document.id);
+  if (document.deleted && !present) throw not_found();
+  if (present ? !is_revision(document.revision, present->revision) : document.revision.has_value())
+    throw conflict();
+  if (document.body.size() > kMaxDocumentBytes) throw Error(413, "document_too_large", document.id);
+  const std::int64_t revision = present ? present->revision + 1 : 1;
+  tx.clear_range(range_of(database, document.id));
+  if (!document.deleted) {
+    std::string value;
+    kv::tuple::Packer(value).integer(revision);
+    value += document.body;
+    kv::for_each_chunk(value, [&](std::uint32_t chunk, std::string_view piece) {
+      tx.set(database.keys().local(without_prefix(document.id), chunk), piece);
+    });
+  }
+  database.catalog().publish_after_commit(tx, database, events::DatabaseEvent::local_updated, document.id);
+  return document.deleted ? 0 : revision;
+}
+
+void visit_locals(kv::Transaction& tx, const Database& database,
+                  const std::function<bool(const std::string&, const LocalDocument&)>& visit) {
+  const std::string room = database.keys().room(Room::local);
+  std::string id;
+  std::optional<LocalDocument> document;
+  bool going_on = true;
+  tx.scan(below(room), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            kv::tuple::Reader reader(key.substr(room.size()));
+            auto row_id = std::string(kLocalPrefix) + reader.take_string().value_or("");
+            const bool first = !document || row_id != id;
+            if (first && document) going_on = visit(id, *document);
+            if (!going_on) return false;
+            if (first) {
+              id = std::move(row_id);
+              document.emplace();
+            }
+            append_piece(*document, first, value);
+            return true;
+          });
+  if (going_on && document) visit(id, *document);
+}
+
+}  // namespace divan::docs

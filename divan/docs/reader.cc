@@ -1,0 +1,193 @@
+#include "divan/docs/reader.h"
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::docs {
+namespace {
+
+constexpr std::size_t kDefaultRevsLimit = 1000;
+
+Error damaged() { return internal_error("A document's row in the store is damaged."); }
+
+std::uint64_t take_number(std::string_view& bytes) {
+  const auto number = take_varint(bytes);
+  if (!number) throw damaged();
+  return *number;
+}
+
+// The key of the first row that may belong to a document whose id is not below `id`.
+std::string first_leaf_key(const Database& database, std::string_view id) {
+  std::string key;
+  database.keys().packer(key, Room::revs).string(id);
+  return key;
+}
+
+kv::KeyRange leaf_range(const Database& database, const DocumentRange& range) {
+  const kv::KeyRange all = below(database.keys().room(Room::revs));
+  const auto& lower = range.descending ? range.end_id : range.start_id;
+  const auto& upper = range.descending ? range.start_id : range.end_id;
+  const bool lower_inclusive = !range.descending || range.inclusive_end;
+  const bool upper_inclusive = range.descending || range.inclusive_end;
+  kv::KeyRange keys = all;
+  if (lower)
+    keys.begin = lower_inclusive ? first_leaf_key(database, *lower) : database.keys().leaves(*lower).end;
+  if (upper)
+    keys.end = upper_inclusive ? database.keys().leaves(*upper).end : first_leaf_key(database, *upper);
+  return keys;
+}
+
+}  // namespace
+
+std::string encode_leaf(const Leaf& leaf) {
+  std::string value(leaf.sequence.bytes());
+  append_varint(value, leaf.chunks);
+  append_varint(value, leaf.body_bytes);
+  append_varint(value, leaf.path.ids.size() - 1);
+  for (std::size_t i = 1; i < leaf.path.ids.size(); ++i) {
+    append_varint(value, leaf.path.ids[i].size());
+    value += leaf.path.ids[i];
+  }
+  return value;
+}
+
+Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
+  Leaf leaf;
+  const auto live = id_after.take_int();
+  const auto generation = id_after.take_int();
+  auto identifier = id_after.take_bytes();
+  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
+  if (!live || !generation || !identifier || !sequence) throw damaged();
+  leaf.deleted = *live == 0;
+  leaf.sequence = *sequence;
+  value.remove_prefix(kv::Versionstamp::kSize);
+  leaf.chunks = static_cast<std::uint32_t>(take_number(value));
+  leaf.body_bytes = take_number(value);
+  leaf.path.generation = static_cast<std::uint32_t>(*generation);
+  const std::uint64_t ancestors = take_number(value);
+  if (ancestors > value.size()) throw damaged();
+  leaf.path.ids.reserve(ancestors + 1);
+  leaf.path.ids.push_back(*std::move(identifier));
+  for (std::uint64_t i = 0; i < ancestors; ++i) {
+    const std::uint64_t size = take_number(value);
+    if (size > value.size()) throw damaged();
+    leaf.path.ids.emplace_back(value.substr(0, size));
+    value.remove_prefix(size);
+  }
+  return leaf;
+}
+
+RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
+                  kv::Isolation isolation) {
+  RevTree tree;
+  const kv::KeyRange range = database.keys().leaves(id);
+  const std::size_t prefix = range.begin.size();
+  // Keys end in the order of who wins, the winner last.
+  tx.scan(range, {.reverse = true, .isolation = isolation},
+          [&](std::string_view key, std::string_view value) {
+            tree.push_back(decode_leaf(kv::tuple::Reader(key.substr(prefix)), value));
+            return true;
+          });
+  return tree;
+}
+
+std::string read_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
+                      std::uint32_t chunks) {
+  std::string body;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    auto piece = tx.get(database.keys().body(sequence, chunk), kv::Isolation::snapshot);
+    if (!piece) throw damaged();
+    if (chunks == 1) return *std::move(piece);
+    body += *piece;
+  }
+  return chunks == 0 ? "{}" : body;
+}
+
+FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                            const std::optional<Revision>& revision, bool latest) {
+  FoundDocument found;
+  found.tree = read_tree(tx, database, id, kv::Isolation::snapshot);
+  const RevTree& tree = found.tree;
+  if (tree.empty()) throw not_found("missing");
+  if (!revision) {
+    if (tree.front().deleted) throw not_found("deleted");
+  } else {
+    const auto matches = [&](const Leaf& leaf) {
+      return latest ? leaf.path.contains(*revision) : leaf.revision() == *revision;
+    };
+    const auto it = std::find_if(tree.begin(), tree.end(), matches);
+    if (it == tree.end()) throw not_found("missing");
+    found.leaf = static_cast<std::size_t>(it - tree.begin());
+  }
+  found.body = read_body(tx, database, found.revision());
+  return found;
+}
+
+kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database, kv::Isolation isolation) {
+  const std::string room = database.keys().room(Room::changes);
+  kv::Versionstamp last;
+  tx.scan(below(room), {.limit = 1, .reverse = true, .isolation = isolation},
+          [&](std::string_view key, std::string_view) {
+            last = kv::tuple::Reader(key.substr(room.size())).take_versionstamp().value_or(last);
+            return true;
+          });
+  return last;
+}
+
+DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
+  const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
+                                         database.keys().stat("bytes")};
+  const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
+  return {kv::decode_counter(counters[0]), kv::decode_counter(counters[1]), kv::decode_counter(counters[2]),
+          last_sequence(tx, database)};
+}
+
+void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,
+                     const DocumentVisitor& visit) {
+  const kv::KeyRange keys = leaf_range(database, range);
+  if (keys.begin >= keys.end) return;
+  const std::size_t prefix = database.keys().room(Room::revs).size();
+  // A document's rows are neighbours, and its winner is the last of them: going up, a document is complete
+  // when the next one begins.
+  std::string id;
+  std::optional<Leaf> winner;
+  bool going_on = true;
+  const auto finish = [&] {
+    if (winner && !winner->deleted) going_on = visit(id, *winner);
+    winner.reset();
+    return going_on;
+  };
+  tx.scan(keys, {.reverse = range.descending, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            kv::tuple::Reader reader(key.substr(prefix));
+            auto row_id = reader.take_string();
+            if (!row_id) throw damaged();
+            if (winner && *row_id == id) {
+              if (!range.descending) winner = decode_leaf(reader, value);
+              return true;
+            }
+            if (!finish()) return false;
+            id = *std::move(row_id);
+            winner = decode_leaf(reader, value);
+            return true;
+          });
+  if (going_on) finish();
+}
+
+std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name) {
+  return tx.get(database.keys().config(name));
+}
+
+void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
+                  std::string_view json) {
+  tx.set(database.keys().config(name), json);
+}
+
+std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
+  const auto stored = read_config(tx, database, "revs_limit");
+  return stored ? static_cast<std::size_t>(json::int_value(*stored).value_or(kDefaultRevsLimit))
+                : kDefaultRevsLimit;
+}
+
+}  // namespace divan::docs

@@ -1,0 +1,81 @@
+// Reading documents: their revision trees, bodies and what a database knows of itself.
+#pragma once
+
+#include <functional>
+
+#include "divan/docs/catalog.h"
+#include "divan/docs/document.h"
+
+namespace divan::docs {
+
+/// The leaves of a document, winner first; empty if there never was one.
+RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
+                  kv::Isolation isolation = kv::Isolation::serializable);
+
+/// The body at a sequence, as "{...}"; an internal error if chunks are missing.
+std::string read_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
+                      std::uint32_t chunks);
+inline std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf) {
+  return read_body(tx, database, leaf.sequence, leaf.chunks);
+}
+
+/// A revision of a document with all that a reader may ask about it.
+struct FoundDocument {
+  RevTree tree;
+  std::size_t leaf = 0;  // the index in `tree` of the revision that was asked for
+  std::string body;
+
+  const Leaf& revision() const { return tree[leaf]; }
+};
+
+/// The winner, or the leaf `revision` (with `latest`: the leaf that descends from it, if it is no leaf any
+/// more). Throws not_found "missing" or "deleted" as CouchDB does. A deleted winner is found only when asked
+/// for by name.
+FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                            const std::optional<Revision>& revision, bool latest = false);
+
+/// What GET /db tells.
+struct DatabaseInfo {
+  std::int64_t doc_count = 0;
+  std::int64_t doc_del_count = 0;
+  std::int64_t body_bytes = 0;
+  kv::Versionstamp update_seq;
+};
+DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
+
+/// The sequence of the last change; zero if there is none.
+kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database,
+                               kv::Isolation isolation = kv::Isolation::snapshot);
+
+/// Which documents visit_documents() gives; the end is inclusive.
+struct DocumentRange {
+  std::optional<std::string> start_id;
+  std::optional<std::string> end_id;
+  bool inclusive_end = true;
+  bool descending = false;
+};
+
+/// Receives a document's id and winner; answers whether to go on.
+using DocumentVisitor = std::function<bool(const std::string& id, const Leaf& winner)>;
+
+/// Visits the documents that are not deleted, in the order of their ids' bytes. Reads a snapshot.
+void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,
+                     const DocumentVisitor& visit);
+
+/// A setting of the database (its security object, its revision limit) as JSON text; nothing if it was never
+/// set.
+std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name);
+void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
+                  std::string_view json);
+
+/// How many ancestors of a revision are kept; 1000 unless set.
+std::size_t revs_limit(kv::Transaction& tx, const Database& database);
+
+// The value of a leaf's row. docs/keyspace.md
+
+/// Ready for set_versionstamped_value(): the sequence at the front is filled in by the commit.
+std::string encode_leaf(const Leaf& leaf);
+/// `id_after` is the part of the key behind the document's id.
+Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value);
+
+}  // namespace divan::docs

@@ -1,0 +1,65 @@
+#include "divan/docs/rev_tree.h"
+
+#include <algorithm>
+
+namespace divan::docs {
+namespace {
+
+// The tail of `known` from generation `generation` on, if it has `id` there.
+std::span<const std::string> tail_from(const RevisionPath& known, std::uint32_t generation,
+                                       std::string_view id) {
+  if (generation > known.generation) return {};
+  const std::size_t index = known.generation - generation;
+  if (index >= known.ids.size() || known.ids[index] != id) return {};
+  return std::span(known.ids).subspan(index);
+}
+
+// Adds the ancestors that `known` has and `path` lacks, where the two meet.
+void complete(RevisionPath& path, const RevisionPath& known) {
+  const auto oldest = static_cast<std::uint32_t>(path.generation - (path.ids.size() - 1));
+  const auto tail = tail_from(known, oldest, path.ids.back());
+  if (tail.size() > 1) path.ids.insert(path.ids.end(), tail.begin() + 1, tail.end());
+}
+
+}  // namespace
+
+bool RevisionPath::contains(const Revision& revision) const {
+  return !tail_from(*this, revision.generation, revision.id).empty();
+}
+
+bool Leaf::beats(const Leaf& other) const {
+  if (deleted != other.deleted) return other.deleted;
+  return revision() > other.revision();
+}
+
+void sort_leaves(RevTree& tree) {
+  std::sort(tree.begin(), tree.end(), [](const Leaf& a, const Leaf& b) { return a.beats(b); });
+}
+
+Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limit) {
+  Merge result;
+  result.path = path;
+  if (knows(tree, path.revision())) {
+    result.known = true;
+    return result;
+  }
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    if (path.contains(tree[i].revision())) result.replaces = i;
+    complete(result.path, tree[i].path);
+  }
+  if (result.path.ids.size() > revs_limit) result.path.ids.resize(revs_limit);
+  return result;
+}
+
+bool knows(const RevTree& tree, const Revision& revision) {
+  return std::any_of(tree.begin(), tree.end(),
+                     [&](const Leaf& leaf) { return leaf.path.contains(revision); });
+}
+
+const Leaf* find_leaf(const RevTree& tree, const Revision& revision) {
+  const auto it =
+      std::find_if(tree.begin(), tree.end(), [&](const Leaf& leaf) { return leaf.revision() == revision; });
+  return it == tree.end() ? nullptr : &*it;
+}
+
+}  // namespace divan::docs

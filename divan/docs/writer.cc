@@ -1,0 +1,230 @@
+#include "divan/docs/writer.h"
+
+#include "divan/base/error.h"
+#include "divan/docs/changes.h"
+#include "divan/docs/reader.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::docs {
+namespace {
+
+// A transaction is cut off here: far enough below the store's limit for the largest document to follow.
+constexpr std::size_t kFullBytes = 1'500'000;
+constexpr std::uint16_t kMaxWrites = 60'000;
+
+kv::Versionstamp latest_sequence(const RevTree& tree) {
+  kv::Versionstamp latest;
+  for (const Leaf& leaf : tree) latest = std::max(latest, leaf.sequence);
+  return latest;
+}
+
+RevisionPath given_path(const IncomingDocument& document) {
+  if (document.revisions) return *document.revisions;
+  if (!document.revision || document.revision->generation == 0)
+    throw bad_request("Document rev must be given");
+  return {document.revision->generation, {document.revision->id}};
+}
+
+Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
+
+}  // namespace
+
+Writer::Writer(kv::Transaction& tx, Database database) : tx_(tx), database_(std::move(database)) {}
+
+bool Writer::is_full() const {
+  return tx_.approximate_size() >= kFullBytes || next_user_version_ >= kMaxWrites;
+}
+
+std::size_t Writer::revs_limit() {
+  if (!revs_limit_) revs_limit_ = docs::revs_limit(tx_, database_);
+  return *revs_limit_;
+}
+
+Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
+  Leaf leaf;
+  leaf.path = std::move(path);
+  leaf.deleted = deleted;
+  leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
+  leaf.body_bytes = body.size();
+  leaf.chunks = body == "{}" ? 0 : kv::chunk_count(body.size());
+  return leaf;
+}
+
+void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
+  tx_.clear(database_.keys().leaf(id, leaf.deleted, leaf.revision()));
+  for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
+    tx_.clear(database_.keys().body(leaf.sequence, chunk));
+  bytes_ -= static_cast<std::int64_t>(leaf.body_bytes);
+}
+
+void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view body) {
+  constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
+  const std::string row = encode_leaf(leaf);
+  if (row.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The revision's history is too long.");
+  tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
+                               row + std::string(kStampAtStart));
+  if (leaf.chunks > 0) {
+    kv::for_each_chunk(body, [&](std::uint32_t chunk, std::string_view piece) {
+      std::string key;
+      auto packer = database_.keys().packer(key, Room::body);
+      packer.versionstamp(leaf.sequence).integer(chunk).finish_versionstamped();
+      tx_.set_versionstamped_key(key, piece);
+    });
+  }
+  bytes_ += static_cast<std::int64_t>(leaf.body_bytes);
+}
+
+void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
+  written_.emplace(id);
+  if (is_design(id)) design_documents_.emplace_back(id);
+  if (!before.empty()) {
+    tx_.clear(database_.keys().change(latest_sequence(before)));
+    (before.front().deleted ? deleted_ : docs_) -= 1;
+  }
+  const Leaf& winner = after.front();
+  (winner.deleted ? deleted_ : docs_) += 1;
+  Change change;
+  change.sequence = latest_sequence(after);
+  change.id = id;
+  change.winner = winner.revision();
+  change.deleted = winner.deleted;
+  change.body_sequence = winner.sequence;
+  change.chunks = winner.chunks;
+  const bool here = !winner.sequence.is_complete();
+  write_change(tx_, database_, change, here ? std::optional(winner.sequence.user_version()) : std::nullopt);
+}
+
+WriteResult Writer::edit(const IncomingDocument& document) {
+  WriteResult result;
+  result.id = document.id;
+  const auto refuse = [&](Error error) {
+    result.error = std::move(error);
+    return result;
+  };
+  if (document.body.size() > kMaxDocumentBytes) return refuse(too_large(document.id));
+  const RevTree before = read_tree(tx_, database_, document.id);
+  const Leaf* parent = nullptr;
+  if (document.revision) {
+    parent = find_leaf(before, *document.revision);
+    if (parent == nullptr) return refuse(conflict());
+  } else if (!before.empty()) {
+    // A document that was deleted may be made anew without naming its last revision.
+    if (!before.front().deleted) return refuse(conflict());
+    parent = &before.front();
+  }
+  if (is_design(document.id) && !document.deleted) {
+    try {
+      database_.catalog().check_design_document(tx_, database_, document.id, document.body);
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      return refuse(error);
+    }
+  }
+
+  const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
+  RevisionPath path;
+  path.generation = parent ? parent->path.generation + 1 : 1;
+  path.ids.push_back(revision_id(document.deleted, parent_revision, document.body));
+  if (parent) path.ids.insert(path.ids.end(), parent->path.ids.begin(), parent->path.ids.end());
+  if (path.ids.size() > revs_limit()) path.ids.resize(revs_limit());
+  result.revision = path.revision();
+
+  RevTree after = before;
+  if (parent) {
+    remove_leaf(document.id, *parent);
+    after.erase(after.begin() + (parent - before.data()));
+  }
+  after.push_back(new_leaf(std::move(path), document.deleted, document.body));
+  put_leaf(document.id, after.back(), document.body);
+  sort_leaves(after);
+  record(document.id, before, after);
+  return result;
+}
+
+void Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions) {
+  const RevTree before = read_tree(tx_, database_, id);
+  RevTree after = before;
+  std::vector<std::pair<Revision, std::string_view>> bodies;  // of the leaves that are new
+  for (const IncomingDocument& document : revisions) {
+    if (document.body.size() > kMaxDocumentBytes) throw too_large(id);
+    const RevisionPath path = given_path(document);
+    Merge merged = merge(after, path, revs_limit());
+    if (merged.known) continue;
+    if (merged.replaces) {
+      const Leaf& replaced = after[*merged.replaces];
+      // A leaf of this same call was not written yet.
+      if (replaced.sequence.is_complete()) remove_leaf(id, replaced);
+      after.erase(after.begin() + static_cast<std::ptrdiff_t>(*merged.replaces));
+    }
+    bodies.emplace_back(merged.path.revision(), document.body);
+    after.push_back(new_leaf(std::move(merged.path), document.deleted, document.body));
+  }
+  bool changed = false;
+  for (const Leaf& leaf : after) {
+    if (leaf.sequence.is_complete()) continue;
+    const auto body = std::find_if(bodies.begin(), bodies.end(),
+                                   [&](const auto& entry) { return entry.first == leaf.revision(); });
+    put_leaf(id, leaf, body->second);
+    changed = true;
+  }
+  if (!changed) return;
+  sort_leaves(after);
+  record(id, before, after);
+}
+
+void Writer::finish() {
+  if (written_.empty()) return;
+  if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
+  if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
+  if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
+  database_.catalog().changed(tx_, database_, events::DatabaseEvent::updated);
+  for (auto& id : design_documents_) {
+    database_.catalog().publish_after_commit(tx_, database_, events::DatabaseEvent::ddoc_updated,
+                                             std::move(id));
+  }
+}
+
+std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view name,
+                                   std::vector<IncomingDocument>& documents, Rng& rng) {
+  for (auto& document : documents) {
+    if (document.id.empty()) document.id = rng.uuid();
+  }
+  std::vector<WriteResult> results;
+  results.reserve(documents.size());
+  do {
+    auto batch = store.run([&](kv::Transaction& tx) {
+      const Database database = catalog.open(tx, name);
+      Writer writer(tx, database);
+      std::vector<WriteResult> written;
+      for (std::size_t i = results.size(); i < documents.size() && !writer.is_full(); ++i) {
+        // A document that comes twice is edited twice.
+        if (writer.was_written(documents[i].id)) break;
+        written.push_back(writer.edit(documents[i]));
+      }
+      writer.finish();
+      return written;
+    });
+    results.insert(results.end(), std::make_move_iterator(batch.begin()),
+                   std::make_move_iterator(batch.end()));
+  } while (results.size() < documents.size());
+  return results;
+}
+
+void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
+                    const std::vector<IncomingDocument>& documents) {
+  // All revisions of one document go together.
+  std::map<std::string_view, std::vector<IncomingDocument>> by_id;
+  for (const auto& document : documents) by_id[document.id].push_back(document);
+  auto next = by_id.begin();
+  do {
+    next = store.run([&](kv::Transaction& tx) {
+      const Database database = catalog.open(tx, name);
+      Writer writer(tx, database);
+      auto it = next;
+      for (; it != by_id.end() && !writer.is_full(); ++it) writer.replicate(it->first, it->second);
+      writer.finish();
+      return it;
+    });
+  } while (next != by_id.end());
+}
+
+}  // namespace divan::docs

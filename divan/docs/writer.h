@@ -1,0 +1,76 @@
+// Writing documents.
+//
+// An edit of a document reads the rows of its leaves (and so conflicts with every other edit of it, and with
+// nothing else), removes the leaf that it replaces with its body, writes the new leaf and its body, and moves
+// the document's row in the changes from its old sequence to the new one. The new sequence is the
+// transaction's versionstamp, which the store fills in, with a number for each write of the transaction.
+#pragma once
+
+#include "divan/docs/catalog.h"
+#include "divan/docs/document.h"
+
+namespace divan::docs {
+
+/// The largest document, in bytes of JSON (max_document_size in CouchDB): it has to fit into a transaction.
+inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
+
+/// What became of one document.
+struct WriteResult {
+  std::string id;
+  Revision revision;
+  std::optional<Error> error;  // then nothing was written
+};
+
+/// One transaction's writes to one database. Not thread-safe. A document may be written once in a
+/// transaction: its leaves have no sequence before the commit.
+class Writer {
+ public:
+  Writer(kv::Transaction& tx, Database database);
+
+  /// An edit by a client, which names the revision that it replaces in `document.revision` (none for a new
+  /// document). `conflict` in the result unless that is a leaf; a design document that is refused is an error
+  /// in the result, too.
+  WriteResult edit(const IncomingDocument& document);
+
+  /// Revisions of one document from a replication, written as they are ("new_edits": false). Those that are
+  /// known already change nothing. Throws bad_request for one without a revision.
+  void replicate(std::string_view id, std::span<const IncomingDocument> revisions);
+
+  /// Ends the writing: counts, marks and events. Call it once, before the commit.
+  void finish();
+
+  /// Whether another document of this size should go into another transaction.
+  bool is_full() const;
+
+  bool was_written(std::string_view id) const { return written_.contains(id); }
+
+ private:
+  Leaf new_leaf(RevisionPath path, bool deleted, std::string_view body);
+  void remove_leaf(std::string_view id, const Leaf& leaf);
+  void put_leaf(std::string_view id, const Leaf& leaf, std::string_view body);
+  // Moves the document's row in the changes and counts what changed.
+  void record(std::string_view id, const RevTree& before, const RevTree& after);
+  std::size_t revs_limit();
+
+  kv::Transaction& tx_;
+  const Database database_;
+  std::uint16_t next_user_version_ = 0;
+  std::optional<std::size_t> revs_limit_;
+  std::set<std::string, std::less<>> written_;
+  std::vector<std::string> design_documents_;
+  std::int64_t docs_ = 0;
+  std::int64_t deleted_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+/// Writes many documents, in as many transactions as their sizes need; results are in the order of
+/// `documents`. Those with an error do not keep the others from being written. Without ids, new ones are made
+/// from `rng`.
+std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view database,
+                                   std::vector<IncomingDocument>& documents, Rng& rng);
+
+/// The same for "new_edits": false.
+void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view database,
+                    const std::vector<IncomingDocument>& documents);
+
+}  // namespace divan::docs

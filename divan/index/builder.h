@@ -1,0 +1,77 @@
+// Builds indexes: accepts their jobs and brings them up to date, batch by batch.
+//
+// A batch is read (changes and bodies, in the order of the changes), mapped (in the sandbox, outside of any
+// transaction) and written (rows, the index's new sequence and the job's progress in one transaction).
+// Batches overlap: while one is written, the next ones are being mapped. The transaction that writes checks
+// the job's lock, so a builder that has lost its job cannot write; and the sequence, so batches follow each
+// other without gap or repetition. A build that is killed goes on where its last batch was committed.
+//
+// A document that changes after it was read is met again further up in the changes, so the rows are right
+// when the index has reached the end.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <future>
+#include <thread>
+
+#include "divan/index/builds.h"
+#include "divan/jobs/acceptor.h"
+#include "divan/workers/monitor.h"
+
+namespace divan::index {
+
+struct BuilderOptions {
+  std::size_t threads = 4;            // builds at once
+  std::size_t batch_documents = 500;  // read and mapped at once
+  std::size_t batch_bytes = 1 << 20;  // the same by the size of the bodies
+  std::size_t batches_ahead = 3;      // mapped or being mapped while one is written
+};
+
+/// The role of the workers that do a process's own background jobs.
+inline constexpr std::string_view kBackgroundRole = "_background";
+
+/// The builders of a process. Thread-safe. All that it is given must outlive it.
+class Builder {
+ public:
+  Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,
+          const Kinds& kinds, const Clock& clock, BuilderOptions options = {});
+  /// Gives running jobs back after their present batch.
+  ~Builder();
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  /// Registers as a worker and starts the threads. `worker_id` is unlike that of any other process on the
+  /// store.
+  void start(std::string_view worker_id);
+
+  /// One build, on the calling thread: to its end, or until stop. For the threads, and for tests.
+  void run(const jobs::AcceptedJob& job);
+
+ private:
+  struct Build;
+  struct Batch {
+    std::vector<SourceDocument> documents;
+    std::future<std::unique_ptr<MappedBatch>> mapped;
+  };
+
+  void work();
+  bool build(Build& build);
+  Batch read_batch(Build& build);
+  void write_batch(Build& build, Batch& batch);
+
+  kv::Database& store_;
+  docs::Catalog& catalog_;
+  jobs::Queue& queue_;
+  workers::Monitor& monitor_;
+  const Kinds& kinds_;
+  const Clock& clock_;
+  const BuilderOptions options_;
+
+  jobs::Acceptor acceptor_;
+  std::unique_ptr<workers::LocalWorker> worker_;
+  std::atomic<bool> stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace divan::index

@@ -1,0 +1,59 @@
+#include "divan/index/builds.h"
+
+#include "divan/base/bytes.h"
+#include "divan/base/json.h"
+
+namespace divan::index {
+
+std::string BuildRequest::to_json() const {
+  std::string out;
+  json::Writer(out)
+      .begin_object()
+      .key("db")
+      .string(database)
+      .key("db_number")
+      .number(database_number)
+      .key("ddoc")
+      .string(design_document)
+      .key("signature")
+      .string(to_hex(signature))
+      .end_object();
+  return out;
+}
+
+BuildRequest BuildRequest::parse(std::string_view text) {
+  const auto object = json::parse_object(text);
+  const auto* database = object.if_contains("db");
+  const auto* number = object.if_contains("db_number");
+  const auto* design = object.if_contains("ddoc");
+  const auto* signature = object.if_contains("signature");
+  if (!database || !database->is_string() || !number || !number->is_int64() || !design ||
+      !design->is_string() || !signature || !signature->is_string()) {
+    throw bad_request("This is not the data of an index build.");
+  }
+  const auto bytes = from_hex(std::string_view(signature->get_string()));
+  if (!bytes) throw bad_request("An index's signature is hexadecimal.");
+  return {std::string(database->get_string()), number->get_int64(), std::string(design->get_string()),
+          *bytes};
+}
+
+std::string build_id(const docs::Database& database, std::string_view signature) {
+  return fmt::format("{}:{}:{}", to_hex(signature), database.number(), database.name());
+}
+
+void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
+                   const Index& index) {
+  const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
+  queue.add(tx, index.kind(), build_id(database, index.signature()), request.to_json());
+}
+
+void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {
+  jobs::TypeSettings settings;
+  settings.backoff_max = std::chrono::minutes(1);
+  settings.retention = std::chrono::hours(1);
+  store.run([&](kv::Transaction& tx) {
+    for (const auto& kind : kinds) queue.set_type(tx, kind->name(), settings);
+  });
+}
+
+}  // namespace divan::index

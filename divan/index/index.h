@@ -1,0 +1,109 @@
+// What an index is: a definition that stands in a design document, and a way from documents to the rows that
+// they make in it. Views, and later full-text and spatial indexes, implement this; building, resuming,
+// fencing and progress are written once, against it (builder.h).
+//
+// An index is known by its signature, a digest of everything that its rows depend on. So indexes of the same
+// content are one index whatever their names are, and an index whose definition changed is another one.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/docs/changes.h"
+#include "divan/docs/keys.h"
+
+namespace divan::index {
+
+/// A document on its way into an index: the last revision, at its place in the changes.
+struct SourceDocument {
+  docs::Change change;
+  std::string json;  // with _id and _rev; empty if the document is deleted
+};
+
+/// Where an index of a database is in the store: ("db", number, 7, signature, part, ...).
+class IndexKeys {
+ public:
+  IndexKeys(const docs::Database& database, std::string_view signature) {
+    database.keys().packer(prefix_, docs::Room::indexes).bytes(signature);
+  }
+  std::string state() const { return part(0); }
+  /// The beginning of all keys of a part. Parts from 1 on are the kind's own.
+  std::string part(int number) const {
+    std::string key = prefix_;
+    kv::tuple::Packer(key).integer(number);
+    return key;
+  }
+  kv::KeyRange all() const { return docs::below(prefix_); }
+
+ private:
+  std::string prefix_;
+};
+
+/// The rows that a batch of documents makes, before they are written.
+class MappedBatch {
+ public:
+  virtual ~MappedBatch() = default;
+
+  /// Writes the rows of the documents from number `first` on, in place of those that they made before, and
+  /// answers the number of the first document that it left for another transaction: it stops when this one
+  /// has enough.
+  virtual std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) = 0;
+
+  /// Documents for which a function failed.
+  virtual std::size_t failures() const { return 0; }
+};
+
+/// An index of a design document. Immutable, hence thread-safe.
+class Index {
+ public:
+  virtual ~Index() = default;
+
+  /// "views": the type of its jobs.
+  virtual std::string_view kind() const = 0;
+  /// 16 bytes.
+  virtual const std::string& signature() const = 0;
+  /// The id of the design document.
+  virtual const std::string& design_document() const = 0;
+
+  /// Works out the rows of documents. Outside of any transaction: it may take seconds. Throws divan::Error if
+  /// the index cannot be built (a function that does not end), naming the function.
+  virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
+};
+
+using IndexPtr = std::shared_ptr<const Index>;
+
+/// A kind of index. Thread-safe.
+class Kind {
+ public:
+  virtual ~Kind() = default;
+
+  virtual std::string_view name() const = 0;
+
+  /// The indexes of this kind that a design document defines; none if it has none or is in a language that
+  /// nobody here speaks. Throws divan::Error (400) if it is malformed.
+  virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const = 0;
+
+  /// Throws divan::Error (400) unless the design document's functions can be compiled.
+  virtual void check(const std::string& design_id, std::string_view body) const = 0;
+};
+
+/// The kinds of index that there are.
+using Kinds = std::vector<std::unique_ptr<const Kind>>;
+
+/// All indexes of all design documents of a database. Design documents that are malformed are left out, with
+/// a line in the log.
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
+
+/// The index of this signature that the design document defines, or nothing.
+IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                    std::string_view design_id, std::string_view signature);
+
+/// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.
+kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,
+                               kv::Isolation isolation = kv::Isolation::serializable);
+void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence);
+
+}  // namespace divan::index

@@ -1,0 +1,83 @@
+// How views lie in the store, below IndexKeys.
+//
+// Part 1 has the rows: (view number), the encoded key, (document id), and the number (4 bytes) and chunk (2
+// bytes), big end first. The encoding (collation.h) makes byte order the order of the keys; the document's id
+// orders equal keys; the number tells apart rows of one document with the same key. A value too large for one
+// row of the store goes on in further chunks. Part 2 has for each document the list of its rows, so that they
+// can be taken out again when it changes. Part 3 counts the rows of each view. docs/keyspace.md
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "divan/index/index.h"
+
+namespace divan::index::views {
+
+/// A row as a reader sees it; valid during the visit.
+struct ViewRow {
+  std::string_view encoded_key;
+  std::string_view id;     // the document's
+  std::string_view key;    // JSON
+  std::string_view value;  // JSON
+};
+
+/// Answers whether to go on.
+using ViewRowVisitor = std::function<bool(const ViewRow&)>;
+
+/// Keys of the rows of a view whose encoded keys (and then document ids) lie in [begin, end).
+struct RowRange {
+  std::string begin;
+  std::string end;
+};
+
+/// The store's key at which the rows with an encoded key (and in them those from a document id on) begin.
+std::string row_key_begin(const IndexKeys& keys, int view, std::string_view encoded_key,
+                          std::string_view id = {});
+/// The store's key behind the rows with an encoded key (and in them those up to and with a document id).
+std::string row_key_end(const IndexKeys& keys, int view, std::string_view encoded_key,
+                        std::optional<std::string_view> id = std::nullopt);
+/// All rows of a view.
+RowRange all_rows(const IndexKeys& keys, int view);
+
+/// Visits the rows of a range, which lie in view `view`, in order or backwards. Reads a snapshot.
+void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
+                const ViewRowVisitor& visit);
+
+/// How many rows a view has.
+std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view);
+
+/// The rows that documents make; see MappedBatch.
+class ViewBatch final : public MappedBatch {
+ public:
+  explicit ViewBatch(std::size_t views) : views_(views) {}
+
+  void add_document(std::string id);
+  /// For the document that was added as number `document`. Rows beyond the limits are left out and logged.
+  void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
+  void add_failure(std::size_t document);
+
+  std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) override;
+  std::size_t failures() const override { return failures_; }
+
+ private:
+  struct Row {
+    int view;
+    std::string encoded_key;
+    std::string key;
+    std::string value;
+  };
+  struct Document {
+    std::string id;
+    std::vector<Row> rows;
+    std::size_t bytes = 0;
+    bool failed = false;
+  };
+
+  std::size_t views_;
+  std::vector<Document> documents_;
+  std::size_t failures_ = 0;
+};
+
+}  // namespace divan::index::views

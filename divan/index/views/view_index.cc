@@ -1,0 +1,157 @@
+#include "divan/index/views/view_index.h"
+
+#include <openssl/evp.h>
+
+#include "divan/base/json.h"
+#include "divan/base/log.h"
+#include "divan/docs/document.h"
+#include "divan/index/views/builtin_reduce.h"
+#include "divan/index/views/rows.h"
+
+namespace divan::index::views {
+namespace {
+
+constexpr std::size_t kSignatureBytes = 16;
+// What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
+constexpr std::string_view kRowLayout = "view rows 1";
+// A function that ran into a limit this often in one batch will not end any better.
+constexpr std::size_t kMaxStrikes = 3;
+
+Error invalid(const std::string& design_id, std::string_view what) {
+  return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
+}
+
+std::string digest(std::string_view text) {
+  unsigned char bytes[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), bytes, &size, EVP_sha256(), nullptr);
+  return {reinterpret_cast<const char*>(bytes), kSignatureBytes};
+}
+
+// Everything that the rows depend on, in a form in which no two different definitions are alike.
+std::string signature_of(const std::map<std::string, View>& views) {
+  std::string text;
+  json::Writer writer(text);
+  writer.begin_array().string(kRowLayout).string(collation_version());
+  for (const auto& [name, view] : views) writer.string(name).string(view.map).string(view.reduce);
+  writer.end_array();
+  return digest(text);
+}
+
+std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
+  const auto value = json::member(object, member);
+  if (!value) return {};
+  auto text = json::string_value(*value);
+  if (!text) throw invalid(design_id, fmt::format("`{}` of a view must be a string.", member));
+  return *std::move(text);
+}
+
+}  // namespace
+
+ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, js::Pool& pool)
+    : design_id_(std::move(design_id)),
+      views_(std::move(views)),
+      pool_(pool),
+      signature_(signature_of(views_)) {
+  program_.id = signature_;
+  for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map});
+}
+
+const View* ViewIndex::find(std::string_view name) const {
+  const auto it = views_.find(std::string(name));
+  return it == views_.end() ? nullptr : &it->second;
+}
+
+std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> documents) const {
+  auto batch = std::make_unique<ViewBatch>(views_.size());
+  std::vector<std::string_view> texts;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto& change = documents[i].change;
+    batch->add_document(change.id);
+    // Design documents are not indexed, deleted ones have no rows.
+    if (change.deleted || docs::is_design(change.id)) continue;
+    texts.push_back(documents[i].json);
+    places.push_back(i);
+  }
+  std::vector<std::size_t> strikes(program_.functions.size());
+  std::size_t done = 0;
+  while (done < texts.size()) {
+    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(done));
+    for (std::size_t d = 0; d < result.documents(); ++d) {
+      const std::size_t place = places[done + d];
+      for (std::size_t f = 0; f < result.functions(); ++f) {
+        if (const js::Failure* failure = result.failure(d, f)) {
+          batch->add_failure(place);
+          log::info("Map function `{}` of {} failed on document `{}`: {}", program_.functions[f].name,
+                    design_id_, documents[place].change.id, failure->message);
+          const bool threw =
+              failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
+          if (!threw && ++strikes[f] >= kMaxStrikes) {
+            throw Error(500, "map_function_failed",
+                        fmt::format("Map function `{}` of `{}` failed on document `{}`: {}",
+                                    program_.functions[f].name, design_id_, documents[place].change.id,
+                                    failure->message));
+          }
+          continue;
+        }
+        for (const auto& [key, value] : result.emitted(d, f))
+          batch->add_row(place, static_cast<int>(f), key, value);
+      }
+    }
+    done += result.documents();
+  }
+  return batch;
+}
+
+std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
+                                             js::Pool& pool) {
+  const auto language = json::member(body, "language");
+  if (language && *language != "\"javascript\"") {
+    if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
+    return nullptr;
+  }
+  const auto object = json::member(body, "views");
+  if (!object) return nullptr;
+  std::map<std::string, View> views;
+  const bool is_object =
+      json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
+        View view;
+        view.name = json::unescape(raw_name);
+        if (view.name == "lib") return true;
+        if (!value.starts_with('{')) throw invalid(design_id, "a view must be an object.");
+        view.map = string_member(design_id, value, "map");
+        view.reduce = string_member(design_id, value, "reduce");
+        if (view.map.empty())
+          throw invalid(design_id, fmt::format("view `{}` has no map function.", view.name));
+        if (view.name.empty()) throw invalid(design_id, "a view's name must not be empty.");
+        views[view.name] = std::move(view);
+        return true;
+      });
+  if (!is_object) throw invalid(design_id, "`views` must be an object.");
+  if (views.empty()) return nullptr;
+  if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
+  int number = 0;
+  for (auto& [name, view] : views) view.number = number++;
+  return std::make_shared<ViewIndex>(design_id, std::move(views), pool);
+}
+
+std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body) const {
+  if (auto index = parse_views(design_id, body, pool_)) return {std::move(index)};
+  return {};
+}
+
+void ViewKind::check(const std::string& design_id, std::string_view body) const {
+  const auto index = parse_views(design_id, body, pool_);
+  if (!index) return;
+  for (const auto& [name, view] : index->views()) {
+    pool_.check({name, view.map}, "map", name);
+    if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
+    if (view.reduce.starts_with('_')) {
+      throw invalid(design_id, fmt::format("`{}` is not a supported reduce function.", view.reduce));
+    }
+    pool_.check({name, view.reduce}, "reduce", name);
+  }
+}
+
+}  // namespace divan::index::views

@@ -1,0 +1,67 @@
+// The views of a design document: one index for all of them.
+#pragma once
+
+#include <map>
+
+#include "divan/index/index.h"
+#include "divan/index/views/collation.h"
+#include "divan/js/pool.h"
+
+namespace divan::index::views {
+
+/// A view of a design document.
+struct View {
+  std::string name;
+  std::string map;     // source
+  std::string reduce;  // source, or the name of a built-in one; empty: none
+  int number = 0;      // its place among the views by name: its part of the index's keys
+};
+
+/// An emitted row beyond these limits is left out, with a line in the log: the store's keys end at 10,000
+/// bytes.
+inline constexpr std::size_t kMaxEncodedKeyBytes = 5'500;
+/// What one document may emit in all: its rows are written in one transaction.
+inline constexpr std::size_t kMaxEmittedBytes = 6'000'000;
+
+/// See index.h. Immutable, hence thread-safe; the pool must outlive it.
+class ViewIndex final : public Index {
+ public:
+  ViewIndex(std::string design_id, std::map<std::string, View> views, js::Pool& pool);
+
+  std::string_view kind() const override { return "views"; }
+  const std::string& signature() const override { return signature_; }
+  const std::string& design_document() const override { return design_id_; }
+  std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const override;
+
+  const std::map<std::string, View>& views() const { return views_; }
+  /// Nothing if there is no such view.
+  const View* find(std::string_view name) const;
+  js::Pool& pool() const { return pool_; }
+
+ private:
+  const std::string design_id_;
+  const std::map<std::string, View> views_;
+  js::Pool& pool_;
+  js::Program program_;
+  std::string signature_;
+};
+
+/// Views as a kind of index. Thread-safe; the pool must outlive it and its indexes.
+class ViewKind final : public Kind {
+ public:
+  explicit ViewKind(js::Pool& pool) : pool_(pool) {}
+
+  std::string_view name() const override { return "views"; }
+  std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const override;
+  void check(const std::string& design_id, std::string_view body) const override;
+
+ private:
+  js::Pool& pool_;
+};
+
+/// The views of a design document, or nothing if it has none (or is in another language than JavaScript).
+/// Throws invalid_design_doc (400).
+std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
+                                             js::Pool& pool);
+
+}  // namespace divan::index::views

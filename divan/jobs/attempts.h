@@ -1,0 +1,60 @@
+// The workers' side of the job queue: accepting jobs, keeping them, and ending them.
+#pragma once
+
+#include "divan/jobs/queue.h"
+
+namespace divan::jobs {
+
+struct AcceptOptions {
+  std::size_t limit = 1;
+  std::optional<std::int64_t> max_scheduled_at;  // jobs due until then; default: now
+  std::optional<workers::WorkerRef>
+      worker;  // whose heartbeat is to speak for the jobs; incarnation may be empty
+};
+
+/// An accepted job with its data.
+struct AcceptedJob {
+  Job job;
+  std::string data;
+  Attempt attempt() const { return {job.type, job.id, job.lock}; }
+};
+
+struct Accepted {
+  std::vector<AcceptedJob> jobs;
+  std::optional<std::int64_t> next_due_at;  // without jobs: when the next one is due
+};
+
+/// Takes up to `limit` due jobs of the types: by priority, then by time, then by age. The jobs run from the
+/// commit on. Types that are not declared or paused have none. Throws not_found if the worker is not
+/// registered.
+Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+                const AcceptOptions& options);
+
+/// What update() found.
+struct UpdateAnswer {
+  bool resubmit = false;  // the job will run again after this run
+  bool cancel = false;    // it should stop
+};
+
+/// A sign of life of a running attempt, with new data or progress (JSON) if given. Throws halt if the attempt
+/// has lost the job; then nothing may be written on its behalf.
+UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+                    std::optional<std::string_view> data = std::nullopt,
+                    std::optional<std::string_view> progress = std::nullopt);
+
+/// The attempt has done its job: it is finished (or cancelled, if that was asked for), or, when it was
+/// resubmitted, pending again. Throws halt.
+void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+            std::optional<std::string_view> data = std::nullopt);
+
+/// The attempt failed: the job runs again after a pause that grows with its failures, or is failed for good.
+/// Throws halt.
+void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error);
+
+/// Gives the job back unharmed, to be run by somebody else at once. Throws halt.
+void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt);
+
+/// Makes a running job pending again because nobody runs it any more.
+void take_back(kv::Transaction& tx, Job& job, std::int64_t now);
+
+}  // namespace divan::jobs

@@ -1,0 +1,458 @@
+#include <future>
+
+#include "divan/jobs/acceptor.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/jobs/rows.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/workers/monitor.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Jobs : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+  void SetUp() override {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
+  }
+  void TearDown() override { expect_nothing_stranded(); }
+
+  bool add(std::string_view id, std::string_view data = "{}", const Queue::AddOptions& options = {}) {
+    return in_tx([&](kv::Transaction& tx) { return queue.add(tx, "t", id, data, options).created; });
+  }
+  std::vector<AcceptedJob> accept(const AcceptOptions& options = {}) {
+    const std::vector<std::string> types{"t"};
+    return in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs; });
+  }
+  AcceptedJob accept_one() {
+    auto jobs = accept();
+    if (jobs.empty()) throw std::runtime_error("nothing to accept");
+    return jobs.front();
+  }
+  Job job(std::string_view id) {
+    return in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", id).value(); });
+  }
+  std::string data(std::string_view id) {
+    return in_tx([&](kv::Transaction& tx) { return queue.data(tx, *queue.find(tx, "t", id)); });
+  }
+  State state(std::string_view id) { return job(id).state; }
+  void finish(const AcceptedJob& job, std::optional<std::string_view> data = std::nullopt) {
+    in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), data); });
+  }
+  void fail(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "broken"); });
+  }
+  UpdateAnswer update(const AcceptedJob& job, std::optional<std::string_view> progress = std::nullopt) {
+    return in_tx(
+        [&](kv::Transaction& tx) { return jobs::update(queue, tx, job.attempt(), std::nullopt, progress); });
+  }
+  std::int64_t count(State state) {
+    return in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[state]; });
+  }
+  std::string error_of(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const Error& error) { return error.name(); }
+    return "no error";
+  }
+
+  // Every job has exactly the entry that its state asks for, and the counts are true.
+  void expect_nothing_stranded() {
+    in_tx([&](kv::Transaction& tx) {
+      for (const auto& type : queue.types(tx)) {
+        std::map<State, std::int64_t> counted;
+        for (const auto& job : queue.list(tx, type, std::nullopt, "", SIZE_MAX)) ++counted[job.state];
+        for (const State s : kStates) EXPECT_EQ(queue.counts(tx, type)[s], counted[s]) << state_name(s);
+        const auto rows = [&](const JobKey& key) {
+          return static_cast<std::int64_t>(tx.get_range(key.range()).rows.size());
+        };
+        EXPECT_EQ(rows(JobKey("pend").string(type)), counted[State::pending]);
+        EXPECT_EQ(queue.running(tx, type, SIZE_MAX).size(),
+                  static_cast<std::size_t>(counted[State::running]));
+        EXPECT_EQ(rows(JobKey("fin").string(type)),
+                  counted[State::finished] + counted[State::failed] + counted[State::cancelled]);
+      }
+    });
+  }
+};
+
+TEST_F(Jobs, ATypeIsDeclaredFirst) {
+  EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.add(tx, "none", "a", "{}"); }); }),
+            "no_such_job_type");
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.types(tx); }), (std::vector<std::string>{"t"}));
+  add("a");
+  EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", false); }); }),
+            "conflict");
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  EXPECT_TRUE(in_tx([&](kv::Transaction& tx) { return queue.types(tx); }).empty());
+  EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
+}
+
+TEST_F(Jobs, SettingsAreCheckedAndKept) {
+  const auto settings = parse_settings(R"({"timeout":1000,"max_attempts":3,"paused":true})");
+  EXPECT_EQ(parse_settings(settings_json(settings)), settings);
+  for (const std::string_view bad :
+       {"[]", R"({"timeout":1})", R"({"timeout":"x"})", R"({"max_attempts":0})", R"({"paused":1})",
+        R"({"zing":1})", R"({"backoff_min":10,"backoff_max":5})"}) {
+    EXPECT_EQ(error_of([&] { parse_settings(bad); }), "bad_request") << bad;
+  }
+}
+
+TEST_F(Jobs, AddAcceptFinish) {
+  EXPECT_TRUE(add("a", R"({"n":1})"));
+  EXPECT_EQ(count(State::pending), 1);
+  const auto accepted = accept_one();
+  EXPECT_EQ(accepted.job.id, "a");
+  EXPECT_EQ(accepted.data, R"({"n":1})");
+  EXPECT_EQ(accepted.job.attempt, 1);
+  EXPECT_EQ(accepted.job.lock.size(), 32u);
+  EXPECT_EQ(state("a"), State::running);
+  EXPECT_TRUE(accept().empty());
+  finish(accepted, R"({"n":2})");
+  EXPECT_EQ(state("a"), State::finished);
+  EXPECT_EQ(data("a"), R"({"n":2})");
+  EXPECT_EQ(count(State::finished), 1);
+  EXPECT_EQ(error_of([&] { finish(accepted); }), "halt");
+}
+
+TEST_F(Jobs, AddingTheSameAgainWritesNothing) {
+  add("a", "{}", {.scheduled_at = 5});
+  auto tx = store->begin();
+  EXPECT_FALSE(queue.add(*tx, "t", "a", "{}", {.scheduled_at = 5}).created);
+  tx->commit();
+  EXPECT_EQ(tx->committed_version(), -1);
+  add("a", R"({"new":1})", {.scheduled_at = 5, .priority = 3});
+  EXPECT_EQ(data("a"), R"({"new":1})");
+  EXPECT_EQ(job("a").priority, 3);
+  EXPECT_EQ(count(State::pending), 1);
+}
+
+TEST_F(Jobs, WithoutAnIdAJobGetsOne) {
+  const auto id = in_tx([&](kv::Transaction& tx) { return queue.add(tx, "t", std::nullopt, "{}").id; });
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_EQ(state(id), State::pending);
+}
+
+TEST_F(Jobs, OrderIsPriorityThenTimeThenAge) {
+  add("late", "{}", {.priority = 5});
+  clock.advance(milliseconds(1));
+  add("second");
+  clock.advance(milliseconds(1));
+  add("a-third");
+  clock.advance(milliseconds(1));
+  add("first", "{}", {.priority = -1});
+  std::string order;
+  for (const auto& job : accept({.limit = 3})) order += job.job.id + " ";
+  for (const auto& job : accept({.limit = 3})) order += job.job.id + " ";
+  EXPECT_EQ(order, "first second a-third late ");
+}
+
+TEST_F(Jobs, FutureJobsWaitAndDoNotHideOthers) {
+  const auto now = clock.wall_ms();
+  add("future", "{}", {.scheduled_at = now + 5000, .priority = -1});
+  add("near", "{}", {.scheduled_at = now + 3000});
+  EXPECT_TRUE(accept().empty());
+  const std::vector<std::string> types{"t"};
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).next_due_at; }),
+            now + 3000);
+  EXPECT_TRUE(accept({.max_scheduled_at = now + 1000}).empty());
+  EXPECT_EQ(accept({.max_scheduled_at = now + 3000}).at(0).job.id, "near");
+  EXPECT_EQ(accept({.max_scheduled_at = now + 9000}).at(0).job.id, "future");
+}
+
+TEST_F(Jobs, TheEpochOnlyGrows) {
+  add("a");
+  std::int64_t epoch = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto accepted = accept_one();
+    EXPECT_GT(accepted.job.epoch, epoch);
+    epoch = accepted.job.epoch;
+    in_tx([&](kv::Transaction& tx) { release(queue, tx, accepted.attempt()); });
+  }
+  in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); });
+  add("a");
+  EXPECT_GT(accept_one().job.epoch, epoch);
+}
+
+TEST_F(Jobs, AddingARunningJobRunsItAgainWithTheNewData) {
+  add("a", R"({"n":1})");
+  const auto first = accept_one();
+  EXPECT_FALSE(add("a", R"({"n":2})"));
+  EXPECT_EQ(data("a"), R"({"n":1})");
+  EXPECT_TRUE(update(first).resubmit);
+  finish(first);
+  EXPECT_EQ(state("a"), State::pending);
+  const auto second = accept_one();
+  EXPECT_EQ(second.data, R"({"n":2})");
+  finish(second);
+  EXPECT_EQ(state("a"), State::finished);
+}
+
+TEST_F(Jobs, ResubmitKeepsTheData) {
+  add("a", R"({"n":1})");
+  finish(accept_one());
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
+  const auto again = accept_one();
+  EXPECT_EQ(again.data, R"({"n":1})");
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a", 0, R"({"n":2})"); });
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a", clock.wall_ms() + 50); });
+  finish(again);
+  EXPECT_TRUE(accept().empty());
+  clock.advance(milliseconds(50));
+  EXPECT_EQ(accept_one().data, R"({"n":2})");
+}
+
+TEST_F(Jobs, ARemovedJobHaltsItsWorker) {
+  add("a");
+  const auto accepted = accept_one();
+  in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); });
+  EXPECT_EQ(error_of([&] { update(accepted); }), "halt");
+  EXPECT_EQ(error_of([&] { finish(accepted); }), "halt");
+  EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); }); }), "not_found");
+  EXPECT_TRUE(add("a"));
+  EXPECT_EQ(error_of([&] { finish(accepted); }), "halt");
+}
+
+TEST_F(Jobs, AHaltedAttemptsWritesDoNotLand) {
+  add("a");
+  const auto stale = accept_one();
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, stale.attempt()); });
+  const auto fresh = accept_one();
+  EXPECT_EQ(error_of([&] {
+              in_tx([&](kv::Transaction& tx) {
+                tx.set("effect", "stale");
+                jobs::finish(queue, tx, stale.attempt());
+              });
+            }),
+            "halt");
+  in_tx([&](kv::Transaction& tx) {
+    tx.set("effect", "fresh");
+    jobs::finish(queue, tx, fresh.attempt());
+  });
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return tx.get("effect"); }), "fresh");
+}
+
+TEST_F(Jobs, AFinishThatRacesTheRescueLoses) {
+  add("a");
+  const auto accepted = accept_one();
+  auto late = store->begin();
+  jobs::finish(queue, *late, accepted.attempt());
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, accepted.attempt()); });
+  EXPECT_THROW(late->commit(), kv::Error);
+  EXPECT_EQ(state("a"), State::pending);
+}
+
+TEST_F(Jobs, FailuresBackOffAndEnd) {
+  in_tx([&](kv::Transaction& tx) {
+    queue.set_type(tx, "t", parse_settings(R"({"max_attempts":3,"backoff_min":1000})"));
+  });
+  add("a");
+  fail(accept_one());
+  EXPECT_EQ(job("a").last_error, "broken");
+  const auto pause = job("a").due_at - clock.wall_ms();
+  EXPECT_GE(pause, 750);
+  EXPECT_LE(pause, 1000);
+  EXPECT_TRUE(accept().empty());
+  clock.advance(seconds(1));
+  fail(accept_one());
+  EXPECT_GE(job("a").due_at - clock.wall_ms(), 1500);
+  clock.advance(seconds(2));
+  fail(accept_one());
+  EXPECT_EQ(state("a"), State::failed);
+  EXPECT_EQ(count(State::failed), 1);
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
+  EXPECT_EQ(accept_one().job.failures, 0);
+}
+
+TEST_F(Jobs, CancelPendingAndRunning) {
+  add("a");
+  in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", "a"); });
+  EXPECT_EQ(state("a"), State::cancelled);
+  add("b");
+  const auto accepted = accept_one();
+  in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", "b"); });
+  EXPECT_TRUE(update(accepted).cancel);
+  finish(accepted);
+  EXPECT_EQ(state("b"), State::cancelled);
+}
+
+TEST_F(Jobs, PausedTypesTakeAddsAndGiveNothing) {
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.paused = true}); });
+  add("a");
+  EXPECT_TRUE(accept().empty());
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
+  EXPECT_EQ(accept().size(), 1u);
+}
+
+TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
+  const std::string large = "\"" + std::string(1'000'000, 'x') + "\"";
+  add("a", large);
+  EXPECT_EQ(accept_one().data, large);
+  add("b", large);
+  add("b", "1");
+  EXPECT_EQ(data("b"), "1");
+  EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
+}
+
+TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {
+  Maintenance maintenance(queue, *store, clock);
+  add("a");
+  add("b");
+  const auto jobs = accept({.limit = 2});  // two in one transaction: both must expire
+  maintenance.step();
+  clock.advance(seconds(29));
+  maintenance.step();
+  EXPECT_EQ(count(State::running), 2);
+  clock.advance(seconds(2));
+  maintenance.step();
+  EXPECT_EQ(count(State::pending), 2);
+  EXPECT_EQ(error_of([&] { update(jobs[0]); }), "halt");
+  EXPECT_EQ(error_of([&] { finish(jobs[1]); }), "halt");
+}
+
+TEST_F(Jobs, UpdatesKeepAJob) {
+  Maintenance maintenance(queue, *store, clock);
+  add("a");
+  const auto accepted = accept_one();
+  for (int i = 0; i < 10; ++i) {
+    maintenance.step();
+    clock.advance(seconds(20));
+    update(accepted, fmt::format("{{\"done\":{}}}", i));
+  }
+  EXPECT_EQ(state("a"), State::running);
+  EXPECT_EQ(job("a").progress, R"({"done":9})");
+}
+
+TEST_F(Jobs, AWorkersJobsArePendingInTheCommitThatEndsIt) {
+  const auto ref = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w1", "{}"); });
+  in_tx([&](kv::Transaction& tx) { registry.add(tx, "r", "w10", "{}"); });
+  for (const std::string id : {"a", "b", "c"}) add(id);
+  const auto jobs = accept({.limit = 2, .worker = ref});
+  const auto other = accept({.worker = workers::WorkerRef{"r", "w10", ""}});
+  EXPECT_EQ(count(State::running), 3);
+  // A heartbeat for a thousand jobs: nothing of a job is written by an update without news.
+  auto tx = store->begin();
+  jobs::update(queue, *tx, jobs[0].attempt());
+  tx->commit();
+  EXPECT_EQ(tx->committed_version(), -1);
+  in_tx([&](kv::Transaction& tx2) { registry.remove(tx2, ref); });
+  EXPECT_EQ(count(State::pending), 2);
+  EXPECT_EQ(error_of([&] { update(jobs[0]); }), "halt");
+  finish(other[0]);
+  EXPECT_EQ(error_of([&] { accept({.worker = ref}); }), "not_found");
+}
+
+TEST_F(Jobs, AnAcceptThatRacesTheWorkersEndStrandsNothing) {
+  const auto ref = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
+  add("a");
+  auto late = store->begin();
+  const std::vector<std::string> types{"t"};
+  jobs::accept(queue, *late, types, {.worker = ref});
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+  EXPECT_THROW(late->commit(), kv::Error);
+  EXPECT_EQ(state("a"), State::pending);
+}
+
+TEST_F(Jobs, EndedJobsArePruned) {
+  Maintenance maintenance(queue, *store, clock);
+  add("a");
+  finish(accept_one());
+  maintenance.step();
+  EXPECT_EQ(count(State::finished), 1);
+  clock.advance(std::chrono::hours(24) + seconds(1));
+  maintenance.step();
+  EXPECT_EQ(count(State::finished), 0);
+  EXPECT_FALSE(in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", "a"); }));
+}
+
+TEST_F(Jobs, ABlockedAcceptWakesOnAnAdd) {
+  Acceptor acceptor(queue, *store, clock);
+  const std::vector<std::string> types{"t"};
+  auto accepted = std::async(std::launch::async,
+                             [&] { return acceptor.accept(types, {}, clock.now() + std::chrono::hours(1)); });
+  add("a");
+  EXPECT_EQ(accepted.get().at(0).job.id, "a");
+}
+
+TEST_F(Jobs, ABlockedAcceptWakesWhenAJobIsDue) {
+  Acceptor acceptor(queue, *store, clock);
+  const std::vector<std::string> types{"t"};
+  const auto due = clock.wall_ms() + 60'000;
+  add("a", "{}", {.scheduled_at = due});
+  auto accepted = std::async(std::launch::async,
+                             [&] { return acceptor.accept(types, {}, clock.now() + std::chrono::hours(1)); });
+  while (accepted.wait_for(milliseconds(2)) != std::future_status::ready) clock.advance(seconds(1));
+  EXPECT_EQ(accepted.get().at(0).job.id, "a");
+  EXPECT_GE(clock.wall_ms(), due);
+}
+
+TEST_F(Jobs, ABlockedAcceptEndsAtItsDeadlineOrWhenInterrupted) {
+  Acceptor acceptor(queue, *store, clock);
+  const std::vector<std::string> types{"t"};
+  const auto deadline = clock.now() + seconds(10);
+  auto accepted = std::async(std::launch::async, [&] { return acceptor.accept(types, {}, deadline); });
+  // Adds of jobs that are not due yet are wake-ups for nothing.
+  for (int i = 0; i < 5; ++i)
+    add("f" + std::to_string(i), "{}", {.scheduled_at = clock.wall_ms() + 1'000'000});
+  while (accepted.wait_for(milliseconds(2)) != std::future_status::ready) clock.advance(seconds(1));
+  EXPECT_TRUE(accepted.get().empty());
+  EXPECT_GE(clock.now(), deadline);
+  auto blocked =
+      std::async(std::launch::async, [&] { return acceptor.accept(types, {}, MonotonicTime::max()); });
+  acceptor.interrupt();
+  EXPECT_TRUE(blocked.get().empty());
+}
+
+TEST_F(Jobs, ManyWorkersRunEveryJobsEffectOnce) {
+  constexpr int kJobs = 200, kWorkers = 4;
+  for (int i = 0; i < kJobs; ++i) add("j" + std::to_string(i));
+  const std::vector<std::string> types{"t"};
+  std::vector<std::future<void>> workers;
+  for (int w = 0; w < kWorkers; ++w) {
+    workers.push_back(std::async(std::launch::async, [&, w] {
+      SeededRng chance(static_cast<std::uint64_t>(w));
+      for (;;) {
+        const auto jobs =
+            in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = 3}).jobs; });
+        if (jobs.empty() && count(State::pending) + count(State::running) == 0) return;
+        for (const auto& job : jobs) {
+          // Some attempts end by handing the job back, some are robbed of it and go on all the same.
+          if (chance.below(4) == 0) {
+            in_tx([&](kv::Transaction& tx) { release(queue, tx, job.attempt()); });
+            if (chance.below(2) == 0) continue;
+          }
+          try {
+            in_tx([&](kv::Transaction& tx) {
+              tx.add("effect" + job.job.id, 1);
+              jobs::finish(queue, tx, job.attempt());
+            });
+          } catch (const Error& error) { EXPECT_EQ(error.name(), "halt"); }
+        }
+      }
+    }));
+  }
+  // Transactions that conflict pause on the virtual clock.
+  for (auto& worker : workers) {
+    while (worker.wait_for(milliseconds(1)) != std::future_status::ready) clock.advance(milliseconds(10));
+  }
+  in_tx([&](kv::Transaction& tx) {
+    for (int i = 0; i < kJobs; ++i) {
+      EXPECT_EQ(kv::decode_counter(tx.get("effectj" + std::to_string(i))), 1) << i;
+    }
+  });
+  EXPECT_EQ(count(State::finished), kJobs);
+}
+
+}  // namespace
+}  // namespace divan::jobs

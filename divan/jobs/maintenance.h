@@ -1,0 +1,55 @@
+// What keeps the queue honest: jobs of silent workers are taken back, and ended jobs are pruned.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "divan/jobs/queue.h"
+
+namespace divan::jobs {
+
+/// Watches the jobs that run without a worker. Such a job stands in its type's list of activity at the place
+/// of its last sign of life; one that has not moved for its type's timeout, as seen on this process's own
+/// clock, is pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any
+/// number of processes may do the same. Thread-safe.
+class Maintenance {
+ public:
+  Maintenance(Queue& queue, kv::Database& store, const Clock& clock)
+      : queue_(queue), store_(store), clock_(clock) {}
+  ~Maintenance();
+  Maintenance(const Maintenance&) = delete;
+  Maintenance& operator=(const Maintenance&) = delete;
+
+  /// Starts the thread that calls step() when there is something to do.
+  void start();
+
+  /// One look at all types; answers when to look again. An error of one type is logged and keeps no other
+  /// from being looked after.
+  MonotonicTime step();
+
+ private:
+  // Entries of activity by (type, id): which one, and since when it has been there for us.
+  struct Seen {
+    kv::Versionstamp activity;
+    MonotonicTime since;
+  };
+  using SeenJobs = std::map<std::string, Seen, std::less<>>;
+
+  void take_back_silent(const std::string& type, Duration timeout, MonotonicTime now);
+  void run();
+
+  Queue& queue_;
+  kv::Database& store_;
+  const Clock& clock_;
+  std::mutex stepping_;
+  std::map<std::string, SeenJobs, std::less<>> seen_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace divan::jobs

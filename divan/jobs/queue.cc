@@ -1,0 +1,278 @@
+#include "divan/jobs/queue.h"
+
+#include "divan/base/json.h"
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+namespace {
+
+std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
+
+void check_name(std::string_view what, std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_') {
+    throw bad_request(fmt::format("A job's {} has 1 to {} bytes and does not begin with an underscore.", what,
+                                  kMaxNameBytes));
+  }
+}
+
+Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  auto job = read_job(tx, type, id);
+  if (!job) throw not_found("No such job.");
+  return *std::move(job);
+}
+
+}  // namespace
+
+void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  job.state = State::pending;
+  job.scheduled_at = scheduled_at;
+  // Jobs that are to run at once run in the order in which they came.
+  job.due_at = std::max(scheduled_at, now);
+  job.lock.clear();
+  job.worker_role.clear();
+  job.worker_id.clear();
+  job.resubmit = false;
+  job.resubmit_at = 0;
+  job.cancel = false;
+  job.progress.clear();
+}
+
+Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
+    : registry_(registry), clock_(clock), rng_(rng) {
+  registry_.on_removal([this](kv::Transaction& tx, std::string_view role, std::string_view id) {
+    take_back_from_worker(tx, role, id);
+  });
+}
+
+void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
+  check_name("type", type);
+  const std::string key = type_key(type);
+  const std::string json = settings_json(settings);
+  if (tx.get(key) == json) return;
+  tx.set(key, json);
+  // Acceptors look at the settings, too.
+  tx.add(wake_key(type), 1);
+}
+
+std::optional<TypeSettings> Queue::find_type(kv::Transaction& tx, std::string_view type) {
+  const auto json = tx.get(type_key(type));
+  if (!json) return std::nullopt;
+  return parse_settings(*json);
+}
+
+TypeSettings Queue::type(kv::Transaction& tx, std::string_view type) {
+  const auto settings = find_type(tx, type);
+  if (!settings) throw no_such_job_type(type);
+  return *settings;
+}
+
+std::vector<std::string> Queue::types(kv::Transaction& tx) {
+  std::vector<std::string> types;
+  const JobKey prefix("type");
+  tx.scan(prefix.range(), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            types.push_back(kv::tuple::Reader(key.substr(prefix.key().size())).take_string().value_or(""));
+            return true;
+          });
+  return types;
+}
+
+void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) {
+  this->type(tx, type);
+  const auto jobs = JobKey("job").string(type).range();
+  if (!force && !tx.get_range(jobs, {.limit = 1}).rows.empty()) {
+    throw conflict("The job type has jobs; ?force=true removes them, too.");
+  }
+  for (const auto& job : running(tx, type, SIZE_MAX)) erase(tx, job);
+  for (const std::string_view kind : {"job", "data", "next", "pend", "act", "fin", "cnt"}) {
+    tx.clear_range(JobKey(kind).string(type).range());
+  }
+  tx.clear(type_key(type));
+}
+
+std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_view type) {
+  std::vector<std::string> keys;
+  for (const State state : kStates) keys.push_back(count_key(type, state));
+  const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
+  std::map<State, std::int64_t> counts;
+  for (std::size_t i = 0; i < counters.size(); ++i) counts[kStates[i]] = kv::decode_counter(counters[i]);
+  return counts;
+}
+
+Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                        std::string_view data, const AddOptions& options) {
+  this->type(tx, type);
+  if (id) check_name("id", *id);
+  const std::int64_t now = clock_.wall_ms();
+  auto present = id ? read_job(tx, type, *id) : std::nullopt;
+  if (!present) {
+    Job job;
+    job.type = type;
+    job.id = id ? std::string(*id) : rng_.uuid();
+    job.priority = options.priority;
+    job.added_at = now;
+    make_pending(job, options.scheduled_at, now);
+    write_data(tx, job, data);
+    link(tx, job);
+    return {job.id, true};
+  }
+
+  Job& job = *present;
+  if (job.state == State::running) {
+    const bool same = job.resubmit && job.resubmit_at == options.scheduled_at &&
+                      job.priority == options.priority && read_data(tx, job, DataSlot::next) == data;
+    if (same) return {job.id, false};
+    transition(tx, job, [&](Job& changed) {
+      changed.resubmit = true;
+      changed.resubmit_at = options.scheduled_at;
+      changed.priority = options.priority;
+    });
+    write_data(tx, job, data, DataSlot::next);
+    return {job.id, false};
+  }
+  if (job.state == State::pending && job.scheduled_at == options.scheduled_at &&
+      job.priority == options.priority && read_data(tx, job) == data) {
+    return {job.id, false};
+  }
+  transition(tx, job, [&](Job& changed) {
+    if (changed.state != State::pending) {
+      changed.added_at = now;
+      changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
+    }
+    changed.priority = options.priority;
+    make_pending(changed, options.scheduled_at, now);
+  });
+  write_data(tx, job, data);
+  return {job.id, false};
+}
+
+void Queue::erase(kv::Transaction& tx, const Job& job) {
+  unlink(tx, job);
+  clear_data(tx, job, DataSlot::current);
+  clear_data(tx, job, DataSlot::next);
+}
+
+void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  erase(tx, existing(tx, type, id));
+}
+
+void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  Job job = existing(tx, type, id);
+  if (job.state == State::pending) {
+    transition(tx, job, [&](Job& changed) {
+      changed.state = State::cancelled;
+      changed.finished_at = clock_.wall_ms();
+    });
+  } else if (job.state == State::running && !job.cancel) {
+    transition(tx, job, [](Job& changed) { changed.cancel = true; });
+  }
+}
+
+void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
+                     std::int64_t scheduled_at, std::optional<std::string_view> data) {
+  const Job job = existing(tx, type, id);
+  std::string kept;
+  if (!data) {
+    const bool has_next = job.state == State::running && has_data(tx, job, DataSlot::next);
+    kept = read_data(tx, job, has_next ? DataSlot::next : DataSlot::current);
+  }
+  add(tx, type, id, data.value_or(kept), {.scheduled_at = scheduled_at, .priority = job.priority});
+}
+
+std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
+                               kv::Isolation isolation) {
+  return read_job(tx, type, id, isolation);
+}
+
+std::string Queue::data(kv::Transaction& tx, const Job& job) { return read_data(tx, job); }
+
+std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
+                             std::string_view start_id, std::size_t limit) {
+  std::vector<Job> jobs;
+  if (limit == 0) return jobs;
+  visit_jobs(tx, type, start_id, [&](const Job& job) {
+    if (!state || job.state == *state) jobs.push_back(job);
+    return jobs.size() < limit;
+  });
+  return jobs;
+}
+
+std::vector<Job> Queue::running(kv::Transaction& tx, std::string_view type, std::size_t limit) {
+  std::vector<Job> jobs;
+  if (counts(tx, type)[State::running] == 0) return jobs;
+  const auto take = [&](std::string_view id) {
+    if (auto job = read_job(tx, type, id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
+    return jobs.size() < limit;
+  };
+  const kv::RangeOptions snapshot{.isolation = kv::Isolation::snapshot};
+  const JobKey alone = JobKey("act").string(type).integer(kShard);
+  tx.scan(alone.range(), snapshot, [&](std::string_view key, std::string_view) {
+    kv::tuple::Reader reader(key.substr(alone.key().size()));
+    reader.take_versionstamp();
+    return take(reader.take_string().value_or(""));
+  });
+  const JobKey riding("by_worker");
+  if (jobs.size() < limit) {
+    tx.scan(riding.range(), snapshot, [&](std::string_view key, std::string_view) {
+      kv::tuple::Reader reader(key.substr(riding.key().size()));
+      reader.take_string();
+      reader.take_string();
+      if (reader.take_string() != type) return true;
+      return take(reader.take_string().value_or(""));
+    });
+  }
+  return jobs;
+}
+
+std::shared_ptr<kv::Watch> Queue::watch(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  return tx.watch(JobKey("job").string(type).string(id).key());
+}
+
+std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t limit) {
+  const auto settings = find_type(tx, type);
+  if (!settings) return 0;
+  const std::int64_t before =
+      clock_.wall_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(settings->retention).count();
+  const JobKey prefix = JobKey("fin").string(type);
+  kv::KeyRange range = prefix.range();
+  range.end = JobKey("fin").string(type).integer(before).key();
+  if (range.begin >= range.end) return 0;
+  std::vector<std::string> ids;
+  tx.scan(range, {.limit = limit, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            kv::tuple::Reader reader(key.substr(prefix.key().size()));
+            reader.take_int();
+            ids.push_back(reader.take_string().value_or(""));
+            return true;
+          });
+  std::size_t pruned = 0;
+  for (const auto& id : ids) {
+    const auto job = read_job(tx, type, id);
+    if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
+      continue;
+    erase(tx, *job);
+    ++pruned;
+  }
+  return pruned;
+}
+
+void Queue::take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  const JobKey prefix = JobKey("by_worker").string(role).string(id);
+  std::vector<std::pair<std::string, std::string>> lost;
+  // Serializable: a job that the worker accepts meanwhile must not be missed.
+  tx.scan(prefix.range(), {}, [&](std::string_view key, std::string_view) {
+    kv::tuple::Reader reader(key.substr(prefix.key().size()));
+    auto type = reader.take_string();
+    auto job_id = reader.take_string();
+    if (type && job_id) lost.emplace_back(*std::move(type), *std::move(job_id));
+    return true;
+  });
+  for (const auto& [type, job_id] : lost) {
+    auto job = read_job(tx, type, job_id);
+    if (!job || job->state != State::running) continue;
+    take_back(tx, *job, clock_.wall_ms());
+  }
+}
+
+}  // namespace divan::jobs

@@ -1,0 +1,102 @@
+// The durable job queue, as its users and operators call it: types, adding, removing, looking.
+//
+// Every function takes a transaction first, so that a job and what it is about are written together or not at
+// all. A committed job runs at least once. What a worker writes in the transaction of its update() or
+// finish() happens at most once and only while the attempt is its own: both check the attempt's lock, and a
+// lock ends when the job is taken back, removed or accepted by somebody else. (attempts.h is the workers'
+// side.)
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "divan/jobs/types.h"
+#include "divan/workers/registry.h"
+
+namespace divan::jobs {
+
+/// Thread-safe. The registry, clock and rng must outlive it.
+class Queue {
+ public:
+  /// Registers itself with the registry: whoever stops being a worker has its jobs taken back in that
+  /// transaction.
+  Queue(workers::Registry& registry, const Clock& clock, Rng& rng);
+
+  // Types. A type is declared before its jobs are added.
+
+  void set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings);
+  /// Throws no_such_job_type.
+  TypeSettings type(kv::Transaction& tx, std::string_view type);
+  std::optional<TypeSettings> find_type(kv::Transaction& tx, std::string_view type);
+  std::vector<std::string> types(kv::Transaction& tx);
+  /// Removes the type; with its jobs if `force`, else throws conflict (409) while it has any.
+  void remove_type(kv::Transaction& tx, std::string_view type, bool force);
+  /// Jobs by state. Reads counters, not jobs.
+  std::map<State, std::int64_t> counts(kv::Transaction& tx, std::string_view type);
+
+  // Jobs.
+
+  struct AddOptions {
+    std::int64_t scheduled_at = 0;  // milliseconds since 1970; 0: at once
+    std::int64_t priority = 0;      // lower runs first
+  };
+  struct Added {
+    std::string id;
+    bool created;  // false: the job was there
+  };
+  /// Adds a job; without an id it gets a UUID. One that is there: pending gets the new time, priority and
+  /// data; running is flagged to run again, with these data, when it finishes; ended is pending again. Adding
+  /// the same again to a pending job writes nothing. Throws no_such_job_type, bad_request, too_large.
+  Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+            std::string_view data, const AddOptions& options);
+  Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+            std::string_view data) {
+    return add(tx, type, id, data, AddOptions());
+  }
+
+  /// Clears every trace of the job; whoever runs it gets `halt` at its next call. Throws not_found.
+  void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
+
+  /// A pending job is cancelled; a running one is flagged, which its worker reads in the answer of update().
+  /// Ended ones stay as they are. Throws not_found.
+  void cancel(kv::Transaction& tx, std::string_view type, std::string_view id);
+
+  /// As add() with the data that the job has, unless `data` are given. Throws not_found.
+  void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
+                std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
+
+  std::optional<Job> find(kv::Transaction& tx, std::string_view type, std::string_view id,
+                          kv::Isolation isolation = kv::Isolation::serializable);
+  std::string data(kv::Transaction& tx, const Job& job);
+
+  /// Jobs in the order of their ids from `start_id` on, of one state if given.
+  std::vector<Job> list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
+                        std::string_view start_id, std::size_t limit);
+
+  /// The running jobs of a type, by what they ride on; cheap however many others there are.
+  std::vector<Job> running(kv::Transaction& tx, std::string_view type, std::size_t limit);
+
+  /// A watch on every change of the job's header.
+  std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view type, std::string_view id);
+
+  /// Removes at most `limit` jobs that ended longer ago than their type keeps them; answers how many.
+  std::size_t prune(kv::Transaction& tx, std::string_view type, std::size_t limit);
+
+  workers::Registry& registry() { return registry_; }
+  const Clock& clock() const { return clock_; }
+  Rng& rng() { return rng_; }
+
+ private:
+  void erase(kv::Transaction& tx, const Job& job);
+  void take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id);
+
+  workers::Registry& registry_;
+  const Clock& clock_;
+  Rng& rng_;
+};
+
+/// Makes a job pending again that nobody runs any more, or that is to run again: its lock ends.
+void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now);
+
+}  // namespace divan::jobs

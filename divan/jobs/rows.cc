@@ -1,0 +1,224 @@
+#include "divan/jobs/rows.h"
+
+#include "divan/kv/chunks.h"
+
+namespace divan::jobs {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr std::int64_t kHeaderLayout = 1;
+
+std::string header_key(std::string_view type, std::string_view id) {
+  return JobKey("job").string(type).string(id).key();
+}
+
+JobKey data_key(const Job& job, DataSlot slot) {
+  return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
+}
+
+std::string pending_key(const Job& job) {
+  return JobKey("pend")
+      .string(job.type)
+      .integer(kShard)
+      .integer(job.priority)
+      .integer(job.due_at)
+      .string(job.id)
+      .key();
+}
+
+std::string worker_key(const Job& job) {
+  return JobKey("by_worker")
+      .string(job.worker_role)
+      .string(job.worker_id)
+      .string(job.type)
+      .string(job.id)
+      .key();
+}
+
+std::string ended_key(const Job& job) {
+  return JobKey("fin").string(job.type).integer(job.finished_at).string(job.id).key();
+}
+
+bool rides_on_worker(const Job& job) { return !job.worker_id.empty(); }
+
+Error damaged() { return internal_error("A job's row in the store is damaged."); }
+
+template <class Value>
+Value required(std::optional<Value> value) {
+  if (!value) throw damaged();
+  return *std::move(value);
+}
+
+// Ends with the activity's versionstamp, if there is one, so that the store can fill it in.
+void encode_header(Packer& packer, const Job& job) {
+  packer.integer(kHeaderLayout)
+      .integer(static_cast<int>(job.state))
+      .integer(job.priority)
+      .integer(job.scheduled_at)
+      .integer(job.due_at)
+      .integer(job.attempt)
+      .integer(job.failures)
+      .string(job.lock)
+      .integer(job.epoch)
+      .boolean(job.resubmit)
+      .integer(job.resubmit_at)
+      .boolean(job.cancel)
+      .string(job.worker_role)
+      .string(job.worker_id)
+      .integer(job.added_at)
+      .integer(job.started_at)
+      .integer(job.finished_at)
+      .string(job.progress)
+      .string(job.last_error);
+  if (job.activity) packer.versionstamp(*job.activity);
+}
+
+Job decode_header(std::string_view type, std::string_view id, std::string_view value) {
+  Reader reader(value);
+  Job job;
+  job.type = type;
+  job.id = id;
+  if (required(reader.take_int()) != kHeaderLayout) throw damaged();
+  const auto state = required(reader.take_int());
+  if (state < 0 || state >= static_cast<std::int64_t>(std::size(kStates))) throw damaged();
+  job.state = static_cast<State>(state);
+  job.priority = required(reader.take_int());
+  job.scheduled_at = required(reader.take_int());
+  job.due_at = required(reader.take_int());
+  job.attempt = required(reader.take_int());
+  job.failures = required(reader.take_int());
+  job.lock = required(reader.take_string());
+  job.epoch = required(reader.take_int());
+  job.resubmit = required(reader.take_bool());
+  job.resubmit_at = required(reader.take_int());
+  job.cancel = required(reader.take_bool());
+  job.worker_role = required(reader.take_string());
+  job.worker_id = required(reader.take_string());
+  job.added_at = required(reader.take_int());
+  job.started_at = required(reader.take_int());
+  job.finished_at = required(reader.take_int());
+  job.progress = required(reader.take_string());
+  job.last_error = required(reader.take_string());
+  if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
+  return job;
+}
+
+Packer activity_packer(std::string& key, const Job& job) {
+  key = JobKey("act").string(job.type).integer(kShard).key();
+  Packer packer(key);
+  packer.versionstamp(*job.activity).string(job.id);
+  return packer;
+}
+
+}  // namespace
+
+std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
+                            kv::Isolation isolation) {
+  const auto row = tx.get(header_key(type, id), isolation);
+  if (!row) return std::nullopt;
+  return decode_header(type, id, *row);
+}
+
+void unlink(kv::Transaction& tx, const Job& job) {
+  tx.clear(header_key(job.type, job.id));
+  tx.add(count_key(job.type, job.state), -1);
+  switch (job.state) {
+    case State::pending: tx.clear(pending_key(job)); break;
+    case State::running:
+      if (rides_on_worker(job)) tx.clear(worker_key(job));
+      if (job.activity) {
+        std::string key;
+        activity_packer(key, job);
+        tx.clear(key);
+      }
+      break;
+    case State::finished:
+    case State::failed:
+    case State::cancelled: tx.clear(ended_key(job)); break;
+  }
+}
+
+void link(kv::Transaction& tx, const Job& given) {
+  Job job = given;
+  job.activity.reset();
+  tx.add(count_key(job.type, job.state), 1);
+  switch (job.state) {
+    case State::pending:
+      tx.set(pending_key(job), {});
+      tx.add(wake_key(job.type), 1);
+      break;
+    case State::running:
+      if (rides_on_worker(job)) {
+        tx.set(worker_key(job), {});
+      } else {
+        job.activity = kv::Versionstamp::incomplete();
+        std::string key;
+        activity_packer(key, job).finish_versionstamped();
+        tx.set_versionstamped_key(key, {});
+      }
+      break;
+    case State::finished:
+    case State::failed:
+    case State::cancelled: tx.set(ended_key(job), {}); break;
+  }
+  std::string header;
+  Packer packer(header);
+  encode_header(packer, job);
+  if (job.activity) {
+    packer.finish_versionstamped();
+    tx.set_versionstamped_value(header_key(job.type, job.id), header);
+  } else {
+    tx.set(header_key(job.type, job.id), header);
+  }
+}
+
+std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
+  std::string data;
+  tx.scan(data_key(job, slot).range(), {}, [&](std::string_view, std::string_view piece) {
+    data += piece;
+    return true;
+  });
+  return data.empty() ? "{}" : data;
+}
+
+bool has_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
+  return !tx.get_range(data_key(job, slot).range(), {.limit = 1}).rows.empty();
+}
+
+void clear_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
+  tx.clear_range(data_key(job, slot).range());
+}
+
+void write_data(kv::Transaction& tx, const Job& job, std::string_view json, DataSlot slot) {
+  if (json.size() > kMaxDataBytes) {
+    throw Error(413, "too_large", fmt::format("A job's data exceed {} bytes.", kMaxDataBytes));
+  }
+  // Chunks that the new data do not overwrite.
+  auto rest = data_key(job, slot).range();
+  rest.begin = data_key(job, slot).integer(kv::chunk_count(json.size())).key();
+  if (has_data(tx, job, slot)) tx.clear_range(rest);
+  kv::for_each_chunk(json, [&](std::uint32_t chunk, std::string_view piece) {
+    tx.set(data_key(job, slot).integer(chunk).key(), piece);
+  });
+}
+
+std::string wake_key(std::string_view type) { return JobKey("wake").string(type).integer(kShard).key(); }
+
+std::string count_key(std::string_view type, State state) {
+  return JobKey("cnt").string(type).integer(static_cast<int>(state)).integer(kShard).key();
+}
+
+void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
+                const std::function<bool(const Job&)>& visit) {
+  const JobKey prefix = JobKey("job").string(type);
+  kv::KeyRange range = prefix.range();
+  range.begin = header_key(type, start_id);
+  tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
+    const auto id = required(Reader(key.substr(prefix.key().size())).take_string());
+    return visit(decode_header(type, id, value));
+  });
+}
+
+}  // namespace divan::jobs

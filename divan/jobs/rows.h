@@ -1,0 +1,78 @@
+// How jobs lie in the store, and the one way to change a job's state there: everything that must change
+// together does.
+//
+// A job is a header row and data rows. By its state it has one more entry: among the pending ones of its type
+// (in the order in which they run), among the running ones (of its worker, or, without a worker, of its type
+// in the order of their last sign of life), or among the ended ones (in the order of their end). A job
+// without its entry would be stranded; so headers are only written by link(). docs/keyspace.md
+#pragma once
+
+#include "divan/jobs/types.h"
+#include "divan/kv/store.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::jobs {
+
+/// The key ("jobs", parts...), begun.
+class JobKey {
+ public:
+  explicit JobKey(std::string_view kind) { kv::tuple::Packer(key_).string("jobs").string(kind); }
+  JobKey& string(std::string_view text) {
+    kv::tuple::Packer(key_).string(text);
+    return *this;
+  }
+  JobKey& integer(std::int64_t number) {
+    kv::tuple::Packer(key_).integer(number);
+    return *this;
+  }
+  const std::string& key() const { return key_; }
+  /// The keys that continue this one.
+  kv::KeyRange range() const { return {key_, key_ + '\xff'}; }
+
+ private:
+  std::string key_;
+};
+
+/// Hot ranges are split into shards on a cluster; the embedded store has one.
+inline constexpr std::int64_t kShard = 0;
+
+/// A job's header, or nothing. With serializable isolation the transaction conflicts with every change of the
+/// job.
+std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
+                            kv::Isolation isolation = kv::Isolation::serializable);
+
+/// Takes the job out of the store but for its data: its header, its entry, its part of the counts.
+void unlink(kv::Transaction& tx, const Job& job);
+
+/// Puts a job that is not in the store there, in its state: header, entry, count; a pending one wakes
+/// acceptors.
+void link(kv::Transaction& tx, const Job& job);
+
+/// Changes a job in the store: unlink, `change`, link.
+template <class Change>
+void transition(kv::Transaction& tx, Job& job, Change&& change) {
+  unlink(tx, job);
+  change(job);
+  link(tx, job);
+}
+
+enum class DataSlot {
+  current,
+  next,  // of the run after the present one, when it was resubmitted with other data
+};
+std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
+bool has_data(kv::Transaction& tx, const Job& job, DataSlot slot);
+/// Throws 413 beyond kMaxDataBytes.
+void write_data(kv::Transaction& tx, const Job& job, std::string_view json,
+                DataSlot slot = DataSlot::current);
+void clear_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
+
+/// The counter that changes whenever a job of the type becomes pending, for watches.
+std::string wake_key(std::string_view type);
+std::string count_key(std::string_view type, State state);
+
+/// Header rows of all jobs of a type, in the order of ids, from `start_id` on.
+void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
+                const std::function<bool(const Job&)>& visit);
+
+}  // namespace divan::jobs

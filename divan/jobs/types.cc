@@ -1,0 +1,115 @@
+#include "divan/jobs/types.h"
+
+#include "divan/base/json.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+std::int64_t to_ms(Duration duration) { return duration_cast<milliseconds>(duration).count(); }
+
+// A setting in milliseconds, within [min, max].
+Duration take_duration(const boost::json::value& value, std::string_view name, Duration min, Duration max) {
+  const std::int64_t* ms = value.if_int64();
+  if (ms == nullptr || milliseconds(*ms) < min || milliseconds(*ms) > max) {
+    throw bad_request(
+        fmt::format("`{}` is a number of milliseconds from {} to {}.", name, to_ms(min), to_ms(max)));
+  }
+  return milliseconds(*ms);
+}
+
+constexpr std::string_view kStateNames[] = {"pending", "running", "finished", "failed", "cancelled"};
+
+void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
+  if (ms != 0) writer.key(name).number(ms);
+}
+
+}  // namespace
+
+TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
+  using std::chrono::hours;
+  TypeSettings settings = base;
+  for (const auto& [name, value] : json::parse_object(text)) {
+    if (name == "timeout") {
+      settings.timeout = take_duration(value, name, milliseconds(100), hours(24 * 7));
+    } else if (name == "backoff_min") {
+      settings.backoff_min = take_duration(value, name, milliseconds(0), hours(24 * 365));
+    } else if (name == "backoff_max") {
+      settings.backoff_max = take_duration(value, name, milliseconds(0), hours(24 * 365));
+    } else if (name == "retention") {
+      settings.retention = take_duration(value, name, milliseconds(0), hours(24 * 3650));
+    } else if (name == "max_attempts") {
+      const std::int64_t* attempts = value.if_int64();
+      if (attempts == nullptr || *attempts < 1) throw bad_request("`max_attempts` is a number from 1 on.");
+      settings.max_attempts = *attempts;
+    } else if (name == "paused") {
+      if (!value.is_bool()) throw bad_request("`paused` is true or false.");
+      settings.paused = value.get_bool();
+    } else {
+      throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
+    }
+  }
+  if (settings.backoff_min > settings.backoff_max) throw bad_request("`backoff_min` exceeds `backoff_max`.");
+  return settings;
+}
+
+std::string settings_json(const TypeSettings& settings) {
+  std::string out;
+  json::Writer(out)
+      .begin_object()
+      .key("timeout")
+      .number(to_ms(settings.timeout))
+      .key("max_attempts")
+      .number(settings.max_attempts)
+      .key("backoff_min")
+      .number(to_ms(settings.backoff_min))
+      .key("backoff_max")
+      .number(to_ms(settings.backoff_max))
+      .key("retention")
+      .number(to_ms(settings.retention))
+      .key("paused")
+      .boolean(settings.paused)
+      .end_object();
+  return out;
+}
+
+std::string_view state_name(State state) { return kStateNames[static_cast<std::size_t>(state)]; }
+
+std::optional<State> state_of(std::string_view name) {
+  for (const State state : kStates) {
+    if (state_name(state) == name) return state;
+  }
+  return std::nullopt;
+}
+
+std::string job_json(const Job& job, const std::string* data) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("type").string(job.type).key("id").string(job.id);
+  writer.key("state").string(state_name(job.state));
+  writer.key("priority").number(job.priority).key("scheduled_at").number(job.scheduled_at);
+  writer.key("attempt")
+      .number(job.attempt)
+      .key("failures")
+      .number(job.failures)
+      .key("epoch")
+      .number(job.epoch);
+  if (job.resubmit) writer.key("resubmit").boolean(true);
+  if (job.cancel) writer.key("cancel").boolean(true);
+  if (!job.worker_id.empty()) {
+    writer.key("worker").begin_object().key("role").string(job.worker_role).key("id").string(job.worker_id);
+    writer.end_object();
+  }
+  append_time(writer, "added_at", job.added_at);
+  append_time(writer, "started_at", job.started_at);
+  append_time(writer, "finished_at", job.finished_at);
+  if (!job.progress.empty()) writer.key("progress").raw(job.progress);
+  if (!job.last_error.empty()) writer.key("last_error").string(job.last_error);
+  if (data != nullptr) writer.key("data").raw(*data);
+  writer.end_object();
+  return out;
+}
+
+}  // namespace divan::jobs

@@ -1,0 +1,95 @@
+// What a job is, and what a type of jobs is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "divan/base/clock.h"
+#include "divan/base/error.h"
+#include "divan/kv/tuple_versionstamp.h"
+
+namespace divan::jobs {
+
+/// The longest type and job id, in bytes.
+inline constexpr std::size_t kMaxNameBytes = 1000;
+/// The largest data of a job, in bytes of JSON.
+inline constexpr std::size_t kMaxDataBytes = 8'000'000;
+/// The largest progress and error texts that are kept.
+inline constexpr std::size_t kMaxProgressBytes = 10'000;
+inline constexpr std::size_t kMaxErrorBytes = 2'000;
+/// Jobs that one accept() may take.
+inline constexpr std::size_t kMaxAcceptLimit = 1000;
+
+/// The settings of a type. The defaults are what a new type gets.
+struct TypeSettings {
+  Duration timeout =
+      std::chrono::seconds(30);    // a running job that nobody speaks for so long is pending again
+  std::int64_t max_attempts = 25;  // failed attempts until the job is failed for good
+  Duration backoff_min = std::chrono::seconds(1);
+  Duration backoff_max = std::chrono::hours(1);
+  Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
+  bool paused = false;                          // adds are taken, nothing is accepted
+
+  bool operator==(const TypeSettings&) const = default;
+};
+
+/// Reads settings from a JSON object ("timeout", "backoff_min", "backoff_max", "retention" in milliseconds,
+/// "max_attempts", "paused"); what is missing is as in `base`. Throws bad_request for unknown members and
+/// values out of range.
+TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
+std::string settings_json(const TypeSettings& settings);
+
+enum class State { pending, running, finished, failed, cancelled };
+inline constexpr State kStates[] = {State::pending, State::running, State::finished, State::failed,
+                                    State::cancelled};
+
+/// "pending", "running" and so on.
+std::string_view state_name(State state);
+std::optional<State> state_of(std::string_view name);
+
+/// A job, without its data. Times are in milliseconds since 1970 (UTC), 0 where there is none.
+struct Job {
+  std::string type;
+  std::string id;
+  State state = State::pending;
+  std::int64_t priority = 0;      // lower runs first
+  std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
+  std::int64_t due_at = 0;        // when it may run: its place in the queue
+  std::int64_t attempt = 0;       // how often it was accepted
+  std::int64_t failures = 0;      // how many attempts failed
+  std::string lock;               // of the attempt that runs
+  std::int64_t epoch = 0;         // grows with every attempt: a fencing token
+  bool resubmit = false;          // to run again when the running attempt finishes,
+  std::int64_t resubmit_at = 0;   // then
+  bool cancel = false;            // the running attempt is asked to stop
+  std::string worker_role;        // the worker that runs it, if it has one
+  std::string worker_id;
+  std::int64_t added_at = 0;
+  std::int64_t started_at = 0;
+  std::int64_t finished_at = 0;
+  std::string progress;  // JSON, as the running attempt tells it
+  std::string last_error;
+  std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
+};
+
+/// The attempt at a job that a worker has accepted: what it needs to speak for it.
+struct Attempt {
+  std::string type;
+  std::string id;
+  std::string lock;
+};
+
+/// The job is not this attempt's any more: it was taken back, removed or given to somebody else.
+inline Error halt(std::string reason = "The job is not this attempt's any more.") {
+  return {409, "halt", std::move(reason)};
+}
+inline Error no_such_job_type(std::string_view type) {
+  return {404, "no_such_job_type", "No job type `" + std::string(type) + "` is declared."};
+}
+
+/// The job as JSON for users; with `data` (JSON text) if given.
+std::string job_json(const Job& job, const std::string* data = nullptr);
+
+}  // namespace divan::jobs

@@ -1,0 +1,129 @@
+#include "divan/updates/feed.h"
+
+#include "divan/base/error.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::updates {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+// One shard on the embedded store; on a cluster marks of many databases spread.
+constexpr std::int64_t kShard = 0;
+
+std::string part_key(std::string_view part) {
+  std::string key;
+  Packer(key).string("updates").string(part);
+  return key;
+}
+
+std::string feed_key(const kv::Versionstamp& sequence) {
+  std::string key = part_key("feed");
+  Packer(key).versionstamp(sequence);
+  return key;
+}
+
+std::string row_key(std::string_view database, std::string_view kind) {
+  std::string key = part_key("row");
+  Packer(key).string(database).string(kind);
+  return key;
+}
+
+std::string dirty_prefix() {
+  std::string key = part_key("dirty");
+  Packer(key).integer(kShard);
+  return key;
+}
+
+std::string stamped_value(const kv::Versionstamp& stamp) {
+  std::string value;
+  Packer packer(value);
+  packer.versionstamp(stamp).finish_versionstamped();
+  return value;
+}
+
+void set_mark(kv::Transaction& tx, std::string_view database) {
+  std::string key = dirty_prefix();
+  Packer(key).string(database);
+  tx.set_versionstamped_value(key, stamped_value(kv::Versionstamp::incomplete()));
+}
+
+// Puts the row at the feed's end: behind everything that is committed before this transaction. `number`
+// orders the rows of one transaction.
+void move_row(kv::Transaction& tx, std::string_view database, std::string_view kind, std::uint16_t number) {
+  const std::string key = row_key(database, kind);
+  if (const auto present = tx.get(key)) {
+    const auto sequence = Reader(*present).take_versionstamp();
+    if (!sequence) throw internal_error("A row of the updates feed in the store is damaged.");
+    tx.clear(feed_key(*sequence));
+  }
+  const auto stamp = kv::Versionstamp::incomplete(number);
+  tx.set_versionstamped_value(key, stamped_value(stamp));
+  std::string feed = part_key("feed");
+  Packer packer(feed);
+  packer.versionstamp(stamp).finish_versionstamped();
+  std::string value;
+  Packer(value).string(database).string(kind);
+  tx.set_versionstamped_key(feed, value);
+}
+
+}  // namespace
+
+void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, bool descending,
+                   const UpdateVisitor& visit) {
+  const std::string prefix = part_key("feed");
+  tx.scan({feed_key(since) + '\0', prefix + '\xff'},
+          {.reverse = descending, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            const auto sequence = Reader(key.substr(prefix.size())).take_versionstamp();
+            Reader row(value);
+            auto database = row.take_string();
+            auto kind = row.take_string();
+            if (!sequence || !database || !kind) {
+              throw internal_error("A row of the updates feed in the store is damaged.");
+            }
+            return visit({*sequence, *std::move(database), *std::move(kind)});
+          });
+}
+
+kv::Versionstamp last_update(kv::Transaction& tx) {
+  kv::Versionstamp last;
+  visit_updates(tx, {}, true, [&](const Update& update) {
+    last = update.sequence;
+    return false;
+  });
+  return last;
+}
+
+void record_change(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind) {
+  switch (kind) {
+    case events::DatabaseEvent::created:
+      move_row(tx, database.name(), "created", 0);
+      move_row(tx, database.name(), "updated", 1);
+      break;
+    case events::DatabaseEvent::deleted: move_row(tx, database.name(), "deleted", 0); break;
+    case events::DatabaseEvent::updated: set_mark(tx, database.name()); break;
+    default: break;
+  }
+}
+
+std::size_t sequence_marks(kv::Transaction& tx, std::size_t limit) {
+  const std::string prefix = dirty_prefix();
+  // A snapshot read: otherwise the writers of a busy database would make this transaction fail for ever. A
+  // mark that was set anew meanwhile is not cleared (it is not equal any more) and is found by the next look.
+  const auto marks =
+      tx.get_range({prefix, prefix + '\xff'}, {.limit = limit, .isolation = kv::Isolation::snapshot});
+  std::uint16_t number = 0;
+  for (const auto& mark : marks.rows) {
+    const auto database = Reader(std::string_view(mark.key).substr(prefix.size())).take_string();
+    if (!database) throw internal_error("A mark of the updates feed in the store is damaged.");
+    tx.atomic(kv::AtomicOp::compare_and_clear, mark.key, mark.value);
+    move_row(tx, *database, "updated", number++);
+  }
+  return marks.rows.size();
+}
+
+std::string feed_channel() { return events::channel_name({"updates"}); }
+
+}  // namespace divan::updates

@@ -1,0 +1,208 @@
+#include "divan/workers/registry.h"
+
+#include "divan/base/json.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::workers {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+std::string role_key(std::string_view role, std::string_view kind) {
+  std::string key;
+  Packer(key).string("workers").string(role).string(kind);
+  return key;
+}
+
+std::string worker_key(std::string_view role, std::string_view id) {
+  std::string key = role_key(role, "w");
+  Packer(key).string(id);
+  return key;
+}
+
+std::string heartbeat_key(std::string_view role, std::string_view id) {
+  std::string key = role_key(role, "hb");
+  Packer(key).string(id);
+  return key;
+}
+
+// What continues a packed tuple.
+kv::KeyRange below(const std::string& packed) { return {packed, packed + '\xff'}; }
+
+Error damaged() { return internal_error("A worker's row in the store is damaged."); }
+
+Worker decode_worker(std::string id, std::string_view value) {
+  Reader reader(value);
+  Worker worker;
+  worker.id = std::move(id);
+  auto incarnation = reader.take_string();
+  const auto timeout_ms = reader.take_int();
+  auto options = reader.take_string();
+  if (!incarnation || !timeout_ms || !options) throw damaged();
+  worker.incarnation = *std::move(incarnation);
+  worker.timeout = std::chrono::milliseconds(*timeout_ms);
+  worker.options = *std::move(options);
+  return worker;
+}
+
+std::string encode_worker(const Worker& worker) {
+  std::string value;
+  Packer(value)
+      .string(worker.incarnation)
+      .integer(std::chrono::duration_cast<std::chrono::milliseconds>(worker.timeout).count())
+      .string(worker.options);
+  return value;
+}
+
+std::string encode_heartbeat(std::string_view incarnation, std::int64_t counter) {
+  std::string value;
+  Packer(value).string(incarnation).integer(counter);
+  return value;
+}
+
+std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  const auto row = tx.get(worker_key(role, id));
+  if (!row) return std::nullopt;
+  return decode_worker(std::string(id), *row);
+}
+
+void check_name(std::string_view what, std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
+    throw bad_request(fmt::format("A worker's {} has 1 to {} bytes.", what, kMaxNameBytes));
+  }
+}
+
+}  // namespace
+
+WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_view id,
+                        std::string_view options, Duration timeout, std::string_view incarnation) {
+  check_name("role", role);
+  check_name("id", id);
+  if (timeout < kMinTimeout || timeout > kMaxTimeout) {
+    throw bad_request("A worker's timeout is 100 ms to one hour.");
+  }
+  if (options.size() > kMaxOptionsBytes) throw bad_request("A worker's options exceed 10,000 bytes.");
+  if (!options.starts_with('{')) throw bad_request("A worker's options are a JSON object.");
+
+  const auto present = read_worker(tx, role, id);
+  Worker worker{std::string(id), {}, timeout, std::string(options)};
+  if (present && present->incarnation == incarnation) {
+    worker.incarnation = present->incarnation;
+    if (present->timeout == timeout && present->options == options) {
+      return {std::string(role), worker.id, worker.incarnation};
+    }
+  } else {
+    if (present) remove_any(tx, role, id);
+    worker.incarnation = rng_.uuid();
+    tx.set(heartbeat_key(role, id), encode_heartbeat(worker.incarnation, 0));
+  }
+  tx.set(worker_key(role, id), encode_worker(worker));
+  raise_version(tx, role);
+  return {std::string(role), worker.id, worker.incarnation};
+}
+
+void Registry::remove(kv::Transaction& tx, const WorkerRef& ref) {
+  if (!is_alive(tx, ref)) throw not_found("No such registration.");
+  clear_rows(tx, ref.role, ref.id);
+}
+
+void Registry::remove_any(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  if (read_worker(tx, role, id)) clear_rows(tx, role, id);
+}
+
+void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  tx.clear(worker_key(role, id));
+  tx.clear(heartbeat_key(role, id));
+  raise_version(tx, role);
+  for (const auto& hook : hooks_) hook(tx, role, id);
+}
+
+void Registry::raise_version(kv::Transaction& tx, std::string_view role) {
+  std::string value;
+  Packer packer(value);
+  packer.versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
+  tx.set_versionstamped_value(role_key(role, "vs"), value);
+}
+
+bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
+  // Reading the row makes a concurrent removal a conflict: a late heartbeat brings nobody back.
+  if (!is_alive(tx, ref)) return false;
+  const std::string key = heartbeat_key(ref.role, ref.id);
+  const auto row = tx.get(key, kv::Isolation::snapshot);
+  Reader reader(row ? std::string_view(*row) : std::string_view());
+  reader.take_string();
+  tx.set(key, encode_heartbeat(ref.incarnation, reader.take_int().value_or(0) + 1));
+  return true;
+}
+
+bool Registry::is_alive(kv::Transaction& tx, const WorkerRef& ref) {
+  return find(tx, ref.role, ref.id) == ref;
+}
+
+std::optional<WorkerRef> Registry::find(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  const auto worker = read_worker(tx, role, id);
+  if (!worker) return std::nullopt;
+  return WorkerRef{std::string(role), worker->id, worker->incarnation};
+}
+
+Members Registry::members(kv::Transaction& tx, std::string_view role) {
+  Members members;
+  if (const auto version = tx.get(role_key(role, "vs"))) {
+    members.version = Reader(*version).take_versionstamp().value_or(kv::Versionstamp());
+  }
+  const std::string prefix = role_key(role, "w");
+  tx.scan(below(prefix), {}, [&](std::string_view key, std::string_view value) {
+    auto id = Reader(key.substr(prefix.size())).take_string();
+    if (!id) throw damaged();
+    members.workers.push_back(decode_worker(*std::move(id), value));
+    return true;
+  });
+  return members;
+}
+
+std::vector<std::string> Registry::roles(kv::Transaction& tx) {
+  std::vector<std::string> roles;
+  std::string prefix;
+  Packer(prefix).string("workers");
+  kv::KeyRange rest = below(prefix);
+  for (;;) {
+    const auto page = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot});
+    if (page.rows.empty()) return roles;
+    auto role = Reader(std::string_view(page.rows[0].key).substr(prefix.size())).take_string();
+    if (!role) throw damaged();
+    std::string next = prefix;
+    Packer(next).string(*role);
+    rest.begin = below(next).end;
+    roles.push_back(*std::move(role));
+  }
+}
+
+std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, std::string_view role) {
+  return tx.watch(role_key(role, "vs"));
+}
+
+std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx) {
+  std::vector<Heartbeat> all;
+  for (const auto& role : roles(tx)) {
+    for (const auto& worker : members(tx, role).workers) {
+      const auto row = tx.get(heartbeat_key(role, worker.id), kv::Isolation::snapshot);
+      if (!row) throw damaged();
+      Reader reader(*row);
+      auto incarnation = reader.take_string();
+      const auto counter = reader.take_int();
+      if (!incarnation || !counter) throw damaged();
+      all.push_back({{role, worker.id, *std::move(incarnation)}, *counter, worker.timeout});
+    }
+  }
+  return all;
+}
+
+bool Registry::evict(kv::Transaction& tx, const Heartbeat& observed) {
+  const auto row = tx.get(heartbeat_key(observed.ref.role, observed.ref.id));
+  if (row != encode_heartbeat(observed.ref.incarnation, observed.counter)) return false;
+  clear_rows(tx, observed.ref.role, observed.ref.id);
+  return true;
+}
+
+}  // namespace divan::workers

@@ -1,0 +1,113 @@
+// Membership: who works, in which role. All of it is in the store, so every process sees the same.
+//
+// A worker is a row and a heartbeat, a counter that its owner moves on. Whoever observes that a counter
+// stands still for the worker's timeout (on the observer's own clock: worker and observer need not agree on
+// the time) evicts the worker. Every registration has an incarnation of its own, so that what an evicted
+// worker still sends, or an earlier one of the same name, is told from what the present one sends.
+//
+// Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/base/rng.h"
+#include "divan/kv/store.h"
+#include "divan/kv/tuple_versionstamp.h"
+
+namespace divan::workers {
+
+inline constexpr Duration kDefaultTimeout = std::chrono::seconds(15);
+inline constexpr Duration kMinTimeout = std::chrono::milliseconds(100);
+inline constexpr Duration kMaxTimeout = std::chrono::hours(1);
+/// The longest role and id, in bytes.
+inline constexpr std::size_t kMaxNameBytes = 256;
+/// The largest options of a worker, in bytes of JSON.
+inline constexpr std::size_t kMaxOptionsBytes = 10'000;
+
+/// A registration: what proves that one is this worker.
+struct WorkerRef {
+  std::string role;
+  std::string id;
+  std::string incarnation;
+  auto operator<=>(const WorkerRef&) const = default;
+};
+
+/// A worker as others see it.
+struct Worker {
+  std::string id;
+  std::string incarnation;
+  Duration timeout{};
+  std::string options;  // a JSON object
+};
+
+/// The members of a role at a version, which every change of the membership raises and nothing else does.
+struct Members {
+  kv::Versionstamp version;
+  std::vector<Worker> workers;  // by id
+};
+
+/// Called in the transaction in which a worker stops being one: evicted, replaced or unregistered.
+using RemovalHook = std::function<void(kv::Transaction&, std::string_view role, std::string_view id)>;
+
+/// The membership's rules over the store. Thread-safe, but for the registration of hooks, which is for
+/// start-up.
+class Registry {
+ public:
+  explicit Registry(Rng& rng) : rng_(rng) {}
+
+  void on_removal(RemovalHook hook) { hooks_.push_back(std::move(hook)); }
+
+  /// Registers a worker, row and heartbeat at once. With the `incarnation` of a registration that still
+  /// holds, that one is kept (and its options and timeout set anew); otherwise a worker of the same name is
+  /// replaced. Throws bad_request for names, timeouts or options beyond the limits.
+  WorkerRef add(kv::Transaction& tx, std::string_view role, std::string_view id, std::string_view options,
+                Duration timeout = kDefaultTimeout, std::string_view incarnation = {});
+
+  /// Removes it; throws not_found if the registration does not hold any more.
+  void remove(kv::Transaction& tx, const WorkerRef& ref);
+
+  /// Removes whoever is registered under the name, if anybody.
+  void remove_any(kv::Transaction& tx, std::string_view role, std::string_view id);
+
+  /// Moves the heartbeat on. False if the registration does not hold any more: then nothing is written.
+  bool heartbeat(kv::Transaction& tx, const WorkerRef& ref);
+
+  /// Whether the registration holds. The transaction conflicts with its end.
+  bool is_alive(kv::Transaction& tx, const WorkerRef& ref);
+
+  /// The present incarnation of a worker, or nothing. The transaction conflicts with its end.
+  std::optional<WorkerRef> find(kv::Transaction& tx, std::string_view role, std::string_view id);
+
+  Members members(kv::Transaction& tx, std::string_view role);
+
+  /// The roles that have or had workers.
+  std::vector<std::string> roles(kv::Transaction& tx);
+
+  /// A watch on the membership of a role.
+  std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view role);
+
+  /// A heartbeat as an observer sees it.
+  struct Heartbeat {
+    WorkerRef ref;
+    std::int64_t counter = 0;
+    Duration timeout{};
+  };
+  /// Of all workers of all roles.
+  std::vector<Heartbeat> heartbeats(kv::Transaction& tx);
+
+  /// Removes a worker whose heartbeat still is what was observed; false if it has moved or is gone.
+  bool evict(kv::Transaction& tx, const Heartbeat& observed);
+
+ private:
+  void clear_rows(kv::Transaction& tx, std::string_view role, std::string_view id);
+  void raise_version(kv::Transaction& tx, std::string_view role);
+
+  Rng& rng_;
+  std::vector<RemovalHook> hooks_;
+};
+
+}  // namespace divan::workers

@@ -1,0 +1,181 @@
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/workers/monitor.h"
+
+namespace divan::workers {
+namespace {
+
+using std::chrono::seconds;
+
+struct Workers : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  Registry registry{rng};
+  std::vector<std::string> removed;
+
+  void SetUp() override {
+    registry.on_removal([this](kv::Transaction& tx, std::string_view role, std::string_view id) {
+      tx.after_commit([this, name = std::string(role) + "/" + std::string(id)] { removed.push_back(name); });
+    });
+  }
+
+  WorkerRef add(std::string_view id, std::string_view options = "{}", std::string_view incarnation = {}) {
+    return store->run([&](kv::Transaction& tx) {
+      return registry.add(tx, "role", id, options, kDefaultTimeout, incarnation);
+    });
+  }
+  Members members(std::string_view role = "role") {
+    return store->run([&](kv::Transaction& tx) { return registry.members(tx, role); });
+  }
+  std::string ids() {
+    std::string ids;
+    for (const auto& worker : members().workers) ids += worker.id + " ";
+    return ids;
+  }
+  bool heartbeat(const WorkerRef& ref) {
+    return store->run([&](kv::Transaction& tx) { return registry.heartbeat(tx, ref); });
+  }
+  std::size_t heartbeat_rows() {
+    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx); }).size();
+  }
+};
+
+TEST_F(Workers, RowAndHeartbeatAppearTogetherAndGoTogether) {
+  const auto ref = add("w1");
+  EXPECT_EQ(ids(), "w1 ");
+  EXPECT_EQ(heartbeat_rows(), 1u);
+  store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+  EXPECT_EQ(ids(), "");
+  EXPECT_EQ(heartbeat_rows(), 0u);
+  EXPECT_EQ(removed, (std::vector<std::string>{"role/w1"}));
+  EXPECT_THROW(store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); }), Error);
+}
+
+TEST_F(Workers, TheSameOwnerKeepsItsRegistrationAnotherReplacesIt) {
+  const auto first = add("w1");
+  EXPECT_EQ(add("w1", "{}", first.incarnation), first);
+  EXPECT_TRUE(removed.empty());
+  const auto second = add("w1");
+  EXPECT_NE(second, first);
+  EXPECT_EQ(removed.size(), 1u);
+  EXPECT_FALSE(heartbeat(first));
+  EXPECT_TRUE(heartbeat(second));
+}
+
+TEST_F(Workers, TheVersionChangesWithTheMembershipOnly) {
+  const auto ref = add("w1");
+  const auto v1 = members().version;
+  EXPECT_TRUE(heartbeat(ref));
+  add("w1", "{}", ref.incarnation);
+  EXPECT_EQ(members().version, v1);
+  add("w1", R"({"a":1})", ref.incarnation);
+  const auto v2 = members().version;
+  EXPECT_LT(v1, v2);
+  EXPECT_EQ(members().workers[0].options, R"({"a":1})");
+  add("w2");
+  const auto v3 = members().version;
+  EXPECT_LT(v2, v3);
+  EXPECT_EQ(members("other").version, kv::Versionstamp());
+  EXPECT_TRUE(members("other").workers.empty());
+}
+
+TEST_F(Workers, W1IsNotW10) {
+  const auto w1 = add("w1");
+  add("w10");
+  store->run([&](kv::Transaction& tx) { registry.remove(tx, w1); });
+  EXPECT_EQ(ids(), "w10 ");
+  EXPECT_EQ(heartbeat_rows(), 1u);
+}
+
+TEST_F(Workers, BadNamesAndOptionsAreRefused) {
+  EXPECT_THROW(add(""), Error);
+  EXPECT_THROW(add(std::string(kMaxNameBytes + 1, 'w')), Error);
+  EXPECT_THROW(add("w", "[]"), Error);
+  EXPECT_THROW(add("w", "{" + std::string(kMaxOptionsBytes, ' ') + "}"), Error);
+}
+
+TEST_F(Workers, ALivingWorkerLivesOn) {
+  Monitor monitor(*store, registry, clock, rng);
+  const auto worker = monitor.add("role", "w1", "{}");
+  const auto ref = worker->ref();
+  for (int i = 0; i < 150; ++i) {
+    clock.advance(seconds(1));
+    monitor.step();
+  }
+  EXPECT_EQ(worker->ref(), ref);
+  EXPECT_EQ(ids(), "w1 ");
+}
+
+TEST_F(Workers, ASilentWorkerIsEvictedByAnotherWithinTwiceItsTimeout) {
+  Monitor observer(*store, registry, clock, rng);
+  add("silent");
+  observer.step();
+  clock.advance(kDefaultTimeout - seconds(1));
+  observer.step();
+  EXPECT_EQ(ids(), "silent ");
+  clock.advance(seconds(2));
+  observer.step();
+  EXPECT_EQ(ids(), "");
+  EXPECT_EQ(removed, (std::vector<std::string>{"role/silent"}));
+}
+
+TEST_F(Workers, AFrozenProcessDoesNotEvictItself) {
+  Monitor monitor(*store, registry, clock, rng);
+  const auto worker = monitor.add("role", "w1", "{}");
+  monitor.step();
+  const auto ref = worker->ref();
+  clock.advance(seconds(100));
+  monitor.step();
+  EXPECT_EQ(worker->ref(), ref);
+}
+
+TEST_F(Workers, AnEvictedButLivingWorkerRegistersAgain) {
+  Monitor monitor(*store, registry, clock, rng);
+  Monitor observer(*store, registry, clock, rng);
+  const auto worker = monitor.add("role", "w1", "{}");
+  const auto ref = worker->ref();
+  observer.step();
+  clock.advance(kDefaultTimeout * 2);
+  observer.step();
+  EXPECT_EQ(ids(), "");
+  monitor.step();
+  EXPECT_EQ(ids(), "w1 ");
+  EXPECT_NE(worker->ref(), ref);
+  EXPECT_FALSE(heartbeat(ref));
+}
+
+TEST_F(Workers, AHeartbeatThatRacesTheRemovalLeavesNoRow) {
+  const auto ref = add("w1");
+  auto late = store->begin();
+  EXPECT_TRUE(registry.heartbeat(*late, ref));
+  store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+  EXPECT_THROW(late->commit(), kv::Error);
+  EXPECT_EQ(heartbeat_rows(), 0u);
+}
+
+TEST_F(Workers, TheOwnersEndUnregistersOnce) {
+  Monitor monitor(*store, registry, clock, rng);
+  auto worker = monitor.add("role", "w1", "{}");
+  store->run([&](kv::Transaction& tx) { registry.remove(tx, worker->ref()); });
+  const auto version = members().version;
+  worker.reset();
+  EXPECT_EQ(members().version, version);
+  monitor.add("role", "w2", "{}").reset();
+  EXPECT_EQ(ids(), "");
+}
+
+TEST_F(Workers, TheMonitorsThreadDoesTheSame) {
+  SystemClock real;
+  Monitor observer(*store, registry, real, rng);
+  store->run([&](kv::Transaction& tx) { registry.add(tx, "role", "silent", "{}", kMinTimeout); });
+  const auto watch = store->run([&](kv::Transaction& tx) { return registry.watch(tx, "role"); });
+  const auto worker = observer.add("other", "alive", "{}", kMinTimeout);
+  const auto ref = worker->ref();
+  observer.start();
+  EXPECT_TRUE(watch->wait_until(real, real.now() + seconds(60)));
+  EXPECT_EQ(ids(), "");
+  EXPECT_EQ(members("other").workers.size(), 1u);
+}
+
+}  // namespace
+}  // namespace divan::workers
