@@ -68,6 +68,9 @@ class Index {
   /// The id of the design document.
   virtual const std::string& design_document() const = 0;
 
+  /// Whether ken keeps it up to date without being asked.
+  virtual bool automatic() const = 0;
+
   /// Works out the rows of documents. Outside of any transaction: it may take seconds. Throws divan::Error if
   /// the index cannot be built (a function that does not end), naming the function.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;

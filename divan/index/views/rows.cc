@@ -14,6 +14,7 @@ using kv::tuple::Reader;
 constexpr int kRowsPart = 1;
 constexpr int kDocumentsPart = 2;
 constexpr int kCountsPart = 3;
+constexpr std::size_t kChunkNumberBytes = 2;
 
 // A transaction with this much leaves the following documents to the next one.
 constexpr std::size_t kFullBytes = 2'000'000;
@@ -164,7 +165,9 @@ class RowAssembler {
   }
 
  private:
-  static std::uint16_t chunk_of(std::string_view key) { return read_u16(key.substr(key.size() - 2)); }
+  static std::uint16_t chunk_of(std::string_view key) {
+    return read_u16(key.substr(key.size() - kChunkNumberBytes));
+  }
 
   bool finish_if_complete() {
     std::string_view rest = parts_;
@@ -180,6 +183,7 @@ class RowAssembler {
     const auto id = Reader(key).take_string();
     if (!id) throw damaged();
     row.id = *id;
+    row.place = std::string_view(key_).substr(0, key_.size() - kChunkNumberBytes);
     const bool going_on = visit_(row);
     parts_.clear();
     return going_on;
@@ -215,6 +219,16 @@ RowRange all_rows(const IndexKeys& keys, int view) {
   return {prefix, prefix + '\xff'};
 }
 
+RowRange rows_after(RowRange range, std::string_view place) {
+  range.begin = std::string(place) + std::string(kChunkNumberBytes + 1, '\xff');
+  return range;
+}
+
+RowRange rows_before(RowRange range, std::string_view place) {
+  range.end = place;
+  return range;
+}
+
 void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
                 const ViewRowVisitor& visit) {
   if (range.begin >= range.end) return;
@@ -243,9 +257,11 @@ void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::
   const bool key_too_long =
       row.encoded_key.size() > kMaxEncodedKeyBytes || row.key.size() > kv::kMaxValueBytes / 2;
   if (key_too_long || document.bytes + bytes > kMaxEmittedBytes) {
+    if (!document.failed) {
+      log::warning("Rows of document `{}` are left out of a view: {}.", document.id,
+                   key_too_long ? "a key is too long" : "it emits too much");
+    }
     add_failure(place);
-    log::warning("Document `{}` emitted a {} to a view; the row is left out.", document.id,
-                 key_too_long ? "key that is too long" : "value too many");
     return;
   }
   document.bytes += bytes;

@@ -21,6 +21,7 @@ struct ViewRow {
   std::string_view id;     // the document's
   std::string_view key;    // JSON
   std::string_view value;  // JSON
+  std::string_view place;  // the row's place in the store: see rows_after() and rows_before()
 };
 
 /// Answers whether to go on.
@@ -40,6 +41,10 @@ std::string row_key_end(const IndexKeys& keys, int view, std::string_view encode
                         std::optional<std::string_view> id = std::nullopt);
 /// All rows of a view.
 RowRange all_rows(const IndexKeys& keys, int view);
+
+/// What is left of a range behind a row (forwards), and before it (backwards).
+RowRange rows_after(RowRange range, std::string_view place);
+RowRange rows_before(RowRange range, std::string_view place);
 
 /// Visits the rows of a range, which lie in view `view`, in order or backwards. Reads a snapshot.
 void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,

@@ -46,12 +46,22 @@ std::string string_member(const std::string& design_id, std::string_view object,
   return *std::move(text);
 }
 
+// `autoupdate`: false, or {"views": false}, keeps ken away.
+bool builds_itself(std::string_view body) {
+  const auto autoupdate = json::member(body, "autoupdate");
+  if (!autoupdate) return true;
+  return *autoupdate != "false" && json::member(*autoupdate, "views") != "false";
+}
+
 }  // namespace
 
-ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, js::Pool& pool)
+ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, bool automatic, js::Pool& pool,
+                     const js::Limits& limits)
     : design_id_(std::move(design_id)),
       views_(std::move(views)),
+      automatic_(automatic),
       pool_(pool),
+      limits_(limits),
       signature_(signature_of(views_)) {
   program_.id = signature_;
   for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map});
@@ -77,7 +87,7 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   std::vector<std::size_t> strikes(program_.functions.size());
   std::size_t done = 0;
   while (done < texts.size()) {
-    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(done));
+    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(done), limits_);
     for (std::size_t d = 0; d < result.documents(); ++d) {
       const std::size_t place = places[done + d];
       for (std::size_t f = 0; f < result.functions(); ++f) {
@@ -105,7 +115,7 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
 }
 
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool) {
+                                             js::Pool& pool, const js::Limits& limits) {
   const auto language = json::member(body, "language");
   if (language && *language != "\"javascript\"") {
     if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
@@ -133,16 +143,16 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
-  return std::make_shared<ViewIndex>(design_id, std::move(views), pool);
+  return std::make_shared<ViewIndex>(design_id, std::move(views), builds_itself(body), pool, limits);
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body) const {
-  if (auto index = parse_views(design_id, body, pool_)) return {std::move(index)};
+  if (auto index = parse_views(design_id, body, pool_, limits_)) return {std::move(index)};
   return {};
 }
 
 void ViewKind::check(const std::string& design_id, std::string_view body) const {
-  const auto index = parse_views(design_id, body, pool_);
+  const auto index = parse_views(design_id, body, pool_, limits_);
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
     pool_.check({name, view.map}, "map", name);

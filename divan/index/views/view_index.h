@@ -26,22 +26,27 @@ inline constexpr std::size_t kMaxEmittedBytes = 6'000'000;
 /// See index.h. Immutable, hence thread-safe; the pool must outlive it.
 class ViewIndex final : public Index {
  public:
-  ViewIndex(std::string design_id, std::map<std::string, View> views, js::Pool& pool);
+  ViewIndex(std::string design_id, std::map<std::string, View> views, bool automatic, js::Pool& pool,
+            const js::Limits& limits);
 
   std::string_view kind() const override { return "views"; }
   const std::string& signature() const override { return signature_; }
   const std::string& design_document() const override { return design_id_; }
+  bool automatic() const override { return automatic_; }
   std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const override;
 
   const std::map<std::string, View>& views() const { return views_; }
   /// Nothing if there is no such view.
   const View* find(std::string_view name) const;
   js::Pool& pool() const { return pool_; }
+  const js::Limits& limits() const { return limits_; }
 
  private:
   const std::string design_id_;
   const std::map<std::string, View> views_;
+  const bool automatic_;
   js::Pool& pool_;
+  const js::Limits limits_;
   js::Program program_;
   std::string signature_;
 };
@@ -49,7 +54,7 @@ class ViewIndex final : public Index {
 /// Views as a kind of index. Thread-safe; the pool must outlive it and its indexes.
 class ViewKind final : public Kind {
  public:
-  explicit ViewKind(js::Pool& pool) : pool_(pool) {}
+  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {}) : pool_(pool), limits_(limits) {}
 
   std::string_view name() const override { return "views"; }
   std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const override;
@@ -57,11 +62,12 @@ class ViewKind final : public Kind {
 
  private:
   js::Pool& pool_;
+  const js::Limits limits_;
 };
 
 /// The views of a design document, or nothing if it has none (or is in another language than JavaScript).
 /// Throws invalid_design_doc (400).
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool);
+                                             js::Pool& pool, const js::Limits& limits);
 
 }  // namespace divan::index::views

@@ -1,0 +1,54 @@
+// What a client asks of a view (https://docs.couchdb.org/en/stable/api/ddoc/views.html).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace divan::index::views {
+
+enum class Update {
+  wait,   // update=true: rows as of the request at least
+  never,  // update=false: what there is
+  lazy,   // what there is, and an update is asked for
+};
+
+struct ViewParams {
+  // Keys are JSON in json::compact()'s form.
+  std::optional<std::string> key;
+  std::optional<std::vector<std::string>> keys;
+  std::optional<std::string> start_key;
+  std::optional<std::string> end_key;
+  std::optional<std::string> start_key_doc_id;
+  std::optional<std::string> end_key_doc_id;
+  bool inclusive_end = true;
+  bool descending = false;
+  std::uint64_t skip = 0;
+  std::optional<std::uint64_t> limit;
+  std::optional<bool> reduce;
+  bool group = false;                        // by the whole key
+  std::optional<std::uint64_t> group_level;  // by the first elements of array keys; 0: all in one
+  bool include_docs = false;
+  bool conflicts = false;
+  bool update_seq = false;
+  Update update = Update::wait;
+};
+
+/// Sets a parameter by CouchDB's name for it; `text` is as in a URL, decoded. Unknown names are ignored.
+/// Throws query_parse_error (400).
+void set_param(ViewParams& params, std::string_view name, std::string_view text);
+
+/// Sets the parameters that a request's body, a JSON object, has. Throws query_parse_error or bad_request.
+void set_params_from_body(ViewParams& params, std::string_view json);
+
+/// Throws query_parse_error if the parameters contradict each other, or the view: one with a reduce function
+/// or without.
+void check_params(const ViewParams& params, bool view_reduces);
+
+/// Whether the view's rows are to be reduced.
+inline bool reduces(const ViewParams& params, bool view_reduces) {
+  return view_reduces && params.reduce.value_or(true);
+}
+
+}  // namespace divan::index::views

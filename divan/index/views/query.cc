@@ -1,0 +1,253 @@
+#include "divan/index/views/query.h"
+
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::index::views {
+namespace {
+
+// A page ends with this much of an answer, or after this many rows.
+constexpr std::size_t kPageBytes = 256 << 10;
+constexpr std::size_t kPageRows = 20'000;
+
+std::string first_elements(std::string_view array, std::uint64_t count) {
+  std::string out = "[";
+  json::for_each_element(array, [&](std::string_view element) {
+    if (out.size() > 1) out += ',';
+    out += element;
+    return --count > 0;
+  });
+  return out + "]";
+}
+
+void append_document_or_null(kv::Transaction& tx, const docs::Database& database, std::string_view id,
+                             const std::optional<docs::Revision>& revision, bool conflicts,
+                             std::string& out) {
+  const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+  const docs::Leaf* leaf = nullptr;
+  if (revision) {
+    leaf = docs::find_leaf(tree, *revision);
+  } else if (!tree.empty() && !tree.front().deleted) {
+    leaf = &tree.front();
+  }
+  if (leaf == nullptr) {
+    out += "null";
+    return;
+  }
+  docs::append_document(out, id, *leaf, docs::read_body(tx, database, *leaf), tree, {.conflicts = conflicts});
+}
+
+}  // namespace
+
+Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
+             std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params)
+    : store_(store),
+      catalog_(catalog),
+      database_(std::move(database)),
+      index_(std::move(index)),
+      view_(view),
+      params_(std::move(params)),
+      reduces_(reduces(params_, !view.reduce.empty())),
+      skip_(params_.skip),
+      left_(params_.limit.value_or(UINT64_MAX)) {
+  check_params(params_, !view.reduce.empty());
+  if (reduces_) reduction_ = make_reduction(*index_, view_);
+}
+
+void Query::plan_ranges(const docs::Database& database) {
+  const IndexKeys keys(database, index_->signature());
+  const auto exactly = [&](std::string_view key) {
+    const std::string encoded = encode_key(key);
+    ranges_.push_back({row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)});
+  };
+  if (params_.keys) {
+    for (const auto& key : *params_.keys) exactly(key);
+    return;
+  }
+  RowRange range = all_rows(keys, view_.number);
+  // `key` is a range of one key, within which the document ids still bound.
+  const auto& start = params_.key ? params_.key : params_.start_key;
+  const auto& end = params_.key ? params_.key : params_.end_key;
+  const auto& lower = params_.descending ? end : start;
+  const auto& upper = params_.descending ? start : end;
+  const auto& lower_id = params_.descending ? params_.end_key_doc_id : params_.start_key_doc_id;
+  const auto& upper_id = params_.descending ? params_.start_key_doc_id : params_.end_key_doc_id;
+  const bool lower_inclusive = !params_.descending || params_.inclusive_end;
+  const bool upper_inclusive = params_.descending || params_.inclusive_end;
+  if (lower) {
+    const std::string encoded = encode_key(*lower);
+    if (lower_inclusive) {
+      range.begin = row_key_begin(keys, view_.number, encoded, lower_id.value_or(""));
+    } else {
+      range.begin = row_key_end(keys, view_.number, encoded, lower_id);
+    }
+  }
+  if (upper) {
+    const std::string encoded = encode_key(*upper);
+    if (upper_inclusive) {
+      range.end = row_key_end(keys, view_.number, encoded, upper_id);
+    } else {
+      range.end = row_key_begin(keys, view_.number, encoded, upper_id.value_or(""));
+    }
+  }
+  ranges_.push_back(std::move(range));
+}
+
+void Query::append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+  const IndexKeys keys(database, index_->signature());
+  out += '{';
+  if (params_.update_seq) {
+    out += "\"update_seq\":";
+    json::append_string(out, docs::to_sequence(read_sequence(tx, keys, kv::Isolation::snapshot)));
+    out += ',';
+  }
+  if (!reduces_) {
+    const std::int64_t total = count_rows(tx, keys, view_.number);
+    out += fmt::format("\"total_rows\":{},", total);
+    // How many rows come before a key is not known without counting them.
+    const bool from_the_start = !params_.keys && !params_.key && !params_.start_key;
+    if (from_the_start) {
+      out += fmt::format("\"offset\":{},", std::min(params_.skip, static_cast<std::uint64_t>(total)));
+    } else {
+      out += "\"offset\":null,";
+    }
+  }
+  out += "\"rows\":[";
+}
+
+bool Query::next(std::string& out) {
+  if (ended_) return false;
+  {
+    // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
+    const auto tx = store_.begin();
+    const docs::Database database = catalog_.open(*tx, database_);
+    if (!planned_) {
+      plan_ranges(database);
+      append_head(*tx, database, out);
+      planned_ = true;
+    }
+    read_page(*tx, database, out);
+  }
+  if (reduces_) append_groups(out);
+  if (!is_done()) return true;
+  if (reduces_ && group_ && left_ > 0) {
+    end_group();
+    append_groups(out);
+  }
+  out += first_row_ ? "]}\n" : "\n]}\n";
+  ended_ = true;
+  return false;
+}
+
+bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
+
+void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+  const IndexKeys keys(database, index_->signature());
+  const std::size_t size_before = out.size();
+  std::size_t rows = 0;
+  while (!is_done()) {
+    std::string place;
+    bool cut = false;
+    visit_rows(tx, keys, view_.number, ranges_.front(), params_.descending, [&](const ViewRow& row) {
+      place = row.place;
+      const bool wants_more = take_row(tx, database, row, out);
+      cut = ++rows >= kPageRows || out.size() - size_before >= kPageBytes;
+      return wants_more && !cut;
+    });
+    if (!cut) {
+      ranges_.pop_front();
+      // A key that is asked for twice is a group twice.
+      if (params_.keys && group_) end_group();
+      continue;
+    }
+    ranges_.front() =
+        params_.descending ? rows_before(ranges_.front(), place) : rows_after(ranges_.front(), place);
+    return;
+  }
+}
+
+bool Query::take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
+                     std::string& out) {
+  if (reduces_) {
+    take_reduced(row);
+    return true;
+  }
+  if (skip_ > 0) {
+    --skip_;
+    return true;
+  }
+  if (left_ == 0) return false;
+  append_row(tx, database, row, out);
+  return --left_ > 0;
+}
+
+void Query::append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
+                       std::string& out) {
+  out += first_row_ ? "\n" : ",\n";
+  first_row_ = false;
+  out += "{\"id\":";
+  json::append_string(out, row.id);
+  out += ",\"key\":";
+  out += row.key;
+  out += ",\"value\":";
+  out += row.value;
+  if (params_.include_docs) {
+    // A value that names a document stands for it ("linked documents").
+    std::string id(row.id);
+    std::optional<docs::Revision> revision;
+    if (row.value.starts_with('{')) {
+      if (const auto linked = json::string_value(json::member(row.value, "_id").value_or(""))) id = *linked;
+      if (const auto rev = json::string_value(json::member(row.value, "_rev").value_or(""))) {
+        revision = docs::Revision::parse(*rev);
+      }
+    }
+    out += ",\"doc\":";
+    append_document_or_null(tx, database, id, revision, params_.conflicts, out);
+  }
+  out += '}';
+}
+
+void Query::take_reduced(const ViewRow& row) {
+  const std::uint64_t level = params_.group ? UINT64_MAX : params_.group_level.value_or(0);
+  const std::string_view common = level == 0            ? std::string_view()
+                                  : level == UINT64_MAX ? row.encoded_key
+                                                        : group_prefix(row.encoded_key, level);
+  if (group_ && group_->encoded != common) end_group();
+  if (!group_) {
+    group_.emplace();
+    group_->encoded = common;
+    if (level == 0) {
+      group_->key = "null";
+    } else if (level == UINT64_MAX || !row.key.starts_with('[')) {
+      group_->key = row.key;
+    } else {
+      group_->key = first_elements(row.key, level);
+    }
+  }
+  reduction_->add(row);
+}
+
+void Query::end_group() {
+  reduction_->end_group();
+  group_keys_.push_back(std::move(group_->key));
+  group_.reset();
+}
+
+void Query::append_groups(std::string& out) {
+  for (const auto& value : reduction_->take_values()) {
+    const std::string key = std::move(group_keys_.front());
+    group_keys_.pop_front();
+    if (skip_ > 0) {
+      --skip_;
+      continue;
+    }
+    if (left_ == 0) continue;
+    --left_;
+    out += first_row_ ? "\n" : ",\n";
+    first_row_ = false;
+    out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
+  }
+}
+
+}  // namespace divan::index::views

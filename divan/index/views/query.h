@@ -1,0 +1,61 @@
+// Answers to queries of views, page by page: a page is read in one transaction.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "divan/docs/catalog.h"
+#include "divan/index/views/params.h"
+#include "divan/index/views/reduction.h"
+#include "divan/index/views/view_index.h"
+
+namespace divan::index::views {
+
+/// One query on its way. Not thread-safe. Store and catalog must outlive it.
+class Query {
+ public:
+  /// Throws query_parse_error if the parameters contradict each other or the view.
+  Query(kv::Database& store, docs::Catalog& catalog, std::string database,
+        std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params);
+
+  /// Appends the next piece of the answer, a JSON object, to `out`; false when it is complete.
+  bool next(std::string& out);
+
+ private:
+  struct Group {
+    std::string key;      // JSON, as it is shown
+    std::string encoded;  // what its rows' encoded keys have in common
+  };
+
+  void plan_ranges(const docs::Database& database);
+  void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out);
+  void read_page(kv::Transaction& tx, const docs::Database& database, std::string& out);
+  bool take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
+  void append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
+  void take_reduced(const ViewRow& row);
+  void end_group();
+  void append_groups(std::string& out);
+  bool is_done() const;
+
+  kv::Database& store_;
+  docs::Catalog& catalog_;
+  const std::string database_;
+  const std::shared_ptr<const ViewIndex> index_;
+  const View& view_;
+  const ViewParams params_;
+  const bool reduces_;
+
+  bool planned_ = false;
+  std::deque<RowRange> ranges_;  // still to be read, the one that is being read first
+  std::uint64_t skip_;
+  std::uint64_t left_;
+  bool first_row_ = true;
+  bool ended_ = false;
+
+  std::unique_ptr<Reduction> reduction_;
+  std::optional<Group> group_;
+  std::deque<std::string> group_keys_;  // of the groups that ended and have no value yet
+};
+
+}  // namespace divan::index::views

@@ -1,0 +1,356 @@
+#include "divan/base/json.h"
+#include "divan/docs/writer.h"
+#include "divan/index/builder.h"
+#include "divan/index/views/query.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::index::views {
+namespace {
+
+// Real documents, a real sandbox, and builds on the test's own thread.
+struct Views : testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  workers::Monitor monitor{*store, registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 2}, clock};
+  Kinds kinds;
+  std::unique_ptr<Builder> builder;
+
+  void SetUp() override {
+    kinds.push_back(std::make_unique<ViewKind>(pool));
+    declare_builds(queue, *store, kinds);
+    // Small batches, so that a few documents make several.
+    builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
+                                        BuilderOptions{.batch_documents = 7});
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  }
+
+  std::string put(std::string_view json) {
+    std::vector documents{docs::parse_document(json::compact(json))};
+    const auto result = docs::bulk_edit(*store, catalog, "db", documents, rng).front();
+    EXPECT_FALSE(result.error) << result.error->what();
+    return result.revision.to_string();
+  }
+  void put_design(std::string_view views) {
+    put(R"({"_id":"_design/d","views":)" + std::string(views) + "}");
+  }
+
+  std::shared_ptr<const ViewIndex> index() {
+    return store->run([&](kv::Transaction& tx) {
+      auto found = indexes_of(tx, catalog.open(tx, "db"), kinds);
+      return found.empty() ? nullptr : std::dynamic_pointer_cast<const ViewIndex>(found.front());
+    });
+  }
+  void request() {
+    store->run([&](kv::Transaction& tx) { request_build(queue, tx, catalog.open(tx, "db"), *index()); });
+  }
+  std::vector<jobs::AcceptedJob> accept() {
+    const std::vector<std::string> types{"views"};
+    return store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs; });
+  }
+  void build() {
+    request();
+    for (const auto& job : accept()) builder->run(job);
+  }
+  std::string query(std::string_view view, std::vector<std::pair<std::string, std::string>> params = {}) {
+    ViewParams parsed;
+    for (const auto& [name, value] : params) set_param(parsed, name, value);
+    const auto index = this->index();
+    Query query(*store, catalog, "db", index, *index->find(view), parsed);
+    std::string out;
+    while (query.next(out)) {}
+    return json::compact(out);
+  }
+  std::string error_of(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const Error& error) { return error.what(); }
+    return "no error";
+  }
+};
+
+TEST_F(Views, RowsComeInTheOrderOfTheirKeys) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.k, doc.n); }"}})");
+  put(R"({"_id":"1","k":"b","n":1})");
+  put(R"({"_id":"2","k":[1],"n":2})");
+  put(R"({"_id":"3","k":"B","n":3})");
+  put(R"({"_id":"4","k":10,"n":4})");
+  put(R"({"_id":"5","k":9.5,"n":5})");
+  put(R"({"_id":"6","n":6})");
+  build();
+  EXPECT_EQ(
+      query("v"),
+      R"({"total_rows":6,"offset":0,"rows":[{"id":"6","key":null,"value":6},{"id":"5","key":9.5,"value":5},)"
+      R"({"id":"4","key":10,"value":4},{"id":"1","key":"b","value":1},{"id":"3","key":"B","value":3},)"
+      R"({"id":"2","key":[1],"value":2}]})");
+}
+
+TEST_F(Views, RangesKeysAndLimits) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.k, null); }"}})");
+  for (int i = 0; i < 6; ++i) put(fmt::format(R"({{"_id":"{}","k":{}}})", i, i / 2));
+  build();
+  const auto ids = [&](std::vector<std::pair<std::string, std::string>> params) {
+    std::string found;
+    json::for_each_element(*json::member(query("v", std::move(params)), "rows"), [&](std::string_view row) {
+      found += json::member(row, "id")->substr(1, 1);
+      return true;
+    });
+    return found;
+  };
+  EXPECT_EQ(ids({}), "012345");
+  EXPECT_EQ(ids({{"descending", "true"}}), "543210");
+  EXPECT_EQ(ids({{"key", "1"}}), "23");
+  EXPECT_EQ(ids({{"keys", "[2,0,7]"}}), "4501");
+  EXPECT_EQ(ids({{"startkey", "1"}}), "2345");
+  EXPECT_EQ(ids({{"start_key", "1"}, {"end_key", "1"}}), "23");
+  EXPECT_EQ(ids({{"endkey", "1"}, {"inclusive_end", "false"}}), "01");
+  EXPECT_EQ(ids({{"startkey", "1"}, {"startkey_docid", "3"}}), "345");
+  EXPECT_EQ(ids({{"endkey", "1"}, {"endkey_docid", "2"}}), "012");
+  EXPECT_EQ(ids({{"startkey", "2"}, {"endkey", "1"}, {"descending", "true"}}), "5432");
+  EXPECT_EQ(ids({{"startkey", "2"}, {"endkey", "0"}, {"inclusive_end", "false"}, {"descending", "true"}}),
+            "5432");
+  EXPECT_EQ(ids({{"skip", "1"}, {"limit", "2"}}), "12");
+  EXPECT_EQ(ids({{"limit", "0"}}), "");
+  EXPECT_EQ(ids({{"startkey", "7"}}), "");
+}
+
+TEST_F(Views, UpdatesAndDeletionsTakeOldRowsOut) {
+  put_design(
+      R"({"v":{"map":"function(doc) { for (var i = 0; i < doc.n; i++) emit(i, doc.n); }","reduce":"_count"}})");
+  auto rev = put(R"({"_id":"a","n":3})");
+  put(R"({"_id":"b","n":1})");
+  build();
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":4}]})");
+  rev = put(R"({"_id":"a","n":1,"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(
+      query("v", {{"reduce", "false"}}),
+      R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":0,"value":1},{"id":"b","key":0,"value":1}]})");
+  put(R"({"_id":"a","_deleted":true,"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(query("v", {{"reduce", "false"}}),
+            R"({"total_rows":1,"offset":0,"rows":[{"id":"b","key":0,"value":1}]})");
+}
+
+TEST_F(Views, EqualKeysOfOneDocumentAreRowsOfTheirOwn) {
+  put_design(R"({"v":{"map":"function(doc) { emit(1, 'x'); emit(1.0, 'y'); }"}})");
+  const auto rev = put(R"({"_id":"a"})");
+  build();
+  EXPECT_EQ(
+      query("v"),
+      R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":1,"value":"x"},{"id":"a","key":1,"value":"y"}]})");
+  put(R"({"_id":"a","_deleted":true,"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(query("v"), R"({"total_rows":0,"offset":0,"rows":[]})");
+}
+
+TEST_F(Views, LargeValuesAndManyRows) {
+  put_design(
+      R"({"large":{"map":"function(doc) { if (doc.large) emit(doc._id, new Array(250001).join('x') + doc._id); }"},)"
+      R"("many":{"map":"function(doc) { if (doc.many) for (var i = 0; i < doc.many; i++) emit(i, 'some value of ' + i); }"}})");
+  put(R"({"_id":"l1","large":true})");
+  put(R"({"_id":"l2","large":true})");
+  const auto rev = put(R"({"_id":"m","many":12000})");
+  build();
+  for (const auto& descending : {"false", "true"}) {
+    const std::string result = query("large", {{"descending", descending}});
+    EXPECT_EQ(result.size(), 500'108u);
+    EXPECT_NE(result.find("xxl1\""), std::string::npos);
+    EXPECT_NE(result.find("xxl2\""), std::string::npos);
+    int expected = *descending == 't' ? 11'999 : 0;
+    json::for_each_element(*json::member(query("many", {{"descending", descending}}), "rows"),
+                           [&](std::string_view row) {
+                             EXPECT_EQ(json::member(row, "key"), std::to_string(expected));
+                             expected += *descending == 't' ? -1 : 1;
+                             return true;
+                           });
+    EXPECT_EQ(expected, *descending == 't' ? -1 : 12'000);
+  }
+  put(R"({"_id":"m","many":1,"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(query("many"),
+            R"({"total_rows":1,"offset":0,"rows":[{"id":"m","key":0,"value":"some value of 0"}]})");
+}
+
+TEST_F(Views, RowsBeyondTheLimitsAreLeftOutAndHurtNobodyElse) {
+  put_design(
+      R"({"v":{"map":"function(doc) { emit(doc._id, 1); if (doc.bad) emit(new Array(20000).join('y'), 2); if (doc.huge) for (var i = 0; i < 100; i++) emit(i, new Array(100000).join('z')); }"}})");
+  put(R"({"_id":"a","bad":true})");
+  put(R"({"_id":"b"})");
+  put(R"({"_id":"c","huge":true})");
+  build();
+  // Of "huge" the rows up to the limit are there.
+  EXPECT_EQ(query("v", {{"keys", R"(["a","b","c"])"}, {"limit", "9"}}).substr(0, 18),
+            R"({"total_rows":62,")");
+  EXPECT_THAT(
+      query("v", {{"keys", R"(["a","b","c"])"}}),
+      testing::HasSubstr(
+          R"([{"id":"a","key":"a","value":1},{"id":"b","key":"b","value":1},{"id":"c","key":"c","value":1}])"));
+}
+
+TEST_F(Views, ReducesAndGroups) {
+  put_design(
+      R"({"count":{"map":"function(doc) { emit([doc.a, doc.b], doc.n); }","reduce":"_count"},)"
+      R"("stats":{"map":"function(doc) { emit(doc.a, doc.n); }","reduce":"_stats"},)"
+      R"("js":{"map":"function(doc) { emit([doc.a, doc.b], doc.n); }","reduce":"function(keys, values, rereduce) { return sum(values) * (rereduce ? 1 : 1); }"}})");
+  for (int i = 0; i < 12; ++i)
+    put(fmt::format(R"({{"_id":"{:02}","a":{},"b":{},"n":{}}})", i, i / 6, i / 3, i));
+  build();
+  EXPECT_EQ(query("count"), R"({"rows":[{"key":null,"value":12}]})");
+  EXPECT_EQ(query("count", {{"group_level", "1"}}),
+            R"({"rows":[{"key":[0],"value":6},{"key":[1],"value":6}]})");
+  EXPECT_EQ(query("count", {{"group", "true"}, {"skip", "1"}, {"limit", "2"}}),
+            R"({"rows":[{"key":[0,1],"value":3},{"key":[1,2],"value":3}]})");
+  EXPECT_EQ(query("js", {{"group_level", "1"}}),
+            R"({"rows":[{"key":[0],"value":15},{"key":[1],"value":51}]})");
+  EXPECT_EQ(query("js", {{"group", "true"}, {"descending", "true"}, {"limit", "1"}}),
+            R"({"rows":[{"key":[1,3],"value":30}]})");
+  EXPECT_EQ(query("js"), R"({"rows":[{"key":null,"value":66}]})");
+  EXPECT_EQ(query("js", {{"startkey", "[0,1]"}, {"endkey", "[1,2]"}}),
+            R"({"rows":[{"key":null,"value":33}]})");
+  EXPECT_EQ(query("js", {{"keys", "[[0,1],[0,1],[9]]"}, {"group", "true"}}),
+            R"({"rows":[{"key":[0,1],"value":12},{"key":[0,1],"value":12}]})");
+  EXPECT_EQ(query("stats", {{"key", "1"}}),
+            R"({"rows":[{"key":null,"value":{"sum":51,"count":6,"min":6,"max":11,"sumsqr":451}}]})");
+  EXPECT_EQ(query("count", {{"key", "5"}}), R"({"rows":[]})");
+}
+
+TEST_F(Views, ALargeGroupIsReducedInParts) {
+  put_design(
+      R"({"v":{"map":"function(doc) { for (var i = 0; i < 2500; i++) emit(i % 2, 1); }","reduce":"function(k, v, r) { return {n: r ? sum(v.map(function(x) { return x.n; })) : v.length, re: r}; }"}})");
+  put(R"({"_id":"a"})");
+  build();
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":{"n":2500,"re":true}}]})");
+  EXPECT_EQ(query("v", {{"group", "true"}}),
+            R"({"rows":[{"key":0,"value":{"n":1250,"re":true}},{"key":1,"value":{"n":1250,"re":true}}]})");
+}
+
+TEST_F(Views, IncludeDocsFollowsLinks) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc._id, doc.to ? {_id: doc.to} : null); }"}})");
+  const auto rev = put(R"({"_id":"a","to":"b"})");
+  const auto rev_b = put(R"({"_id":"b","x":1})");
+  put(R"({"_id":"c","to":"missing"})");
+  build();
+  EXPECT_EQ(
+      query("v", {{"include_docs", "true"}}),
+      R"({"total_rows":3,"offset":0,"rows":[{"id":"a","key":"a","value":{"_id":"b"},"doc":{"_id":"b","_rev":")" +
+          rev_b + R"(","x":1}},{"id":"b","key":"b","value":null,"doc":{"_id":"b","_rev":")" + rev_b +
+          R"(","x":1}},{"id":"c","key":"c","value":{"_id":"missing"},"doc":null}]})");
+}
+
+TEST_F(Views, AFunctionThatThrowsCostsItsOwnRowsOnly) {
+  put_design(
+      R"({"bad":{"map":"function(doc) { emit(1, 1); if (doc.bad) throw 'no'; }"},"good":{"map":"function(doc) { emit(2, 2); }"}})");
+  put(R"({"_id":"a","bad":true})");
+  put(R"({"_id":"b"})");
+  build();
+  EXPECT_EQ(query("bad"), R"({"total_rows":1,"offset":0,"rows":[{"id":"b","key":1,"value":1}]})");
+  EXPECT_EQ(
+      query("good"),
+      R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":2,"value":2},{"id":"b","key":2,"value":2}]})");
+}
+
+TEST_F(Views, DesignDocumentsAreCheckedAndOnesOfTheSameContentShareAnIndex) {
+  const auto check = [&](std::string_view body) {
+    return error_of([&] { ViewKind(pool).check("_design/d", body); });
+  };
+  EXPECT_EQ(check(R"({"views":{"v":{"map":"function(doc) { emit(1); }","reduce":"_sum"}}})"), "no error");
+  EXPECT_EQ(check(R"({"language":"erlang","views":{"v":{"map":"fun() -> ok end."}}})"), "no error");
+  EXPECT_EQ(check(R"({"filters":{}})"), "no error");
+  EXPECT_THAT(check(R"({"views":[]})"), testing::HasSubstr("invalid_design_doc"));
+  EXPECT_THAT(check(R"({"views":{"v":1}})"), testing::HasSubstr("invalid_design_doc"));
+  EXPECT_THAT(check(R"({"views":{"v":{"map":1}}})"), testing::HasSubstr("invalid_design_doc"));
+  EXPECT_THAT(check(R"({"views":{"v":{"reduce":"_sum"}}})"), testing::HasSubstr("invalid_design_doc"));
+  EXPECT_THAT(check(R"({"language":1,"views":{}})"), testing::HasSubstr("invalid_design_doc"));
+  EXPECT_THAT(check(R"({"views":{"v":{"map":"function(doc) {"}}})"), testing::HasSubstr("compilation_error"));
+  EXPECT_THAT(check(R"({"views":{"v":{"map":"function(doc) {}","reduce":"_zing"}}})"),
+              testing::HasSubstr("is not a supported reduce function"));
+  const auto signature = [&](std::string_view id, std::string_view views) {
+    return parse_views(std::string(id), R"({"views":)" + std::string(views) + "}", pool, {})->signature();
+  };
+  EXPECT_EQ(signature("_design/a", R"({"x":{"map":"f"},"y":{"map":"g"}})"),
+            signature("_design/b", R"({"y":{"map":"g"},"x":{"map":"f"}})"));
+  EXPECT_NE(signature("_design/a", R"({"x":{"map":"f"}})"), signature("_design/a", R"({"x":{"map":"g"}})"));
+}
+
+TEST_F(Views, ContradictoryParametersAreRefused) {
+  put_design(
+      R"({"m":{"map":"function(doc) { emit(1, 1); }"},"r":{"map":"function(doc) { emit(1, 1); }","reduce":"_sum"}})");
+  const auto reason = [&](std::string_view view, std::vector<std::pair<std::string, std::string>> params) {
+    return error_of([&] { query(view, std::move(params)); });
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(reason("m", {{"reduce", "true"}}),
+              HasSubstr("query_parse_error: Reduce is invalid for map-only views."));
+  EXPECT_THAT(reason("m", {{"group", "true"}}), HasSubstr("query_parse_error"));
+  EXPECT_THAT(reason("r", {{"include_docs", "true"}}), HasSubstr("`include_docs` is invalid for reduce"));
+  EXPECT_THAT(reason("r", {{"keys", "[1,2]"}}), HasSubstr("must use `group=true`"));
+  EXPECT_THAT(reason("m", {{"keys", "[1]"}, {"key", "1"}}), HasSubstr("incompatible"));
+  EXPECT_THAT(reason("m", {{"startkey", "2"}, {"endkey", "1"}}),
+              HasSubstr("No rows can match your key range"));
+  EXPECT_THAT(reason("m", {{"limit", "x"}}), HasSubstr("query_parse_error: Invalid value for integer"));
+  EXPECT_THAT(reason("m", {{"skip", "-1"}}), HasSubstr("Invalid value for positive integer"));
+  EXPECT_THAT(reason("m", {{"descending", "maybe"}}), HasSubstr("Invalid boolean parameter"));
+  EXPECT_THAT(reason("m", {{"key", "{"}}), HasSubstr("invalid UTF-8 JSON"));
+}
+
+TEST_F(Views, AFunctionThatNeverEndsFailsItsJobAndNamesItself) {
+  const ViewKind impatient(pool, {.invocation = std::chrono::milliseconds(50)});
+  const auto index =
+      impatient.indexes("_design/d", R"({"views":{"loop":{"map":"function(doc) { while (true); }"}}})").at(0);
+  std::vector<SourceDocument> documents;
+  for (int i = 0; i < 4; ++i) documents.push_back({{.id = std::to_string(i)}, "{}"});
+  EXPECT_THAT(error_of([&] { index->map(documents); }),
+              testing::HasSubstr("Map function `loop` of `_design/d`"));
+}
+
+TEST_F(Views, ABuildResumesWhereItsLastBatchWasCommittedAndStaleBuildersCannotWrite) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
+  for (int i = 0; i < 30; ++i) put(fmt::format(R"({{"n":{}}})", i));
+  request();
+  const auto stale = accept().at(0);
+  store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, stale.attempt()); });
+  builder->run(stale);
+  EXPECT_EQ(query("v"), R"({"rows":[]})");
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":30}]})");
+}
+
+TEST_F(Views, AChangeDuringABuildRunsItAgain) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
+  put("{}");
+  request();
+  const auto job = accept().at(0);
+  put("{}");
+  request();
+  builder->run(job);
+  const auto again = accept();
+  ASSERT_EQ(again.size(), 1u);
+  builder->run(again[0]);
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":2}]})");
+  EXPECT_TRUE(accept().empty());
+}
+
+TEST_F(Views, TheBuildersThreadsDoItByThemselves) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
+  for (int i = 0; i < 50; ++i) put("{}");
+  builder->start("test");
+  const auto built = [&] {
+    return store->run([&](kv::Transaction& tx) {
+      const auto db = catalog.open(tx, "db");
+      return read_sequence(tx, IndexKeys(db, index()->signature())) != kv::Versionstamp() &&
+             queue.counts(tx, "views")[jobs::State::finished] == 1;
+    });
+  };
+  request();
+  for (int i = 0; i < 60'000 && !built(); ++i) clock.sleep(std::chrono::milliseconds(1));
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":50}]})");
+}
+
+}  // namespace
+}  // namespace divan::index::views

@@ -1,0 +1,107 @@
+#include "divan/ken/ken.h"
+
+#include "divan/base/json.h"
+#include "divan/docs/writer.h"
+#include "divan/index/views/view_index.h"
+#include "divan/jobs/attempts.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::ken {
+namespace {
+
+struct KenTest : testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY}, clock};
+  index::Kinds kinds;
+  std::unique_ptr<Ken> ken;
+
+  void SetUp() override {
+    kinds.push_back(std::make_unique<index::views::ViewKind>(pool));
+    index::declare_builds(queue, *store, kinds);
+    ken = std::make_unique<Ken>(*store, catalog, queue, kinds, clock);
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  }
+  void put(std::string_view json) {
+    std::vector documents{docs::parse_document(json::compact(json))};
+    EXPECT_FALSE(docs::bulk_edit(*store, catalog, "db", documents, rng).front().error);
+  }
+  std::vector<jobs::Job> all_jobs() {
+    return store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", std::nullopt, "", 100); });
+  }
+  void wait_for_jobs(std::size_t count) {
+    for (int i = 0; i < 60'000 && all_jobs().size() != count; ++i) clock.sleep(std::chrono::milliseconds(1));
+    EXPECT_EQ(all_jobs().size(), count);
+  }
+};
+
+constexpr std::string_view kDesign =
+    R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(1); }"}}})";
+
+TEST_F(KenTest, AsksForEachIndexOnce) {
+  put(kDesign);
+  put(R"({"_id":"_design/same","views":{"v":{"map":"function(doc) { emit(1); }"}}})");
+  put(R"({"_id":"_design/other","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  put(R"({"_id":"_design/none","filters":{}})");
+  ken->update("db");
+  ken->update("db");
+  EXPECT_EQ(all_jobs().size(), 2u);
+}
+
+TEST_F(KenTest, AutoupdateSwitchesItOff) {
+  put(R"({"_id":"_design/a","autoupdate":false,"views":{"v":{"map":"function(doc) { emit(1); }"}}})");
+  put(R"({"_id":"_design/b","autoupdate":{"views":false},"views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  ken->update("db");
+  EXPECT_EQ(all_jobs().size(), 0u);
+  put(R"({"_id":"_design/c","autoupdate":{"indexes":false},"views":{"v":{"map":"function(doc) { emit(3); }"}}})");
+  ken->update("db");
+  EXPECT_EQ(all_jobs().size(), 1u);
+}
+
+TEST_F(KenTest, AMalformedDesignDocumentHurtsNoOther) {
+  put(kDesign);
+  put(R"({"_id":"_design/bad","views":"x"})");
+  ken->update("db");
+  EXPECT_EQ(all_jobs().size(), 1u);
+}
+
+TEST_F(KenTest, NoticesChangesAndWhatChangedBeforeItStarted) {
+  put(kDesign);
+  ken->start();
+  wait_for_jobs(1);
+  put(R"({"_id":"_design/b","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  wait_for_jobs(2);
+}
+
+TEST_F(KenTest, ADeletedDatabasesJobsAreRemovedAlsoThoseThatRun) {
+  put(kDesign);
+  ken->start();
+  wait_for_jobs(1);
+  const std::vector<std::string> types{"views"};
+  const auto job =
+      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  wait_for_jobs(0);
+  EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, job.attempt()); }), Error);
+}
+
+TEST_F(KenTest, AChangeWhileAnIndexIsBuiltRunsItAgain) {
+  put(kDesign);
+  ken->start();
+  wait_for_jobs(1);
+  const std::vector<std::string> types{"views"};
+  const auto job =
+      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  put("{}");
+  const auto resubmitted = [&] { return all_jobs().at(0).resubmit; };
+  for (int i = 0; i < 60'000 && !resubmitted(); ++i) clock.sleep(std::chrono::milliseconds(1));
+  EXPECT_TRUE(resubmitted());
+}
+
+}  // namespace
+}  // namespace divan::ken
