@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
         Attack{"Arrays", "var a = []; for (;;) a.push([1, 2, {a: 3}]);", kMemoryOutcomes},
         Attack{"BigArrays", "var a = []; for (;;) a.push(new Array(100000).fill(1.5));", kMemoryOutcomes},
         Attack{"TypedArrays", "var a = []; for (;;) a.push(new Uint8Array(1e6).fill(1));", kMemoryOutcomes},
-        Attack{"HugeTypedArray", "new Uint8Array(4e9).fill(1);", {kMemory, kException}},
+        Attack{"HugeTypedArray", "new Uint8Array(4e9).fill(1);", {kMemory, kException, kTimeout}},
         Attack{"CaughtMemory",
                "var a = []; for (;;) { try { for (;;) a.push(new Array(1e5).fill(1)); } catch (e) {} }",
                kMemoryOutcomes},

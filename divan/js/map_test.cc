@@ -265,6 +265,42 @@ TEST_F(JsMap, LogLinesComeBackWithTheirFunction) {
   EXPECT_EQ(lines[100], "f0: ... and 150 more lines");
 }
 
+TEST_F(JsMap, OneCallEmitsSoMuchAndNoMore) {
+  const auto count = [](const MapResult& result) { return result.emitted(0, 0).size(); };
+  const auto emits = [&](std::size_t number) {
+    return map_all(pool_, {"doc => { for (var i = 0; i < " + std::to_string(number) + "; i++) emit(i); }"},
+                   {"{}"});
+  };
+  EXPECT_EQ(count(emits(protocol::kMaxEmits)), protocol::kMaxEmits);
+  const auto too_many = emits(protocol::kMaxEmits + 1);
+  ASSERT_NE(too_many.failure(0, 0), nullptr);
+  EXPECT_EQ(too_many.failure(0, 0)->kind, FailureKind::too_large);
+  // 15 MiB, and 17.
+  const auto mebibytes = [&](int number) {
+    return map_all(
+        pool_,
+        {"doc => { for (var i = 0; i < " + std::to_string(number) + "; i++) emit(i, 'x'.repeat(1 << 20)); }",
+         "doc => emit('other')"},
+        {"{}"});
+  };
+  EXPECT_EQ(count(mebibytes(15)), 15u);
+  const auto too_long = mebibytes(17);
+  ASSERT_NE(too_long.failure(0, 0), nullptr);
+  EXPECT_EQ(too_long.failure(0, 0)->kind, FailureKind::too_large);
+  EXPECT_EQ(shown(too_long, 0, 1), "\"other\"=null");
+}
+
+TEST_F(JsMap, WhatDoesNotFitOfTheFirstDocumentFails) {
+  const std::string much = "doc => { for (var i = 0; i < 15; i++) emit(i, 'x'.repeat(1 << 20)); }";
+  const auto result = map_all(pool_, {much, much, much, much, "doc => emit(1)"}, {"{}", "{}"});
+  ASSERT_EQ(result.documents(), 1u);
+  for (std::size_t function : {0u, 1u, 2u}) EXPECT_EQ(result.emitted(0, function).size(), 15u);
+  for (std::size_t function : {3u, 4u}) {
+    ASSERT_NE(result.failure(0, function), nullptr);
+    EXPECT_EQ(result.failure(0, function)->kind, FailureKind::too_large);
+  }
+}
+
 TEST_F(JsMap, ABatchThatEmitsMuchIsDoneInParts) {
   const std::vector<std::string_view> documents(9, R"({"a":1})");
   const auto program = program_of({"doc => { for (var i = 0; i < 10; i++) emit(i, 'x'.repeat(1e6)); }"});

@@ -154,17 +154,37 @@ TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
   EXPECT_NE(children(), victim);
 }
 
-TEST_F(JsPool, AProcessThatDiesIdleIsReplaced) {
-  Pool pool(test_options(), clock_);
+TEST_F(JsPool, ProcessesThatDieIdleAreBuriedAndReplaced) {
+  Pool pool(test_options(2), clock_);
   map_one(pool, kEmitN);
-  const auto victim = children();
-  ASSERT_THAT(victim, SizeIs(1));
-  kill(victim[0], SIGKILL);
-  ASSERT_TRUE(eventually([&] { return status_field(victim[0], "State").starts_with("Z"); }));
-  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
-  EXPECT_EQ(pool.stats().died, 1u);
-  EXPECT_THAT(children(), SizeIs(1));
-  EXPECT_NE(children(), victim);
+  const auto first = children();
+  ASSERT_THAT(first, SizeIs(1));
+  kill(first[0], SIGSTOP);
+  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
+  kill(first[0], SIGCONT);
+  EXPECT_EQ(held.get(), "1=null");
+  const auto victims = children();
+  ASSERT_THAT(victims, SizeIs(2));
+  for (const auto victim : victims) {
+    kill(victim, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return status_field(victim, "State").starts_with("Z"); }));
+  }
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":3})"), "3=null");
+  EXPECT_EQ(pool.stats().died, 2u);
+  const auto now = children();
+  ASSERT_THAT(now, SizeIs(1));
+  EXPECT_THAT(victims, testing::Not(testing::Contains(now[0])));
+}
+
+TEST_F(JsPool, AskingADeadProcessIsNoSignal) {
+  Process process(DIVAN_JS_BINARY, std::size_t{256} << 20);
+  kill(process.pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return status_field(process.pid(), "State").starts_with("Z"); }));
+  EXPECT_FALSE(process.ask("anything", std::chrono::minutes(1)));
+  EXPECT_EQ(process.failure().kind, FailureKind::crashed);
+  EXPECT_EQ(process.failure().message, "the JavaScript process was ended by SIGKILL");
 }
 
 TEST_F(JsPool, AProcessThatDoesNotAnswerIsKilled) {

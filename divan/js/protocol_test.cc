@@ -220,6 +220,23 @@ TEST(JsProtocol, AnswersMustKeepToTheRules) {
   EXPECT_FALSE(failing(1, "\xff"));
 }
 
+TEST(JsProtocol, PairsAreBounded) {
+  const auto with_pairs = [](std::size_t pairs) {
+    std::string answer;
+    protocol::put_u8(answer, 2);
+    protocol::put_u32(answer, 1);
+    protocol::put_u8(answer, 0);
+    protocol::put_u32(answer, pairs);
+    answer.append(8 * pairs, '\0');
+    protocol::put_u32(answer, 0);
+    protocol::put_u32(answer, 0);
+    Log log;
+    return parse_map_answer(std::move(answer), 1, 1, log).has_value();
+  };
+  EXPECT_TRUE(with_pairs(protocol::kMaxPairs));
+  EXPECT_FALSE(with_pairs(protocol::kMaxPairs + 1));
+}
+
 TEST(JsProtocol, LogsAreBounded) {
   const auto with_lines = [](std::uint32_t lines, std::uint32_t function) {
     std::string answer;

@@ -90,14 +90,16 @@ TEST(JsSandbox, TheFilterIsActiveOnEveryThread) {
   EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child[0]) + "/cwd"), "/");
 }
 
-// A divan-js whose standard input and output the test holds.
+// A divan-js whose standard input and output the test holds, started where it is not UTC.
 class JsSandboxProcess : public testing::Test {
  protected:
   JsSandboxProcess() {
+    setenv("TZ", "America/New_York", 1);
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     socket_ = ends[0];
     pid_ = spawn({DIVAN_JS_BINARY, std::to_string(std::size_t{256} << 20)}, ends[1]);
+    unsetenv("TZ");
     close(ends[1]);
     EXPECT_EQ(parse_hello(receive_frame()), std::optional(!sandbox::kSanitized));
   }
@@ -137,6 +139,19 @@ Limits an_hour() {
   Limits limits;
   limits.invocation = limits.batch = std::chrono::hours(1);
   return limits;
+}
+
+TEST_F(JsSandboxProcess, TimeIsUtcWhereverItRuns) {
+  const std::vector<Function> functions = {
+      {"f", "doc => emit(new Date(0).getTimezoneOffset(), `${new Date(0)}`)"}};
+  send(load_request(0, functions, an_hour()));
+  receive_frame();
+  const std::vector<std::string_view> documents = {"{}"};
+  send(map_request(0, documents, an_hour()));
+  Log log;
+  const auto result = parse_map_answer(receive_frame(), 1, 1, log);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(shown(*result, 0, 0), "0=\"Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time)\"");
 }
 
 TEST_F(JsSandboxProcess, EndsWhenTheServerHasGone) {

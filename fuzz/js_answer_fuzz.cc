@@ -1,0 +1,88 @@
+// The server's reading of what a divan-js process answers, which may have been taken over by a script. The
+// first byte chooses the kind of answer and how much was asked for.
+#include <cstdint>
+#include <cstdlib>
+
+#include "divan/base/bytes.h"
+#include "divan/js/answers.h"
+
+namespace {
+
+using namespace divan;
+using namespace divan::js;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check(const Failure& failure) {
+  require(failure.kind >= FailureKind::exception && failure.kind < FailureKind::crashed);
+  require(is_utf8(failure.message));
+}
+
+void check(const Log& log, std::size_t functions) {
+  require(log.lines.size() <= protocol::kMaxLogLines);
+  for (const auto& line : log.lines) require(line.function < functions && is_utf8(line.text));
+}
+
+// Every text must lie within the answer: touching it is what the sanitizer watches.
+void check(const MapResult& result, std::size_t answer_size) {
+  std::size_t size = 0;
+  std::size_t sum = 0;
+  for (std::size_t document = 0; document < result.documents(); ++document) {
+    for (std::size_t function = 0; function < result.functions(); ++function) {
+      if (const auto* failure = result.failure(document, function)) {
+        check(*failure);
+        require(result.emitted(document, function).empty());
+      }
+      for (const auto& [key, value] : result.emitted(document, function)) {
+        for (const char c : key) sum += static_cast<unsigned char>(c);
+        for (const char c : value) sum += static_cast<unsigned char>(c);
+        size += key.size() + value.size() + 8;
+      }
+    }
+  }
+  require(size <= answer_size && sum <= 255 * size);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view answer(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t asked = 1 + (data[0] >> 2) % 8;
+  const std::size_t functions = data[0] >> 5;
+  Log log;
+  switch (data[0] % 4) {
+    case 0:
+      if (auto result = parse_map_answer(std::string(answer), asked, functions, log)) {
+        require(result->documents() >= 1 && result->documents() <= asked);
+        auto twice = std::move(*result);
+        Log ignored;
+        twice.append(*parse_map_answer(std::string(answer), asked, functions, ignored));
+        check(twice, 2 * answer.size());
+        check(log, functions);
+      }
+      break;
+    case 1:
+      if (const auto reductions = parse_reduce_answer(answer, asked, log)) {
+        require(!reductions->empty() && reductions->size() <= asked);
+        for (const auto& reduction : *reductions) {
+          if (const auto* failure = std::get_if<Failure>(&reduction)) check(*failure);
+        }
+        check(log, 1);
+      }
+      break;
+    case 2:
+      if (const auto failures = parse_load_answer(answer, functions, log)) {
+        require(failures->size() == functions);
+        for (const auto& failure : *failures) {
+          if (failure) check(*failure);
+        }
+        check(log, functions);
+      }
+      break;
+    default: parse_hello(answer);
+  }
+  return 0;
+}

@@ -1,0 +1,39 @@
+// divan-js's reading of requests. What it reads, written anew by the server's side, is the same bytes.
+#include <cstdint>
+#include <cstdlib>
+
+#include "divan/js/requests.h"
+#include "divan/js/sandbox/request.h"
+
+namespace {
+
+using namespace divan;
+using namespace divan::js;
+
+std::string written(const sandbox::Request& request) {
+  Limits limits;
+  limits.invocation = std::chrono::milliseconds(request.invocation_ms);
+  limits.batch = std::chrono::milliseconds(request.batch_ms);
+  if (const auto* load = std::get_if<sandbox::LoadRequest>(&request.what)) {
+    std::vector<Function> functions;
+    for (const auto& [name, text] : load->functions)
+      functions.push_back({std::string(name), std::string(text)});
+    return load_request(load->slot, functions, limits);
+  }
+  const auto& map = std::get<sandbox::MapRequest>(request.what);
+  return map_request(map.slot, map.documents, limits);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view frame(reinterpret_cast<const char*>(data), size);
+  const auto request = sandbox::parse_request(frame);
+  // A limit outside of what the server sends is read, and would be written as the nearest that it sends; a
+  // reduce request's texts are not rows any more.
+  const auto sent = [](std::uint32_t ms) { return ms >= 1 && ms <= 1U << 30; };
+  if (!request || request->kind == protocol::RequestKind::reduce) return 0;
+  if (!sent(request->invocation_ms) || !sent(request->batch_ms)) return 0;
+  if (written(*request).substr(4) != frame) std::abort();
+  return 0;
+}
