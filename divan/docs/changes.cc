@@ -44,15 +44,28 @@ kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
   return {database.keys().change(since) + '\0', below(database.keys().room(Room::changes)).end};
 }
 
-}  // namespace
-
-void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
-                   bool descending, const ChangeVisitor& visit) {
+void visit_range(kv::Transaction& tx, const Database& database, const kv::KeyRange& range, bool reverse,
+                 const ChangeVisitor& visit) {
+  if (range.begin >= range.end) return;
   const std::size_t prefix = database.keys().room(Room::changes).size();
-  tx.scan(after(database, since), {.reverse = descending, .isolation = kv::Isolation::snapshot},
+  tx.scan(range, {.reverse = reverse, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             return visit(decode_change(key.substr(prefix), value));
           });
+}
+
+}  // namespace
+
+void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                   const ChangeVisitor& visit) {
+  visit_range(tx, database, after(database, since), false, visit);
+}
+
+void visit_changes_backwards(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                             const std::optional<kv::Versionstamp>& before, const ChangeVisitor& visit) {
+  kv::KeyRange range = after(database, since);
+  if (before) range.end = database.keys().change(*before);
+  visit_range(tx, database, range, true, visit);
 }
 
 std::int64_t count_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,

@@ -22,9 +22,14 @@ struct Change {
 /// Receives a change; answers whether to go on.
 using ChangeVisitor = std::function<bool(const Change&)>;
 
-/// Visits the changes after `since` (or before the end, backwards). Reads a snapshot.
+/// Visits the changes after `since`. Reads a snapshot.
 void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
-                   bool descending, const ChangeVisitor& visit);
+                   const ChangeVisitor& visit);
+
+/// Visits the changes before `before` (all, if it is nothing) and after `since`, the last one first. Reads a
+/// snapshot.
+void visit_changes_backwards(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
+                             const std::optional<kv::Versionstamp>& before, const ChangeVisitor& visit);
 
 /// How many documents changed after `since`, at most `limit` (it counts row by row).
 std::int64_t count_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,

@@ -64,7 +64,7 @@ struct Docs : testing::Test {
   std::vector<Change> changes() {
     return with_db([&](auto& tx, const Database& db) {
       std::vector<Change> all;
-      visit_changes(tx, db, {}, false, [&](const Change& change) {
+      visit_changes(tx, db, {}, [&](const Change& change) {
         all.push_back(change);
         return true;
       });

@@ -169,7 +169,7 @@ Builder::Batch Builder::read_batch(Build& state) {
     const auto database = state.open(tx, catalog_);
     std::vector<docs::Change> changes;
     std::size_t large_bytes = 0;
-    docs::visit_changes(tx, database, state.read, false, [&](const docs::Change& change) {
+    docs::visit_changes(tx, database, state.read, [&](const docs::Change& change) {
       changes.push_back(change);
       if (change.deleted) changes.back().chunks = 0;
       // How large bodies of one chunk are is seen when they are read; those of several end a batch before.

@@ -68,15 +68,12 @@ void move_row(kv::Transaction& tx, std::string_view database, std::string_view k
   tx.set_versionstamped_key(feed, value);
 }
 
-}  // namespace
-
-void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, bool descending,
-                   const UpdateVisitor& visit) {
-  const std::string prefix = part_key("feed");
-  tx.scan({feed_key(since) + '\0', prefix + '\xff'},
-          {.reverse = descending, .isolation = kv::Isolation::snapshot},
+void visit_range(kv::Transaction& tx, const kv::KeyRange& range, bool reverse, const UpdateVisitor& visit) {
+  if (range.begin >= range.end) return;
+  const std::size_t prefix = part_key("feed").size();
+  tx.scan(range, {.reverse = reverse, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
-            const auto sequence = Reader(key.substr(prefix.size())).take_versionstamp();
+            const auto sequence = Reader(key.substr(prefix)).take_versionstamp();
             Reader row(value);
             auto database = row.take_string();
             auto kind = row.take_string();
@@ -87,9 +84,21 @@ void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, bool desc
           });
 }
 
+}  // namespace
+
+void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, const UpdateVisitor& visit) {
+  visit_range(tx, {feed_key(since) + '\0', part_key("feed") + '\xff'}, false, visit);
+}
+
+void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
+                             const std::optional<kv::Versionstamp>& before, const UpdateVisitor& visit) {
+  visit_range(tx, {feed_key(since) + '\0', before ? feed_key(*before) : part_key("feed") + '\xff'}, true,
+              visit);
+}
+
 kv::Versionstamp last_update(kv::Transaction& tx) {
   kv::Versionstamp last;
-  visit_updates(tx, {}, true, [&](const Update& update) {
+  visit_updates_backwards(tx, {}, std::nullopt, [&](const Update& update) {
     last = update.sequence;
     return false;
   });

@@ -26,9 +26,13 @@ struct Update {
 /// Receives a row; answers whether to go on.
 using UpdateVisitor = std::function<bool(const Update&)>;
 
-/// Visits the rows after `since` (backwards: from the last one down to it). Reads a snapshot.
-void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, bool descending,
-                   const UpdateVisitor& visit);
+/// Visits the rows after `since`. Reads a snapshot.
+void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, const UpdateVisitor& visit);
+
+/// Visits the rows before `before` (all, if it is nothing) and after `since`, the last one first. Reads a
+/// snapshot.
+void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
+                             const std::optional<kv::Versionstamp>& before, const UpdateVisitor& visit);
 
 /// The sequence of the last row; zero if there is none.
 kv::Versionstamp last_update(kv::Transaction& tx);

@@ -27,10 +27,15 @@ struct Updates : testing::Test {
   std::vector<Update> rows(const kv::Versionstamp& since = {}, bool descending = false) {
     return store->run([&](kv::Transaction& tx) {
       std::vector<Update> all;
-      visit_updates(tx, since, descending, [&](const Update& update) {
+      const UpdateVisitor take = [&](const Update& update) {
         all.push_back(update);
         return true;
-      });
+      };
+      if (descending) {
+        visit_updates_backwards(tx, since, std::nullopt, take);
+      } else {
+        visit_updates(tx, since, take);
+      }
       return all;
     });
   }

@@ -1,0 +1,267 @@
+// Many documents at once.
+#include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/local.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::size_t kPageBytes = 256 << 10;
+
+std::string error_json(std::string_view id, const Error& error) {
+  return fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id), json::quoted(error.name()),
+                     json::quoted(error.reason()));
+}
+
+// Documents of `_bulk_docs`, those that are malformed with their error instead.
+struct BulkDocuments {
+  std::vector<docs::IncomingDocument> documents;
+  bool new_edits = true;
+};
+
+BulkDocuments parse_bulk(const std::string& body) {
+  BulkDocuments bulk;
+  bool has_docs = false;
+  const bool is_object = json::for_each_member(body, [&](std::string_view name, std::string_view value) {
+    if (name == "new_edits") {
+      if (value != "true" && value != "false") throw bad_request("`new_edits` parameter must be a boolean.");
+      bulk.new_edits = value == "true";
+    } else if (name == "docs") {
+      bulk.documents.clear();
+      has_docs = json::for_each_element(value, [&](std::string_view document) {
+        bulk.documents.push_back(docs::parse_document(document));
+        return true;
+      });
+      if (!has_docs) throw bad_request("`docs` parameter must be an array.");
+    }
+    return true;
+  });
+  if (!is_object) throw bad_request("Request body must be a JSON object");
+  if (!has_docs) throw bad_request("POST body must include `docs` parameter.");
+  return bulk;
+}
+
+// Local documents have no place in a bulk of revisions; each is written by itself.
+std::string write_local_json(const Context& context, const std::string& name,
+                             const docs::IncomingDocument& document) {
+  try {
+    const auto revision = context.store.run(
+        [&](kv::Transaction& tx) { return docs::write_local(tx, context.catalog.open(tx, name), document); });
+    return fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(document.id), revision);
+  } catch (const Error& error) { return error_json(document.id, error); }
+}
+
+bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }
+
+std::string edit_all(const Context& context, const std::string& name,
+                     std::vector<docs::IncomingDocument> documents) {
+  std::vector<std::optional<std::string>> local(documents.size());
+  std::vector<docs::IncomingDocument> others;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (is_local(documents[i])) {
+      local[i] = write_local_json(context, name, documents[i]);
+    } else {
+      others.push_back(std::move(documents[i]));
+    }
+  }
+  const auto results = docs::bulk_edit(context.store, context.catalog, name, others, context.rng);
+  std::string out = "[";
+  auto result = results.begin();
+  for (const auto& local_json : local) {
+    if (out.size() > 1) out += ",\n";
+    if (local_json) {
+      out += *local_json;
+      continue;
+    }
+    if (result->error) {
+      out += error_json(result->id, *result->error);
+    } else {
+      out += R"({"ok":true,"id":)";
+      json::append_string(out, result->id);
+      out += ",\"rev\":";
+      json::append_string(out, result->revision.to_string());
+      out += '}';
+    }
+    ++result;
+  }
+  return out + "]";
+}
+
+// One document of `_bulk_get`.
+void append_bulk_got(const Context& context, const std::string& name, std::string_view id,
+                     std::string_view rev, const docs::DocumentOptions& options, bool latest,
+                     std::string& out) {
+  const std::size_t begin = out.size();
+  try {
+    context.store.run([&](kv::Transaction& tx) {
+      out.resize(begin);
+      const auto database = context.catalog.open(tx, name);
+      const auto revision = rev.empty() ? std::nullopt : std::optional(docs::parse_revision(rev));
+      auto found = docs::FoundDocument();
+      if (revision) {
+        found = docs::find_document(tx, database, id, revision, latest);
+      } else {
+        // Without a revision the winner is meant, also a deleted one.
+        found.tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+        if (found.tree.empty()) throw not_found("missing");
+        found.body = docs::read_body(tx, database, found.tree.front());
+      }
+      out += "{\"ok\":";
+      docs::append_document(out, id, found.revision(), found.body, found.tree, options);
+      out += '}';
+    });
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    out.resize(begin);
+    out += fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", json::quoted(id),
+                       json::quoted(rev.empty() ? "undefined" : rev), json::quoted(error.name()),
+                       json::quoted(error.reason()));
+  }
+}
+
+class BulkGetPages final : public PageSource {
+ public:
+  BulkGetPages(const Context& context, const Call& call, std::string body)
+      : context_(context), name_(call.path()[0]), body_(std::move(body)), latest_(call.flag("latest")) {
+    options_.revs = call.flag("revs");
+    const bool is_array =
+        json::for_each_element(json::member(body_, "docs").value_or(""), [&](std::string_view item) {
+          wanted_.push_back(item);
+          return true;
+        });
+    if (!is_array) throw bad_request("Missing JSON list of 'docs'.");
+  }
+
+  bool next(std::string& out) override {
+    if (next_ == 0) out += "{\"results\":[";
+    while (next_ < wanted_.size() && out.size() < kPageBytes) {
+      const auto item = wanted_[next_];
+      const auto id = json::string_value(json::member(item, "id").value_or(""));
+      const auto rev = json::string_value(json::member(item, "rev").value_or("")).value_or("");
+      if (next_++ > 0) out += ",\n";
+      if (!id) {
+        out +=
+            R"({"id":null,"docs":[{"error":{"id":null,"rev":null,"error":"bad_request","reason":"Document id must be a string"}}]})";
+        continue;
+      }
+      out += "{\"id\":" + json::quoted(*id) + ",\"docs\":[";
+      append_bulk_got(context_, name_, *id, rev, options_, latest_, out);
+      out += "]}";
+    }
+    if (next_ < wanted_.size()) return true;
+    out += "]}\n";
+    return false;
+  }
+
+ private:
+  const Context context_;
+  const std::string name_;
+  const std::string body_;
+  const bool latest_;
+  docs::DocumentOptions options_;
+  std::vector<std::string_view> wanted_;
+  std::size_t next_ = 0;
+};
+
+// Calls `visit(id, revisions)` for {"id": ["rev", ...], ...}.
+void for_each_revision_list(
+    const std::string& body,
+    const std::function<void(const std::string&, const std::vector<docs::Revision>&)>& visit) {
+  const bool is_object = json::for_each_member(body, [&](std::string_view raw_id, std::string_view list) {
+    std::vector<docs::Revision> revisions;
+    const bool is_array = json::for_each_element(list, [&](std::string_view rev) {
+      revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
+      return true;
+    });
+    if (!is_array) throw bad_request("A document's revisions are an array.");
+    visit(json::unescape(raw_id), revisions);
+    return true;
+  });
+  if (!is_object) throw bad_request("Request body must be a JSON object");
+}
+
+std::string revision_array(const std::vector<docs::Revision>& revisions) {
+  std::string out = "[";
+  for (const auto& revision : revisions) {
+    if (out.size() > 1) out += ',';
+    json::append_string(out, revision.to_string());
+  }
+  return out + "]";
+}
+
+}  // namespace
+
+Answer bulk_documents(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  const std::string& name = call->path()[0];
+  auto bulk = parse_bulk(call->json_body());
+  if (bulk.new_edits) return json_response(201, edit_all(context, name, std::move(bulk.documents)));
+  for (const auto& document : bulk.documents) {
+    if (document.id.empty()) throw bad_request("Document id must be given with `new_edits` false.");
+    if (is_local(document)) throw bad_request("Local documents have no revisions to be replicated.");
+  }
+  docs::bulk_replicate(context.store, context.catalog, name, bulk.documents);
+  return json_response(201, "[]");
+}
+
+Answer bulk_get(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  auto pages = std::make_unique<BulkGetPages>(context, *call, call->json_body());
+  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
+  stream_pages(context, call, std::move(pages));
+  return std::nullopt;
+}
+
+Answer revisions_diff(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  const std::string body = call->json_body();
+  std::string out = "{";
+  context.store.run([&](kv::Transaction& tx) {
+    out = "{";
+    const auto database = context.catalog.open(tx, call->path()[0]);
+    for_each_revision_list(body, [&](const std::string& id, const std::vector<docs::Revision>& revisions) {
+      const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+      std::vector<docs::Revision> missing, ancestors;
+      std::uint32_t newest = 0;
+      for (const auto& revision : revisions) {
+        if (docs::knows(tree, revision)) continue;
+        missing.push_back(revision);
+        newest = std::max(newest, revision.generation);
+      }
+      if (missing.empty()) return;
+      for (const auto& leaf : tree) {
+        if (leaf.path.generation < newest) ancestors.push_back(leaf.revision());
+      }
+      if (out.size() > 1) out += ",\n";
+      json::append_string(out, id);
+      out += ":{\"missing\":" + revision_array(missing);
+      if (!ancestors.empty()) out += ",\"possible_ancestors\":" + revision_array(ancestors);
+      out += '}';
+    });
+  });
+  return json_response(200, out + "}");
+}
+
+Answer missing_revisions(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  const std::string body = call->json_body();
+  std::string out;
+  context.store.run([&](kv::Transaction& tx) {
+    out = "{\"missing_revs\":{";
+    bool first = true;
+    const auto database = context.catalog.open(tx, call->path()[0]);
+    for_each_revision_list(body, [&](const std::string& id, std::vector<docs::Revision> revisions) {
+      const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+      std::erase_if(revisions, [&](const auto& revision) { return docs::knows(tree, revision); });
+      if (revisions.empty()) return;
+      if (!std::exchange(first, false)) out += ",\n";
+      json::append_string(out, id);
+      out += ":" + revision_array(revisions);
+    });
+  });
+  return json_response(200, out + "}}");
+}
+
+}  // namespace divan::api

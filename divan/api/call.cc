@@ -1,0 +1,103 @@
+#include "divan/api/call.h"
+
+#include <charconv>
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::api {
+namespace {
+
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> segments;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  while (!path.empty()) {
+    const std::size_t slash = path.find('/');
+    segments.push_back(http::percent_decode(path.substr(0, slash)));
+    if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
+    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  }
+  return segments;
+}
+
+}  // namespace
+
+Call::Call(std::shared_ptr<http::Exchange> exchange)
+    : exchange_(std::move(exchange)),
+      method_(exchange_->request().method()),
+      path_(split_path(exchange_->request().path())),
+      params_(http::parse_query(exchange_->request().query())) {
+  if (method_ == "HEAD") method_ = "GET";
+  for (const auto& param : params_) {
+    if (!is_utf8(param.name) || !is_utf8(param.value)) throw bad_request("The query is not UTF-8.");
+  }
+}
+
+std::optional<std::string> Call::param(std::string_view name) const {
+  for (auto it = params_.rbegin(); it != params_.rend(); ++it) {
+    if (it->name == name) return it->value;
+  }
+  return std::nullopt;
+}
+
+bool Call::flag(std::string_view name, bool fallback) const {
+  const auto value = param(name);
+  if (!value) return fallback;
+  if (*value == "true") return true;
+  if (*value == "false") return false;
+  throw Error(400, "query_parse_error", fmt::format("Invalid boolean parameter: \"{}\"", *value));
+}
+
+std::optional<std::uint64_t> Call::count(std::string_view name) const {
+  const auto value = param(name);
+  if (!value) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  if (error != std::errc() || end != value->data() + value->size()) {
+    throw Error(400, "query_parse_error", fmt::format("Invalid value for integer: \"{}\"", *value));
+  }
+  return number;
+}
+
+std::optional<std::string> Call::text(std::string_view name) const {
+  auto value = param(name);
+  if (!value || !value->starts_with('"')) return value;
+  auto text = json::string_value(json::compact(*value));
+  if (!text) throw bad_request(fmt::format("Parameter `{}` is not a string.", name));
+  return text;
+}
+
+std::string Call::json_body() {
+  const auto type = header("Content-Type");
+  // CouchDB asks for it with POST only, and curl's -d alone says something else.
+  if (method_ == "POST" && type && !type->empty() && !type->starts_with("application/json")) {
+    throw Error(415, "bad_content_type", "Content-Type must be application/json");
+  }
+  return json::compact(body());
+}
+
+void Call::allow(std::string_view allowed) const {
+  std::size_t begin = 0;
+  while (begin <= allowed.size()) {
+    const std::size_t end = std::min(allowed.find(',', begin), allowed.size());
+    if (allowed.substr(begin, end - begin) == method_) return;
+    begin = end + 1;
+  }
+  throw Error(405, "method_not_allowed", fmt::format("Only {} allowed", allowed));
+}
+
+http::Response json_response(int status, std::string json, http::Headers headers) {
+  http::Response response;
+  response.status = status;
+  response.headers = std::move(headers);
+  response.headers.push_back({"Content-Type", "application/json"});
+  response.headers.push_back({"Cache-Control", "must-revalidate"});
+  response.body = std::move(json);
+  if (!response.body.ends_with('\n')) response.body += '\n';
+  return response;
+}
+
+http::Response ok_response(int status) { return json_response(status, R"({"ok":true})"); }
+
+}  // namespace divan::api

@@ -1,0 +1,68 @@
+// One request as routes see it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/api/accounts.h"
+#include "divan/http/exchange.h"
+#include "divan/http/url.h"
+
+namespace divan::api {
+
+/// A request with its path and parameters decoded. One thread at a time; the exchange is thread-safe.
+class Call {
+ public:
+  /// Throws bad_request for a malformed path or query.
+  explicit Call(std::shared_ptr<http::Exchange> exchange);
+
+  const std::shared_ptr<http::Exchange>& exchange() const { return exchange_; }
+  /// HEAD is GET here: the HTTP server leaves the body out.
+  std::string_view method() const { return method_; }
+  /// The decoded segments of the path.
+  const std::vector<std::string>& path() const { return path_; }
+  std::optional<std::string_view> header(std::string_view name) const {
+    return exchange_->request().header(name);
+  }
+
+  /// The last value of a parameter.
+  std::optional<std::string> param(std::string_view name) const;
+  /// Throws bad_request unless it is true or false.
+  bool flag(std::string_view name, bool fallback = false) const;
+  /// Throws bad_request unless it is a number from 0 on.
+  std::optional<std::uint64_t> count(std::string_view name) const;
+  /// A parameter that is a JSON string, or plain text ("1-abc" and 1-abc alike).
+  std::optional<std::string> text(std::string_view name) const;
+  const std::vector<http::QueryParameter>& params() const { return params_; }
+
+  /// The body as compact JSON; throws bad_request if it is none, or 415 if a POST declares it to be something
+  /// else.
+  std::string json_body();
+  const std::string& body() const { return exchange_->request().body(); }
+  bool has_body() const { return !body().empty(); }
+
+  const User& user() const { return user_; }
+  void set_user(User user) { user_ = std::move(user); }
+
+  /// Throws 405 unless the method is one of `allowed` ("GET,PUT").
+  void allow(std::string_view allowed) const;
+
+ private:
+  std::shared_ptr<http::Exchange> exchange_;
+  std::string method_;
+  std::vector<std::string> path_;
+  std::vector<http::QueryParameter> params_;
+  User user_;
+};
+
+using CallPtr = std::shared_ptr<Call>;
+
+/// An answer with a JSON body (a line end is added).
+http::Response json_response(int status, std::string json, http::Headers headers = {});
+/// {"ok":true}
+http::Response ok_response(int status = 200);
+
+}  // namespace divan::api

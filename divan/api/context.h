@@ -1,0 +1,32 @@
+// What routes work with.
+#pragma once
+
+#include "divan/api/accounts.h"
+#include "divan/base/config.h"
+#include "divan/base/metrics.h"
+#include "divan/base/thread_pool.h"
+#include "divan/docs/catalog.h"
+#include "divan/index/index.h"
+#include "divan/jobs/queue.h"
+#include "divan/workers/registry.h"
+
+namespace divan::api {
+
+/// References to the parts of a running server, all of which outlive it. Copied freely.
+struct Context {
+  kv::Database& store;
+  docs::Catalog& catalog;
+  jobs::Queue& queue;
+  workers::Registry& registry;
+  const index::Kinds& kinds;
+  const Clock& clock;
+  Rng& rng;
+  Config& config;
+  Metrics& metrics;
+  const Accounts& accounts;
+  ThreadPool& pool;
+  std::string server_uuid;
+  std::string version;
+};
+
+}  // namespace divan::api

@@ -1,0 +1,123 @@
+// Databases as such.
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::api {
+namespace {
+
+std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info) {
+  const std::string seq = json::quoted(docs::to_sequence(info.update_seq));
+  return fmt::format(
+      R"({{"db_name":{0},"purge_seq":"0","update_seq":{1},"sizes":{{"file":{2},"external":{2},"active":{2}}},)"
+      R"("props":{{}},"doc_del_count":{3},"doc_count":{4},"disk_format_version":8,"compact_running":false,)"
+      R"("cluster":{{"q":1,"n":1,"w":1,"r":1}},"instance_start_time":"{5}"}})",
+      json::quoted(database.name()), seq, info.body_bytes, info.doc_del_count, info.doc_count,
+      database.created_ms() / 1000);
+}
+
+std::string read_info_json(const Context& context, const std::string& name) {
+  return context.store.run([&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, name);
+    return info_json(database, docs::read_info(tx, database));
+  });
+}
+
+}  // namespace
+
+// POST /{db} makes a document: it is with the documents.
+Answer create_document(const Context& context, const CallPtr& call);
+
+Answer database(const Context& context, const CallPtr& call) {
+  call->allow("GET,PUT,POST,DELETE");
+  const std::string& name = call->path()[0];
+  if (call->method() == "POST") return create_document(context, call);
+  if (call->method() == "GET") return json_response(200, read_info_json(context, name));
+  if (call->method() == "PUT") {
+    context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
+    return json_response(201, R"({"ok":true})", {{"Location", "/" + http::percent_encode(name)}});
+  }
+  // CouchDB refuses this, since it is nearly always a document's URL that lost its end.
+  if (call->param("rev"))
+    throw bad_request(
+        "You tried to DELETE a database with a ?=rev parameter. Did you mean to DELETE a document instead?");
+  context.store.run([&](kv::Transaction& tx) { context.catalog.remove(tx, name); });
+  return ok_response();
+}
+
+Answer databases_info(const Context& context, const CallPtr& call) {
+  call->allow("GET,POST");
+  std::vector<std::string> names;
+  if (call->method() == "POST") {
+    const std::string body = call->json_body();
+    const bool is_array =
+        json::for_each_element(json::member(body, "keys").value_or(""), [&](std::string_view key) {
+          names.push_back(json::string_value(key).value_or(""));
+          return names.size() <= 100;
+        });
+    if (!is_array) throw bad_request("`keys` member must exist.");
+    if (names.size() > 100) throw bad_request("`keys` member exceeds the limit of 100.");
+  } else {
+    names = context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx); });
+  }
+  std::string out = "[";
+  for (const auto& name : names) {
+    out += fmt::format("{}{{\"key\":{},", out.size() > 1 ? ",\n" : "", json::quoted(name));
+    try {
+      out += "\"info\":" + read_info_json(context, name) + "}";
+    } catch (const Error& error) {
+      if (error.name() != "not_found") throw;
+      out += R"("error":"not_found"})";
+    }
+  }
+  return json_response(200, out + "]");
+}
+
+Answer security(const Context& context, const CallPtr& call) {
+  call->allow("GET,PUT");
+  const std::string& name = call->path()[0];
+  if (call->method() == "PUT") {
+    const std::string body = call->json_body();
+    if (!body.starts_with('{')) throw bad_request("The security object is a JSON object.");
+    if (body.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The security object is too large.");
+    context.store.run([&](kv::Transaction& tx) {
+      docs::write_config(tx, context.catalog.open(tx, name), "security", body);
+    });
+    return ok_response();
+  }
+  const auto stored = context.store.run(
+      [&](kv::Transaction& tx) { return docs::read_config(tx, context.catalog.open(tx, name), "security"); });
+  return json_response(200,
+                       stored.value_or(R"({"admins":{"roles":["_admin"]},"members":{"roles":["_admin"]}})"));
+}
+
+Answer revisions_limit(const Context& context, const CallPtr& call) {
+  call->allow("GET,PUT");
+  const std::string& name = call->path()[0];
+  if (call->method() == "PUT") {
+    const auto limit = json::int_value(call->json_body());
+    if (!limit || *limit < 1 || *limit > 2000)
+      throw bad_request("The revision limit is a number from 1 to 2000.");
+    context.store.run([&](kv::Transaction& tx) {
+      docs::write_config(tx, context.catalog.open(tx, name), "revs_limit", std::to_string(*limit));
+    });
+    return ok_response();
+  }
+  const auto limit = context.store.run(
+      [&](kv::Transaction& tx) { return docs::revs_limit(tx, context.catalog.open(tx, name)); });
+  return json_response(200, std::to_string(limit));
+}
+
+Answer maintenance(const Context& context, const CallPtr& call) {
+  call->allow("POST");
+  const std::int64_t created = context.store.run(
+      [&](kv::Transaction& tx) { return context.catalog.open(tx, call->path()[0]).created_ms(); });
+  // Commits are durable when they are answered, and old revisions and rows leave the store by themselves.
+  if (call->path()[1] == "_ensure_full_commit") {
+    return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", created / 1000));
+  }
+  return ok_response(202);
+}
+
+}  // namespace divan::api

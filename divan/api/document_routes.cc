@@ -1,0 +1,232 @@
+// Single documents.
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/local.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/http/etag.h"
+
+namespace divan::api {
+namespace {
+
+docs::DocumentOptions document_options(const Call& call) {
+  docs::DocumentOptions options;
+  const bool meta = call.flag("meta");
+  options.revs = call.flag("revs");
+  options.revs_info = meta || call.flag("revs_info");
+  options.conflicts = meta || call.flag("conflicts");
+  options.deleted_conflicts = meta || call.flag("deleted_conflicts");
+  options.local_seq = call.flag("local_seq");
+  return options;
+}
+
+std::string etag(std::string_view revision) { return "\"" + std::string(revision) + "\""; }
+
+std::string unquoted(std::string_view etag) {
+  if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
+  return std::string(etag);
+}
+
+// The revision that a change names: in the query, or in If-Match. The two must agree with each other and with
+// the document's own.
+std::optional<docs::Revision> named_revision(const Call& call,
+                                             const std::optional<docs::Revision>& in_document) {
+  std::optional<docs::Revision> named = in_document;
+  const auto take = [&](std::string_view text, std::string_view where) {
+    auto revision = docs::parse_revision(text);
+    if (named && *named != revision) {
+      throw bad_request(fmt::format("Document rev from request body and {} have different values", where));
+    }
+    named = std::move(revision);
+  };
+  if (const auto rev = call.param("rev")) take(*rev, "query string");
+  if (const auto match = call.header("If-Match")) take(unquoted(*match), "If-Match header");
+  return named;
+}
+
+std::string result_json(const docs::WriteResult& result) {
+  return fmt::format(R"({{"ok":true,"id":{},"rev":{}}})", json::quoted(result.id),
+                     json::quoted(result.revision.to_string()));
+}
+
+http::Response written(const Context& context, const Call& call, docs::IncomingDocument document,
+                       int status) {
+  std::vector documents{std::move(document)};
+  const auto result =
+      docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng).front();
+  if (result.error) throw *result.error;
+  const std::string rev = result.revision.to_string();
+  // Writes are always complete when they are answered; who asked not to wait for them gets the status it
+  // expects.
+  if (call.param("batch") == "ok") status = 202;
+  http::Headers headers;
+  if (status == 201)
+    headers.push_back({"Location", fmt::format("/{}/{}", http::percent_encode(call.path()[0]),
+                                               http::percent_encode(result.id))});
+  headers.push_back({"ETag", etag(rev)});
+  return json_response(status, result_json(result), std::move(headers));
+}
+
+Answer put_document(const Context& context, Call& call, const std::string& id) {
+  auto document = docs::parse_document(call.json_body());
+  if (!document.id.empty() && document.id != id)
+    throw bad_request("Document id must match the id in the URL.");
+  document.id = id;
+  if (call.flag("new_edits", true)) {
+    document.revision = named_revision(call, document.revision);
+    return written(context, call, std::move(document), 201);
+  }
+  document.revision = named_revision(call, document.revision);
+  docs::WriteResult result;
+  result.id = id;
+  if (document.revisions) {
+    result.revision = document.revisions->revision();
+  } else if (document.revision) {
+    result.revision = *document.revision;
+  }
+  docs::bulk_replicate(context.store, context.catalog, call.path()[0], {std::move(document)});
+  return json_response(201, result_json(result), {{"ETag", etag(result.revision.to_string())}});
+}
+
+Answer delete_document(const Context& context, const Call& call, const std::string& id) {
+  docs::IncomingDocument tombstone;
+  tombstone.id = id;
+  tombstone.deleted = true;
+  tombstone.body = "{}";
+  tombstone.revision = named_revision(call, std::nullopt);
+  if (!tombstone.revision) {
+    const bool exists = context.store.run([&](kv::Transaction& tx) {
+      const auto tree = docs::read_tree(tx, context.catalog.open(tx, call.path()[0]), id);
+      if (!tree.empty() && tree.front().deleted) throw not_found("deleted");
+      return !tree.empty();
+    });
+    throw exists ? conflict() : not_found();
+  }
+  return written(context, call, std::move(tombstone), 200);
+}
+
+// open_revs: the leaves asked for, as an array.
+Answer open_revisions(const Context& context, const Call& call, const std::string& id,
+                      const std::string& wanted) {
+  std::vector<docs::Revision> revisions;
+  const bool all = wanted == "all";
+  if (!all) {
+    const bool is_array = json::for_each_element(json::compact(wanted), [&](std::string_view rev) {
+      revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
+      return true;
+    });
+    if (!is_array) throw bad_request("`open_revs` is `all` or an array of revisions.");
+  }
+  const auto options = document_options(call);
+  const bool latest = call.flag("latest");
+  std::string out;
+  context.store.run([&](kv::Transaction& tx) {
+    out = "[";
+    const auto database = context.catalog.open(tx, call.path()[0]);
+    const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+    if (tree.empty() && all) throw not_found("missing");
+    const auto append = [&](const docs::Leaf& leaf) {
+      out += out.size() > 1 ? ",\n{\"ok\":" : "{\"ok\":";
+      docs::append_document(out, id, leaf, docs::read_body(tx, database, leaf), tree, options);
+      out += '}';
+    };
+    if (all) {
+      for (const auto& leaf : tree) append(leaf);
+    }
+    for (const auto& revision : revisions) {
+      bool found = false;
+      for (const auto& leaf : tree) {
+        if (latest ? leaf.path.contains(revision) : leaf.revision() == revision) {
+          append(leaf);
+          found = true;
+        }
+      }
+      if (!found)
+        out += fmt::format("{}{{\"missing\":{}}}", out.size() > 1 ? ",\n" : "",
+                           json::quoted(revision.to_string()));
+    }
+  });
+  return json_response(200, out + "]");
+}
+
+Answer get_document(const Context& context, const Call& call, const std::string& id) {
+  if (const auto wanted = call.param("open_revs")) return open_revisions(context, call, id, *wanted);
+  const auto options = document_options(call);
+  const auto rev = call.param("rev");
+  const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
+  const bool latest = call.flag("latest");
+  std::string out;
+  std::string tag;
+  context.store.run([&](kv::Transaction& tx) {
+    out.clear();
+    const auto found =
+        docs::find_document(tx, context.catalog.open(tx, call.path()[0]), id, revision, latest);
+    tag = etag(found.revision().revision().to_string());
+    docs::append_document(out, id, found.revision(), found.body, found.tree, options);
+  });
+  const auto known = call.header("If-None-Match");
+  const bool plain = !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
+  if (known && plain && http::if_none_match(*known, tag)) {
+    http::Response unchanged;
+    unchanged.status = 304;
+    unchanged.headers.push_back({"ETag", tag});
+    return unchanged;
+  }
+  return json_response(200, std::move(out), {{"ETag", tag}});
+}
+
+http::Response local_result(const std::string& id, std::int64_t revision, int status) {
+  return json_response(status,
+                       fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(id), revision));
+}
+
+}  // namespace
+
+Answer create_document(const Context& context, const CallPtr& call) {
+  auto document = docs::parse_document(call->json_body());
+  if (document.id.empty()) document.id = context.rng.uuid();
+  if (document.id.starts_with(docs::kLocalPrefix)) {
+    const auto revision = context.store.run([&](kv::Transaction& tx) {
+      return docs::write_local(tx, context.catalog.open(tx, call->path()[0]), document);
+    });
+    return local_result(document.id, revision, 201);
+  }
+  return written(context, *call, std::move(document), 201);
+}
+
+Answer document(const Context& context, const CallPtr& call, const std::string& id) {
+  call->allow("GET,PUT,DELETE");
+  docs::check_document_id(id);
+  if (call->method() == "PUT") return put_document(context, *call, id);
+  if (call->method() == "DELETE") return delete_document(context, *call, id);
+  return get_document(context, *call, id);
+}
+
+Answer local_document(const Context& context, const CallPtr& call, const std::string& id) {
+  call->allow("GET,PUT,DELETE");
+  docs::check_document_id(id);
+  const std::string& name = call->path()[0];
+  if (call->method() == "GET") {
+    const auto found = context.store.run(
+        [&](kv::Transaction& tx) { return docs::read_local(tx, context.catalog.open(tx, name), id); });
+    if (!found) throw not_found();
+    std::string out;
+    docs::append_open_document(out, id, {0, std::to_string(found->revision)}, false, found->body);
+    return json_response(200, out + "}");
+  }
+  docs::IncomingDocument document;
+  if (call->method() == "PUT") {
+    document = docs::parse_document(call->json_body());
+    if (!document.id.empty() && document.id != id)
+      throw bad_request("Document id must match the id in the URL.");
+  } else {
+    document.deleted = true;
+  }
+  document.id = id;
+  document.revision = named_revision(*call, document.revision);
+  const auto revision = context.store.run(
+      [&](kv::Transaction& tx) { return docs::write_local(tx, context.catalog.open(tx, name), document); });
+  return local_result(id, revision, call->method() == "PUT" ? 201 : 200);
+}
+
+}  // namespace divan::api

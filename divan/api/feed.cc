@@ -1,0 +1,214 @@
+#include "divan/api/feed.h"
+
+#include <charconv>
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::api {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDefaultHeartbeat{60'000};
+constexpr milliseconds kMaxTimeout{60'000};
+constexpr std::size_t kRowsPerRead = 500;
+// What may lie in the socket's queue before more is read.
+constexpr std::size_t kMaxUnsent = 512 << 10;
+
+std::optional<std::int64_t> parse_int(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Error invalid_integer(std::string_view name, std::string_view value) {
+  return {400, "invalid_integer", fmt::format("`{}` is not a number of milliseconds: {}", name, value)};
+}
+
+// Heartbeats go out from the connection's own timer: an idle feed needs no thread for them.
+class Heart : public std::enable_shared_from_this<Heart> {
+ public:
+  Heart(std::weak_ptr<http::Exchange> exchange, milliseconds interval, std::string beat)
+      : exchange_(std::move(exchange)), interval_(interval), beat_(std::move(beat)) {}
+
+  void start() {
+    const auto exchange = exchange_.lock();
+    if (!exchange) return;
+    exchange->after(interval_, [self = shared_from_this()] {
+      const auto beating = self->exchange_.lock();
+      if (!beating) return;
+      if (self->quiet_.exchange(true)) beating->write(self->beat_);
+      self->start();
+    });
+  }
+  // Something else was sent: the next beat may be left out.
+  void skip() { quiet_ = false; }
+
+ private:
+  const std::weak_ptr<http::Exchange> exchange_;
+  const milliseconds interval_;
+  const std::string beat_;
+  std::atomic<bool> quiet_ = true;
+};
+
+class Feed final : public Task {
+ public:
+  Feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source, const FeedOptions& options)
+      : Task(context, std::move(call)), source_(std::move(source)), options_(options) {
+    left_ = options_.limit.value_or(UINT64_MAX);
+  }
+
+ private:
+  bool as_object() const { return options_.mode == FeedMode::normal || options_.mode == FeedMode::longpoll; }
+  bool is_live() const { return options_.mode != FeedMode::normal; }
+
+  bool step() override {
+    begin();
+    for (;;) {
+      if (exchange().unsent() > kMaxUnsent) {
+        exchange().on_drained(waker());
+        return false;
+      }
+      source_->arm(waker());
+      std::vector<FeedRow> rows;
+      const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
+      const bool cut = left_ == 0 || rows.size() == left_;
+      left_ -= rows.size();
+      send(rows, rows.empty() || cut);
+      const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
+      if (cut || source_->ended() || (answered && !more)) return finish();
+      if (more || !rows.empty()) continue;
+      return wait();
+    }
+  }
+
+  // A normal feed that fits into one answer is not streamed; all others begin at once, so that a client knows
+  // that it listens.
+  void begin() {
+    if (begun_) return;
+    begun_ = true;
+    last_sent_ = context_.clock.now();
+    if (!is_live()) return;
+    exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
+    if (options_.heartbeat) {
+      const bool events = options_.mode == FeedMode::eventsource;
+      heart_ = std::make_shared<Heart>(call_->exchange(), *options_.heartbeat,
+                                       events ? "event: heartbeat\ndata: \n\n" : "\n");
+      heart_->start();
+    }
+  }
+
+  http::Response head(std::string body) const {
+    http::Response response;
+    const bool events = options_.mode == FeedMode::eventsource;
+    response.headers = options_.headers;
+    response.headers.push_back({"Content-Type", events ? "text/event-stream" : "application/json"});
+    response.headers.push_back({"Cache-Control", events ? "no-cache" : "must-revalidate"});
+    response.body = std::move(body);
+    return response;
+  }
+
+  void send(const std::vector<FeedRow>& rows, bool last) {
+    std::string text;
+    for (const auto& row : rows) {
+      switch (options_.mode) {
+        case FeedMode::normal:
+        case FeedMode::longpoll:
+          if (sent_rows_) text += ",\n";
+          text += row.json;
+          break;
+        case FeedMode::continuous: text += row.json + "\n"; break;
+        case FeedMode::eventsource: text += "data: " + row.json + "\nid: " + row.seq + "\n\n"; break;
+      }
+      sent_rows_ = true;
+    }
+    if (options_.mode == FeedMode::normal && !exchange().answered()) {
+      text_ += text;
+      if (!last && text_.size() > kMaxUnsent)
+        exchange().start(head("{\"results\":[\n" + std::exchange(text_, {})));
+      return;
+    }
+    if (text.empty()) return;
+    exchange().write(std::move(text));
+    if (heart_) heart_->skip();
+    last_sent_ = context_.clock.now();
+  }
+
+  bool wait() {
+    if (options_.heartbeat) return false;
+    const auto waited = std::chrono::duration_cast<milliseconds>(context_.clock.now() - last_sent_);
+    if (waited >= options_.timeout) return finish();
+    wake_after(options_.timeout - waited + milliseconds(1));
+    return false;
+  }
+
+  std::string tail() {
+    std::string out = "\"last_seq\":" + json::quoted(source_->last_seq());
+    if (const auto pending = source_->pending()) out += fmt::format(",\"pending\":{}", *pending);
+    return out;
+  }
+
+  bool finish() {
+    if (as_object()) {
+      const std::string end = (sent_rows_ ? "\n],\n" : "],\n") + tail() + "}\n";
+      if (!exchange().answered()) {
+        exchange().respond(head("{\"results\":[\n" + text_ + end));
+        return true;
+      }
+      exchange().write(text_ + end);
+    } else if (options_.mode == FeedMode::continuous) {
+      exchange().write("{" + tail() + "}\n");
+    }
+    exchange().end();
+    return true;
+  }
+
+  const std::unique_ptr<FeedSource> source_;
+  const FeedOptions options_;
+  std::uint64_t left_ = 0;
+  bool begun_ = false;
+  bool sent_rows_ = false;
+  std::string text_;  // of a normal feed, until it is known whether it fits into one answer
+  MonotonicTime last_sent_;
+  std::shared_ptr<Heart> heart_;
+};
+
+}  // namespace
+
+FeedOptions parse_feed_options(const Call& call) {
+  FeedOptions options;
+  const std::string feed = call.param("feed").value_or("normal");
+  if (feed == "normal") {
+    options.mode = FeedMode::normal;
+  } else if (feed == "longpoll") {
+    options.mode = FeedMode::longpoll;
+  } else if (feed == "continuous" || feed == "live") {
+    options.mode = FeedMode::continuous;
+  } else if (feed == "eventsource") {
+    options.mode = FeedMode::eventsource;
+  } else {
+    throw bad_request("Supported `feed` types: normal, continuous, live, longpoll, eventsource");
+  }
+  options.limit = call.count("limit");
+  if (const auto heartbeat = call.param("heartbeat"); heartbeat && *heartbeat != "false") {
+    const auto ms = *heartbeat == "true" ? std::optional(kDefaultHeartbeat.count()) : parse_int(*heartbeat);
+    if (!ms) throw invalid_integer("heartbeat", *heartbeat);
+    if (*ms <= 0) throw bad_request("The heartbeat value should be a positive integer (in milliseconds).");
+    options.heartbeat = milliseconds(*ms);
+  }
+  if (const auto timeout = call.param("timeout")) {
+    const auto ms = parse_int(*timeout);
+    if (!ms || *ms < 0) throw invalid_integer("timeout", *timeout);
+    options.timeout = std::min(milliseconds(*ms), kMaxTimeout);
+  }
+  return options;
+}
+
+void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
+                const FeedOptions& options) {
+  std::make_shared<Feed>(context, std::move(call), std::move(source), options)->start();
+}
+
+}  // namespace divan::api

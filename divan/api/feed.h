@@ -1,0 +1,60 @@
+// Feeds: what came after some place, and then what comes. `_changes`, `_db_updates`, a job's state and the
+// membership of a role all work like this; they differ in where the rows come from (FeedSource).
+//
+//   normal       what there is, as a JSON object
+//   longpoll     the same, but with nothing there yet it waits for the first rows
+//   continuous   rows as lines of JSON, without end
+//   eventsource  rows as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)
+//
+// A feed with nothing to say holds a connection, a subscription and a timer, but no thread.
+#pragma once
+
+#include "divan/api/task.h"
+
+namespace divan::api {
+
+struct FeedRow {
+  std::string json;
+  std::string seq;
+};
+
+/// Where the rows of a feed come from. One thread at a time.
+class FeedSource {
+ public:
+  virtual ~FeedSource() = default;
+
+  /// Called before every read(): from now on `wake` is to be called when there may be rows that the read will
+  /// not have seen. It may be called too often, and after the source's end.
+  virtual void arm(const std::function<void()>& wake) = 0;
+
+  /// Appends up to `limit` further rows and remembers the place; answers whether there may be more at once.
+  virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) = 0;
+
+  /// The place up to which has been read.
+  virtual std::string last_seq() const = 0;
+
+  /// How many rows come after that place, if that is known.
+  virtual std::optional<std::int64_t> pending() { return std::nullopt; }
+
+  /// Whether the feed has come to its end: nothing will follow.
+  virtual bool ended() const { return false; }
+};
+
+enum class FeedMode { normal, longpoll, continuous, eventsource };
+
+struct FeedOptions {
+  FeedMode mode = FeedMode::normal;
+  std::optional<std::uint64_t> limit;
+  std::optional<std::chrono::milliseconds> heartbeat;
+  std::chrono::milliseconds timeout{60'000};  // of waiting for rows; not with a heartbeat
+  http::Headers headers{};                    // more of the answer's fields
+};
+
+/// Reads feed, limit, heartbeat (true, false or milliseconds) and timeout. Throws bad_request.
+FeedOptions parse_feed_options(const Call& call);
+
+/// Answers a request with a feed.
+void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
+                const FeedOptions& options);
+
+}  // namespace divan::api

@@ -1,0 +1,420 @@
+// The job queue over HTTP. docs/jobs.md
+#include "divan/api/feed.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/jobs/acceptor.h"
+
+namespace divan::api {
+namespace {
+
+using jobs::Attempt;
+using jobs::Queue;
+
+constexpr std::uint64_t kMaxListed = 1000;
+constexpr std::uint64_t kDefaultListed = 100;
+constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
+// An acceptor that nothing woke looks again this often.
+constexpr std::chrono::milliseconds kLookAgain{5'000};
+
+// A body of our own API: an object, whose unknown members are an error, since a misspelt one would be a
+// silent loss.
+class Body {
+ public:
+  Body(std::string json, std::initializer_list<std::string_view> known) : json_(std::move(json)) {
+    const bool is_object = json::for_each_member(json_, [&](std::string_view name, std::string_view) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        throw bad_request(fmt::format("Unknown member `{}`.", name));
+      }
+      return true;
+    });
+    if (!is_object) throw bad_request("Request body must be a JSON object");
+  }
+
+  std::optional<std::string_view> raw(std::string_view name) const { return json::member(json_, name); }
+  std::optional<std::string> string(std::string_view name) const {
+    const auto value = raw(name);
+    if (!value || *value == "null") return std::nullopt;
+    auto text = json::string_value(*value);
+    if (!text) throw bad_request(fmt::format("`{}` is a string.", name));
+    return text;
+  }
+  std::optional<std::int64_t> integer(std::string_view name) const {
+    const auto value = raw(name);
+    if (!value || *value == "null") return std::nullopt;
+    const auto number = json::int_value(*value);
+    if (!number) throw bad_request(fmt::format("`{}` is an integer.", name));
+    return number;
+  }
+  std::string required(std::string_view name) const {
+    auto text = string(name);
+    if (!text) throw bad_request(fmt::format("`{}` is missing.", name));
+    return *std::move(text);
+  }
+
+ private:
+  std::string json_;
+};
+
+Queue::AddOptions add_options(const Body& body) {
+  return {.scheduled_at = body.integer("scheduled_at").value_or(0),
+          .priority = body.integer("priority").value_or(0)};
+}
+
+std::string_view data_of(const Body& body) { return body.raw("data").value_or("{}"); }
+
+std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  for (const auto& [state, count] : context.queue.counts(tx, type))
+    writer.key(jobs::state_name(state)).number(count);
+  writer.end_object();
+  return out;
+}
+
+std::string type_json(const Context& context, kv::Transaction& tx, std::string_view type) {
+  return fmt::format(R"({{"type":{},"settings":{},"counts":{}}})", json::quoted(type),
+                     jobs::settings_json(context.queue.type(tx, type)), counts_json(context, tx, type));
+}
+
+std::string added_json(const Queue::Added& added) {
+  return fmt::format(R"({{"ok":true,"id":{},"created":{}}})", json::quoted(added.id), added.created);
+}
+
+// GET /_jobs
+Answer list_types(const Context& context, Call& call) {
+  call.allow("GET");
+  const auto out = context.store.run([&](kv::Transaction& tx) {
+    std::string types;
+    for (const auto& type : context.queue.types(tx))
+      types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
+    return types;
+  });
+  return json_response(200, "{\"types\":[" + out + "]}");
+}
+
+// /_jobs/{type}
+Answer job_type(const Context& context, Call& call, const std::string& type) {
+  call.allow("GET,PUT,POST,DELETE");
+  if (call.method() == "GET") {
+    return json_response(
+        200, context.store.run([&](kv::Transaction& tx) { return type_json(context, tx, type); }));
+  }
+  if (call.method() == "PUT") {
+    const std::string body = call.has_body() ? call.json_body() : "{}";
+    context.store.run([&](kv::Transaction& tx) {
+      const auto before = context.queue.find_type(tx, type);
+      context.queue.set_type(tx, type, jobs::parse_settings(body, before.value_or(jobs::TypeSettings())));
+    });
+    return ok_response(201);
+  }
+  if (call.method() == "DELETE") {
+    const bool force = call.flag("force");
+    context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
+    return ok_response();
+  }
+  const Body body(call.has_body() ? call.json_body() : "{}", {"data", "scheduled_at", "priority"});
+  const auto added = context.store.run([&](kv::Transaction& tx) {
+    return context.queue.add(tx, type, std::nullopt, data_of(body), add_options(body));
+  });
+  return json_response(201, added_json(added));
+}
+
+// POST /_jobs/{type}/_bulk
+Answer add_bulk(const Context& context, Call& call, const std::string& type) {
+  call.allow("POST");
+  const Body body(call.json_body(), {"jobs"});
+  std::vector<Body> jobs;
+  const bool is_array = json::for_each_element(body.raw("jobs").value_or(""), [&](std::string_view job) {
+    jobs.emplace_back(std::string(job),
+                      std::initializer_list<std::string_view>{"id", "data", "scheduled_at", "priority"});
+    return true;
+  });
+  if (!is_array) throw bad_request("`jobs` is an array.");
+  const auto out = context.store.run([&](kv::Transaction& tx) {
+    std::string added;
+    for (const Body& job : jobs) {
+      const auto id = job.string("id");
+      const auto one = context.queue.add(tx, type, id ? std::optional<std::string_view>(*id) : std::nullopt,
+                                         data_of(job), add_options(job));
+      added += (added.empty() ? "" : ",\n") + added_json(one);
+    }
+    return added;
+  });
+  return json_response(201, "[" + out + "]");
+}
+
+// GET /_jobs/{type}/_list
+Answer list_jobs(const Context& context, Call& call, const std::string& type) {
+  call.allow("GET");
+  std::optional<jobs::State> state;
+  if (const auto name = call.text("state")) {
+    state = jobs::state_of(*name);
+    if (!state) throw bad_request("`state` is pending, running, finished, failed or cancelled.");
+  }
+  const std::string start = call.text("start_id").value_or("");
+  const auto limit = std::min(call.count("limit").value_or(kDefaultListed), kMaxListed);
+  const auto out = context.store.run([&](kv::Transaction& tx) {
+    context.queue.type(tx, type);
+    std::string listed;
+    for (const auto& job : context.queue.list(tx, type, state, start, limit)) {
+      listed += (listed.empty() ? "" : ",\n") + jobs::job_json(job);
+    }
+    return listed;
+  });
+  return json_response(200, "{\"jobs\":[" + out + "]}");
+}
+
+jobs::AcceptOptions accept_options(const Body& body) {
+  jobs::AcceptOptions options;
+  const auto limit = body.integer("limit").value_or(1);
+  if (limit < 1 || limit > static_cast<std::int64_t>(jobs::kMaxAcceptLimit)) {
+    throw bad_request(fmt::format("`limit` is 1 to {}.", jobs::kMaxAcceptLimit));
+  }
+  options.limit = static_cast<std::size_t>(limit);
+  options.max_scheduled_at = body.integer("max_scheduled_at");
+  if (const auto worker = body.raw("worker"); worker && *worker != "null") {
+    const Body ref(std::string(*worker), {"role", "id", "incarnation"});
+    options.worker =
+        workers::WorkerRef{ref.required("role"), ref.required("id"), ref.string("incarnation").value_or("")};
+  }
+  return options;
+}
+
+// POST /_jobs/{type}/_accept: waits for jobs without holding a thread.
+class AcceptTask final : public Task {
+ public:
+  AcceptTask(const Context& context, CallPtr call, std::string type, const Body& body)
+      : Task(context, std::move(call)), types_{std::move(type)}, options_(accept_options(body)) {
+    const auto timeout = std::chrono::milliseconds(body.integer("timeout").value_or(0));
+    if (timeout.count() < 0) throw bad_request("`timeout` is a number of milliseconds.");
+    deadline_ = context_.clock.now() + std::min(timeout, kMaxAcceptWait);
+  }
+
+ private:
+  bool step() override {
+    const auto accepted = jobs::JobWait::try_accept(context_.queue, context_.store, types_, options_, wait_);
+    const auto now = context_.clock.now();
+    if (!accepted.jobs.empty() || now >= deadline_) {
+      exchange().respond(json_response(200, accepted_json(accepted.jobs)));
+      return true;
+    }
+    auto pause = std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline_ - now), kLookAgain);
+    if (accepted.next_due_at) {
+      pause = std::min(pause, std::chrono::milliseconds(*accepted.next_due_at - context_.clock.wall_ms()));
+    }
+    wait_->on_wake(waker());
+    wake_after(std::max(pause, std::chrono::milliseconds(1)));
+    return false;
+  }
+
+  static std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {
+    std::string out = "{\"jobs\":[";
+    for (const auto& [job, data] : accepted) {
+      if (!out.ends_with('[')) out += ",\n";
+      json::Writer(out)
+          .begin_object()
+          .key("type")
+          .string(job.type)
+          .key("id")
+          .string(job.id)
+          .key("lock")
+          .string(job.lock)
+          .key("epoch")
+          .number(job.epoch)
+          .key("attempt")
+          .number(job.attempt)
+          .key("data")
+          .raw(data)
+          .end_object();
+    }
+    return out + "]}";
+  }
+
+  const std::vector<std::string> types_;
+  const jobs::AcceptOptions options_;
+  MonotonicTime deadline_;
+  std::shared_ptr<jobs::JobWait> wait_;
+};
+
+// The state of one job as a feed: a row for each change that is seen.
+class JobSource final : public FeedSource {
+ public:
+  JobSource(const Context& context, std::string type, std::string id)
+      : context_(context), type_(std::move(type)), id_(std::move(id)) {}
+
+  void arm(const std::function<void()>& wake) override { wake_ = wake; }
+
+  bool read(std::size_t, std::vector<FeedRow>& rows) override {
+    if (ended_) return false;
+    std::string row;
+    context_.store.run([&](kv::Transaction& tx) {
+      row.clear();
+      const auto job = context_.queue.find(tx, type_, id_, kv::Isolation::snapshot);
+      if (!job && last_.empty()) throw not_found("No such job.");
+      ended_ = !job || (job->state != jobs::State::pending && job->state != jobs::State::running);
+      if (!job) {
+        row = fmt::format(R"({{"type":{},"id":{},"state":"not_found"}})", json::quoted(type_),
+                          json::quoted(id_));
+        return;
+      }
+      const std::string data = context_.queue.data(tx, *job);
+      row = jobs::job_json(*job, &data);
+      watch_ = context_.queue.watch(tx, type_, id_);
+    });
+    if (watch_) watch_->on_fire(wake_);
+    if (row == last_) return false;
+    last_ = row;
+    rows.push_back({row, std::to_string(++number_)});
+    return false;
+  }
+
+  std::string last_seq() const override { return std::to_string(number_); }
+  bool ended() const override { return ended_; }
+
+ private:
+  const Context context_;
+  const std::string type_;
+  const std::string id_;
+  std::function<void()> wake_;
+  std::shared_ptr<kv::Watch> watch_;
+  std::string last_;
+  int number_ = 0;
+  bool ended_ = false;
+};
+
+// /_jobs/{type}/{id}
+Answer one_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id) {
+  call->allow("GET,PUT,DELETE");
+  if (call->method() == "PUT") {
+    const Body body(call->has_body() ? call->json_body() : "{}", {"data", "scheduled_at", "priority"});
+    const auto added = context.store.run([&](kv::Transaction& tx) {
+      return context.queue.add(tx, type, std::string_view(id), data_of(body), add_options(body));
+    });
+    return json_response(added.created ? 201 : 200, added_json(added));
+  }
+  if (call->method() == "DELETE") {
+    context.store.run([&](kv::Transaction& tx) { context.queue.remove(tx, type, id); });
+    return ok_response();
+  }
+  const auto feed = parse_feed_options(*call);
+  if (feed.mode != FeedMode::normal) {
+    context.store.run([&](kv::Transaction& tx) {
+      if (!context.queue.find(tx, type, id)) throw not_found("No such job.");
+    });
+    start_feed(context, call, std::make_unique<JobSource>(context, type, id), feed);
+    return std::nullopt;
+  }
+  return json_response(200, context.store.run([&](kv::Transaction& tx) {
+    const auto job = context.queue.find(tx, type, id, kv::Isolation::snapshot);
+    if (!job) throw not_found("No such job.");
+    const std::string data = context.queue.data(tx, *job);
+    return jobs::job_json(*job, &data);
+  }));
+}
+
+void finish_one(const Context& context, kv::Transaction& tx, const std::string& type, const std::string& id,
+                const Body& body) {
+  jobs::finish(context.queue, tx, {type, id, body.required("lock")}, body.raw("data"));
+}
+
+jobs::UpdateAnswer update_one(const Context& context, kv::Transaction& tx, const std::string& type,
+                              const std::string& id, const Body& body) {
+  return jobs::update(context.queue, tx, {type, id, body.required("lock")}, body.raw("data"),
+                      body.raw("progress"));
+}
+
+std::string flags_json(const jobs::UpdateAnswer& flags) {
+  return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
+}
+
+// POST /_jobs/{type}/{id}/{action}
+Answer job_action(const Context& context, Call& call, const std::string& type, const std::string& id,
+                  const std::string& action) {
+  call.allow("POST");
+  const std::string json = call.has_body() ? call.json_body() : "{}";
+  if (action == "_update") {
+    const Body body(json, {"lock", "data", "progress"});
+    return json_response(200, flags_json(context.store.run([&](kv::Transaction& tx) {
+                           return update_one(context, tx, type, id, body);
+                         })));
+  }
+  if (action == "_finish") {
+    const Body body(json, {"lock", "data"});
+    context.store.run([&](kv::Transaction& tx) { finish_one(context, tx, type, id, body); });
+  } else if (action == "_fail") {
+    const Body body(json, {"lock", "error"});
+    context.store.run([&](kv::Transaction& tx) {
+      jobs::fail(context.queue, tx, {type, id, body.required("lock")}, body.string("error").value_or(""));
+    });
+  } else if (action == "_release") {
+    const Body body(json, {"lock"});
+    context.store.run([&](kv::Transaction& tx) {
+      jobs::release(context.queue, tx, {type, id, body.required("lock")});
+    });
+  } else if (action == "_cancel") {
+    context.store.run([&](kv::Transaction& tx) { context.queue.cancel(tx, type, id); });
+  } else if (action == "_resubmit") {
+    const Body body(json, {"scheduled_at", "data"});
+    context.store.run([&](kv::Transaction& tx) {
+      context.queue.resubmit(tx, type, id, body.integer("scheduled_at").value_or(0), body.raw("data"));
+    });
+  } else {
+    throw not_found("missing");
+  }
+  return ok_response();
+}
+
+// POST /_jobs/{type}/_finish and _update: several attempts, each in its own transaction, so that one that has
+// lost its job does not keep the others from being done.
+Answer bulk_action(const Context& context, Call& call, const std::string& type, const std::string& action) {
+  call.allow("POST");
+  const Body body(call.json_body(), {"jobs"});
+  std::string out = "[";
+  const bool is_array = json::for_each_element(body.raw("jobs").value_or(""), [&](std::string_view text) {
+    const Body job(std::string(text), {"id", "lock", "data", "progress"});
+    const std::string id = job.required("id");
+    if (out.size() > 1) out += ",\n";
+    try {
+      out += context.store.run([&](kv::Transaction& tx) -> std::string {
+        if (action == "_update") return flags_json(update_one(context, tx, type, id, job));
+        finish_one(context, tx, type, id, job);
+        return R"({"ok":true})";
+      });
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      out += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id),
+                         json::quoted(error.name()), json::quoted(error.reason()));
+    }
+    return true;
+  });
+  if (!is_array) throw bad_request("`jobs` is an array.");
+  return json_response(200, out + "]");
+}
+
+}  // namespace
+
+Answer jobs(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 1) return list_types(context, *call);
+  const std::string& type = path[1];
+  if (path.size() == 2) return job_type(context, *call, type);
+  const std::string& third = path[2];
+  if (path.size() == 3) {
+    if (third == "_bulk") return add_bulk(context, *call, type);
+    if (third == "_list") return list_jobs(context, *call, type);
+    if (third == "_finish" || third == "_update") return bulk_action(context, *call, type, third);
+    if (third == "_accept") {
+      call->allow("POST");
+      const Body body(call->has_body() ? call->json_body() : "{}",
+                      {"limit", "timeout", "max_scheduled_at", "worker"});
+      context.store.run([&](kv::Transaction& tx) { context.queue.type(tx, type); });
+      std::make_shared<AcceptTask>(context, call, type, body)->start();
+      return std::nullopt;
+    }
+    return one_job(context, call, type, third);
+  }
+  if (path.size() == 4) return job_action(context, *call, type, third, path[3]);
+  throw not_found("missing");
+}
+
+}  // namespace divan::api

@@ -1,0 +1,214 @@
+// Listings of a database's documents: _all_docs, _design_docs, _local_docs.
+#include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/local.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/sequence.h"
+#include "divan/index/views/params.h"
+
+namespace divan::api {
+namespace {
+
+using index::views::ViewParams;
+
+constexpr std::size_t kPageBytes = 256 << 10;
+constexpr std::size_t kPageRows = 20'000;
+// Behind all ids that begin with "_design/".
+constexpr const char* kAfterDesignDocuments = "_design0";
+
+Error malformed(std::string reason) { return {400, "query_parse_error", std::move(reason)}; }
+
+// A key of `_all_docs` is a document's id; one that is no string finds nothing.
+std::string id_of(const std::string& key) { return json::string_value(key).value_or(""); }
+
+docs::DocumentRange range_of(const ViewParams& params, bool design_only) {
+  docs::DocumentRange range;
+  range.descending = params.descending;
+  range.inclusive_end = params.inclusive_end;
+  if (params.key) {
+    range.start_id = range.end_id = id_of(*params.key);
+    range.inclusive_end = true;
+  }
+  if (params.start_key) range.start_id = id_of(*params.start_key);
+  if (params.end_key) range.end_id = id_of(*params.end_key);
+  if (design_only) {
+    auto& lower = range.descending ? range.end_id : range.start_id;
+    auto& upper = range.descending ? range.start_id : range.end_id;
+    lower = std::max(lower.value_or(""), std::string(docs::kDesignPrefix));
+    upper = std::min(upper.value_or(kAfterDesignDocuments), std::string(kAfterDesignDocuments));
+  }
+  return range;
+}
+
+// Rows of `_all_docs`, page by page; each page is read in one transaction.
+class DocumentPages final : public PageSource {
+ public:
+  DocumentPages(const Context& context, std::string name, ViewParams params, bool design_only)
+      : context_(context),
+        name_(std::move(name)),
+        params_(std::move(params)),
+        range_(range_of(params_, design_only)),
+        skip_(params_.skip),
+        left_(params_.limit.value_or(UINT64_MAX)) {
+    if (params_.keys && (params_.key || params_.start_key || params_.end_key)) {
+      throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
+    }
+  }
+
+  bool next(std::string& out) override {
+    const auto tx = context_.store.begin();
+    const auto database = context_.catalog.open(*tx, name_);
+    if (!begun_) {
+      append_head(*tx, database, out);
+      begun_ = true;
+    }
+    const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
+    if (more) return true;
+    out += first_row_ ? "]}\n" : "\n]}\n";
+    return false;
+  }
+
+ private:
+  void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+    const auto info = docs::read_info(tx, database);
+    out += fmt::format("{{\"total_rows\":{},", info.doc_count);
+    const bool from_the_start = !params_.keys && !range_.start_id;
+    out += from_the_start
+               ? fmt::format("\"offset\":{},", std::min<std::uint64_t>(
+                                                   params_.skip, static_cast<std::uint64_t>(info.doc_count)))
+               : "\"offset\":null,";
+    if (params_.update_seq) out += "\"update_seq\":" + json::quoted(docs::to_sequence(info.update_seq)) + ",";
+    out += "\"rows\":[";
+  }
+
+  bool read_range(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+    if (left_ == 0) return false;
+    std::size_t rows = 0;
+    bool cut = false;
+    docs::visit_documents(tx, database, range_, [&](const std::string& id, const docs::Leaf& winner) {
+      if (resumed_at_ == id) return true;
+      resumed_at_ = id;
+      if (skip_ > 0) {
+        --skip_;
+      } else {
+        begin_row(out);
+        append_row(tx, database, id, id, &winner, out);
+        if (--left_ == 0) return false;
+      }
+      cut = out.size() >= kPageBytes || ++rows >= kPageRows;
+      return !cut;
+    });
+    if (!cut || left_ == 0) return false;
+    range_.start_id = resumed_at_;
+    return true;
+  }
+
+  bool read_keys(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+    const auto& keys = *params_.keys;
+    while (next_key_ < keys.size() && left_ > 0) {
+      const std::string& key = keys[params_.descending ? keys.size() - 1 - next_key_ : next_key_];
+      ++next_key_;
+      if (skip_ > 0) {
+        --skip_;
+        continue;
+      }
+      --left_;
+      begin_row(out);
+      const std::string id = id_of(key);
+      const auto tree =
+          id.empty() ? docs::RevTree() : docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+      if (tree.empty()) {
+        out += "{\"key\":" + key + ",\"error\":\"not_found\"}";
+      } else {
+        append_row(tx, database, id, id, &tree.front(), out);
+      }
+      if (out.size() >= kPageBytes) break;
+    }
+    return next_key_ < keys.size() && left_ > 0;
+  }
+
+  void begin_row(std::string& out) {
+    out += first_row_ ? "\n" : ",\n";
+    first_row_ = false;
+  }
+
+  void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                  const std::string& key, const docs::Leaf* winner, std::string& out) {
+    out += "{\"id\":";
+    json::append_string(out, id);
+    out += ",\"key\":";
+    json::append_string(out, key);
+    out += ",\"value\":{\"rev\":";
+    json::append_string(out, winner->revision().to_string());
+    out += winner->deleted ? ",\"deleted\":true}" : "}";
+    if (params_.include_docs) {
+      out += ",\"doc\":";
+      if (winner->deleted) {
+        out += "null";
+      } else {
+        docs::RevTree tree;
+        if (params_.conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+        docs::append_document(out, id, *winner, docs::read_body(tx, database, *winner), tree,
+                              {.conflicts = params_.conflicts});
+      }
+    }
+    out += '}';
+  }
+
+  const Context context_;
+  const std::string name_;
+  const ViewParams params_;
+  docs::DocumentRange range_;
+  std::uint64_t skip_;
+  std::uint64_t left_;
+  bool begun_ = false;
+  bool first_row_ = true;
+  std::string
+      resumed_at_;  // the last document that was read: the next page begins with it, and leaves it out
+  std::size_t next_key_ = 0;
+};
+
+ViewParams listing_params(Call& call) {
+  ViewParams params;
+  for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
+  if (call.method() == "POST") index::views::set_params_from_body(params, call.json_body());
+  return params;
+}
+
+}  // namespace
+
+Answer all_documents(const Context& context, const CallPtr& call) {
+  call->allow("GET,POST");
+  const bool design_only = call->path()[1] == "_design_docs";
+  stream_pages(context, call,
+               std::make_unique<DocumentPages>(context, call->path()[0], listing_params(*call), design_only));
+  return std::nullopt;
+}
+
+Answer local_documents(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const bool include_docs = call->flag("include_docs");
+  std::string out;
+  context.store.run([&](kv::Transaction& tx) {
+    out = "{\"total_rows\":null,\"offset\":null,\"rows\":[";
+    bool first = true;
+    docs::visit_locals(
+        tx, context.catalog.open(tx, call->path()[0]),
+        [&](const std::string& id, const docs::LocalDocument& document) {
+          const std::string quoted = json::quoted(id);
+          out += fmt::format("{}{{\"id\":{},\"key\":{},\"value\":{{\"rev\":\"0-{}\"}}",
+                             std::exchange(first, false) ? "\n" : ",\n", quoted, quoted, document.revision);
+          if (include_docs) {
+            out += ",\"doc\":";
+            docs::append_open_document(out, id, {0, std::to_string(document.revision)}, false, document.body);
+            out += '}';
+          }
+          out += '}';
+          return true;
+        });
+  });
+  return json_response(200, out + "\n]}");
+}
+
+}  // namespace divan::api

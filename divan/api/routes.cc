@@ -1,0 +1,100 @@
+#include "divan/api/routes.h"
+
+#include "divan/base/error.h"
+#include "divan/docs/document.h"
+
+namespace divan::api {
+namespace {
+
+using Route = Answer (*)(const Context&, const CallPtr&);
+
+struct ServerRoute {
+  Route route;
+  bool open_to_all = false;  // no authentication needed
+};
+
+const std::map<std::string_view, ServerRoute>& server_routes() {
+  static const std::map<std::string_view, ServerRoute> routes = {
+      {"_up", {up, true}},
+      {"_session", {session, true}},
+      {"_uuids", {uuids}},
+      {"_all_dbs", {all_databases}},
+      {"_dbs_info", {databases_info}},
+      {"_active_tasks", {active_tasks}},
+      {"_node", {node}},
+      {"_db_updates", {database_updates}},
+      {"_jobs", {jobs}},
+      {"_workers", {workers}},
+  };
+  return routes;
+}
+
+const std::map<std::string_view, Route>& database_routes() {
+  static const std::map<std::string_view, Route> routes = {
+      {"_bulk_docs", bulk_documents},
+      {"_bulk_get", bulk_get},
+      {"_all_docs", all_documents},
+      {"_design_docs", all_documents},
+      {"_local_docs", local_documents},
+      {"_changes", changes},
+      {"_revs_diff", revisions_diff},
+      {"_missing_revs", missing_revisions},
+      {"_security", security},
+      {"_revs_limit", revisions_limit},
+      {"_compact", maintenance},
+      {"_view_cleanup", maintenance},
+      {"_ensure_full_commit", maintenance},
+  };
+  return routes;
+}
+
+// CouchDB's own databases have names like the server's routes.
+bool is_database(std::string_view segment) {
+  return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
+         segment == "_global_changes";
+}
+
+Answer design_route(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path[3] == "_view" && path.size() == 5) return view(context, call);
+  if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
+  throw not_found("missing");
+}
+
+Answer in_database(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 1) return database(context, call);
+  const std::string& second = path[1];
+  if (second == "_design" && path.size() >= 3) {
+    if (path.size() == 3) return document(context, call, std::string(docs::kDesignPrefix) + path[2]);
+    return design_route(context, call);
+  }
+  if (second == "_local" && path.size() == 3) {
+    return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
+  }
+  const auto found = database_routes().find(second);
+  if (found != database_routes().end()) return found->second(context, call);
+  if (path.size() > 2) throw Error(501, "not_implemented", "Attachments are not supported yet.");
+  if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
+  return document(context, call, second);
+}
+
+}  // namespace
+
+Answer route(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.empty()) return welcome(context, call);
+  if (is_database(path[0])) {
+    if (!call->user().admin) throw unauthorized("You are not authorized to access this db.");
+    return in_database(context, call);
+  }
+  const auto found = server_routes().find(path[0]);
+  if (found == server_routes().end()) {
+    docs::check_database_name(path[0]);
+    throw not_found("missing");
+  }
+  if (!found->second.open_to_all && !call->user().admin) throw unauthorized("You are not a server admin.");
+  return found->second.route(context, call);
+}
+
+}  // namespace divan::api

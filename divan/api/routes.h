@@ -1,0 +1,50 @@
+// The groups of routes. A route answers with a response, or with nothing if it has taken the request over and
+// will answer later. It throws divan::Error for every other answer. Routes run on the thread pool, after
+// authentication.
+#pragma once
+
+#include "divan/api/call.h"
+#include "divan/api/context.h"
+
+namespace divan::api {
+
+using Answer = std::optional<http::Response>;
+
+// Of the server: the first segment of the path is empty or begins with an underscore.
+Answer welcome(const Context& context, const CallPtr& call);           // /
+Answer up(const Context& context, const CallPtr& call);                // /_up
+Answer uuids(const Context& context, const CallPtr& call);             // /_uuids
+Answer all_databases(const Context& context, const CallPtr& call);     // /_all_dbs
+Answer databases_info(const Context& context, const CallPtr& call);    // /_dbs_info
+Answer session(const Context& context, const CallPtr& call);           // /_session
+Answer active_tasks(const Context& context, const CallPtr& call);      // /_active_tasks
+Answer node(const Context& context, const CallPtr& call);              // /_node/{name}/...
+Answer database_updates(const Context& context, const CallPtr& call);  // /_db_updates
+Answer jobs(const Context& context, const CallPtr& call);              // /_jobs...
+Answer workers(const Context& context, const CallPtr& call);           // /_workers...
+
+// Of a database: the path has {db} first.
+Answer database(const Context& context, const CallPtr& call);           // /{db}
+Answer bulk_documents(const Context& context, const CallPtr& call);     // /{db}/_bulk_docs
+Answer bulk_get(const Context& context, const CallPtr& call);           // /{db}/_bulk_get
+Answer all_documents(const Context& context, const CallPtr& call);      // /{db}/_all_docs, /{db}/_design_docs
+Answer local_documents(const Context& context, const CallPtr& call);    // /{db}/_local_docs
+Answer changes(const Context& context, const CallPtr& call);            // /{db}/_changes
+Answer revisions_diff(const Context& context, const CallPtr& call);     // /{db}/_revs_diff
+Answer missing_revisions(const Context& context, const CallPtr& call);  // /{db}/_missing_revs
+Answer security(const Context& context, const CallPtr& call);           // /{db}/_security
+Answer revisions_limit(const Context& context, const CallPtr& call);    // /{db}/_revs_limit
+Answer maintenance(const Context& context, const CallPtr& call);        // /{db}/_compact, _view_cleanup, ...
+
+// Of a document, with its id, whatever the path looked like.
+Answer document(const Context& context, const CallPtr& call, const std::string& id);
+Answer local_document(const Context& context, const CallPtr& call, const std::string& id);
+
+// Of a design document: /{db}/_design/{name}/...
+Answer view(const Context& context, const CallPtr& call);         // _view/{view}
+Answer design_info(const Context& context, const CallPtr& call);  // _info
+
+/// Finds the route of a request and runs it.
+Answer route(const Context& context, const CallPtr& call);
+
+}  // namespace divan::api

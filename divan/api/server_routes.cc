@@ -1,0 +1,172 @@
+// What the server says of itself.
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/base/log.h"
+#include "divan/docs/reader.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::uint64_t kMaxUuids = 1000;
+constexpr std::size_t kMaxTasks = 1000;
+
+// A name given as the JSON string that CouchDB wants, or plain.
+std::optional<std::string> name_param(const Call& call, std::string_view name, std::string_view alias) {
+  auto value = call.text(name);
+  return value ? value : call.text(alias);
+}
+
+docs::Catalog::ListOptions list_options(const Call& call) {
+  docs::Catalog::ListOptions options;
+  options.start_key = name_param(call, "start_key", "startkey");
+  options.end_key = name_param(call, "end_key", "endkey");
+  options.skip = call.count("skip").value_or(0);
+  options.descending = call.flag("descending");
+  return options;
+}
+
+Answer metrics(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  http::Response response;
+  response.headers.push_back({"Content-Type", "text/plain; version=0.0.4; charset=utf-8"});
+  response.body = context.metrics.text();
+  return response;
+}
+
+std::string config_json(const Config::Section& section) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  for (const auto& [key, value] : section) writer.key(key).string(value);
+  writer.end_object();
+  return out;
+}
+
+Answer read_config(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const auto& path = call->path();
+  const auto all = context.config.all();
+  if (path.size() == 3) {
+    std::string out;
+    json::Writer writer(out);
+    writer.begin_object();
+    for (const auto& [name, section] : all) {
+      if (name != "admins") writer.key(name).raw(config_json(section));
+    }
+    writer.end_object();
+    return json_response(200, out);
+  }
+  const auto section = all.find(path[3]);
+  return json_response(200, section == all.end() ? "{}" : config_json(section->second));
+}
+
+// /_node/_local/_config/{section}/{key}
+Answer setting(const Context& context, const CallPtr& call) {
+  call->allow("GET,PUT,DELETE");
+  const auto& path = call->path();
+  const std::string& section = path[3];
+  const std::string& key = path[4];
+  const auto unknown = not_found("unknown_config_value");
+  if (call->method() == "GET") {
+    const auto value = context.config.get(section, key);
+    if (!value) throw unknown;
+    return json_response(200, json::quoted(*value));
+  }
+  if (section == "admins") throw forbidden("Administrators are set where the server is started.");
+  std::optional<std::string> old;
+  if (call->method() == "PUT") {
+    const auto value = json::string_value(call->json_body());
+    if (!value) throw bad_request("The value of a setting is a JSON string.");
+    old = context.config.set(section, key, *value);
+  } else {
+    old = context.config.erase(section, key);
+    if (!old) throw unknown;
+  }
+  return json_response(200, json::quoted(old.value_or("")));
+}
+
+}  // namespace
+
+Answer welcome(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  // `version` is that of the API: clients look at it to know what they may call.
+  return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
+                                        R"("features":["db_updates","jobs","workers"],)"
+                                        R"("vendor":{{"name":"Divan","version":"{}"}}}})",
+                                        context.server_uuid, context.version));
+}
+
+Answer up(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  context.store.run([](kv::Transaction& tx) { tx.get("", kv::Isolation::snapshot); });
+  return json_response(200, R"({"status":"ok","seeds":{}})");
+}
+
+Answer uuids(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const std::uint64_t count = call->count("count").value_or(1);
+  if (count > kMaxUuids) throw bad_request("count parameter too large");
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("uuids").begin_array();
+  for (std::uint64_t i = 0; i < count; ++i) writer.string(context.rng.uuid());
+  writer.end_array().end_object();
+  return json_response(200, out);
+}
+
+Answer all_databases(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  auto options = list_options(*call);
+  const auto limit = call->count("limit");
+  std::vector<std::string> names;
+  if (limit != 0) {
+    options.limit = limit.value_or(0);
+    names = context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx, options); });
+  }
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_array();
+  for (const auto& name : names) writer.string(name);
+  writer.end_array();
+  return json_response(200, out);
+}
+
+Answer session(const Context&, const CallPtr& call) {
+  call->allow("GET");
+  const User& user = call->user();
+  return json_response(
+      200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":[{}]}},"info":{{)"
+                       R"("authentication_handlers":["default"]{}}}}})",
+                       user.name.empty() ? "null" : json::quoted(user.name), user.admin ? "\"_admin\"" : "",
+                       user.name.empty() ? "" : R"(,"authenticated":"default")"));
+}
+
+Answer active_tasks(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  // A builder tells how far it is in its job's progress, so every node sees the builds of all.
+  std::string out = "[";
+  context.store.run([&](kv::Transaction& tx) {
+    out = "[";
+    for (const auto& kind : context.kinds) {
+      for (const auto& job : context.queue.running(tx, kind->name(), kMaxTasks)) {
+        if (job.progress.empty()) continue;
+        out += fmt::format("{}{{\"node\":\"_local\",\"pid\":{},{}", out.size() > 1 ? ",\n" : "",
+                           json::quoted(job.id), std::string_view(job.progress).substr(1));
+      }
+    }
+  });
+  return json_response(200, out + "]");
+}
+
+Answer node(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() < 2 || (path[1] != "_local" && path[1] != "divan")) throw not_found("no such node");
+  const std::string what = path.size() > 2 ? path[2] : "";
+  if (path.size() == 2) return json_response(200, R"({"name":"divan"})");
+  if (what == "_prometheus" && path.size() == 3) return metrics(context, call);
+  if (what == "_config" && path.size() <= 4) return read_config(context, call);
+  if (what == "_config" && path.size() == 5) return setting(context, call);
+  throw not_found("missing");
+}
+
+}  // namespace divan::api

@@ -1,0 +1,34 @@
+#include "divan/api/service.h"
+
+#include <prometheus/counter.h>
+
+#include "divan/api/routes.h"
+#include "divan/base/log.h"
+
+namespace divan::api {
+
+Service::Service(Context context) : context_(std::move(context)) {}
+
+void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
+  const bool taken = context_.pool.submit([this, exchange] { work(exchange); });
+  if (!taken)
+    exchange->respond(http::error_response(Error(503, "service_unavailable", "The server is busy.")));
+}
+
+void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
+  try {
+    const auto call = std::make_shared<Call>(exchange);
+    call->set_user(context_.accounts.authenticate(exchange->request().header("Authorization")));
+    if (auto response = route(context_, call)) exchange->respond(*std::move(response));
+  } catch (const Error& error) {
+    if (error.status() >= 500) {
+      log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
+    }
+    exchange->respond(http::error_response(error));
+  } catch (const std::exception& error) {
+    log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
+    exchange->respond(http::error_response(internal_error("The server failed; its log says more.")));
+  }
+}
+
+}  // namespace divan::api

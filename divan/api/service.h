@@ -1,0 +1,23 @@
+// The door between the HTTP server and the routes.
+#pragma once
+
+#include "divan/api/context.h"
+#include "divan/http/exchange.h"
+
+namespace divan::api {
+
+/// Takes requests on the HTTP server's threads, and works on them on the pool. Thread-safe; what the context
+/// refers to must outlive it and all exchanges.
+class Service {
+ public:
+  explicit Service(Context context);
+
+  void handle(std::shared_ptr<http::Exchange> exchange) const;
+
+ private:
+  void work(const std::shared_ptr<http::Exchange>& exchange) const;
+
+  const Context context_;
+};
+
+}  // namespace divan::api

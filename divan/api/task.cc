@@ -1,0 +1,91 @@
+#include "divan/api/task.h"
+
+#include "divan/base/log.h"
+
+namespace divan::api {
+namespace {
+
+// When the pool has too much to do, a task comes back.
+constexpr std::chrono::milliseconds kBusyPause{20};
+
+}  // namespace
+
+void Task::start() {
+  // Until the answer is complete or the client gone, this keeps the task alive.
+  exchange().on_close([self = shared_from_this()] {
+    std::lock_guard lock(self->mutex_);
+    if (self->state_ == State::waiting) self->state_ = State::done;
+  });
+  run();
+}
+
+void Task::wake() {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::running) state_ = State::running_and_woken;
+    if (state_ != State::waiting) return;
+    state_ = State::queued;
+  }
+  submit();
+}
+
+void Task::submit() {
+  const auto self = shared_from_this();
+  const bool taken = context_.pool.submit([self] {
+    {
+      std::lock_guard lock(self->mutex_);
+      self->state_ = State::running;
+    }
+    self->run();
+  });
+  if (taken) return;
+  exchange().after(kBusyPause, [self] { self->submit(); });
+}
+
+void Task::run() {
+  for (;;) {
+    bool done = true;
+    if (!exchange().closed()) {
+      try {
+        done = step();
+      } catch (const Error& error) {
+        if (!exchange().answered()) {
+          exchange().respond(http::error_response(error));
+        } else {
+          // Nothing keeps the exchange any more, which cuts the connection: the client sees that something is
+          // missing.
+          exchange().on_close([] {});
+          log::warning("{} {} was cut off: {}", call_->method(), exchange().request().target(), error.what());
+        }
+      }
+    }
+    std::lock_guard lock(mutex_);
+    if (done) {
+      state_ = State::done;
+      return;
+    }
+    if (state_ == State::running) {
+      state_ = State::waiting;
+      return;
+    }
+    state_ = State::running;
+  }
+}
+
+void Task::wake_after(std::chrono::milliseconds delay) {
+  cancel_timer();
+  timer_ = exchange().after(delay, waker());
+}
+
+void Task::cancel_timer() {
+  if (timer_) exchange().cancel(*timer_);
+  timer_.reset();
+}
+
+std::function<void()> Task::waker() {
+  return [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->wake();
+  };
+}
+
+}  // namespace divan::api

@@ -1,0 +1,57 @@
+// Work that waits without holding a thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+
+#include "divan/api/call.h"
+#include "divan/api/context.h"
+
+namespace divan::api {
+
+/// A request that is worked on in steps. A step runs on the thread pool; between steps the task waits for
+/// wake(), which events, watches, timers and drained sockets call. It ends when a step says so or the client
+/// goes away. The exchange owns the task while it waits. Steps never overlap; wake() is thread-safe.
+class Task : public std::enable_shared_from_this<Task> {
+ public:
+  Task(const Context& context, CallPtr call) : context_(context), call_(std::move(call)) {}
+  virtual ~Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  /// Takes the first step on the calling thread (of the pool).
+  void start();
+
+  /// Another step is to be taken: soon, or after the one that is being taken.
+  void wake();
+
+ protected:
+  /// Does what can be done now. True when the request has been answered to its end; false to wait for wake().
+  /// What it throws is the answer if none has begun, and otherwise cuts the answer off.
+  virtual bool step() = 0;
+
+  /// wake() after a while. A task has one such timer; setting it again moves it.
+  void wake_after(std::chrono::milliseconds delay);
+  void cancel_timer();
+
+  /// A callback that wakes this task if it is still there.
+  std::function<void()> waker();
+
+  http::Exchange& exchange() const { return *call_->exchange(); }
+
+  const Context context_;
+  const CallPtr call_;
+
+ private:
+  enum class State { waiting, queued, running, running_and_woken, done };
+
+  void run();
+  void submit();
+
+  std::mutex mutex_;
+  State state_ = State::running;
+  std::optional<http::Exchange::TimerId> timer_;
+};
+
+}  // namespace divan::api

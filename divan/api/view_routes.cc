@@ -1,0 +1,170 @@
+// Views and what is known of their indexes.
+#include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/bytes.h"
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/sequence.h"
+#include "divan/index/builds.h"
+#include "divan/index/views/query.h"
+
+namespace divan::api {
+namespace {
+
+using index::views::Query;
+using index::views::Update;
+using index::views::View;
+using index::views::ViewIndex;
+using index::views::ViewParams;
+
+// A query that waits for its index looks again this often even if nothing woke it.
+constexpr std::chrono::milliseconds kLookAgain{5'000};
+constexpr std::int64_t kMaxPending = 100'000;
+
+struct Found {
+  docs::Database database;
+  std::shared_ptr<const ViewIndex> index;
+};
+
+// The views of a design document; not_found as CouchDB words it if there are none.
+Found find_views(const Context& context, kv::Transaction& tx, const std::string& name,
+                 const std::string& design_id) {
+  auto database = context.catalog.open(tx, name);
+  const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
+  if (tree.empty()) throw not_found("missing");
+  if (tree.front().deleted) throw not_found("deleted");
+  const std::string body = docs::read_body(tx, database, tree.front());
+  for (const auto& kind : context.kinds) {
+    for (const auto& index : kind->indexes(design_id, body)) {
+      if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
+        return {std::move(database), std::move(views)};
+    }
+  }
+  return {std::move(database), nullptr};
+}
+
+class QueryPages final : public PageSource {
+ public:
+  explicit QueryPages(Query query) : query_(std::move(query)) {}
+  bool next(std::string& out) override { return query_.next(out); }
+
+ private:
+  Query query_;
+};
+
+// A query; with update=true it waits until its index has what was written before the query came. The build is
+// the same job that ken asks for: it is asked for once, whoever does, and never done twice.
+class ViewTask final : public PageStream {
+ public:
+  ViewTask(const Context& context, CallPtr call, ViewParams params)
+      : PageStream(context, std::move(call)),
+        params_(std::move(params)),
+        name_(call_->path()[0]),
+        design_id_(std::string(docs::kDesignPrefix) + call_->path()[2]),
+        view_name_(call_->path()[4]) {}
+
+ private:
+  std::unique_ptr<PageSource> open() override {
+    watches_.clear();
+    bool ready = false;
+    std::shared_ptr<const ViewIndex> index;
+    context_.store.run([&](kv::Transaction& tx) {
+      const auto found = find_views(context_, tx, name_, design_id_);
+      index = found.index;
+      if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
+      check_params(params_, !index->find(view_name_)->reduce.empty());
+      ready = look(tx, found);
+    });
+    if (!ready) {
+      for (const auto& watch : watches_) watch->on_fire(waker());
+      wake_after(kLookAgain);
+      return nullptr;
+    }
+    cancel_timer();
+    const View& view = *index->find(view_name_);
+    return std::make_unique<QueryPages>(
+        Query(context_.store, context_.catalog, name_, std::move(index), view, params_));
+  }
+
+  // Whether the rows can be read now.
+  bool look(kv::Transaction& tx, const Found& found) {
+    const index::IndexKeys keys(found.database, found.index->signature());
+    if (!target_) target_ = docs::last_sequence(tx, found.database);
+    const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
+    if (fresh || params_.update == Update::never) return true;
+    const std::string id = index::build_id(found.database, found.index->signature());
+    auto job = context_.queue.find(tx, found.index->kind(), id);
+    if (asked_ && job) {
+      // A build that fails while somebody waits for it is the answer.
+      if (job->failures > failures_before_) throw Error(500, "index_build_failed", job->last_error);
+    }
+    const bool at_work =
+        asked_ && job && (job->state == jobs::State::pending || job->state == jobs::State::running);
+    if (!at_work) {
+      index::request_build(context_.queue, tx, found.database, *found.index);
+      job = context_.queue.find(tx, found.index->kind(), id);
+      failures_before_ = job->failures;
+      asked_ = true;
+    }
+    if (params_.update == Update::lazy) return true;
+    watches_.push_back(tx.watch(keys.state()));
+    watches_.push_back(context_.queue.watch(tx, found.index->kind(), id));
+    return false;
+  }
+
+  const ViewParams params_;
+  const std::string name_;
+  const std::string design_id_;
+  const std::string view_name_;
+  std::optional<kv::Versionstamp> target_;
+  bool asked_ = false;
+  std::int64_t failures_before_ = 0;
+  std::vector<std::shared_ptr<kv::Watch>> watches_;
+};
+
+}  // namespace
+
+Answer view(const Context& context, const CallPtr& call) {
+  call->allow("GET,POST");
+  ViewParams params;
+  for (const auto& [name, value] : call->params()) index::views::set_param(params, name, value);
+  if (call->method() == "POST" && call->has_body())
+    index::views::set_params_from_body(params, call->json_body());
+  std::make_shared<ViewTask>(context, call, std::move(params))->start();
+  return std::nullopt;
+}
+
+Answer design_info(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  std::string out;
+  context.store.run([&](kv::Transaction& tx) {
+    out.clear();
+    const auto found =
+        find_views(context, tx, call->path()[0], std::string(docs::kDesignPrefix) + call->path()[2]);
+    if (!found.index) throw not_found("missing");
+    const index::IndexKeys keys(found.database, found.index->signature());
+    const auto sequence = index::read_sequence(tx, keys, kv::Isolation::snapshot);
+    const auto job = context.queue.find(tx, found.index->kind(),
+                                        index::build_id(found.database, found.index->signature()));
+    const bool running = job && job->state == jobs::State::running;
+    json::Writer writer(out);
+    writer.begin_object().key("name").string(call->path()[2]).key("view_index").begin_object();
+    writer.key("signature").string(to_hex(found.index->signature())).key("language").string("javascript");
+    writer.key("updater_running").boolean(running);
+    writer.key("update_seq").string(docs::to_sequence(sequence));
+    writer.key("updates_pending").begin_object().key("total");
+    writer.number(docs::count_changes(tx, found.database, sequence, kMaxPending)).end_object();
+    writer.key("collator_versions").begin_array().string(index::views::collation_version()).end_array();
+    writer.key("compact_running").boolean(false).key("waiting_commit").boolean(false);
+    if (job) {
+      writer.key("build").begin_object().key("state").string(jobs::state_name(job->state));
+      if (!job->progress.empty()) writer.key("progress").raw(job->progress);
+      if (!job->last_error.empty()) writer.key("last_error").string(job->last_error);
+      writer.end_object();
+    }
+    writer.end_object().end_object();
+  });
+  return json_response(200, std::move(out));
+}
+
+}  // namespace divan::api

@@ -1,0 +1,228 @@
+// The membership of workers over HTTP. docs/jobs.md
+#include "divan/api/feed.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::api {
+namespace {
+
+using workers::WorkerRef;
+
+std::string ref_json(const WorkerRef& ref) {
+  return fmt::format(R"({{"ok":true,"role":{},"id":{},"incarnation":"{}"}})", json::quoted(ref.role),
+                     json::quoted(ref.id), ref.incarnation);
+}
+
+std::string members_json(std::string_view role, const workers::Members& members) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object().key("role").string(role).key("seq").string(docs::to_sequence(members.version));
+  writer.key("workers").begin_array();
+  for (const auto& worker : members.workers) {
+    writer.begin_object().key("id").string(worker.id).key("incarnation").string(worker.incarnation);
+    writer.key("timeout").number(
+        std::chrono::duration_cast<std::chrono::milliseconds>(worker.timeout).count());
+    writer.key("opts").raw(worker.options).end_object();
+  }
+  writer.end_array().end_object();
+  return out;
+}
+
+// A role's members as a feed: a row for each membership, beginning with the present one.
+class MembersSource final : public FeedSource {
+ public:
+  MembersSource(const Context& context, std::string role, const kv::Versionstamp& since, bool begun)
+      : context_(context), role_(std::move(role)), version_(since), begun_(begun) {}
+
+  void arm(const std::function<void()>& wake) override { wake_ = wake; }
+
+  bool read(std::size_t, std::vector<FeedRow>& rows) override {
+    workers::Members members;
+    context_.store.run([&](kv::Transaction& tx) {
+      members = context_.registry.members(tx, role_);
+      watch_ = context_.registry.watch(tx, role_);
+    });
+    watch_->on_fire(wake_);
+    if (begun_ && members.version <= version_) return false;
+    begun_ = true;
+    version_ = members.version;
+    rows.push_back({members_json(role_, members), docs::to_sequence(version_)});
+    return false;
+  }
+
+  std::string last_seq() const override { return docs::to_sequence(version_); }
+
+ private:
+  const Context context_;
+  const std::string role_;
+  kv::Versionstamp version_;
+  bool begun_;
+  std::function<void()> wake_;
+  std::shared_ptr<kv::Watch> watch_;
+};
+
+// What a registration says of itself: {"timeout": ms, "opts": {...}, "incarnation": "..."}, all of it
+// optional.
+struct Registration {
+  Duration timeout = workers::kDefaultTimeout;
+  std::string options = "{}";
+  std::string incarnation;
+};
+
+Registration parse_registration(Call& call) {
+  Registration registration;
+  if (!call.has_body()) return registration;
+  const bool is_object =
+      json::for_each_member(call.json_body(), [&](std::string_view name, std::string_view value) {
+        if (name == "timeout") {
+          const auto ms = json::int_value(value);
+          if (!ms || *ms < 0 || *ms > 86'400'000) throw bad_request("`timeout` is a number of milliseconds.");
+          registration.timeout = std::chrono::milliseconds(*ms);
+        } else if (name == "opts") {
+          registration.options = value;
+        } else if (name == "incarnation") {
+          registration.incarnation = json::string_value(value).value_or("");
+        } else {
+          throw bad_request(fmt::format("Unknown member `{}`.", name));
+        }
+        return true;
+      });
+  if (!is_object) throw bad_request("Request body must be a JSON object");
+  return registration;
+}
+
+WorkerRef add(const Context& context, const std::string& role, const std::string& id,
+              const Registration& registration) {
+  return context.store.run([&](kv::Transaction& tx) {
+    return context.registry.add(tx, role, id, registration.options, registration.timeout,
+                                registration.incarnation);
+  });
+}
+
+// POST /_workers/{role}/{id}/_hold: the worker is one as long as the connection is open. The server sends the
+// heartbeats, to the store and (as empty lines) to the client.
+class HoldTask final : public Task {
+ public:
+  HoldTask(const Context& context, CallPtr call, Registration registration)
+      : Task(context, std::move(call)), registration_(std::move(registration)) {}
+
+  ~HoldTask() override {
+    if (!ref_) return;
+    // The connection is gone: so is the worker, at once. Not on this thread, which may be one that must not
+    // block.
+    const auto leave = [context = context_, ref = *ref_] {
+      context.store.run([&](kv::Transaction& tx) {
+        if (context.registry.is_alive(tx, ref)) context.registry.remove(tx, ref);
+      });
+    };
+    // When the pool takes no more, the worker's missing heartbeat tells.
+    context_.pool.submit(leave);
+  }
+
+ private:
+  bool step() override {
+    if (!ref_) {
+      ref_ = add(context_, call_->path()[1], call_->path()[2], registration_);
+      http::Response head;
+      head.headers.push_back({"Content-Type", "application/json"});
+      head.body = ref_json(*ref_) + "\n";
+      exchange().start(std::move(head));
+    } else {
+      const bool alive =
+          context_.store.run([&](kv::Transaction& tx) { return context_.registry.heartbeat(tx, *ref_); });
+      if (!alive) {
+        exchange().write(R"({"error":"halt","reason":"The registration does not hold any more."})"
+                         "\n");
+        exchange().end();
+        ref_.reset();
+        return true;
+      }
+      exchange().write("\n");
+    }
+    wake_after(std::chrono::ceil<std::chrono::milliseconds>(registration_.timeout / 3));
+    return false;
+  }
+
+  const Registration registration_;
+  std::optional<WorkerRef> ref_;
+};
+
+Answer one_worker(const Context& context, const CallPtr& call, const std::string& role,
+                  const std::string& id) {
+  call->allow("GET,PUT,DELETE");
+  if (call->method() == "PUT")
+    return json_response(201, ref_json(add(context, role, id, parse_registration(*call))));
+  if (call->method() == "DELETE") {
+    const auto incarnation = call->param("incarnation");
+    context.store.run([&](kv::Transaction& tx) {
+      const auto ref = context.registry.find(tx, role, id);
+      if (!ref || (incarnation && ref->incarnation != *incarnation)) throw not_found("No such registration.");
+      context.registry.remove(tx, *ref);
+    });
+    return ok_response();
+  }
+  const auto ref =
+      context.store.run([&](kv::Transaction& tx) { return context.registry.find(tx, role, id); });
+  if (!ref) throw not_found("No such worker.");
+  return json_response(200, ref_json(*ref));
+}
+
+Answer heartbeat(const Context& context, const CallPtr& call, const std::string& role,
+                 const std::string& id) {
+  call->allow("POST");
+  const std::string body = call->has_body() ? call->json_body() : "{}";
+  const auto incarnation = json::string_value(json::member(body, "incarnation").value_or(""));
+  const bool alive = context.store.run([&](kv::Transaction& tx) {
+    const auto ref = context.registry.find(tx, role, id);
+    if (!ref || (incarnation && ref->incarnation != *incarnation)) return false;
+    return context.registry.heartbeat(tx, *ref);
+  });
+  if (!alive) throw Error(409, "halt", "The registration does not hold any more.");
+  return ok_response();
+}
+
+Answer one_role(const Context& context, const CallPtr& call, const std::string& role) {
+  call->allow("GET");
+  const auto feed = parse_feed_options(*call);
+  if (feed.mode == FeedMode::normal) {
+    const auto members =
+        context.store.run([&](kv::Transaction& tx) { return context.registry.members(tx, role); });
+    return json_response(200, members_json(role, members));
+  }
+  const auto since = call->text("since");
+  start_feed(context, call,
+             std::make_unique<MembersSource>(
+                 context, role, since ? docs::parse_sequence(*since) : kv::Versionstamp(), since.has_value()),
+             feed);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer workers(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 1) {
+    call->allow("GET");
+    std::string out = "{\"roles\":[";
+    context.store.run([&](kv::Transaction& tx) {
+      out = "{\"roles\":[";
+      for (const auto& role : context.registry.roles(tx)) {
+        if (!out.ends_with('[')) out += ",\n";
+        out += members_json(role, context.registry.members(tx, role));
+      }
+    });
+    return json_response(200, out + "]}");
+  }
+  if (path.size() == 2) return one_role(context, call, path[1]);
+  if (path.size() == 3) return one_worker(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_heartbeat") return heartbeat(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_hold") {
+    call->allow("POST");
+    std::make_shared<HoldTask>(context, call, parse_registration(*call))->start();
+    return std::nullopt;
+  }
+  throw not_found("missing");
+}
+
+}  // namespace divan::api

@@ -1,0 +1,188 @@
+#include "divan/app/load.h"
+
+#include <sys/stat.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "divan/app/progress.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/http/url.h"
+
+namespace divan::app {
+namespace {
+
+// A request is cut off here, below what servers take.
+constexpr std::size_t kMaxRequestBytes = 8 << 20;
+constexpr std::size_t kMaxErrorsShown = 10;
+
+struct Batch {
+  std::string body;
+  std::size_t documents = 0;
+  std::uint64_t bytes_read = 0;  // of the file, at this batch's end
+};
+
+// Batches on their way from the reader to the senders: at most a few, so that memory is bounded.
+class BatchQueue {
+ public:
+  explicit BatchQueue(std::size_t limit) : limit_(limit) {}
+
+  bool push(Batch batch) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return batches_.size() < limit_ || closed_; });
+    if (closed_) return false;
+    batches_.push_back(std::move(batch));
+    changed_.notify_all();
+    return true;
+  }
+  std::optional<Batch> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !batches_.empty() || closed_; });
+    if (batches_.empty()) return std::nullopt;
+    Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    changed_.notify_all();
+    return batch;
+  }
+  // No more batches come; `drop` also those that wait.
+  void close(bool drop) {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    if (drop) batches_.clear();
+    changed_.notify_all();
+  }
+
+ private:
+  const std::size_t limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> batches_;
+  bool closed_ = false;
+};
+
+class Loader {
+ public:
+  explicit Loader(const LoadOptions& options)
+      : options_(options),
+        target_("/" + http::percent_encode(options.database) + "/_bulk_docs"),
+        queue_(2 * options.connections),
+        progress_("Loading", "documents", clock_) {}
+
+  int run() {
+    create_database();
+    std::vector<std::thread> senders;
+    for (std::size_t i = 0; i < options_.connections; ++i) senders.emplace_back([this] { send(); });
+    std::string failure;
+    try {
+      read();
+    } catch (const Error& error) { failure = error.reason(); }
+    queue_.close(!failure.empty());
+    for (auto& sender : senders) sender.join();
+    if (!options_.quiet) progress_.finish(written_);
+    if (!failure.empty()) fail(failure);
+    if (failed_ > 0) fmt::print(stderr, "{} documents were not written.\n", failed_);
+    return failed_ == 0 && errors_shown_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void create_database() {
+    http::Client client = connect(options_.connection);
+    try {
+      ask(client, "PUT", "/" + http::percent_encode(options_.database));
+    } catch (const Error& error) {
+      if (error.name() != "file_exists") throw;
+    }
+  }
+
+  void read() {
+    std::ifstream file;
+    if (options_.file != "-") {
+      file.open(options_.file);
+      if (!file) throw bad_request(fmt::format("{} cannot be read.", options_.file));
+      struct stat status {};
+      if (::stat(options_.file.c_str(), &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+    }
+    std::istream& in = options_.file == "-" ? std::cin : file;
+    Batch batch;
+    std::uint64_t bytes = 0, number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      bytes += line.size() + 1;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      try {
+        line = json::compact(line);
+      } catch (const Error& error) {
+        throw bad_request(fmt::format("{}, line {}: {}", options_.file, number, error.reason()));
+      }
+      batch.body += batch.documents == 0 ? "{\"docs\":[" : ",";
+      batch.body += line;
+      ++batch.documents;
+      batch.bytes_read = bytes;
+      if (batch.documents < options_.batch && batch.body.size() < kMaxRequestBytes) continue;
+      if (!queue_.push(std::exchange(batch, {}))) return;
+    }
+    if (batch.documents > 0) queue_.push(std::move(batch));
+  }
+
+  void send() {
+    try {
+      http::Client client = connect(options_.connection);
+      while (auto batch = queue_.pop()) {
+        const std::string answer = ask(client, "POST", target_, batch->body + "]}");
+        take_answer(*batch, answer);
+      }
+    } catch (const Error& error) {
+      fail(error.what());
+      queue_.close(true);
+    }
+  }
+
+  void take_answer(const Batch& batch, const std::string& answer) {
+    std::size_t failed = 0;
+    if (answer.find("\"error\"") != std::string::npos) {
+      json::for_each_element(json::compact(answer), [&](std::string_view result) {
+        if (json::member(result, "error")) {
+          ++failed;
+          fail(result);
+        }
+        return true;
+      });
+    }
+    std::lock_guard lock(mutex_);
+    written_ += static_cast<std::int64_t>(batch.documents - failed);
+    failed_ += failed;
+    bytes_done_ = std::max(bytes_done_, batch.bytes_read);
+    if (options_.quiet) return;
+    progress_.show(size_ == 0 ? -1.0 : static_cast<double>(bytes_done_) / static_cast<double>(size_),
+                   written_);
+  }
+
+  void fail(std::string_view what) {
+    std::lock_guard lock(mutex_);
+    if (errors_shown_++ < kMaxErrorsShown) fmt::print(stderr, "divan load: {}\n", what);
+  }
+
+  const LoadOptions options_;
+  const std::string target_;
+  SystemClock clock_;
+  BatchQueue queue_;
+  std::mutex mutex_;
+  Progress progress_;
+  std::uint64_t size_ = 0;
+  std::uint64_t bytes_done_ = 0;
+  std::int64_t written_ = 0;
+  std::size_t failed_ = 0;
+  std::size_t errors_shown_ = 0;
+};
+
+}  // namespace
+
+int load(const LoadOptions& options) { return Loader(options).run(); }
+
+}  // namespace divan::app

@@ -1,0 +1,121 @@
+// divan: the server and its tools.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "divan/app/inspect.h"
+#include "divan/app/load.h"
+#include "divan/app/serve.h"
+#include "divan/app/settings.h"
+#include "divan/base/error.h"
+
+namespace {
+
+using namespace divan::app;
+
+void add_connection(CLI::App& command, ConnectionOptions& connection) {
+  command.add_option("--url", connection.url, "The server")->envname("DIVAN_URL")->capture_default_str();
+  command
+      .add_option("--user", connection.user,
+                  "NAME:PASSWORD; without it the password in the data directory is used")
+      ->envname("DIVAN_USER");
+  command.add_option("--data-dir", connection.data_dir, "Data directory of a server on this machine")
+      ->capture_default_str();
+}
+
+void add_inspection(CLI::App& command, InspectOptions& options) {
+  add_connection(command, options.connection);
+  command.add_flag("--json", options.json, "The server's answer as it is");
+}
+
+struct CommandLine {
+  ServeOptions serve;
+  std::string bind, port, store = "embedded";
+  bool no_background = false;
+  bool list_settings = false;
+  LoadOptions load;
+  InspectOptions inspect;
+  std::string type;
+  bool follow = false;
+};
+
+CLI::App* add_serve(CLI::App& app, CommandLine& line) {
+  auto* serve = app.add_subcommand("serve", "Run the server");
+  serve->add_option("--data-dir", line.serve.server.data_dir, "Where the data are; made if missing")
+      ->capture_default_str();
+  serve->add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
+  serve->add_option("--port", line.port, "Port to listen on (5984)");
+  serve->add_option("--config", line.serve.config_file, "Settings file (ini)");
+  serve->add_option("--store", line.store, "The store: embedded")
+      ->check(CLI::IsMember({"embedded"}))
+      ->capture_default_str();
+  serve->add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
+  serve->add_option("--durability", line.serve.durability,
+                    "full, or relaxed: commits are quicker and may be lost in a power cut");
+  serve->add_flag("--no-background", line.no_background,
+                  "Build no indexes and look after no jobs in this process");
+  serve->footer(
+      "Settings ([section] key = default), from --config, DATA-DIR/local.ini and DIVAN_SECTION_KEY:\n" +
+      describe_settings());
+  return serve;
+}
+
+CLI::App* add_load(CLI::App& app, CommandLine& line) {
+  auto* load = app.add_subcommand("load", "Load documents, one a line of JSON, into a database");
+  load->add_option("DATABASE", line.load.database, "Made if missing")->required();
+  load->add_option("FILE", line.load.file, "JSON lines; - is standard input")->capture_default_str();
+  load->add_option("--batch", line.load.batch, "Documents a request")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  load->add_option("--connections", line.load.connections, "Requests at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  load->add_flag("--quiet", line.load.quiet, "No progress bar");
+  add_connection(*load, line.load.connection);
+  return load;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Divan: a document database that does its own chores.");
+  app.set_version_flag("--version", std::string("divan ") + DIVAN_VERSION);
+  app.require_subcommand(1);
+  CommandLine line;
+  auto* serve_command = add_serve(app, line);
+  auto* load_command = add_load(app, line);
+  auto* status = app.add_subcommand("status", "Databases and what is being done");
+  auto* jobs = app.add_subcommand("jobs", "Job types and their counts, or the jobs of a type");
+  jobs->add_option("TYPE", line.type, "List the jobs of this type");
+  auto* workers = app.add_subcommand("workers", "Who works");
+  auto* updates = app.add_subcommand("updates", "What changed in which database");
+  updates->add_flag("--follow", line.follow, "Go on as it changes");
+  for (auto* command : {status, jobs, workers, updates}) add_inspection(*command, line.inspect);
+
+  CLI11_PARSE(app, argc, argv);
+  if (*serve_command) {
+    if (!line.bind.empty()) line.serve.chttpd.emplace_back("bind_address", line.bind);
+    if (!line.port.empty()) line.serve.chttpd.emplace_back("port", line.port);
+    line.serve.server.background = !line.no_background;
+    return serve(line.serve, ::environ);
+  }
+  if (*load_command) return load(line.load);
+  if (*status) show_status(line.inspect);
+  if (*jobs) show_jobs(line.inspect, line.type);
+  if (*workers) show_workers(line.inspect);
+  if (*updates) show_updates(line.inspect, line.follow);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const divan::Error& error) {
+    std::fprintf(stderr, "divan: %s\n", error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "divan: %s\n", error.what());
+    return 1;
+  }
+}

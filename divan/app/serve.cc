@@ -1,0 +1,67 @@
+#include "divan/app/serve.h"
+
+#include <signal.h>
+
+#include <cstdio>
+
+#include "divan/app/settings.h"
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+
+namespace divan::app {
+namespace {
+
+// Signals go to the thread that waits for them, and to none of those that it starts.
+sigset_t block_stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void read_settings(Config& config, const ServeOptions& options, const char* const* environment) {
+  set_defaults(config);
+  if (!options.config_file.empty()) config.load(options.config_file);
+  config.keep_changes_in(options.server.data_dir + "/local.ini");
+  config.load_environment(environment);
+  for (const auto& [key, value] : options.chttpd) config.override_with("chttpd", key, value);
+  if (!options.durability.empty()) config.override_with("divan", "durability", options.durability);
+  check_all_settings(config);
+  config.on_change([&config](const std::string& section, const std::string& key) {
+    check_setting(config, section, key);
+    if (section == "log" && key == "level")
+      log::set_level(log::parse_level(config.get("log", "level", "info")));
+  });
+}
+
+}  // namespace
+
+int serve(const ServeOptions& options, const char* const* environment) {
+  const sigset_t signals = block_stop_signals();
+  Config config;
+  try {
+    read_settings(config, options, environment);
+    log::configure(log::parse_level(config.get("log", "level", "info")), config.get("log", "file", ""));
+    Server server(config, options.server);
+    std::printf("Divan %s listens on %s (data in %s)\n", DIVAN_VERSION, server.url().c_str(),
+                options.server.data_dir.c_str());
+    if (!server.new_admin_file().empty()) {
+      std::printf("Administrator %s (kept in %s)\n", read_line(server.new_admin_file()).value_or("").c_str(),
+                  server.new_admin_file().c_str());
+    }
+    std::fflush(stdout);
+    int signal = 0;
+    sigwait(&signals, &signal);
+    log::info("Stopping.");
+    server.stop();
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "divan: %s\n", error.reason().c_str());
+    return 1;
+  }
+}
+
+}  // namespace divan::app

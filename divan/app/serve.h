@@ -1,0 +1,21 @@
+// `divan serve`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "divan/app/server.h"
+
+namespace divan::app {
+
+struct ServeOptions {
+  ServerSettings server;
+  std::string config_file;
+  std::vector<std::pair<std::string, std::string>> chttpd;  // settings of [chttpd] from the command line
+  std::string durability;
+};
+
+/// Runs until SIGTERM or SIGINT; answers the exit status. `environment` as in main().
+int serve(const ServeOptions& options, const char* const* environment);
+
+}  // namespace divan::app

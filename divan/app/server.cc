@@ -1,0 +1,295 @@
+#include "divan/app/server.h"
+
+#include <fcntl.h>
+#include <prometheus/gauge.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "divan/api/service.h"
+#include "divan/app/settings.h"
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+#include "divan/http/server.h"
+#include "divan/index/builder.h"
+#include "divan/index/views/view_index.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/ken/ken.h"
+#include "divan/kv/embedded/engine.h"
+#include "divan/updates/sequencer.h"
+
+namespace divan::app {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+// Feeds never end by themselves: those that are open when the server stops are cut after this.
+constexpr milliseconds kStopTimeout{2'000};
+constexpr const char* kDefaultAdmin = "admin";
+
+// A small secret file, synced and readable by its owner only.
+void write_secret(const std::string& path, const std::string& line) {
+  const std::string text = line + "\n";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const bool written = fd >= 0 &&
+                       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       ::fsync(fd) == 0;
+  if (fd >= 0) ::close(fd);
+  if (!written) throw internal_error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
+}
+
+std::string js_binary(const Config& config) {
+  const std::string set = config.get("divan", "js_binary", "");
+  if (!set.empty()) return set;
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "divan-js").string();
+}
+
+void add_admin(api::Accounts& accounts, const std::string& credentials) {
+  const std::size_t colon = credentials.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == credentials.size()) {
+    throw bad_request("An administrator is given as NAME:PASSWORD.");
+  }
+  accounts.add_admin(credentials.substr(0, colon), credentials.substr(colon + 1));
+}
+
+kv::embedded::Options store_options(const Config& config, const std::string& data_dir) {
+  kv::embedded::Options options;
+  options.directory = data_dir + "/store";
+  options.durable = config.get("divan", "durability", "full") != "relaxed";
+  options.cache_bytes =
+      static_cast<std::size_t>(config.get_int("divan", "store_cache_bytes", 128 << 20, 0, INT64_MAX));
+  return options;
+}
+
+js::PoolOptions pool_options(const Config& config) {
+  js::PoolOptions options;
+  options.binary = js_binary(config);
+  options.processes = static_cast<std::size_t>(config.get_int("divan", "js_processes", 0, 0, INT64_MAX));
+  options.memory =
+      static_cast<std::size_t>(config.get_int("divan", "js_memory_bytes", 256 << 20, 0, INT64_MAX));
+  options.log = [](const js::Function& function, std::string_view line) {
+    log::info("Function `{}` logs: {}", function.name, line);
+  };
+  return options;
+}
+
+http::ServerOptions http_options(const Config& config) {
+  http::ServerOptions options;
+  options.address = config.get("chttpd", "bind_address", "127.0.0.1");
+  options.port = static_cast<std::uint16_t>(config.get_int("chttpd", "port", 5984, 0, 65535));
+  options.version = DIVAN_VERSION;
+  options.max_body_bytes =
+      static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
+  options.max_connections =
+      static_cast<std::size_t>(config.get_int("chttpd", "max_connections", 10'000, 1, INT64_MAX));
+  options.stop_timeout = kStopTimeout;
+  return options;
+}
+
+}  // namespace
+
+std::string admin_file(const std::string& data_dir) { return data_dir + "/admin"; }
+
+std::optional<std::string> read_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  if (!std::getline(in, line) || line.empty()) return std::nullopt;
+  return line;
+}
+
+struct Server::Parts {
+  Config& config;
+  const ServerSettings settings;
+  SystemClock clock;
+  SystemRng rng;
+  Metrics metrics;
+  api::Accounts accounts{rng};
+  std::string new_admin_file;
+  std::string uuid;
+
+  kv::embedded::EmbeddedDatabase store;
+  events::Bus bus;
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  js::Pool js_pool;
+  index::Kinds kinds;
+  workers::Monitor monitor{store, registry, clock, rng};
+  updates::Sequencer sequencer;
+  std::optional<jobs::Maintenance> maintenance;
+  std::optional<index::Builder> builder;
+  std::optional<ken::Ken> ken;
+  std::optional<ThreadPool> request_pool;
+  std::optional<api::Service> service;
+  std::optional<http::Server> http;
+
+  Parts(Config& the_config, const ServerSettings& the_settings)
+      : config(the_config),
+        settings(the_settings),
+        store(store_options(config, prepared(settings.data_dir)), clock, rng),
+        js_pool(pool_options(config), clock),
+        sequencer(
+            store, catalog, clock,
+            {.gather = milliseconds(config.get_int("global_changes", "max_event_delay", 25, 0, INT64_MAX))}) {
+    choose_admins();
+    choose_uuid();
+    kinds.push_back(std::make_unique<index::views::ViewKind>(
+        js_pool, js::Limits{.invocation = milliseconds(
+                                config.get_int("couchdb", "os_process_timeout", 5000, 0, INT64_MAX))}));
+    catalog.on_design_document(
+        [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
+          for (const auto& kind : kinds) kind->check(std::string(id), body);
+        });
+    index::declare_builds(queue, store, kinds);
+    remove_dead_workers();
+    monitor.start();
+    sequencer.start();
+    if (settings.background) start_background();
+    collect_metrics();
+    start_serving();
+  }
+
+  static const std::string& prepared(const std::string& data_dir) {
+    std::error_code error;
+    fs::create_directories(data_dir, error);
+    if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
+    return data_dir;
+  }
+
+  void choose_admins() {
+    const auto sections = config.all();
+    const auto admins = sections.find("admins");
+    if (admins != sections.end()) {
+      for (const auto& [name, password] : admins->second) accounts.add_admin(name, password);
+    }
+    if (!settings.admin.empty()) add_admin(accounts, settings.admin);
+    if (admins != sections.end() || !settings.admin.empty()) return;
+    // There is always somebody to ask for a password: nobody is everybody's administrator.
+    const std::string file = admin_file(settings.data_dir);
+    auto credentials = read_line(file);
+    if (!credentials) {
+      credentials = fmt::format("{}:{}", kDefaultAdmin, rng.uuid());
+      write_secret(file, *credentials);
+      new_admin_file = file;
+    }
+    add_admin(accounts, *credentials);
+  }
+
+  void choose_uuid() {
+    uuid = store.run([&](kv::Transaction& tx) {
+      std::string key;
+      kv::tuple::Packer(key).string("server_uuid");
+      const auto known = tx.get(key);
+      if (known) return *known;
+      const std::string fresh = rng.uuid();
+      tx.set(key, fresh);
+      return fresh;
+    });
+  }
+
+  // The store is this process's alone: whoever did background work before it is dead, and its jobs are free
+  // at once.
+  void remove_dead_workers() {
+    store.run([&](kv::Transaction& tx) {
+      for (const auto& worker : registry.members(tx, index::kBackgroundRole).workers) {
+        registry.remove_any(tx, index::kBackgroundRole, worker.id);
+      }
+    });
+  }
+
+  void start_background() {
+    maintenance.emplace(queue, store, clock);
+    maintenance->start();
+    index::BuilderOptions options;
+    options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
+    builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
+    builder->start(rng.uuid());
+    ken.emplace(store, catalog, queue, kinds, clock);
+    ken->start();
+  }
+
+  void start_serving() {
+    request_pool.emplace(
+        "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
+        static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
+    service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
+                                 accounts, *request_pool, uuid, DIVAN_VERSION});
+    http.emplace(http_options(config), clock,
+                 [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
+  }
+
+  void collect_metrics() {
+    const auto gauge = [this](const char* name, const char* help, std::function<double()> value) {
+      auto& shown = metrics.gauge(name, help);
+      metrics.on_collect([&shown, value = std::move(value)] { shown.Set(value()); });
+    };
+    const auto number = [](auto value) { return static_cast<double>(value); };
+    gauge("divan_store_commits_total", "Transactions committed.",
+          [=, this] { return number(store.stats().commits); });
+    gauge("divan_store_commit_groups_total", "Groups of commits, each one write of the log.",
+          [=, this] { return number(store.stats().groups); });
+    gauge("divan_store_conflicts_total", "Transactions refused for a conflict.",
+          [=, this] { return number(store.stats().conflicts); });
+    gauge("divan_store_conflict_entries", "Keys remembered for conflict checks.",
+          [=, this] { return number(store.stats().conflict_entries); });
+    gauge("divan_http_connections", "Open connections.",
+          [=, this] { return http ? number(http->connections()) : 0; });
+    gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
+          [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
+    gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
+    gauge("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
+          [=, this] { return number(js_pool.stats().died); });
+    gauge("divan_js_documents_total", "Documents mapped.",
+          [=, this] { return number(js_pool.stats().documents); });
+    gauge("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
+          [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
+    gauge("divan_events_published_total", "Events published to somebody.",
+          [=, this] { return number(bus.stats().published); });
+    gauge("divan_events_subscribers", "Subscriptions to channels.",
+          [=, this] { return number(bus.stats().subscribers); });
+    metrics.on_collect([this] { collect_jobs(); });
+  }
+
+  void collect_jobs() {
+    store.run([&](kv::Transaction& tx) {
+      for (const auto& type : queue.types(tx)) {
+        for (const auto& [state, count] : queue.counts(tx, type)) {
+          metrics
+              .gauge("divan_jobs", "Jobs by type and state.",
+                     {{"type", type}, {"state", std::string(jobs::state_name(state))}})
+              .Set(static_cast<double>(count));
+        }
+      }
+    });
+  }
+
+  void stop() {
+    // Requests first: they use everything else. What still waits is dropped with its connection.
+    if (http) http->stop();
+    if (request_pool) request_pool->stop();
+    ken.reset();
+    builder.reset();
+    maintenance.reset();
+  }
+};
+
+Server::Server(Config& config, const ServerSettings& settings)
+    : parts_(std::make_unique<Parts>(config, settings)) {}
+
+Server::~Server() { stop(); }
+
+std::uint16_t Server::port() const { return parts_->http->port(); }
+
+std::string Server::url() const {
+  const std::string address = parts_->config.get("chttpd", "bind_address", "127.0.0.1");
+  const bool v6 = address.find(':') != std::string::npos;
+  return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, port());
+}
+
+const std::string& Server::new_admin_file() const { return parts_->new_admin_file; }
+
+void Server::stop() { parts_->stop(); }
+
+}  // namespace divan::app

@@ -1,0 +1,48 @@
+// A running server: all its parts, made in order and ended in reverse.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "divan/base/config.h"
+
+namespace divan::app {
+
+struct ServerSettings {
+  std::string data_dir = "data";
+  bool background = true;  // index builds, ken, feeds and the upkeep of jobs run in this process
+  std::string admin;       // "name:password"; empty: from the settings, else from the data directory
+};
+
+/// Serves from construction to stop(). Throws divan::Error naming what is wrong: the data directory, a
+/// setting, the address.
+class Server {
+ public:
+  /// `config` is complete and outlives the server.
+  Server(Config& config, const ServerSettings& settings);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::uint16_t port() const;
+  /// "http://127.0.0.1:5984"
+  std::string url() const;
+  /// Where a password was made and written down at this start; empty if there was one already.
+  const std::string& new_admin_file() const;
+
+  /// Takes no more requests, lets those under way end, hands running jobs back and closes the store.
+  /// Idempotent.
+  void stop();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// The file of the data directory that has the administrator's name and password, "name:password".
+std::string admin_file(const std::string& data_dir);
+
+/// The first line of a file, or nothing.
+std::optional<std::string> read_line(const std::string& path);
+
+}  // namespace divan::app

@@ -1,0 +1,101 @@
+#include "divan/app/settings.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+
+namespace divan::app {
+namespace {
+
+struct Setting {
+  const char* section;
+  const char* key;
+  const char* fallback;
+  const char* meaning;
+  std::function<void(const Config&)> check = {};
+};
+
+std::function<void(const Config&)> integer(const char* section, const char* key, std::int64_t min,
+                                           std::int64_t max) {
+  return [=](const Config& config) { config.get_int(section, key, min, min, max); };
+}
+
+std::function<void(const Config&)> one_of(const char* section, const char* key,
+                                          std::vector<std::string> values) {
+  return [=, values = std::move(values)](const Config& config) {
+    const std::string value = config.get(section, key, values.front());
+    if (std::find(values.begin(), values.end(), value) != values.end()) return;
+    throw bad_request(
+        fmt::format("Setting [{}] {} = {} is none of {}.", section, key, value, fmt::join(values, ", ")));
+  };
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = {
+      {"chttpd", "bind_address", "127.0.0.1", "address to listen on"},
+      {"chttpd", "port", "5984", "port to listen on; 0: any free one", integer("chttpd", "port", 0, 65535)},
+      {"chttpd", "max_http_request_size", "67108864", "largest request body, in bytes",
+       integer("chttpd", "max_http_request_size", 1024, 1ll << 32)},
+      {"chttpd", "max_connections", "10000", "open connections",
+       integer("chttpd", "max_connections", 1, 1'000'000)},
+      {"chttpd", "request_threads", "64", "requests that are worked on at once",
+       integer("chttpd", "request_threads", 1, 4096)},
+      {"chttpd", "max_waiting_requests", "10000",
+       "requests that wait for a thread; further ones are answered 503",
+       integer("chttpd", "max_waiting_requests", 1, 1'000'000)},
+      {"couchdb", "os_process_timeout", "5000",
+       "milliseconds that one call of a JavaScript function may take",
+       integer("couchdb", "os_process_timeout", 10, 3'600'000)},
+      {"global_changes", "max_event_delay", "25",
+       "milliseconds for which updates are gathered under load before /_db_updates shows them",
+       integer("global_changes", "max_event_delay", 0, 60'000)},
+      {"divan", "durability", "full",
+       "full: a commit is on disk before it is answered; relaxed: it may be lost in a power cut",
+       one_of("divan", "durability", {"full", "relaxed"})},
+      {"divan", "store_cache_bytes", "134217728", "memory for blocks of the store",
+       integer("divan", "store_cache_bytes", 1 << 20, 1ll << 40)},
+      {"divan", "js_processes", "0", "JavaScript processes; 0: as many as cores",
+       integer("divan", "js_processes", 0, 1024)},
+      {"divan", "js_memory_bytes", "268435456", "memory of one JavaScript process",
+       integer("divan", "js_memory_bytes", 128 << 20, 1ll << 36)},
+      {"divan", "builders", "4", "indexes that are built at once", integer("divan", "builders", 1, 1024)},
+      {"divan", "js_binary", "", "path of divan-js; empty: beside divan"},
+      {"log", "level", "info", "debug, info, warning, error or none",
+       [](const Config& config) { log::parse_level(config.get("log", "level", "info")); }},
+      {"log", "file", "", "file to write the log to; empty: standard error"},
+  };
+  return all;
+}
+
+}  // namespace
+
+void set_defaults(Config& config) {
+  for (const Setting& setting : settings())
+    config.override_with(setting.section, setting.key, setting.fallback);
+}
+
+void check_setting(const Config& config, const std::string& section, const std::string& key) {
+  for (const Setting& setting : settings()) {
+    if (section == setting.section && key == setting.key && setting.check) setting.check(config);
+  }
+}
+
+void check_all_settings(const Config& config) {
+  for (const Setting& setting : settings()) {
+    if (setting.check) setting.check(config);
+  }
+}
+
+std::string describe_settings() {
+  std::string out;
+  for (const Setting& setting : settings()) {
+    out += fmt::format("  [{}] {} = {}\n      {}\n", setting.section, setting.key, setting.fallback,
+                       setting.meaning);
+  }
+  return out;
+}
+
+}  // namespace divan::app

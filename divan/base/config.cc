@@ -1,0 +1,193 @@
+#include "divan/base/config.h"
+
+#include <fcntl.h>
+#include <ini.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "divan/base/error.h"
+
+namespace divan {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+Config::Sections parse_ini(const std::string& path) {
+  Config::Sections sections;
+  const auto take = [](void* user, const char* section, const char* name, const char* value) {
+    (*static_cast<Config::Sections*>(user))[section][name] = value == nullptr ? "" : value;
+    return 1;
+  };
+  const int error = ini_parse(path.c_str(), take, &sections);
+  if (error < 0) throw internal_error(fmt::format("Settings file {} cannot be read.", path));
+  if (error > 0) throw internal_error(fmt::format("Settings file {}, line {}: not a setting.", path, error));
+  return sections;
+}
+
+void merge(Config::Sections& into, const Config::Sections& from) {
+  for (const auto& [section, keys] : from) {
+    for (const auto& [key, value] : keys) into[section][key] = value;
+  }
+}
+
+// Written beside the file and moved over it, so that a crash leaves the old one or the new one.
+void write_file(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  bool written = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  written = written && ::fsync(fd) == 0;
+  if (fd >= 0) ::close(fd);
+  if (!written || std::rename(fresh.c_str(), path.c_str()) != 0) {
+    throw internal_error(fmt::format("Settings cannot be written to {}: {}", path, std::strerror(errno)));
+  }
+}
+
+bool has_line_break(std::string_view text) { return text.find_first_of("\r\n") != std::string_view::npos; }
+
+}  // namespace
+
+void Config::load(const std::string& path) {
+  const Sections sections = parse_ini(path);
+  std::lock_guard lock(mutex_);
+  merge(values_, sections);
+}
+
+void Config::keep_changes_in(const std::string& path) {
+  Sections kept;
+  if (std::filesystem::exists(path)) kept = parse_ini(path);
+  std::lock_guard lock(mutex_);
+  changes_path_ = path;
+  changes_ = kept;
+  merge(values_, kept);
+}
+
+void Config::load_environment(const char* const* environment) {
+  constexpr std::string_view kPrefix = "DIVAN_";
+  std::lock_guard lock(mutex_);
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::size_t equals = variable.find('=');
+    if (!variable.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    const std::string name = lower(variable.substr(kPrefix.size(), equals - kPrefix.size()));
+    const std::string value(variable.substr(equals + 1));
+    std::size_t split = name.find('_');
+    for (const auto& [section, keys] : values_) {
+      if (name.starts_with(section + "_")) split = section.size();
+    }
+    if (split == std::string::npos || split + 1 >= name.size()) continue;
+    values_[name.substr(0, split)][name.substr(split + 1)] = value;
+  }
+}
+
+void Config::override_with(std::string_view section, std::string_view key, std::string_view value) {
+  std::lock_guard lock(mutex_);
+  values_[std::string(section)][std::string(key)] = value;
+}
+
+std::optional<std::string> Config::get(std::string_view section, std::string_view key) const {
+  std::lock_guard lock(mutex_);
+  const auto found = values_.find(std::string(section));
+  if (found == values_.end()) return std::nullopt;
+  const auto value = found->second.find(std::string(key));
+  if (value == found->second.end()) return std::nullopt;
+  return value->second;
+}
+
+std::string Config::get(std::string_view section, std::string_view key, std::string_view fallback) const {
+  return get(section, key).value_or(std::string(fallback));
+}
+
+std::int64_t Config::get_int(std::string_view section, std::string_view key, std::int64_t fallback,
+                             std::int64_t min, std::int64_t max) const {
+  const auto text = get(section, key);
+  if (!text) return fallback;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value < min || value > max) {
+    throw bad_request(
+        fmt::format("Setting [{}] {} = {} is not a number from {} to {}.", section, key, *text, min, max));
+  }
+  return value;
+}
+
+bool Config::get_bool(std::string_view section, std::string_view key, bool fallback) const {
+  const auto text = get(section, key);
+  if (!text) return fallback;
+  if (*text == "true") return true;
+  if (*text == "false") return false;
+  throw bad_request(fmt::format("Setting [{}] {} = {} is neither true nor false.", section, key, *text));
+}
+
+Config::Sections Config::all() const {
+  std::lock_guard lock(mutex_);
+  return values_;
+}
+
+std::optional<std::string> Config::set(const std::string& section, const std::string& key,
+                                       const std::string& value) {
+  if (section.empty() || key.empty() || has_line_break(section + key + value) ||
+      section.find(']') != std::string::npos || key.find('=') != std::string::npos) {
+    throw bad_request("A setting has a section, a key and a value of one line.");
+  }
+  return change(section, key, value);
+}
+
+std::optional<std::string> Config::erase(const std::string& section, const std::string& key) {
+  return change(section, key, std::nullopt);
+}
+
+std::optional<std::string> Config::change(const std::string& section, const std::string& key,
+                                          std::optional<std::string> value) {
+  const auto assign = [&](Sections& sections, const std::optional<std::string>& to) {
+    if (to) {
+      sections[section][key] = *to;
+    } else if (const auto found = sections.find(section); found != sections.end()) {
+      found->second.erase(key);
+      if (found->second.empty()) sections.erase(found);
+    }
+  };
+  const auto old = get(section, key);
+  Sections changes_before;
+  {
+    std::lock_guard lock(mutex_);
+    changes_before = changes_;
+    assign(values_, value);
+    assign(changes_, value);
+  }
+  try {
+    for (const auto& listener : listeners_) listener(section, key);
+    std::lock_guard lock(mutex_);
+    write_changes();
+  } catch (...) {
+    {
+      std::lock_guard lock(mutex_);
+      assign(values_, old);
+      changes_ = changes_before;
+    }
+    for (const auto& listener : listeners_) listener(section, key);
+    throw;
+  }
+  return old;
+}
+
+void Config::write_changes() const {
+  if (changes_path_.empty()) return;
+  std::string text = "; Settings that were changed while running.\n";
+  for (const auto& [section, keys] : changes_) {
+    text += fmt::format("\n[{}]\n", section);
+    for (const auto& [key, value] : keys) text += fmt::format("{} = {}\n", key, value);
+  }
+  write_file(changes_path_, text);
+}
+
+}  // namespace divan

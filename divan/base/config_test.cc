@@ -1,0 +1,79 @@
+#include "divan/base/config.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "divan/base/error.h"
+
+namespace divan {
+namespace {
+
+struct ConfigTest : testing::Test {
+  std::string directory = [] {
+    std::string pattern = (std::filesystem::temp_directory_path() / "divan-config-XXXXXX").string();
+    return std::string(mkdtemp(pattern.data()));
+  }();
+  ~ConfigTest() override { std::filesystem::remove_all(directory); }
+  std::string file(std::string_view text) {
+    const std::string path = directory + "/divan.ini";
+    std::ofstream(path) << text;
+    return path;
+  }
+};
+
+TEST_F(ConfigTest, LaterSourcesWin) {
+  Config config;
+  config.load(file("[chttpd]\nport = 1 ; comment\nbind_address=::1\n[couchdb]\nmax_document_size=5\n"));
+  EXPECT_EQ(config.get("chttpd", "port"), "1");
+  const char* environment[] = {"DIVAN_CHTTPD_PORT=2", "DIVAN_COUCHDB_MAX_DOCUMENT_SIZE=6", "PATH=/",
+                               "DIVAN_X=1", nullptr};
+  config.load_environment(environment);
+  EXPECT_EQ(config.get("chttpd", "port"), "2");
+  EXPECT_EQ(config.get_int("couchdb", "max_document_size", 0, 0, 10), 6);
+  config.override_with("chttpd", "port", "3");
+  EXPECT_EQ(config.get("chttpd", "port"), "3");
+  EXPECT_EQ(config.get("chttpd", "bind_address", "x"), "::1");
+  EXPECT_EQ(config.get("no", "such", "x"), "x");
+}
+
+TEST_F(ConfigTest, ChangesAreKept) {
+  {
+    Config config;
+    config.keep_changes_in(directory + "/local.ini");
+    EXPECT_FALSE(config.set("log", "level", "debug"));
+    EXPECT_EQ(config.set("log", "level", "info"), "debug");
+    config.set("ken", "delay", "5");
+    EXPECT_EQ(config.erase("ken", "delay"), "5");
+    EXPECT_FALSE(config.erase("ken", "delay"));
+  }
+  Config config;
+  config.keep_changes_in(directory + "/local.ini");
+  EXPECT_EQ(config.get("log", "level"), "info");
+  EXPECT_FALSE(config.get("ken", "delay"));
+}
+
+TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
+  Config config;
+  config.override_with("ken", "delay", "1");
+  config.on_change([&](const std::string&, const std::string&) { config.get_int("ken", "delay", 0, 0, 10); });
+  EXPECT_THROW(config.set("ken", "delay", "many"), Error);
+  EXPECT_EQ(config.get("ken", "delay"), "1");
+  config.set("ken", "delay", "2");
+  EXPECT_EQ(config.get("ken", "delay"), "2");
+}
+
+TEST_F(ConfigTest, BadInputIsNamed) {
+  Config config;
+  EXPECT_THROW(config.load(directory + "/missing.ini"), Error);
+  EXPECT_THROW(config.load(file("[a]\nthis is no setting\n")), Error);
+  config.override_with("a", "n", "x");
+  EXPECT_THROW(config.get_int("a", "n", 0, 0, 9), Error);
+  EXPECT_THROW(config.get_bool("a", "n", true), Error);
+  EXPECT_THROW(config.set("a", "b", "line\nbreak"), Error);
+  EXPECT_THROW(config.set("", "b", "x"), Error);
+}
+
+}  // namespace
+}  // namespace divan

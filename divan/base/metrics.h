@@ -1,0 +1,49 @@
+// What the server counts about itself, in Prometheus' text format.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+class Registry;
+}  // namespace prometheus
+
+namespace divan {
+
+/// A registry of metrics. Thread-safe. What it hands out lives as long as it does.
+class Metrics {
+ public:
+  using Labels = std::map<std::string, std::string>;
+
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// The counter of this name and these labels, made at the first call.
+  prometheus::Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
+  /// `buckets` are upper bounds, in the metric's unit.
+  prometheus::Histogram& histogram(const std::string& name, const std::string& help,
+                                   const std::vector<double>& buckets, const Labels& labels = {});
+
+  /// Called before the metrics are shown, to set gauges from what is counted elsewhere. For start-up.
+  void on_collect(std::function<void()> collector) { collectors_.push_back(std::move(collector)); }
+
+  /// Everything, in Prometheus' text exposition format 0.0.4.
+  std::string text();
+
+ private:
+  std::shared_ptr<prometheus::Registry> registry_;
+  std::vector<std::function<void()>> collectors_;
+};
+
+}  // namespace divan
