@@ -66,38 +66,64 @@ Builder::Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue
       kinds_(kinds),
       clock_(clock),
       options_(options),
-      acceptor_(queue, store, clock) {}
+      acceptor_(queue, store, clock),
+      builds_("builder", options.threads, options.threads) {}
 
 Builder::~Builder() {
-  stopping_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
   acceptor_.interrupt();
-  for (auto& thread : threads_) thread.join();
+  if (dispatcher_.joinable()) dispatcher_.join();
+  builds_.stop();
 }
 
 void Builder::start(std::string_view worker_id) {
   worker_ = monitor_.add(kBackgroundRole, worker_id, "{}");
-  for (std::size_t i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([this] { work(); });
-    pthread_setname_np(threads_.back().native_handle(), "builder");
+  dispatcher_ = std::thread([this] { dispatch(); });
+  pthread_setname_np(dispatcher_.native_handle(), "index-jobs");
+}
+
+void Builder::dispatch() {
+  constexpr Duration kPauseAfterError = std::chrono::seconds(1);
+  while (!stopping_) {
+    const std::size_t free = wait_for_free_threads();
+    if (stopping_) return;
+    try {
+      accept_jobs(free);
+    } catch (const Error& error) {
+      log::error("Index jobs could not be accepted: {}", error.what());
+      std::unique_lock lock(mutex_);
+      clock_.wait_until(lock, changed_, clock_.now() + kPauseAfterError, [this] { return stopping_.load(); });
+    }
   }
 }
 
-void Builder::work() {
-  constexpr Duration kPauseAfterError = std::chrono::seconds(1);
+std::size_t Builder::wait_for_free_threads() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stopping_ || busy_ < options_.threads; });
+  return options_.threads - busy_;
+}
+
+void Builder::accept_jobs(std::size_t limit) {
   std::vector<std::string> types;
   for (const auto& kind : kinds_) types.emplace_back(kind->name());
-  while (!stopping_) {
-    try {
-      // The worker may have been evicted and registered again in between: accept() takes its name.
-      const auto ref = worker_->ref();
-      for (const auto& job : acceptor_.accept(types, {.worker = workers::WorkerRef{ref.role, ref.id, {}}},
-                                              MonotonicTime::max())) {
-        run(job);
-      }
-    } catch (const Error& error) {
-      log::error("Index jobs could not be accepted: {}", error.what());
-      if (!stopping_) clock_.sleep(kPauseAfterError);
+  // The worker may have been evicted and registered again in between: accept() takes its name.
+  const auto ref = worker_->ref();
+  const jobs::AcceptOptions options{.limit = limit, .worker = workers::WorkerRef{ref.role, ref.id, {}}};
+  for (auto& job : acceptor_.accept(types, options, MonotonicTime::max())) {
+    {
+      std::lock_guard lock(mutex_);
+      ++busy_;
     }
+    builds_.submit([this, job = std::move(job)] {
+      run(job);
+      std::lock_guard lock(mutex_);
+      --busy_;
+      changed_.notify_all();
+    });
   }
 }
 

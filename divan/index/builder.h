@@ -11,10 +11,13 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <future>
+#include <mutex>
 #include <thread>
 
+#include "divan/base/thread_pool.h"
 #include "divan/index/builds.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/monitor.h"
@@ -41,7 +44,7 @@ class Builder {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  /// Registers as a worker and starts the threads. `worker_id` is unlike that of any other process on the
+  /// Registers as a worker and begins to accept jobs. `worker_id` is unlike that of any other process on the
   /// store.
   void start(std::string_view worker_id);
 
@@ -55,7 +58,9 @@ class Builder {
     std::future<std::unique_ptr<MappedBatch>> mapped;
   };
 
-  void work();
+  void dispatch();
+  std::size_t wait_for_free_threads();
+  void accept_jobs(std::size_t limit);
   bool build(Build& build);
   Batch read_batch(Build& build);
   void write_batch(Build& build, Batch& batch);
@@ -71,7 +76,11 @@ class Builder {
   jobs::Acceptor acceptor_;
   std::unique_ptr<workers::LocalWorker> worker_;
   std::atomic<bool> stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t busy_ = 0;  // builds that run
+  ThreadPool builds_;
+  std::thread dispatcher_;  // one waits for jobs, so that a process's threads do not fight over them
 };
 
 }  // namespace divan::index
