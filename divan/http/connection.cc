@@ -70,7 +70,10 @@ void Connection::process() {
   processing_ = true;
   try {
     process_input();
-  } catch (const Error& error) { refuse(error); }
+  } catch (const Error& error) { refuse(error); } catch (const std::exception& error) {
+    log::error("An HTTP connection failed: {}", error.what());
+    abort();
+  }
   processing_ = false;
   if (phase_ == Phase::reading) {
     const auto stage = parser_.stage();

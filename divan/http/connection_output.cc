@@ -10,6 +10,9 @@ namespace {
 // What a connection may send before others of its io thread get their turn.
 constexpr std::size_t kFairShare = 1 << 20;
 
+// Further away, a timer's time would not fit the clock's.
+constexpr std::chrono::hours kLongestDelay{24 * 365};
+
 bool has_no_body(int status) { return status == 204 || status == 304; }
 
 }  // namespace
@@ -37,7 +40,7 @@ void Connection::pump(ExchangeState::Work work) {
 void Connection::set_timers(ExchangeState::Work& work) {
   for (const auto& [id, delay] : work.new_timers) {
     auto& timer = timers_.emplace(id, socket_.get_executor()).first->second;
-    timer.expires_after(delay);
+    timer.expires_after(std::min<std::chrono::milliseconds>(delay, kLongestDelay));
     timer.async_wait([self = shared_from_this(), exchange = exchange_, id = id](const ErrorCode& ec) {
       if (ec) return;
       // Another exchange's timers may have the same numbers.

@@ -2,8 +2,8 @@
 // costs a microsecond a request. Only *.cc files of this room include this, directly or through loop.h.
 #pragma once
 
-// GCC's thread sanitizer does not understand the fences that Asio puts around handlers; the locks of its queues,
-// which order the same things, it does understand.
+// GCC's thread sanitizer does not understand the fences that Asio puts around handlers; the locks of its
+// queues, which order the same things, it does understand.
 #ifdef __SANITIZE_THREAD__
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK
 #endif

@@ -4,8 +4,10 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <limits>
 
 #include "divan/base/bytes.h"
+#include "divan/http/body_reader.h"
 
 namespace divan::http {
 namespace {
@@ -14,40 +16,77 @@ namespace beast = boost::beast;
 using beast::error_code;
 using beast::http::field;
 
-// A chunked body always has at least "0\r\n\r\n" before it, and Beast asserts as much when it looks a second
-// time at the last chunk.
-constexpr std::size_t kLeastBeforeChunkedEnd = 5;
-
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 Error uri_too_long() { return {414, "uri_too_long", "The request's URL is too long."}; }
 Error headers_too_large() { return {431, "headers_too_large", "The request's headers are too large."}; }
 
-// Feeds `parser` until it needs more, answers how many bytes it took.
-template <bool kRequest>
-std::size_t put_all(beast::http::basic_parser<kRequest>& parser, std::string_view bytes, error_code& ec) {
-  std::size_t used = 0;
-  while (!parser.is_done()) {
-    const auto rest = bytes.substr(used);
-    const bool chunked = parser.is_header_done() && parser.chunked();
-    if (rest.empty() || (chunked && rest.size() < kLeastBeforeChunkedEnd)) break;
-    used += parser.put(boost::asio::const_buffer(rest.data(), rest.size()), ec);
-    if (ec == beast::http::error::need_more) {
-      ec = {};
-      break;
-    }
-    if (ec) break;
-  }
-  return used;
-}
-
-// Beast's parser, filling a Request and refusing what the server does not take.
-class RequestSink final : public beast::http::basic_parser<true> {
+// Looks at a head's lines as they come, before Beast does: Beast looks at a head that comes in pieces only
+// when its last line is there, so nonsense would wait for a timeout and the limits would depend on the
+// pieces.
+class HeadScanner {
  public:
-  explicit RequestSink(const ParserLimits& limits) : limits_(limits) {
-    header_limit(limits.max_header_bytes);
-    body_limit(limits.max_body_bytes);
+  enum class State { partial, whole, too_large, malformed };
+
+  /// `bytes` begin with the head. `first_line_is_good(line)` is asked once.
+  template <class Predicate>
+  State scan(std::string_view bytes, std::size_t limit, Predicate first_line_is_good) {
+    for (;;) {
+      const auto end = bytes.find('\n', scanned_);
+      const bool complete = end != std::string_view::npos;
+      const auto size = complete ? end + 1 : bytes.size();
+      // A buffer of the limit's size that is full must not wait for more.
+      if (complete ? size > limit : size >= limit) return State::too_large;
+      if (!complete) return State::partial;
+      const auto line = bytes.substr(scanned_, size - scanned_);
+      if (!line.ends_with("\r\n")) return State::malformed;
+      if (!any_line_ && !first_line_is_good(line.substr(0, line.size() - 2))) return State::malformed;
+      any_line_ = true;
+      scanned_ = size;
+      if (line.size() == 2) return State::whole;
+    }
   }
+
+  bool any_line() const { return any_line_; }
+
+ private:
+  std::size_t scanned_ = 0;  // the beginning of the first line that is not complete
+  bool any_line_ = false;
+};
+
+// Beast's parser for one whole head.
+template <bool kRequest>
+class HeadSink : public beast::http::basic_parser<kRequest> {
+ public:
+  HeadSink() {
+    this->header_limit(std::numeric_limits<std::uint32_t>::max());  // the scanner's task
+    this->skip(true);                                               // bodies are BodyReader's
+  }
+
+  /// Answers the head's size.
+  std::size_t put_head(std::string_view bytes, error_code& ec) {
+    const auto used = this->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+    if (!ec && !this->is_done()) ec = beast::http::error::partial_message;
+    return used;
+  }
+
+ protected:
+  void on_request_impl(beast::http::verb, beast::string_view, beast::string_view, int, error_code&) override {
+  }
+  void on_response_impl(int, beast::string_view, int, error_code&) override {}
+  void on_header_impl(error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+  // Not called, since bodies are skipped.
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(beast::string_view, error_code&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, beast::string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view, error_code&) override { return 0; }
+};
+
+// Fills a Request and refuses what the server does not take.
+class RequestSink final : public HeadSink<true> {
+ public:
+  explicit RequestSink(const ParserLimits& limits) : limits_(limits) {}
 
   std::optional<Request> request;
   bool expects_continue = false;
@@ -58,38 +97,18 @@ class RequestSink final : public beast::http::basic_parser<true> {
     if (target.size() > limits_.max_target_bytes) throw uri_too_long();
     request.emplace(view(method), view(target), version - 10);
   }
-  void on_response_impl(int, beast::string_view, int, error_code&) override {}
 
   void on_field_impl(field name, beast::string_view name_text, beast::string_view value,
                      error_code&) override {
-    // Trailers come here too. They are read over: a field that was not there when the body began must not
-    // change what the request means.
-    if (head_done_) return;
     check_field(name, view(value));
     request->add_header(view(name_text), view(value));
   }
 
   void on_header_impl(error_code&) override {
-    head_done_ = true;
     if (request->minor_version() >= 1 && hosts_ != 1) {
       throw bad_request("An HTTP/1.1 request needs one Host header.");  // RFC 9112, section 3.2
     }
   }
-
-  void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
-    // What a client merely announces costs little.
-    if (length) request->reserve_body(std::min<std::uint64_t>(*length, 64 << 10));
-  }
-  std::size_t on_body_impl(beast::string_view body, error_code&) override {
-    request->append_body(view(body));
-    return body.size();
-  }
-  void on_chunk_header_impl(std::uint64_t, beast::string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view body, error_code&) override {
-    request->append_body(view(body));
-    return body.size();
-  }
-  void on_finish_impl(error_code&) override {}
 
  private:
   void check_field(field name, std::string_view value) {
@@ -125,7 +144,6 @@ class RequestSink final : public beast::http::basic_parser<true> {
   const ParserLimits& limits_;
   int hosts_ = 0;
   int lengths_ = 0;
-  bool head_done_ = false;
 };
 
 }  // namespace
@@ -135,81 +153,71 @@ struct RequestParser::Impl {
 
   void reset() {
     sink.emplace(limits);
-    begun = false;
-    scanned = 0;
-    lines = 0;
+    scanner = {};
+    stage = Stage::idle;
   }
 
   bool head_is_whole(std::string_view bytes);
-
-  [[noreturn]] static void fail(const error_code& ec) {
-    if (ec == beast::http::error::body_limit) {
-      throw Error(413, "too_large", "the request entity is too large");
-    }
-    throw bad_request(fmt::format("The request is malformed: {}.", ec.message()));
-  }
+  std::size_t feed_head(std::string_view bytes);
 
   const ParserLimits limits;
   std::optional<RequestSink> sink;
-  // Of the head, while it comes.
-  bool begun = false;
-  std::size_t scanned = 0;  // the beginning of the first line that is not complete
-  std::size_t lines = 0;
+  HeadScanner scanner;
+  BodyReader body;
+  Stage stage = Stage::idle;
 };
 
-// Whether `bytes`, which begin with the request, have all of its head. Beast looks at a head that comes in
-// pieces only when its last line is there; so that nonsense is refused at once and the limits do not depend
-// on the pieces, lines are looked at here as they come.
 bool RequestParser::Impl::head_is_whole(std::string_view bytes) {
   if (bytes.front() <= ' ' || bytes.front() == '\x7f') throw bad_request("This is not an HTTP request.");
-  for (;;) {
-    const auto end = bytes.find('\n', scanned);
-    const bool complete = end != std::string_view::npos;
-    const auto size = complete ? end + 1 : bytes.size();
-    if (complete ? size > limits.max_header_bytes : size >= limits.max_header_bytes) {
-      throw lines == 0 ? uri_too_long() : headers_too_large();
-    }
-    if (!complete) return false;
-    const auto line = bytes.substr(scanned, size - scanned);
-    if (!line.ends_with("\r\n")) throw bad_request("The request has a line that does not end with CR LF.");
-    if (lines == 0 && !line.ends_with(" HTTP/1.1\r\n") && !line.ends_with(" HTTP/1.0\r\n")) {
-      throw bad_request("The request line does not end with HTTP/1.1 or HTTP/1.0.");
-    }
-    ++lines;
-    scanned = size;
-    if (line.size() == 2) return true;
+  const auto state = scanner.scan(bytes, limits.max_header_bytes, [](std::string_view line) {
+    return line.ends_with(" HTTP/1.1") || line.ends_with(" HTTP/1.0");
+  });
+  switch (state) {
+    case HeadScanner::State::partial: return false;
+    case HeadScanner::State::whole: return true;
+    case HeadScanner::State::too_large: throw scanner.any_line() ? headers_too_large() : uri_too_long();
+    case HeadScanner::State::malformed: break;
   }
+  throw bad_request(scanner.any_line() ? "The request has a line that does not end with CR LF."
+                                       : "The request line does not end with HTTP/1.1 or HTTP/1.0.");
+}
+
+std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
+  error_code ec;
+  const auto used = sink->put_head(bytes, ec);
+  if (ec) throw bad_request(fmt::format("The request is malformed: {}.", ec.message()));
+  const auto length = sink->content_length();
+  const auto framing = sink->chunked() ? Framing::chunked : length ? Framing::length : Framing::none;
+  body = BodyReader(framing, length.value_or(0), limits.max_body_bytes, limits.max_header_bytes);
+  // What a client merely announces costs little.
+  if (length) sink->request->reserve_body(std::min<std::uint64_t>(*length, 64 << 10));
+  stage = Stage::body;
+  return used;
 }
 
 RequestParser::RequestParser(const ParserLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
 RequestParser::~RequestParser() = default;
 
 std::size_t RequestParser::feed(std::string_view bytes) {
-  auto& [limits, sink, begun, scanned, lines] = *impl_;
-  std::size_t skipped = 0;
-  if (!begun) {
+  auto& impl = *impl_;
+  std::size_t used = 0;
+  if (impl.stage == Stage::idle) {
     // Some clients send an empty line after a body (RFC 9112, section 2.2).
-    skipped = std::min(bytes.find_first_not_of("\r\n"), bytes.size());
-    bytes.remove_prefix(skipped);
-    begun = !bytes.empty();
+    used = std::min(bytes.find_first_not_of("\r\n"), bytes.size());
+    if (used == bytes.size()) return used;
+    impl.stage = Stage::head;
   }
-  if (!begun || (!sink->is_header_done() && !impl_->head_is_whole(bytes))) return skipped;
-  error_code ec;
-  const auto used = put_all(*sink, bytes, ec);
-  if (ec) Impl::fail(ec);
-  if (!sink->is_header_done()) throw bad_request("The request's head is malformed.");
-  if (!sink->is_done() && bytes.size() - used >= limits.max_header_bytes) {
-    throw bad_request("A chunk's header or the trailer is too large.");
+  if (impl.stage == Stage::head) {
+    if (!impl.head_is_whole(bytes.substr(used))) return used;
+    used += impl.feed_head(bytes.substr(used));
   }
-  return skipped + used;
+  auto& request = *impl.sink->request;
+  used += impl.body.feed(bytes.substr(used), [&](std::string_view part) { request.append_body(part); });
+  if (impl.body.done()) impl.stage = Stage::done;
+  return used;
 }
 
-RequestParser::Stage RequestParser::stage() const {
-  const auto& sink = *impl_->sink;
-  if (!impl_->begun) return Stage::idle;
-  if (!sink.is_header_done()) return Stage::head;
-  return sink.is_done() ? Stage::done : Stage::body;
-}
+RequestParser::Stage RequestParser::stage() const { return impl_->stage; }
 
 bool RequestParser::wants_continue() const {
   return stage() == Stage::body && impl_->sink->expects_continue && impl_->sink->request->body().empty();
@@ -225,93 +233,94 @@ Request RequestParser::take() {
 
 namespace {
 
-class ResponseSink final : public beast::http::basic_parser<false> {
+class ResponseSink final : public HeadSink<false> {
  public:
-  ResponseSink(const ParserLimits& limits, bool head_only, ResponseParser::BodySink& body_sink)
-      : body_sink_(body_sink) {
-    header_limit(limits.max_header_bytes);
-    body_limit(limits.max_body_bytes);
-    skip(head_only);
-  }
-
-  int code = 0;
+  int status = 0;
   Headers headers{};
 
  protected:
-  void on_request_impl(beast::http::verb, beast::string_view, beast::string_view, int, error_code&) override {
-  }
-  void on_response_impl(int status, beast::string_view, int, error_code&) override { code = status; }
+  void on_response_impl(int code, beast::string_view, int, error_code&) override { status = code; }
   void on_field_impl(field, beast::string_view name, beast::string_view value, error_code&) override {
-    if (!head_done_) headers.push_back({std::string(view(name)), std::string(view(value))});
+    headers.push_back({std::string(view(name)), std::string(view(value))});
   }
-  void on_header_impl(error_code&) override { head_done_ = true; }
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
-  std::size_t on_body_impl(beast::string_view body, error_code&) override {
-    body_sink_(view(body));
-    return body.size();
-  }
-  void on_chunk_header_impl(std::uint64_t, beast::string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view body, error_code&) override {
-    body_sink_(view(body));
-    return body.size();
-  }
-  void on_finish_impl(error_code&) override {}
-
- private:
-  ResponseParser::BodySink& body_sink_;
-  bool head_done_ = false;
 };
 
-[[noreturn]] void fail_response(std::string_view why) {
-  throw Error(502, "bad_response", fmt::format("The server's response is malformed: {}.", why));
+Error bad_response(std::string_view why) {
+  return {502, "bad_response", fmt::format("The server's response is malformed: {}", why)};
 }
 
 }  // namespace
 
 struct ResponseParser::Impl {
-  Impl(const ParserLimits& limits_in, bool head_only_in, BodySink sink_in)
-      : limits(limits_in), head_only(head_only_in), body_sink(std::move(sink_in)) {
-    reset();
-  }
-  void reset() { sink.emplace(limits, head_only, body_sink); }
+  std::size_t feed_head(std::string_view bytes);
+  Framing framing() const;
+  bool interim() const { return sink->status / 100 == 1 && sink->status != 101; }
 
-  const ParserLimits limits;
-  const bool head_only;
+  ParserLimits limits;
+  bool head_only = false;
   BodySink body_sink;
-  std::optional<ResponseSink> sink;
+  std::optional<ResponseSink> sink{std::in_place};
+  HeadScanner scanner{};
+  BodyReader body{};
+  bool head_done = false;
 };
 
-ResponseParser::ResponseParser(const ParserLimits& limits, bool head_only, BodySink sink)
-    : impl_(std::make_unique<Impl>(limits, head_only, std::move(sink))) {}
-ResponseParser::~ResponseParser() = default;
-
-std::size_t ResponseParser::feed(std::string_view bytes) {
-  std::size_t used = 0;
+// Uses a whole head or nothing.
+std::size_t ResponseParser::Impl::feed_head(std::string_view bytes) {
+  const auto state = scanner.scan(bytes, limits.max_header_bytes,
+                                  [](std::string_view line) { return line.starts_with("HTTP/1."); });
+  if (state == HeadScanner::State::partial) return 0;
+  if (state == HeadScanner::State::too_large) throw bad_response("its headers are too large.");
+  if (state == HeadScanner::State::malformed) throw bad_response("it is not HTTP/1.1.");
   error_code ec;
-  for (;;) {
-    used += put_all(*impl_->sink, bytes.substr(used), ec);
-    if (ec) fail_response(ec.message());
-    const bool interim = done() && status() / 100 == 1 && status() != 101;
-    if (!interim) break;
-    impl_->reset();
+  const auto used = sink->put_head(bytes, ec);
+  if (ec) throw bad_response(ec.message() + ".");
+  if (interim()) {
+    sink.emplace();
+    scanner = {};
+    return used;
   }
-  if (!done() && bytes.size() - used >= impl_->limits.max_header_bytes) {
-    fail_response("a chunk's header or the trailer is too large");
-  }
+  head_done = true;
+  body = BodyReader(framing(), sink->content_length().value_or(0), limits.max_body_bytes,
+                    limits.max_header_bytes);
   return used;
 }
 
-void ResponseParser::feed_end() {
-  error_code ec;
-  if (!impl_->sink->got_some()) fail_response("it is empty");
-  impl_->sink->put_eof(ec);
-  if (ec) fail_response(ec.message());
+// RFC 9112, section 6.3.
+Framing ResponseParser::Impl::framing() const {
+  const int status = sink->status;
+  if (head_only || status == 101 || status == 204 || status == 304) return Framing::none;
+  if (sink->chunked()) return Framing::chunked;
+  return sink->content_length() ? Framing::length : Framing::until_close;
 }
 
-bool ResponseParser::head_done() const { return impl_->sink->is_header_done(); }
-bool ResponseParser::done() const { return impl_->sink->is_done(); }
-bool ResponseParser::keep_alive() const { return impl_->sink->keep_alive(); }
-int ResponseParser::status() const { return impl_->sink->code; }
+ResponseParser::ResponseParser(const ParserLimits& limits, bool head_only, BodySink sink)
+    : impl_(std::make_unique<Impl>(Impl{limits, head_only, std::move(sink)})) {}
+ResponseParser::~ResponseParser() = default;
+
+std::size_t ResponseParser::feed(std::string_view bytes) {
+  auto& impl = *impl_;
+  std::size_t used = 0;
+  try {
+    while (!impl.head_done) {
+      const auto size = impl.feed_head(bytes.substr(used));
+      if (size == 0) return used;
+      used += size;
+    }
+    return used + impl.body.feed(bytes.substr(used), impl.body_sink);
+  } catch (const BodyError& error) { throw bad_response(error.reason()); }
+}
+
+void ResponseParser::feed_end() {
+  if (!impl_->head_done || !impl_->body.ends_with_connection()) throw bad_response("it is cut short.");
+}
+
+bool ResponseParser::head_done() const { return impl_->head_done; }
+bool ResponseParser::done() const { return impl_->head_done && impl_->body.done(); }
+bool ResponseParser::keep_alive() const {
+  return impl_->sink->keep_alive() && !impl_->body.ends_with_connection();
+}
+int ResponseParser::status() const { return impl_->sink->status; }
 const Headers& ResponseParser::headers() const { return impl_->sink->headers; }
 
 }  // namespace divan::http

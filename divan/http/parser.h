@@ -16,7 +16,7 @@
 namespace divan::http {
 
 struct ParserLimits {
-  std::uint32_t max_header_bytes = 64 << 10;  ///< start line and fields together; also one chunk's header
+  std::uint32_t max_header_bytes = 64 << 10;  ///< start line and fields together; also a chunk's header
   std::size_t max_target_bytes = 16 << 10;
   std::uint64_t max_body_bytes = 64 << 20;
 };

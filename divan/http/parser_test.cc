@@ -167,11 +167,16 @@ TEST(HttpRequestParser, WhereABodyEndsMustNotBeInDoubt) {
 }
 
 TEST(HttpRequestParser, MalformedChunksAreRefused) {
+  const auto head = get("Transfer-Encoding: chunked\r\n");
+  for (const auto& chunks :
+       {"x\r\n"s, "-1\r\n"s, "+1\r\n"s, "0x1\r\n"s, "\r\n"s, "1 \r\n"s, " 1\r\n"s, "1\n"s, "1 2\r\n"s,
+        "1;\0\r\n"s, "1;\r;\r\n"s, "1\r\nab"s, "1\r\na\n"s, "1\r\na\r\r"s, "1\r\na\r\n\r\n"s, "0\r\n\n"s,
+        "0\r\na: b\n"s, "0\r\na: \x01\r\n"s}) {
+    EXPECT_EQ(refusal(head + chunks), 400) << chunks;
+  }
   for (const auto* chunks :
-       {"x\r\n", "-1\r\n", "0x1\r\na\r\n", "\r\nabcd", "1 \r\na\r\n", "1\na\r\n", "1\r\nab\r\n",
-        "1\r\na\n0\r\n", "1;\r\na\r\n", "1;=\r\na\r\n", "10000000000000000\r\n", "0\r\nbad trailer\r\n\r\n",
-        "0\r\nContent-Length: 1\r\n\r\n", "1\r\na\r\r\n"}) {
-    EXPECT_EQ(refusal(get("Transfer-Encoding: chunked\r\n") + chunks + "    \r\n\r\n"), 400) << chunks;
+       {"0;a=\"not closed\r\n\r\n", "0 \t;x\r\n\r\n", "00000000000000000000\r\nany: trailer\r\n\r\n"}) {
+    EXPECT_EQ(parse(head + chunks).size(), 1u) << chunks;
   }
 }
 
@@ -201,8 +206,10 @@ TEST(HttpRequestParser, Limits) {
   EXPECT_EQ(refusal(chunked + "5\r\n12345\r\n5\r\n12345\r\n0\r\n\r\n", limits), 0);
   EXPECT_EQ(refusal(chunked + "5\r\n12345\r\n6\r\n", limits), 413);
   EXPECT_EQ(refusal(chunked + "ffffffffffffffff\r\n", limits), 413);
+  EXPECT_EQ(refusal(chunked + "10000000000000000\r\n", limits), 413);
   EXPECT_EQ(refusal(chunked + "1;" + std::string(1100, 'x'), limits), 400);
   EXPECT_EQ(refusal(chunked + "0\r\n" + field(1100), limits), 400);
+  EXPECT_EQ(refusal(chunked + "0\r\n" + field(500) + field(500), limits), 400);
 }
 
 TEST(HttpRequestParser, WhatTheServerCannotDoIsNamed) {
@@ -214,20 +221,6 @@ TEST(HttpRequestParser, WhatTheServerCannotDoIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), 415);
     EXPECT_EQ(error.reason(), "gzip is not a supported content encoding.");
-  }
-}
-
-// Beast asserts that it has five bytes when it looks at the last chunk for the second time.
-TEST(HttpRequestParser, TheLastChunkMayComeInAnyPieces) {
-  const auto head = get("Transfer-Encoding: chunked\r\n");
-  for (const auto* first : {"0", "0\r", "0\r\n", "0\r\n\r"}) {
-    RequestParser parser({});
-    const auto bytes = head + first;
-    auto used = parser.feed(bytes);
-    used += parser.feed(std::string_view(bytes).substr(used));
-    const auto all = head + "0\r\n\r\n";
-    parser.feed(std::string_view(all).substr(used));
-    EXPECT_EQ(parser.stage(), RequestParser::Stage::done) << first;
   }
 }
 
