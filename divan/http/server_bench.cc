@@ -3,6 +3,7 @@
 // the loopback device includes the kernel's work of receiving, so the server pays for the client's side of
 // its answers.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/resource.h>
 
@@ -78,6 +79,40 @@ void BM_AnswerThroughAThreadPool(benchmark::State& state) {
   });
 }
 BENCHMARK(BM_AnswerThroughAThreadPool)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
+
+// Heap that an open stream takes while nothing happens on it (the kernel's sockets not counted).
+void BM_IdleStreams(benchmark::State& state) {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Exchange>> streams;
+  auto options = testing::options();
+  options.stop_timeout = {};
+  testing::TestServer test(
+      [&](std::shared_ptr<Exchange> exchange) {
+        exchange->start({200, {{"Content-Type", "application/json"}}, "\n"});
+        exchange->on_close([] {});
+        std::lock_guard lock(mutex);
+        streams.push_back(std::move(exchange));
+      },
+      options);
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::vector<std::unique_ptr<ClientSocket>> sockets;
+  sockets.reserve(count);
+  streams.reserve(count);
+  const auto before = mallinfo2().uordblks;
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < count; ++i) {
+      sockets.push_back(std::make_unique<ClientSocket>("127.0.0.1", test.server.port(), testing::kPatience,
+                                                       testing::kPatience));
+      sockets.back()->send(kRequest);
+      char bytes[1024];
+      sockets.back()->receive(bytes);
+    }
+  }
+  state.counters["heap_bytes_per_stream"] =
+      static_cast<double>(mallinfo2().uordblks - before) / static_cast<double>(count);
+  test.server.stop();
+}
+BENCHMARK(BM_IdleStreams)->Arg(400)->Iterations(1);
 
 }  // namespace
 }  // namespace divan::http
