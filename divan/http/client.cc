@@ -112,11 +112,13 @@ ClientResponse Client::run(std::string_view method, std::string_view target, std
     const bool reused = reuse();
     if (auto response = attempt(std::move(socket_), bytes, method == "HEAD", sink))
       return std::move(*response);
-    if (!reused || !is_idempotent(method)) {
-      throw Error(503, "connection_lost",
-                  fmt::format("{} closed the connection without a response.", host_and_port(host_, port_)));
-    }
+    if (!reused || !is_idempotent(method)) { throw connection_lost("without a response"); }
   }
+}
+
+Error Client::connection_lost(std::string_view when) const {
+  return {503, "connection_lost",
+          fmt::format("{} closed the connection {}.", host_and_port(host_, port_), when)};
 }
 
 bool Client::reuse() {
@@ -144,14 +146,15 @@ std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> sock
   while (!parser.done() && !body.enough()) {
     input.make_room(options_.max_header_bytes, false);
     const auto size = socket->receive(input.space());
-    if (size == 0 && !any) return std::nullopt;
-    any = true;
-    input.commit(size);
-    input.consume(parser.feed(input.data()));
-    if (size == 0 && !parser.done()) {
+    if (!any && size.value_or(0) == 0) return std::nullopt;
+    if (!size) throw connection_lost("within its response");
+    if (*size == 0) {
       parser.feed_end();
       break;
     }
+    any = true;
+    input.commit(*size);
+    input.consume(parser.feed(input.data()));
   }
   body.finish();
   response.status = parser.status();

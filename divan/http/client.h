@@ -35,7 +35,8 @@ struct ClientResponse {
 /// One connection to one server, opened at the first request and kept. Not thread-safe; calls block.
 ///
 /// Any status is a response; what is not a response is thrown as an Error: 503 "connection_failed" (cannot
-/// connect), 503 "connection_lost" (it ended before a response), 504 "timeout", 502 "bad_response".
+/// connect), 503 "connection_lost" (it ended before a response or broke within it), 504 "timeout", 502
+/// "bad_response".
 class Client {
  public:
   Client(std::string host, std::uint16_t port, std::optional<Credentials> credentials = std::nullopt,
@@ -63,6 +64,7 @@ class Client {
   std::optional<ClientResponse> attempt(std::unique_ptr<ClientSocket> socket, std::string_view message,
                                         bool head_only, const LineSink* sink);
   bool reuse();
+  Error connection_lost(std::string_view when) const;
 
   const std::string host_;
   const std::uint16_t port_;

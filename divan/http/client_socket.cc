@@ -95,14 +95,14 @@ bool ClientSocket::send(std::string_view bytes) {
   return true;
 }
 
-std::size_t ClientSocket::receive(std::span<char> into) {
+std::optional<std::size_t> ClientSocket::receive(std::span<char> into) {
   for (;;) {
     const auto size = recv(fd_, into.data(), into.size(), 0);
     if (size >= 0) return static_cast<std::size_t>(size);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait(POLLIN);
     } else if (errno != EINTR) {
-      return 0;
+      return std::nullopt;
     }
   }
 }

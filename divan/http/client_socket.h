@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,8 +25,9 @@ class ClientSocket {
   /// Sends everything. False if the server has closed the connection.
   bool send(std::string_view bytes);
 
-  /// Waits for bytes and answers how many came; 0 when the server has closed the connection.
-  std::size_t receive(std::span<char> into);
+  /// Waits for bytes and answers how many came: 0 when the server has ended the connection, nothing when it
+  /// is broken.
+  std::optional<std::size_t> receive(std::span<char> into);
 
   /// Whether there is something to receive already, be it bytes or the connection's end.
   bool readable() const;

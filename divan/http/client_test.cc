@@ -212,6 +212,28 @@ TEST(HttpClient, LinesComeAsTheyAreWritten) {
   feed.reset();
 }
 
+TEST(HttpClient, AStreamThatBreaksIsAnErrorAfterItsLines) {
+  std::shared_ptr<Exchange> feed;
+  Flag asked;
+  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+    exchange->start({200, {}, "one\n"});
+    feed = std::move(exchange);
+    asked.raise();
+  });
+  Client client(kLocal, test.server.port());
+  int lines = 0;
+  const auto error = error_of([&] {
+    client.stream_lines("GET", "/", [&](std::string_view) {
+      ++lines;
+      EXPECT_TRUE(asked.wait());
+      feed.reset();
+      return true;
+    });
+  });
+  EXPECT_EQ(error.name(), "connection_lost") << error.reason();
+  EXPECT_EQ(lines, 1);
+}
+
 TEST(HttpClient, AStreamIsLeftWhenTheCallerHasEnough) {
   Flag closed;
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) {

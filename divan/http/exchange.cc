@@ -149,7 +149,7 @@ void ExchangeState::abandon() {
 ExchangeState::Work ExchangeState::take(bool with_output) {
   std::lock_guard lock(mutex_);
   scheduled_ = false;
-  if (with_output) return std::exchange(work_, Work{.stream = work_.stream});
+  if (with_output) return std::exchange(work_, Work{.cut = work_.cut, .stream = work_.stream});
   Work work;
   work.new_timers.swap(work_.new_timers);
   work.cancelled_timers.swap(work_.cancelled_timers);

@@ -33,6 +33,13 @@ std::optional<std::string_view> Request::header(std::string_view name) const {
   return std::nullopt;
 }
 
+std::vector<std::pair<std::string_view, std::string_view>> Request::headers() const {
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  all.reserve(fields_.size());
+  for (const auto& field : fields_) all.emplace_back(view(field.name), view(field.value));
+  return all;
+}
+
 void Request::add_header(std::string_view name, std::string_view value) {
   const auto name_span = append(name);
   fields_.push_back({name_span, append(value)});

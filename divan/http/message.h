@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "divan/base/error.h"
@@ -41,6 +42,9 @@ class Request {
 
   /// The value of the first field of this name, without the white space around it.
   std::optional<std::string_view> header(std::string_view name) const;
+
+  /// All fields in their order.
+  std::vector<std::pair<std::string_view, std::string_view>> headers() const;
 
   const std::string& body() const { return body_; }
   /// Moves the body out; body() is empty afterwards.

@@ -37,6 +37,8 @@ TEST(HttpRequest, HeadersAreFoundWithoutRegardToCaseAndTheFirstCounts) {
   EXPECT_EQ(request.header("X-ONE"), "1");
   EXPECT_EQ(request.header("empty"), "");
   EXPECT_EQ(request.header("X-On"), std::nullopt);
+  using Pair = std::pair<std::string_view, std::string_view>;
+  EXPECT_EQ(request.headers(), (std::vector<Pair>{{"X-One", "1"}, {"x-one", "2"}, {"Empty", ""}}));
   // Only letters have a case: '[' and '{' differ by the same bit.
   EXPECT_FALSE(equal_ignoring_case("x[", "x{"));
 }

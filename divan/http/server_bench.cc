@@ -53,7 +53,7 @@ void drive(benchmark::State& state, const Handler& handler) {
     for (auto& socket : sockets) {
       std::size_t size = 0;
       while (!std::string_view(bytes, size).ends_with(kBody)) {
-        const auto more = socket->receive(std::span(bytes).subspan(size));
+        const auto more = socket->receive(std::span(bytes).subspan(size)).value_or(0);
         if (more == 0) return state.SkipWithError("the server has closed a connection");
         size += more;
       }

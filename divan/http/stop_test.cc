@@ -131,9 +131,9 @@ TEST(HttpServerStop, StoppingUnderLoad) {
         [&](const std::shared_ptr<Exchange>& exchange) {
           pool.submit([exchange] {
             exchange->start({});
-            exchange->after(milliseconds(1), [exchange] { exchange->end(); });
             exchange->on_close([exchange] { exchange->end(); });
             for (int i = 0; i < 10; ++i) exchange->write("x");
+            exchange->after(milliseconds(1), [exchange] { exchange->end(); });
           });
         },
         options);

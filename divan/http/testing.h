@@ -74,6 +74,8 @@ class RawClient {
   /// False if the server has closed the connection.
   bool send(std::string_view bytes) { return socket_.send(bytes); }
   void end_output() { socket_.end_output(); }
+  /// Whether the connection did not end but broke.
+  bool broken() const { return broken_; }
   bool readable() const { return !input_.empty() || socket_.readable(); }
 
   /// The next response; throws if it is malformed or the connection ends within it.
@@ -116,12 +118,14 @@ class RawClient {
   bool receive() {
     char bytes[16 << 10];
     const auto size = socket_.receive(bytes);
-    input_.append(bytes, size);
-    return size > 0;
+    broken_ = !size;
+    input_.append(bytes, size.value_or(0));
+    return size.value_or(0) > 0;
   }
 
   ClientSocket socket_;
   std::string input_;
+  bool broken_ = false;
 };
 
 }  // namespace divan::http::testing
