@@ -7,6 +7,12 @@
 #include "divan/kv/chunks.h"
 
 namespace divan::index {
+namespace {
+
+// How many changes are counted for a build's progress: it is a walk over their rows.
+constexpr std::int64_t kMaxCounted = 1'000'000;
+
+}  // namespace
 
 // One run of a build's job.
 struct Builder::Build {
@@ -131,61 +137,81 @@ void Builder::run(const jobs::AcceptedJob& job) {
   Build state;
   state.attempt = job.attempt();
   state.started_on = clock_.wall_ms() / 1000;
-  const auto in_tx = [&](auto&& fn) { store_.run([&](kv::Transaction& tx) { fn(tx); }); };
+  const auto give_up = [&](std::string_view why) {
+    log::warning("Index {} of {}: {}", state.request.design_document, state.request.database, why);
+    store_.run([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, why); });
+  };
   try {
     try {
       state.request = BuildRequest::parse(job.data);
-      const bool complete = build(state);
-      in_tx([&](kv::Transaction& tx) {
-        if (complete) {
-          jobs::finish(queue_, tx, state.attempt);
-        } else {
-          jobs::release(queue_, tx, state.attempt);
-        }
-      });
+      build(state);
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
-      log::warning("Index {} of {}: {}", state.request.design_document, state.request.database, error.what());
-      in_tx([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, error.what()); });
-    }
-  } catch (const Error& error) {
+      give_up(error.what());
+    } catch (const std::exception& error) { give_up(error.what()); }
+  } catch (const std::exception& error) {
     // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
     log::info("Index {} of {}: {}", state.request.design_document, state.request.database, error.what());
   }
 }
 
-// True when the index is up to date (or nobody wants it any more), false when it is to be given back.
-bool Builder::build(Build& state) {
-  const bool wanted = store_.run([&](kv::Transaction& tx) {
+// Until the index is up to date, or nobody wants it any more, or this process is to stop: ends the attempt in
+// each case.
+void Builder::build(Build& state) {
+  if (!begin(state)) return;
+  std::deque<Batch> ahead;
+  for (;;) {
+    if (stopping_) {
+      store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
+      return;
+    }
+    while (!state.cancelled && ahead.size() < options_.batches_ahead) {
+      Batch batch = read_batch(state);
+      if (batch.documents.empty()) break;
+      ahead.push_back(std::move(batch));
+    }
+    if (ahead.empty()) {
+      if (finish(state)) return;
+      continue;
+    }
+    write_batch(state, ahead.front());
+    ahead.pop_front();
+  }
+}
+
+// Finds out what there is to do; ends the attempt and answers false if nobody wants the index any more.
+bool Builder::begin(Build& state) {
+  return store_.run([&](kv::Transaction& tx) {
     const auto database = catalog_.find(tx, state.request.database);
-    if (!database || database->number() != state.request.database_number) return false;
-    state.index = find_index(tx, *database, kinds_, state.request.design_document, state.request.signature);
-    if (!state.index) return false;
+    const bool same = database && database->number() == state.request.database_number;
+    if (same) {
+      state.index = find_index(tx, *database, kinds_, state.request.design_document, state.request.signature);
+    }
+    if (!same || !state.index) {
+      jobs::finish(queue_, tx, state.attempt);
+      return false;
+    }
     state.written = state.read = read_sequence(tx, IndexKeys(*database, state.request.signature));
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
-                      : docs::count_changes(tx, *database, state.written, INT64_MAX);
+                      : docs::count_changes(tx, *database, state.written, kMaxCounted);
     jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
-  if (!wanted) return true;
+}
 
-  std::deque<Batch> ahead;
-  bool at_end = false;
-  for (;;) {
-    if (stopping_ || state.cancelled) return state.cancelled;
-    while (!at_end && ahead.size() < options_.batches_ahead) {
-      Batch batch = read_batch(state);
-      at_end = batch.documents.empty();
-      if (at_end) break;
-      ahead.push_back(std::move(batch));
-    }
-    if (ahead.empty()) return true;
-    write_batch(state, ahead.front());
-    ahead.pop_front();
-    at_end = false;
-  }
+// Ends the attempt if nothing has changed since its last batch was read. The look at the end of the changes
+// conflicts with a change that is committed at the same time: so whoever finds the job running need not ask
+// for another run.
+bool Builder::finish(Build& state) {
+  return store_.run([&](kv::Transaction& tx) {
+    const auto database = state.open(tx, catalog_);
+    const auto last = docs::last_sequence(tx, database, kv::Isolation::serializable);
+    if (last > state.written && !state.cancelled) return false;
+    jobs::finish(queue_, tx, state.attempt);
+    return true;
+  });
 }
 
 Builder::Batch Builder::read_batch(Build& state) {

@@ -61,7 +61,9 @@ class Builder {
   void dispatch();
   std::size_t wait_for_free_threads();
   void accept_jobs(std::size_t limit);
-  bool build(Build& build);
+  void build(Build& build);
+  bool begin(Build& build);
+  bool finish(Build& build);
   Batch read_batch(Build& build);
   void write_batch(Build& build, Batch& batch);
 

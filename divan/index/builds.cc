@@ -43,8 +43,13 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index) {
+  const std::string id = build_id(database, index.signature());
+  // A build that runs ends only when nothing is left to do (Builder::finish): it need not run again. Reading
+  // its header makes its end at the same time a conflict.
+  const auto present = queue.find(tx, index.kind(), id);
+  if (present && present->state == jobs::State::running) return;
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
-  queue.add(tx, index.kind(), build_id(database, index.signature()), request.to_json());
+  queue.add(tx, index.kind(), id, request.to_json());
 }
 
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {

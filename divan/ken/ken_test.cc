@@ -90,18 +90,5 @@ TEST_F(KenTest, ADeletedDatabasesJobsAreRemovedAlsoThoseThatRun) {
   EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, job.attempt()); }), Error);
 }
 
-TEST_F(KenTest, AChangeWhileAnIndexIsBuiltRunsItAgain) {
-  put(kDesign);
-  ken->start();
-  wait_for_jobs(1);
-  const std::vector<std::string> types{"views"};
-  const auto job =
-      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
-  put("{}");
-  const auto resubmitted = [&] { return all_jobs().at(0).resubmit; };
-  for (int i = 0; i < 60'000 && !resubmitted(); ++i) clock.sleep(std::chrono::milliseconds(1));
-  EXPECT_TRUE(resubmitted());
-}
-
 }  // namespace
 }  // namespace divan::ken
