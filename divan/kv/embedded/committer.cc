@@ -128,6 +128,11 @@ void Committer::commit_group(const Group& group) {
     if (failure_) throw *failure_;
     expect_atomics(group, write);
     for (const auto& request : group) {
+      // It was young enough when it was queued, but the machine stood still since, or this thread did.
+      if (!request->read_conflicts.empty() && !conflict_set_.remembers_since(request->read_version)) {
+        request->error = Error(ErrorCode::transaction_too_old);
+        continue;
+      }
       if (conflicts(*request)) {
         request->error = Error(ErrorCode::not_committed);
         ++conflicts_;

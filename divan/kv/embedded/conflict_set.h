@@ -32,8 +32,12 @@ class ConflictSet {
   /// alone.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// No transaction that reads a version below `oldest` will ask again.
+  /// What was written before `oldest` may be forgotten.
   void forget_before(Version oldest);
+
+  /// Whether everything that was written after `version` is remembered still: otherwise changed_since() cannot
+  /// be asked about it.
+  bool remembers_since(Version version) const { return version + 1 >= oldest_; }
 
   /// Entries, for metrics.
   std::size_t size() const { return points_.size() + ranges_.size(); }

@@ -349,6 +349,50 @@ TEST(Engine, ConflictsAreRememberedAsLongAsATransactionLives) {
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
 }
 
+// A clock that jumps when it has been read once after arm(): between the transaction's own look at its age and
+// the committer's turn, as when the process was stopped or the disk stalled just then.
+class JumpingClock final : public Clock {
+ public:
+  MonotonicTime now() const override {
+    const auto now = base_.now();
+    if (armed_.exchange(false)) base_.advance(std::chrono::seconds(7));
+    return now;
+  }
+  std::int64_t wall_ms() const override { return base_.wall_ms(); }
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+    return base_.wait_until(lock, changed, deadline, done);
+  }
+  void arm() { armed_ = true; }
+
+ private:
+  mutable ManualClock base_;
+  mutable std::atomic<bool> armed_ = false;
+};
+
+TEST(Engine, ACommitThatComesTooLateForItsConflictsIsRefused) {
+  JumpingClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->get("a");
+  tx->set("a", "1");
+  set(*store, "a", "2");
+  clock.arm();
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_old);
+  EXPECT_EQ(get(*store, "a"), "2");
+}
+
+TEST(Engine, ALateCommitWithoutReadsIsFine) {
+  JumpingClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->set("a", "1");
+  set(*store, "a", "2");
+  clock.arm();
+  tx->commit();
+  EXPECT_EQ(get(*store, "a"), "1");
+}
+
 TEST(Engine, AWatchFiresOnAChangeOnly) {
   TemporaryStore store;
   SystemClock clock;
