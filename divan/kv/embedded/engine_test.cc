@@ -393,6 +393,16 @@ TEST(Engine, ALateCommitWithoutReadsIsFine) {
   EXPECT_EQ(get(*store, "a"), "1");
 }
 
+TEST(Engine, AReadOnlyTransactionMayEndLate) {
+  ManualClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->get("a");
+  clock.advance(kTransactionLifetime * 2);
+  tx->commit();
+  EXPECT_EQ(tx->committed_version(), -1);
+}
+
 TEST(Engine, AWatchFiresOnAChangeOnly) {
   TemporaryStore store;
   SystemClock clock;
