@@ -168,7 +168,14 @@ void Committer::commit_group(const Group& group) {
   conflict_entries_ = conflict_set_.size();
 
   for (const auto& request : group) request->done.release();
-  if (committed > 0 && write.collect_keys) watches_.check(write.keys, write.ranges, *latest());
+  if (committed == 0) return;
+  if (write.collect_keys) {
+    watches_.check(write.keys, write.ranges, *latest());
+  } else if (!watches_.empty()) {
+    // Set while this group was written, by a transaction that looked at the version before: which keys were
+    // written is not known, but there are few watches yet.
+    watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *latest());
+  }
 }
 
 bool Committer::conflicts(const CommitRequest& request) const {

@@ -403,6 +403,28 @@ TEST(Engine, AReadOnlyTransactionMayEndLate) {
   EXPECT_EQ(tx->committed_version(), -1);
 }
 
+TEST(Engine, AWatchThatIsSetDuringACommitIsNotLost) {
+  TemporaryStore store;
+  SystemClock clock;
+  for (int i = 0; i < 3000; ++i) {
+    // Nobody watches when the commit begins.
+    std::latch ready(2);
+    std::thread writer([&] {
+      ready.arrive_and_wait();
+      set(*store, "k", std::to_string(i));
+    });
+    ready.arrive_and_wait();
+    std::string seen;
+    const auto watch = store->run([&](Transaction& tx) {
+      seen = tx.get("k").value_or("");
+      return tx.watch("k");
+    });
+    writer.join();
+    if (seen == std::to_string(i)) continue;
+    ASSERT_TRUE(watch->wait_until(clock, clock.now() + std::chrono::seconds(5))) << i;
+  }
+}
+
 TEST(Engine, AWatchFiresOnAChangeOnly) {
   TemporaryStore store;
   SystemClock clock;
