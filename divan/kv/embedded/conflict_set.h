@@ -35,8 +35,8 @@ class ConflictSet {
   /// What was written before `oldest` may be forgotten.
   void forget_before(Version oldest);
 
-  /// Whether everything that was written after `version` is remembered still: otherwise changed_since() cannot
-  /// be asked about it.
+  /// Whether everything that was written after `version` is remembered still: otherwise changed_since()
+  /// cannot be asked about it.
   bool remembers_since(Version version) const { return version + 1 >= oldest_; }
 
   /// Entries, for metrics.

@@ -349,8 +349,8 @@ TEST(Engine, ConflictsAreRememberedAsLongAsATransactionLives) {
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
 }
 
-// A clock that jumps when it has been read once after arm(): between the transaction's own look at its age and
-// the committer's turn, as when the process was stopped or the disk stalled just then.
+// A clock that jumps when it has been read once after arm(): between the transaction's own look at its age
+// and the committer's turn, as when the process was stopped or the disk stalled just then.
 class JumpingClock final : public Clock {
  public:
   MonotonicTime now() const override {
@@ -423,6 +423,24 @@ TEST(Engine, AWatchThatIsSetDuringACommitIsNotLost) {
     if (seen == std::to_string(i)) continue;
     ASSERT_TRUE(watch->wait_until(clock, clock.now() + std::chrono::seconds(5))) << i;
   }
+}
+
+TEST(Engine, AClearedRangeTakesVersionstampedKeysOfTheSameTransactionWithIt) {
+  TemporaryStore store;
+  const std::string placeholder(10, '\xff');
+  const std::string offset_1("\x01\0\0\0", 4);
+  store->run([&](Transaction& tx) {
+    tx.set_versionstamped_key("s" + placeholder + "1" + offset_1, "before");
+    tx.clear_range("s", "t");
+    tx.set_versionstamped_key("s" + placeholder + "2" + offset_1, "after");
+    tx.set_versionstamped_key("u" + placeholder + offset_1, "elsewhere");
+    tx.clear_range("a", "b");
+  });
+  std::string values;
+  store->run([&](Transaction& tx) {
+    for (const auto& row : tx.get_range({"", "\xff"}).rows) values += row.value + " ";
+  });
+  EXPECT_EQ(values, "after elsewhere ");
 }
 
 TEST(Engine, AWatchFiresOnAChangeOnly) {
