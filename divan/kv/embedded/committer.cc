@@ -113,10 +113,12 @@ Committer::Group Committer::next_group() {
 
 void Committer::commit_group(const Group& group) {
   const auto now = clock_.now();
+  std::optional<Version> forgotten;
   while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) {
-    conflict_set_.forget_before(recent_groups_.front().second + 1);
+    forgotten = recent_groups_.front().second;
     recent_groups_.pop_front();
   }
+  if (forgotten) conflict_set_.forget_before(*forgotten + 1);
 
   GroupWrite write;
   write.before = latest();
