@@ -362,6 +362,17 @@ TEST_F(Docs, HooksRunInTheTransaction) {
   EXPECT_FALSE(edit(R"({"_id":"_design/x","good":1})").error);
 }
 
+TEST_F(Docs, IdsThatCouldNotBeReadBackAreRefused) {
+  EXPECT_THAT(error_of([&] { check_document_id("a\xff"); }), testing::HasSubstr("illegal_docid"));
+  // In a key a zero byte takes two.
+  EXPECT_THAT(error_of([&] { check_document_id(std::string(kMaxDocumentIdBytes, '\0')); }),
+              testing::HasSubstr("too long"));
+  check_document_id(std::string(kMaxDocumentIdBytes / 2, '\0'));
+  EXPECT_FALSE(Revision::parse("1-\xff"));
+  EXPECT_THAT(error_of([&] { parse_revisions(R"({"start":1,"ids":[")" + std::string(257, 'r') + "\"]}"); }),
+              testing::HasSubstr("doc_validation"));
+}
+
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   constexpr int kThreads = 4, kRounds = 50;
   std::atomic<int> won = 0;
