@@ -373,6 +373,26 @@ TEST_F(Docs, IdsThatCouldNotBeReadBackAreRefused) {
               testing::HasSubstr("doc_validation"));
 }
 
+TEST_F(Docs, AHistoryIsCutToWhatTheStoreTakes) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "10000"); });
+  std::string ids;
+  for (int i = 0; i < 8000; ++i) ids += fmt::format("{}\"{:032x}\"", i == 0 ? "" : ",", i);
+  replicate({R"({"_id":"a","_revisions":{"start":8000,"ids":[)" + ids + "]}}"});
+  const auto path_of = [&](std::string_view id) {
+    return with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, id).front().path; });
+  };
+  EXPECT_GT(path_of("a").ids.size(), 5000u);
+  const auto rev = put(R"({"_id":"a","_rev":")" + path_of("a").revision().to_string() + R"(","n":1})");
+  EXPECT_TRUE(rev.starts_with("8001-"));
+  EXPECT_GT(path_of("a").ids.size(), 5000u);
+}
+
+TEST_F(Docs, ARevisionLimitIsAtLeastOne) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "0"); });
+  const auto rev = put(R"({"_id":"a"})");
+  EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
+}
+
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   constexpr int kThreads = 4, kRounds = 50;
   std::atomic<int> won = 0;

@@ -25,6 +25,18 @@ RevisionPath given_path(const IncomingDocument& document) {
   return {document.revision->generation, {document.revision->id}};
 }
 
+// Cuts the ancestors that do not fit into the leaf's row off, as if the revision limit were lower.
+void cut_to_row(RevisionPath& path) {
+  constexpr std::size_t kOtherFields = 64;
+  std::size_t bytes = kOtherFields;
+  for (std::size_t i = 0; i < path.ids.size(); ++i) {
+    bytes += path.ids[i].size() + 2;
+    if (bytes <= kv::kMaxValueBytes) continue;
+    path.ids.resize(i);
+    return;
+  }
+}
+
 Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
 
 }  // namespace
@@ -43,6 +55,7 @@ std::size_t Writer::revs_limit() {
 Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
   Leaf leaf;
   leaf.path = std::move(path);
+  cut_to_row(leaf.path);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
   leaf.body_bytes = body.size();
@@ -59,10 +72,8 @@ void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
 
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view body) {
   constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
-  const std::string row = encode_leaf(leaf);
-  if (row.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The revision's history is too long.");
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
-                               row + std::string(kStampAtStart));
+                               encode_leaf(leaf) + std::string(kStampAtStart));
   if (leaf.chunks > 0) {
     kv::for_each_chunk(body, [&](std::uint32_t chunk, std::string_view piece) {
       std::string key;
