@@ -393,6 +393,20 @@ TEST_F(Docs, ARevisionLimitIsAtLeastOne) {
   EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
 }
 
+TEST_F(Docs, ADeletedDocumentIsOnlyMadeAnew) {
+  const auto rev = put(R"({"_id":"a"})");
+  const auto deleted = put(R"({"_id":"a","_rev":")" + rev + R"(","_deleted":true})");
+  // As in CouchDB 3 (couch_db_updater:merge_rev_tree).
+  for (const std::string& json : {R"({"_id":"a","_rev":")" + deleted + R"(","n":1})",
+                                  R"({"_id":"a","_rev":")" + deleted + R"(","_deleted":true})",
+                                  std::string(R"({"_id":"a","_deleted":true})")}) {
+    const auto result = edit(json);
+    ASSERT_TRUE(result.error) << json;
+    EXPECT_EQ(result.error->name(), "conflict");
+  }
+  EXPECT_TRUE(put(R"({"_id":"a","n":1})").starts_with("3-"));
+}
+
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   constexpr int kThreads = 4, kRounds = 50;
   std::atomic<int> won = 0;

@@ -115,13 +115,16 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   if (document.body.size() > kMaxDocumentBytes) return refuse(too_large(document.id));
   const RevTree before = read_tree(tx_, database_, document.id);
   const Leaf* parent = nullptr;
-  if (document.revision) {
+  if (!before.empty() && before.front().deleted) {
+    // A document that was deleted is made anew without naming a revision, or not at all (as in CouchDB from 3
+    // on).
+    if (document.revision || document.deleted) return refuse(conflict());
+    parent = &before.front();
+  } else if (document.revision) {
     parent = find_leaf(before, *document.revision);
     if (parent == nullptr) return refuse(conflict());
   } else if (!before.empty()) {
-    // A document that was deleted may be made anew without naming its last revision.
-    if (!before.front().deleted) return refuse(conflict());
-    parent = &before.front();
+    return refuse(conflict());
   }
   if (is_design(document.id) && !document.deleted) {
     try {
