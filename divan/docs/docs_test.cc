@@ -407,6 +407,16 @@ TEST_F(Docs, ADeletedDocumentIsOnlyMadeAnew) {
   EXPECT_TRUE(put(R"({"_id":"a","n":1})").starts_with("3-"));
 }
 
+TEST_F(Docs, APathThatJoinsTwoLeavesReplacesBoth) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]}})"});
+  replicate({R"({"_id":"a","_rev":"3-c","v":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":4,"ids":["d","c","b","r"]}})"});
+  EXPECT_EQ(get("a", {.revs = true, .conflicts = true}),
+            R"({"_id":"a","_rev":"4-d","_revisions":{"start":4,"ids":["d","c","b","r"]}})");
+  EXPECT_EQ(changes().size(), 1u);
+  EXPECT_EQ(info().body_bytes, 2);
+}
+
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   constexpr int kThreads = 4, kRounds = 50;
   std::atomic<int> won = 0;

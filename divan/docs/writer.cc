@@ -163,11 +163,11 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
     if (merged.known) continue;
-    if (merged.replaces) {
-      const Leaf& replaced = after[*merged.replaces];
+    for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
+      const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
       // A leaf of this same call was not written yet.
-      if (replaced.sequence.is_complete()) remove_leaf(id, replaced);
-      after.erase(after.begin() + static_cast<std::ptrdiff_t>(*merged.replaces));
+      if (replaced->sequence.is_complete()) remove_leaf(id, *replaced);
+      after.erase(replaced);
     }
     bodies.emplace_back(merged.path.revision(), document.body);
     after.push_back(new_leaf(std::move(merged.path), document.deleted, document.body));
