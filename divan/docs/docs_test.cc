@@ -417,6 +417,18 @@ TEST_F(Docs, APathThatJoinsTwoLeavesReplacesBoth) {
   EXPECT_EQ(info().body_bytes, 2);
 }
 
+TEST_F(Docs, LargeConflictsGoIntoSeveralTransactions) {
+  std::vector<std::string> documents;
+  for (const std::string rev : {"a", "b", "c"}) {
+    documents.push_back(R"({"_id":"a","_rev":"1-)" + rev + R"(","t":")" + std::string(4'000'000, 'x') +
+                        "\"}");
+  }
+  replicate(documents);
+  const auto tree = with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, "a"); });
+  EXPECT_EQ(tree.size(), 3u);
+  EXPECT_EQ(changes().size(), 1u);
+}
+
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   constexpr int kThreads = 4, kRounds = 50;
   std::atomic<int> won = 0;

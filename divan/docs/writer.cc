@@ -37,6 +37,27 @@ void cut_to_row(RevisionPath& path) {
   }
 }
 
+// The revisions of each document, together as far as a transaction takes them.
+std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<IncomingDocument>& documents) {
+  std::map<std::string_view, std::vector<const IncomingDocument*>> by_id;
+  for (const auto& document : documents) by_id[document.id].push_back(&document);
+  std::vector<std::vector<IncomingDocument>> parts;
+  for (const auto& [id, revisions] : by_id) {
+    std::size_t bytes = 0;
+    for (const IncomingDocument* revision : revisions) {
+      const std::size_t size =
+          revision->body.size() + (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
+      if (bytes == 0 || bytes + size > kMaxDocumentBytes) {
+        parts.emplace_back();
+        bytes = 0;
+      }
+      bytes += size;
+      parts.back().push_back(*revision);
+    }
+  }
+  return parts;
+}
+
 Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
 
 }  // namespace
@@ -225,20 +246,20 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
 
 void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
                     const std::vector<IncomingDocument>& documents) {
-  // All revisions of one document go together.
-  std::map<std::string_view, std::vector<IncomingDocument>> by_id;
-  for (const auto& document : documents) by_id[document.id].push_back(document);
-  auto next = by_id.begin();
+  const auto parts = parts_by_id(documents);
+  auto next = parts.begin();
   do {
     next = store.run([&](kv::Transaction& tx) {
       const Database database = catalog.open(tx, name);
       Writer writer(tx, database);
       auto it = next;
-      for (; it != by_id.end() && !writer.is_full(); ++it) writer.replicate(it->first, it->second);
+      for (; it != parts.end() && !writer.is_full() && !writer.was_written(it->front().id); ++it) {
+        writer.replicate(it->front().id, *it);
+      }
       writer.finish();
       return it;
     });
-  } while (next != by_id.end());
+  } while (next != parts.end());
 }
 
 }  // namespace divan::docs
