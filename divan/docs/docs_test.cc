@@ -300,6 +300,33 @@ TEST_F(Docs, ChangesHaveOneRowADocumentInTheOrderOfTheLastChange) {
   });
 }
 
+TEST_F(Docs, BodiesAreReadAsFarAsWanted) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
+  for (const std::string id : {"b", "c", "d"}) put(R"({"_id":")" + id + R"(","t":")" + id + "\"}");
+  put(R"({"_id":"e","t":")" + std::string(200'000, 'e') + "\"}");
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"v":"loser"})"});
+  const auto all = changes();  // b c d e a
+  const auto count = [&](std::size_t max_bytes) {
+    return with_db([&](auto& tx, const Database& db) {
+      const auto bodies = read_bodies(tx, db, all, max_bytes);
+      for (std::size_t i = 0; i < bodies.size() && i < 3; ++i) {
+        EXPECT_EQ(bodies[i], R"({"t":")" + all[i].id + "\"}");
+      }
+      if (bodies.size() > 3) { EXPECT_EQ(bodies[3].size(), 200'008u); }
+      if (bodies.size() > 4) { EXPECT_EQ(bodies[4], R"({"v":"winner"})"); }
+      return bodies.size();
+    });
+  };
+  EXPECT_EQ(count(1), 1u);
+  EXPECT_EQ(count(9), 1u);
+  EXPECT_EQ(count(10), 2u);
+  EXPECT_EQ(count(27), 3u);
+  EXPECT_EQ(count(28), 4u);
+  EXPECT_EQ(count(200'034), 4u);
+  EXPECT_EQ(count(200'036), 5u);
+  EXPECT_EQ(count(SIZE_MAX), 5u);
+}
+
 TEST_F(Docs, SequencesOfStrangersAreRefused) {
   for (const std::string_view text :
        {"", "x", "-1", "1-", "1-zz", "1-00000000000000020000ffff", "1x-", "now"}) {
