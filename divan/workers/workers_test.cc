@@ -90,6 +90,8 @@ TEST_F(Workers, W1IsNotW10) {
 TEST_F(Workers, BadNamesAndOptionsAreRefused) {
   EXPECT_THROW(add(""), Error);
   EXPECT_THROW(add(std::string(kMaxNameBytes + 1, 'w')), Error);
+  EXPECT_THROW(add("w\xff"), Error);
+  EXPECT_THROW(add("w", "{\xff}"), Error);
   EXPECT_THROW(add("w", "[]"), Error);
   EXPECT_THROW(add("w", "{" + std::string(kMaxOptionsBytes, ' ') + "}"), Error);
 }
