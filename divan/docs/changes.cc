@@ -77,8 +77,9 @@ std::int64_t count_changes(kv::Transaction& tx, const Database& database, const 
 }
 
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
-                                     std::span<const Change> changes) {
+                                     std::span<const Change> changes, std::size_t max_bytes) {
   std::vector<std::string> bodies(changes.size());
+  std::size_t swept_bytes = 0;
   // Winners whose body lies at their change are met in order by a sweep over the bodies; the others, whose
   // last change was to a losing revision, are read one by one.
   std::size_t next = 0;
@@ -102,16 +103,25 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
         skip_to_sweep();
       }
       if (next == changes.size()) return false;
-      if (changes[next].body_sequence == *sequence) bodies[next] += value;
+      if (changes[next].body_sequence != *sequence) return true;
+      if (swept_bytes >= max_bytes && bodies[next].empty()) return false;
+      bodies[next] += value;
+      swept_bytes += value.size();
       return true;
     });
   }
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (bytes >= max_bytes) {
+      bodies.resize(i);
+      break;
+    }
     if (!in_sweep(changes[i])) {
       bodies[i] = read_body(tx, database, changes[i].body_sequence, changes[i].chunks);
     } else if (bodies[i].empty()) {
       throw internal_error("A document's body is missing in the store.");
     }
+    bytes += bodies[i].size();
   }
   return bodies;
 }

@@ -36,9 +36,9 @@ std::int64_t count_changes(kv::Transaction& tx, const Database& database, const 
                            std::int64_t limit);
 
 /// The bodies of the winners of consecutive changes, in their order, "{}" for an empty one. Reads the
-/// neighbouring bodies in one sweep, not one by one.
+/// neighbouring bodies in one sweep, not one by one. Stops after the body that brings them to `max_bytes`.
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
-                                     std::span<const Change> changes);
+                                     std::span<const Change> changes, std::size_t max_bytes = SIZE_MAX);
 
 /// The row of a change; `winner_user_version` is given when the winner was written in this transaction.
 void write_change(kv::Transaction& tx, const Database& database, const Change& change,

@@ -300,6 +300,33 @@ TEST_F(Docs, ChangesHaveOneRowADocumentInTheOrderOfTheLastChange) {
   });
 }
 
+TEST_F(Docs, BodiesAreReadAsFarAsWanted) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
+  for (const std::string id : {"b", "c", "d"}) put(R"({"_id":")" + id + R"(","t":")" + id + "\"}");
+  put(R"({"_id":"e","t":")" + std::string(200'000, 'e') + "\"}");
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"v":"loser"})"});
+  const auto all = changes();  // b c d e a
+  const auto count = [&](std::size_t max_bytes) {
+    return with_db([&](auto& tx, const Database& db) {
+      const auto bodies = read_bodies(tx, db, all, max_bytes);
+      for (std::size_t i = 0; i < bodies.size() && i < 3; ++i) {
+        EXPECT_EQ(bodies[i], R"({"t":")" + all[i].id + "\"}");
+      }
+      if (bodies.size() > 3) { EXPECT_EQ(bodies[3].size(), 200'008u); }
+      if (bodies.size() > 4) { EXPECT_EQ(bodies[4], R"({"v":"winner"})"); }
+      return bodies.size();
+    });
+  };
+  EXPECT_EQ(count(1), 1u);
+  EXPECT_EQ(count(9), 1u);
+  EXPECT_EQ(count(10), 2u);
+  EXPECT_EQ(count(27), 3u);
+  EXPECT_EQ(count(28), 4u);
+  EXPECT_EQ(count(200'034), 4u);
+  EXPECT_EQ(count(200'036), 5u);
+  EXPECT_EQ(count(SIZE_MAX), 5u);
+}
+
 TEST_F(Docs, SequencesOfStrangersAreRefused) {
   for (const std::string_view text :
        {"", "x", "-1", "1-", "1-zz", "1-00000000000000020000ffff", "1x-", "now"}) {
@@ -360,6 +387,73 @@ TEST_F(Docs, HooksRunInTheTransaction) {
   EXPECT_EQ(store->run([](kv::Transaction& tx) { return tx.get("mark"); }), "x");
   EXPECT_EQ(edit(R"({"_id":"_design/x","bad":1})").error->name(), "invalid_design_doc");
   EXPECT_FALSE(edit(R"({"_id":"_design/x","good":1})").error);
+}
+
+TEST_F(Docs, IdsThatCouldNotBeReadBackAreRefused) {
+  EXPECT_THAT(error_of([&] { check_document_id("a\xff"); }), testing::HasSubstr("illegal_docid"));
+  // In a key a zero byte takes two.
+  EXPECT_THAT(error_of([&] { check_document_id(std::string(kMaxDocumentIdBytes, '\0')); }),
+              testing::HasSubstr("too long"));
+  check_document_id(std::string(kMaxDocumentIdBytes / 2, '\0'));
+  EXPECT_FALSE(Revision::parse("1-\xff"));
+  EXPECT_THAT(error_of([&] { parse_revisions(R"({"start":1,"ids":[")" + std::string(257, 'r') + "\"]}"); }),
+              testing::HasSubstr("doc_validation"));
+}
+
+TEST_F(Docs, AHistoryIsCutToWhatTheStoreTakes) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "10000"); });
+  std::string ids;
+  for (int i = 0; i < 8000; ++i) ids += fmt::format("{}\"{:032x}\"", i == 0 ? "" : ",", i);
+  replicate({R"({"_id":"a","_revisions":{"start":8000,"ids":[)" + ids + "]}}"});
+  const auto path_of = [&](std::string_view id) {
+    return with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, id).front().path; });
+  };
+  EXPECT_GT(path_of("a").ids.size(), 5000u);
+  const auto rev = put(R"({"_id":"a","_rev":")" + path_of("a").revision().to_string() + R"(","n":1})");
+  EXPECT_TRUE(rev.starts_with("8001-"));
+  EXPECT_GT(path_of("a").ids.size(), 5000u);
+}
+
+TEST_F(Docs, ARevisionLimitIsAtLeastOne) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "0"); });
+  const auto rev = put(R"({"_id":"a"})");
+  EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
+}
+
+TEST_F(Docs, ADeletedDocumentIsOnlyMadeAnew) {
+  const auto rev = put(R"({"_id":"a"})");
+  const auto deleted = put(R"({"_id":"a","_rev":")" + rev + R"(","_deleted":true})");
+  // As in CouchDB 3 (couch_db_updater:merge_rev_tree).
+  for (const std::string& json : {R"({"_id":"a","_rev":")" + deleted + R"(","n":1})",
+                                  R"({"_id":"a","_rev":")" + deleted + R"(","_deleted":true})",
+                                  std::string(R"({"_id":"a","_deleted":true})")}) {
+    const auto result = edit(json);
+    ASSERT_TRUE(result.error) << json;
+    EXPECT_EQ(result.error->name(), "conflict");
+  }
+  EXPECT_TRUE(put(R"({"_id":"a","n":1})").starts_with("3-"));
+}
+
+TEST_F(Docs, APathThatJoinsTwoLeavesReplacesBoth) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]}})"});
+  replicate({R"({"_id":"a","_rev":"3-c","v":1})"});
+  replicate({R"({"_id":"a","_revisions":{"start":4,"ids":["d","c","b","r"]}})"});
+  EXPECT_EQ(get("a", {.revs = true, .conflicts = true}),
+            R"({"_id":"a","_rev":"4-d","_revisions":{"start":4,"ids":["d","c","b","r"]}})");
+  EXPECT_EQ(changes().size(), 1u);
+  EXPECT_EQ(info().body_bytes, 2);
+}
+
+TEST_F(Docs, LargeConflictsGoIntoSeveralTransactions) {
+  std::vector<std::string> documents;
+  for (const std::string rev : {"a", "b", "c"}) {
+    documents.push_back(R"({"_id":"a","_rev":"1-)" + rev + R"(","t":")" + std::string(4'000'000, 'x') +
+                        "\"}");
+  }
+  replicate(documents);
+  const auto tree = with_db([&](auto& tx, const Database& db) { return read_tree(tx, db, "a"); });
+  EXPECT_EQ(tree.size(), 3u);
+  EXPECT_EQ(changes().size(), 1u);
 }
 
 TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {

@@ -1,5 +1,6 @@
 #include "divan/docs/document.h"
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
@@ -67,7 +68,10 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
 
 void check_document_id(std::string_view id) {
   if (id.empty()) throw illegal_id("Document id must not be empty");
-  if (id.size() > kMaxDocumentIdBytes) throw illegal_id("Document id is too long");
+  if (!is_utf8(id)) throw illegal_id("Document id must be UTF-8");
+  // In a key a zero byte takes two.
+  const auto zeros = static_cast<std::size_t>(std::count(id.begin(), id.end(), '\0'));
+  if (id.size() + zeros > kMaxDocumentIdBytes) throw illegal_id("Document id is too long");
   if (id.front() != '_') return;
   for (const auto prefix : {kDesignPrefix, kLocalPrefix}) {
     if (id == prefix) throw illegal_id("Illegal document id `" + std::string(id) + "`");
@@ -86,6 +90,7 @@ RevisionPath parse_revisions(std::string_view json) {
       json::for_each_element(json::member(json, "ids").value_or(""), [&](std::string_view id) {
         path.ids.push_back(Revision::parse_id(string_member(id, invalid("RevId isn't a string"))));
         if (path.ids.back().empty()) throw invalid("RevId is empty");
+        if (path.ids.back().size() > kMaxRevisionIdBytes) throw invalid("RevId is too long");
         return path.ids.size() <= kMaxRevisionsGiven;
       });
   if (!is_array) throw invalid("_revisions.ids isn't a array.");

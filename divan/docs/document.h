@@ -14,7 +14,7 @@
 
 namespace divan::docs {
 
-/// The longest document id, in bytes: it must fit into keys beside an index's key.
+/// The longest document id, in bytes (zero bytes count twice): it must fit into keys beside an index's key.
 inline constexpr std::size_t kMaxDocumentIdBytes = 4000;
 /// Ancestors that a client may name in `_revisions`.
 inline constexpr std::size_t kMaxRevisionsGiven = 10'000;
@@ -36,7 +36,7 @@ struct IncomingDocument {
 /// exist or is malformed.
 IncomingDocument parse_document(std::string_view text);
 
-/// Throws illegal_docid unless `id` may name a document: not empty, not too long, beginning with an
+/// Throws illegal_docid unless `id` may name a document: UTF-8, not empty, not too long, beginning with an
 /// underscore only for design and local documents.
 void check_document_id(std::string_view id);
 

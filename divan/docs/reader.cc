@@ -186,8 +186,8 @@ void write_config(kv::Transaction& tx, const Database& database, std::string_vie
 
 std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
   const auto stored = read_config(tx, database, "revs_limit");
-  return stored ? static_cast<std::size_t>(json::int_value(*stored).value_or(kDefaultRevsLimit))
-                : kDefaultRevsLimit;
+  const auto limit = stored ? json::int_value(*stored) : std::nullopt;
+  return limit && *limit > 0 ? static_cast<std::size_t>(*limit) : kDefaultRevsLimit;
 }
 
 }  // namespace divan::docs

@@ -44,7 +44,7 @@ Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limi
     return result;
   }
   for (std::size_t i = 0; i < tree.size(); ++i) {
-    if (path.contains(tree[i].revision())) result.replaces = i;
+    if (path.contains(tree[i].revision())) result.replaces.push_back(i);
     complete(result.path, tree[i].path);
   }
   if (result.path.ids.size() > revs_limit) result.path.ids.resize(revs_limit);

@@ -17,7 +17,6 @@
 // (https://docs.couchdb.org/en/stable/replication/conflicts.html).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,9 +58,11 @@ void sort_leaves(RevTree& tree);
 
 /// What adding a revision to a tree does.
 struct Merge {
-  bool known = false;                   // the revision is in the tree already: nothing to do
-  std::optional<std::size_t> replaces;  // the leaf that it extends; without one it is a new branch
-  RevisionPath path;                    // of the new leaf, completed from what the tree knows
+  bool known = false;  // the revision is in the tree already: nothing to do
+  // The leaves that it extends, in growing order: one, or several if the path joins what was not known to
+  // belong together; none: it is a new branch.
+  std::vector<std::size_t> replaces;
+  RevisionPath path;  // of the new leaf, completed from what the tree knows
 };
 
 /// How the revision `path.revision()`, whose ancestors the path tells as far as its sender knows them, fits

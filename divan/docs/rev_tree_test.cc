@@ -46,19 +46,19 @@ TEST(RevTree, AnExtensionReplacesItsLeafAndKeepsItsAncestors) {
   const RevTree tree = {leaf(2, {"b", "a"}), leaf(2, {"x", "a"})};
   const auto merged = merge(tree, {3, {"c", "b"}}, kLimit);
   EXPECT_FALSE(merged.known);
-  EXPECT_EQ(merged.replaces, 0u);
+  EXPECT_EQ(merged.replaces, std::vector<std::size_t>{0});
   EXPECT_EQ(merged.path, (RevisionPath{3, {"c", "b", "a"}}));
 }
 
 TEST(RevTree, AGapInGenerationsIsAnExtensionStill) {
   const auto merged = merge({leaf(1, {"a"})}, {4, {"d", "c", "b", "a"}}, kLimit);
-  EXPECT_EQ(merged.replaces, 0u);
+  EXPECT_EQ(merged.replaces, std::vector<std::size_t>{0});
   EXPECT_EQ(merged.path.ids.size(), 4u);
 }
 
 TEST(RevTree, ABranchLearnsTheAncestorsItLacks) {
   const auto merged = merge({leaf(3, {"c", "b", "a"})}, {3, {"x", "b"}}, kLimit);
-  EXPECT_FALSE(merged.replaces);
+  EXPECT_TRUE(merged.replaces.empty());
   EXPECT_EQ(merged.path, (RevisionPath{3, {"x", "b", "a"}}));
 }
 
@@ -73,7 +73,7 @@ TEST(RevTree, LeavesAndAncestorsAreKnown) {
 TEST(RevTree, AnUnrelatedRevisionIsABranchOfItsOwn) {
   const auto merged = merge({leaf(2, {"b", "a"})}, {1, {"z"}}, kLimit);
   EXPECT_FALSE(merged.known);
-  EXPECT_FALSE(merged.replaces);
+  EXPECT_TRUE(merged.replaces.empty());
 }
 
 TEST(RevTree, PathsAreCutToTheLimit) {
@@ -108,7 +108,9 @@ RC_GTEST_PROP(RevTree, AgreesWithATreeOfNodes, ()) {
     const auto merged = merge(tree, path, kLimit);
     for (std::uint32_t g = 1; g <= generation; ++g) arrived.insert({g, branch[g - 1]});
     if (merged.known) continue;
-    if (merged.replaces) tree.erase(tree.begin() + static_cast<std::ptrdiff_t>(*merged.replaces));
+    for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
+      tree.erase(tree.begin() + static_cast<std::ptrdiff_t>(*it));
+    }
     Leaf added;
     added.path = merged.path;
     tree.push_back(added);

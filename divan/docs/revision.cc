@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kDigestBytes = 16;
 constexpr std::uint32_t kMaxGeneration = 1u << 31;
-constexpr std::size_t kMaxIdBytes = 256;
 
 // MD5, as CouchDB uses it: for identity, not for security. Making a context costs more than digesting a small
 // document.
@@ -62,7 +61,8 @@ std::optional<Revision> Revision::parse(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), end, revision.generation);
   if (error != std::errc() || rest == end || *rest != '-') return std::nullopt;
   const std::string_view id(rest + 1, static_cast<std::size_t>(end - rest - 1));
-  if (id.empty() || id.size() > kMaxIdBytes || revision.generation > kMaxGeneration) return std::nullopt;
+  if (id.empty() || id.size() > kMaxRevisionIdBytes || !is_utf8(id)) return std::nullopt;
+  if (revision.generation > kMaxGeneration) return std::nullopt;
   revision.id = parse_id(id);
   return revision;
 }

@@ -10,6 +10,9 @@
 
 namespace divan::docs {
 
+/// The longest identifier, in bytes.
+inline constexpr std::size_t kMaxRevisionIdBytes = 256;
+
 /// A revision. A value type; ordered as CouchDB orders candidates for the winner: by generation, then by the
 /// bytes of the identifier.
 struct Revision {
@@ -23,7 +26,8 @@ struct Revision {
   /// "N-id".
   std::string to_string() const;
 
-  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^31, the identifier 1 to 256 bytes.
+  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^31, the identifier 1 to 256 bytes
+  /// of UTF-8.
   static std::optional<Revision> parse(std::string_view text);
 
   /// An identifier's text in the form of `id`.

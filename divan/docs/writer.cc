@@ -25,6 +25,39 @@ RevisionPath given_path(const IncomingDocument& document) {
   return {document.revision->generation, {document.revision->id}};
 }
 
+// Cuts the ancestors that do not fit into the leaf's row off, as if the revision limit were lower.
+void cut_to_row(RevisionPath& path) {
+  constexpr std::size_t kOtherFields = 64;
+  std::size_t bytes = kOtherFields;
+  for (std::size_t i = 0; i < path.ids.size(); ++i) {
+    bytes += path.ids[i].size() + 2;
+    if (bytes <= kv::kMaxValueBytes) continue;
+    path.ids.resize(i);
+    return;
+  }
+}
+
+// The revisions of each document, together as far as a transaction takes them.
+std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<IncomingDocument>& documents) {
+  std::map<std::string_view, std::vector<const IncomingDocument*>> by_id;
+  for (const auto& document : documents) by_id[document.id].push_back(&document);
+  std::vector<std::vector<IncomingDocument>> parts;
+  for (const auto& [id, revisions] : by_id) {
+    std::size_t bytes = 0;
+    for (const IncomingDocument* revision : revisions) {
+      const std::size_t size =
+          revision->body.size() + (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
+      if (bytes == 0 || bytes + size > kMaxDocumentBytes) {
+        parts.emplace_back();
+        bytes = 0;
+      }
+      bytes += size;
+      parts.back().push_back(*revision);
+    }
+  }
+  return parts;
+}
+
 Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
 
 }  // namespace
@@ -43,6 +76,7 @@ std::size_t Writer::revs_limit() {
 Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
   Leaf leaf;
   leaf.path = std::move(path);
+  cut_to_row(leaf.path);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
   leaf.body_bytes = body.size();
@@ -59,10 +93,8 @@ void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
 
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view body) {
   constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
-  const std::string row = encode_leaf(leaf);
-  if (row.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The revision's history is too long.");
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
-                               row + std::string(kStampAtStart));
+                               encode_leaf(leaf) + std::string(kStampAtStart));
   if (leaf.chunks > 0) {
     kv::for_each_chunk(body, [&](std::uint32_t chunk, std::string_view piece) {
       std::string key;
@@ -104,13 +136,16 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   if (document.body.size() > kMaxDocumentBytes) return refuse(too_large(document.id));
   const RevTree before = read_tree(tx_, database_, document.id);
   const Leaf* parent = nullptr;
-  if (document.revision) {
+  if (!before.empty() && before.front().deleted) {
+    // A document that was deleted is made anew without naming a revision, or not at all (as in CouchDB from 3
+    // on).
+    if (document.revision || document.deleted) return refuse(conflict());
+    parent = &before.front();
+  } else if (document.revision) {
     parent = find_leaf(before, *document.revision);
     if (parent == nullptr) return refuse(conflict());
   } else if (!before.empty()) {
-    // A document that was deleted may be made anew without naming its last revision.
-    if (!before.front().deleted) return refuse(conflict());
-    parent = &before.front();
+    return refuse(conflict());
   }
   if (is_design(document.id) && !document.deleted) {
     try {
@@ -149,11 +184,11 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
     if (merged.known) continue;
-    if (merged.replaces) {
-      const Leaf& replaced = after[*merged.replaces];
+    for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
+      const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
       // A leaf of this same call was not written yet.
-      if (replaced.sequence.is_complete()) remove_leaf(id, replaced);
-      after.erase(after.begin() + static_cast<std::ptrdiff_t>(*merged.replaces));
+      if (replaced->sequence.is_complete()) remove_leaf(id, *replaced);
+      after.erase(replaced);
     }
     bodies.emplace_back(merged.path.revision(), document.body);
     after.push_back(new_leaf(std::move(merged.path), document.deleted, document.body));
@@ -211,20 +246,20 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
 
 void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
                     const std::vector<IncomingDocument>& documents) {
-  // All revisions of one document go together.
-  std::map<std::string_view, std::vector<IncomingDocument>> by_id;
-  for (const auto& document : documents) by_id[document.id].push_back(document);
-  auto next = by_id.begin();
+  const auto parts = parts_by_id(documents);
+  auto next = parts.begin();
   do {
     next = store.run([&](kv::Transaction& tx) {
       const Database database = catalog.open(tx, name);
       Writer writer(tx, database);
       auto it = next;
-      for (; it != by_id.end() && !writer.is_full(); ++it) writer.replicate(it->first, it->second);
+      for (; it != parts.end() && !writer.is_full() && !writer.was_written(it->front().id); ++it) {
+        writer.replicate(it->front().id, *it);
+      }
       writer.finish();
       return it;
     });
-  } while (next != by_id.end());
+  } while (next != parts.end());
 }
 
 }  // namespace divan::docs

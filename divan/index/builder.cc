@@ -4,7 +4,6 @@
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
-#include "divan/kv/chunks.h"
 
 namespace divan::index {
 namespace {
@@ -220,19 +219,14 @@ Builder::Batch Builder::read_batch(Build& state) {
     batch.documents.clear();
     const auto database = state.open(tx, catalog_);
     std::vector<docs::Change> changes;
-    std::size_t large_bytes = 0;
     docs::visit_changes(tx, database, state.read, [&](const docs::Change& change) {
       changes.push_back(change);
       if (change.deleted) changes.back().chunks = 0;
-      // How large bodies of one chunk are is seen when they are read; those of several end a batch before.
-      if (changes.back().chunks > 1) large_bytes += changes.back().chunks * kv::kChunkBytes;
-      return changes.size() < options_.batch_documents && large_bytes < options_.batch_bytes;
+      return changes.size() < options_.batch_documents;
     });
-    auto bodies = docs::read_bodies(tx, database, changes);
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < changes.size() && bytes < options_.batch_bytes; ++i) {
+    const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
-      bytes += bodies[i].size();
       if (!document.change.deleted) {
         docs::append_open_document(document.json, document.change.id, document.change.winner, false,
                                    bodies[i]);

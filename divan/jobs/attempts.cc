@@ -139,8 +139,8 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
                     std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);
-  if (progress && progress->size() > kMaxProgressBytes)
-    throw bad_request("A job's progress exceeds 10,000 bytes.");
+  if (progress && (progress->size() > kMaxProgressBytes || !is_utf8(*progress)))
+    throw bad_request("A job's progress is at most 10,000 bytes of JSON.");
   const bool changed_progress = progress && *progress != job.progress;
   // A job on a worker lives by the worker's heartbeat: without news there is nothing to write.
   if (job.activity || changed_progress) {

@@ -99,6 +99,16 @@ TEST_F(Jobs, ATypeIsDeclaredFirst) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
 }
 
+TEST_F(Jobs, TextsThatCouldNotBeReadBackAreRefused) {
+  EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t\xff", {}); }); }),
+            "bad_request");
+  EXPECT_EQ(error_of([&] { add("a\xff"); }), "bad_request");
+  add("a");
+  const auto accepted = accept_one();
+  EXPECT_EQ(error_of([&] { update(accepted, "\"\xff\""); }), "bad_request");
+  finish(accepted);
+}
+
 TEST_F(Jobs, SettingsAreCheckedAndKept) {
   const auto settings = parse_settings(R"({"timeout":1000,"max_attempts":3,"paused":true})");
   EXPECT_EQ(parse_settings(settings_json(settings)), settings);

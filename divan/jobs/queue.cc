@@ -1,5 +1,6 @@
 #include "divan/jobs/queue.h"
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
@@ -10,9 +11,9 @@ namespace {
 std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
 
 void check_name(std::string_view what, std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_') {
-    throw bad_request(fmt::format("A job's {} has 1 to {} bytes and does not begin with an underscore.", what,
-                                  kMaxNameBytes));
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
+    throw bad_request(fmt::format(
+        "A job's {} has 1 to {} bytes of UTF-8 and does not begin with an underscore.", what, kMaxNameBytes));
   }
 }
 

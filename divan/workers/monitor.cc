@@ -97,14 +97,8 @@ void Monitor::send_heartbeats(MonotonicTime now) {
   std::vector<LocalWorker*> due;
   {
     std::lock_guard lock(mutex_);
-    for (auto& [worker, next] : local_) {
-      if (next > now) continue;
-      due.push_back(worker);
-      // Some jitter, so that a thousand processes that started together do not stay together.
-      const Duration interval = worker->timeout_ / kHeartbeatsPerTimeout;
-      next = now + interval -
-             Duration(
-                 static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1)));
+    for (const auto& [worker, next] : local_) {
+      if (next <= now) due.push_back(worker);
     }
   }
   if (due.empty()) return;
@@ -115,6 +109,15 @@ void Monitor::send_heartbeats(MonotonicTime now) {
     }
     return gone;
   });
+  {
+    std::lock_guard lock(mutex_);
+    for (LocalWorker* worker : due) {
+      // Some jitter, so that a thousand processes that started together do not stay together.
+      const Duration interval = worker->timeout_ / kHeartbeatsPerTimeout;
+      const auto jitter = rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1);
+      local_[worker] = now + interval - Duration(static_cast<std::int64_t>(jitter));
+    }
+  }
   for (LocalWorker* worker : lost) {
     const WorkerRef old = worker->ref();
     log::warning("Worker {}/{} was evicted; it registers again.", old.role, old.id);
@@ -139,9 +142,14 @@ Duration Monitor::observe(MonotonicTime now) {
       seen.emplace(heartbeat.ref, observation);
       continue;
     }
-    if (store_.run([&](kv::Transaction& tx) { return registry_.evict(tx, heartbeat); })) {
+    try {
+      if (!store_.run([&](kv::Transaction& tx) { return registry_.evict(tx, heartbeat); })) continue;
       log::warning("Worker {}/{} was silent for its timeout and is evicted.", heartbeat.ref.role,
                    heartbeat.ref.id);
+    } catch (const Error& error) {
+      log::error("Worker {}/{} is silent and cannot be evicted: {}", heartbeat.ref.role, heartbeat.ref.id,
+                 error.what());
+      seen.emplace(heartbeat.ref, observation);
     }
   }
   observed_ = std::move(seen);

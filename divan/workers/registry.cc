@@ -1,5 +1,6 @@
 #include "divan/workers/registry.h"
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/kv/tuple.h"
 
@@ -68,8 +69,8 @@ std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, st
 }
 
 void check_name(std::string_view what, std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes) {
-    throw bad_request(fmt::format("A worker's {} has 1 to {} bytes.", what, kMaxNameBytes));
+  if (name.empty() || name.size() > kMaxNameBytes || !is_utf8(name)) {
+    throw bad_request(fmt::format("A worker's {} has 1 to {} bytes of UTF-8.", what, kMaxNameBytes));
   }
 }
 
@@ -83,7 +84,8 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
     throw bad_request("A worker's timeout is 100 ms to one hour.");
   }
   if (options.size() > kMaxOptionsBytes) throw bad_request("A worker's options exceed 10,000 bytes.");
-  if (!options.starts_with('{')) throw bad_request("A worker's options are a JSON object.");
+  if (!options.starts_with('{') || !is_utf8(options))
+    throw bad_request("A worker's options are a JSON object.");
 
   const auto present = read_worker(tx, role, id);
   Worker worker{std::string(id), {}, timeout, std::string(options)};

@@ -90,6 +90,8 @@ TEST_F(Workers, W1IsNotW10) {
 TEST_F(Workers, BadNamesAndOptionsAreRefused) {
   EXPECT_THROW(add(""), Error);
   EXPECT_THROW(add(std::string(kMaxNameBytes + 1, 'w')), Error);
+  EXPECT_THROW(add("w\xff"), Error);
+  EXPECT_THROW(add("w", "{\xff}"), Error);
   EXPECT_THROW(add("w", "[]"), Error);
   EXPECT_THROW(add("w", "{" + std::string(kMaxOptionsBytes, ' ') + "}"), Error);
 }
@@ -142,6 +144,50 @@ TEST_F(Workers, AnEvictedButLivingWorkerRegistersAgain) {
   EXPECT_EQ(ids(), "w1 ");
   EXPECT_NE(worker->ref(), ref);
   EXPECT_FALSE(heartbeat(ref));
+}
+
+// A store that can be made to fail.
+class FailingStore final : public kv::Database {
+ public:
+  explicit FailingStore(kv::Database& base) : base_(base) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (failing) throw kv::Error(kv::ErrorCode::io_error);
+    return base_.begin();
+  }
+  bool failing = false;
+
+ private:
+  kv::Database& base_;
+};
+
+TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {
+  FailingStore failing(*store);
+  Monitor monitor(failing, registry, clock, rng);
+  const auto worker = monitor.add("role", "w1", "{}");
+  const auto counter = [&] {
+    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx).at(0).counter; });
+  };
+  clock.advance(kDefaultTimeout / 3);
+  failing.failing = true;
+  monitor.step();
+  EXPECT_EQ(counter(), 0);
+  failing.failing = false;
+  clock.advance(seconds(1));
+  monitor.step();
+  EXPECT_EQ(counter(), 1);
+}
+
+TEST_F(Workers, AnEvictionThatFailsKeepsNoOtherFromBeingEvicted) {
+  registry.on_removal([](kv::Transaction&, std::string_view, std::string_view id) {
+    if (id == "bad") throw kv::Error(kv::ErrorCode::transaction_too_large);
+  });
+  Monitor observer(*store, registry, clock, rng);
+  add("bad");
+  add("silent");
+  observer.step();
+  clock.advance(kDefaultTimeout + seconds(1));
+  observer.step();
+  EXPECT_EQ(ids(), "bad ");
 }
 
 TEST_F(Workers, AHeartbeatThatRacesTheRemovalLeavesNoRow) {

@@ -113,10 +113,12 @@ Committer::Group Committer::next_group() {
 
 void Committer::commit_group(const Group& group) {
   const auto now = clock_.now();
+  std::optional<Version> forgotten;
   while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) {
-    conflict_set_.forget_before(recent_groups_.front().second + 1);
+    forgotten = recent_groups_.front().second;
     recent_groups_.pop_front();
   }
+  if (forgotten) conflict_set_.forget_before(*forgotten + 1);
 
   GroupWrite write;
   write.before = latest();
@@ -128,6 +130,11 @@ void Committer::commit_group(const Group& group) {
     if (failure_) throw *failure_;
     expect_atomics(group, write);
     for (const auto& request : group) {
+      // It was young enough when it was queued, but the machine stood still since, or this thread did.
+      if (!request->read_conflicts.empty() && !conflict_set_.remembers_since(request->read_version)) {
+        request->error = Error(ErrorCode::transaction_too_old);
+        continue;
+      }
       if (conflicts(*request)) {
         request->error = Error(ErrorCode::not_committed);
         ++conflicts_;
@@ -163,7 +170,14 @@ void Committer::commit_group(const Group& group) {
   conflict_entries_ = conflict_set_.size();
 
   for (const auto& request : group) request->done.release();
-  if (committed > 0 && write.collect_keys) watches_.check(write.keys, write.ranges, *latest());
+  if (committed == 0) return;
+  if (write.collect_keys) {
+    watches_.check(write.keys, write.ranges, *latest());
+  } else if (!watches_.empty()) {
+    // Set while this group was written, by a transaction that looked at the version before: which keys were
+    // written is not known, but there are few watches yet.
+    watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *latest());
+  }
 }
 
 bool Committer::conflicts(const CommitRequest& request) const {

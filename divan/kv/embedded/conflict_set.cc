@@ -5,6 +5,8 @@ namespace {
 
 // How many points are added between two steps of the sweep.
 constexpr std::size_t kSweepEvery = 64;
+// Fewer ranges than this are not worth a sweep.
+constexpr std::size_t kMinRanges = 64;
 
 }  // namespace
 
@@ -52,10 +54,15 @@ bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Ve
 
 void ConflictSet::forget_before(Version oldest) {
   oldest_ = oldest;
-  // Ranges are few: all of them at once. An entry says nothing when it and the one before it are forgotten.
+  if (ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
+  sweep_points(kSweepEvery);
+}
+
+void ConflictSet::sweep_ranges() {
+  // An entry says nothing when it and the one before it are forgotten.
   Version before = 0;
   for (auto it = ranges_.begin(); it != ranges_.end();) {
-    const Version version = it->second < oldest ? 0 : it->second;
+    const Version version = it->second < oldest_ ? 0 : it->second;
     if (version == before) {
       it = ranges_.erase(it);
     } else {
@@ -63,7 +70,7 @@ void ConflictSet::forget_before(Version oldest) {
       ++it;
     }
   }
-  sweep_points(kSweepEvery);
+  ranges_left_ = ranges_.size();
 }
 
 void ConflictSet::sweep_points(std::size_t steps) {

@@ -9,7 +9,8 @@
 //
 // Entries below the oldest version that a living transaction may have read are of no use. They are taken out
 // a few at a time, in passing, by a cursor that goes round the points: every write pays for about two steps
-// of it, so the set never holds many more dead entries than living ones, and no commit pays for all.
+// of it, so the set never holds many more dead entries than living ones, and no commit pays for all. Ranges
+// are gone through all at once, whenever there are twice as many as the last time left.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -32,19 +33,25 @@ class ConflictSet {
   /// alone.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// No transaction that reads a version below `oldest` will ask again.
+  /// What was written before `oldest` may be forgotten.
   void forget_before(Version oldest);
+
+  /// Whether everything that was written after `version` is remembered still: otherwise changed_since()
+  /// cannot be asked about it.
+  bool remembers_since(Version version) const { return version + 1 >= oldest_; }
 
   /// Entries, for metrics.
   std::size_t size() const { return points_.size() + ranges_.size(); }
 
  private:
   void sweep_points(std::size_t steps);
+  void sweep_ranges();
 
   absl::btree_map<std::string, Version, std::less<>> points_;
   absl::btree_map<std::string, Version, std::less<>> ranges_;
   Version oldest_ = 0;
   std::size_t added_since_sweep_ = 0;
+  std::size_t ranges_left_ = 0;  // by the last sweep
   std::string sweep_cursor_;
 };
 

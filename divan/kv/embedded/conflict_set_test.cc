@@ -48,6 +48,18 @@ TEST(ConflictSet, SweepingInPassingBoundsWhatIsDead) {
   EXPECT_LT(set.size(), 5'000u);
 }
 
+TEST(ConflictSet, RangesAreSweptWhenTheyHaveGrown) {
+  ConflictSet set;
+  for (int i = 0; i < 100'000; ++i) {
+    set.forget_before(i - 1000);
+    const std::string begin = std::to_string(i * 7919 % 100'003);
+    set.add_range(begin, begin + "~", i);
+  }
+  // A thousand live ranges have two entries each.
+  EXPECT_LT(set.size(), 10'000u);
+  EXPECT_TRUE(set.changed_since(std::to_string(99'999 * 7919 % 100'003), "", 99'998));
+}
+
 // Against the obvious model: the version of every key of a small universe.
 RC_GTEST_PROP(ConflictSet, AgreesWithAMapOfAllKeys, ()) {
   ConflictSet set;

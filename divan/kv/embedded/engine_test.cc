@@ -349,6 +349,100 @@ TEST(Engine, ConflictsAreRememberedAsLongAsATransactionLives) {
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
 }
 
+// A clock that jumps when it has been read once after arm(): between the transaction's own look at its age
+// and the committer's turn, as when the process was stopped or the disk stalled just then.
+class JumpingClock final : public Clock {
+ public:
+  MonotonicTime now() const override {
+    const auto now = base_.now();
+    if (armed_.exchange(false)) base_.advance(std::chrono::seconds(7));
+    return now;
+  }
+  std::int64_t wall_ms() const override { return base_.wall_ms(); }
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+    return base_.wait_until(lock, changed, deadline, done);
+  }
+  void arm() { armed_ = true; }
+
+ private:
+  mutable ManualClock base_;
+  mutable std::atomic<bool> armed_ = false;
+};
+
+TEST(Engine, ACommitThatComesTooLateForItsConflictsIsRefused) {
+  JumpingClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->get("a");
+  tx->set("a", "1");
+  set(*store, "a", "2");
+  clock.arm();
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_old);
+  EXPECT_EQ(get(*store, "a"), "2");
+}
+
+TEST(Engine, ALateCommitWithoutReadsIsFine) {
+  JumpingClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->set("a", "1");
+  set(*store, "a", "2");
+  clock.arm();
+  tx->commit();
+  EXPECT_EQ(get(*store, "a"), "1");
+}
+
+TEST(Engine, AReadOnlyTransactionMayEndLate) {
+  ManualClock clock;
+  TemporaryStore store(&clock);
+  auto tx = store->begin();
+  tx->get("a");
+  clock.advance(kTransactionLifetime * 2);
+  tx->commit();
+  EXPECT_EQ(tx->committed_version(), -1);
+}
+
+TEST(Engine, AWatchThatIsSetDuringACommitIsNotLost) {
+  TemporaryStore store;
+  SystemClock clock;
+  for (int i = 0; i < 3000; ++i) {
+    // Nobody watches when the commit begins.
+    std::latch ready(2);
+    std::thread writer([&] {
+      ready.arrive_and_wait();
+      set(*store, "k", std::to_string(i));
+    });
+    ready.arrive_and_wait();
+    std::string seen;
+    const auto watch = store->run([&](Transaction& tx) {
+      seen = tx.get("k").value_or("");
+      return tx.watch("k");
+    });
+    writer.join();
+    if (seen == std::to_string(i)) continue;
+    ASSERT_TRUE(watch->wait_until(clock, clock.now() + std::chrono::seconds(5))) << i;
+  }
+}
+
+TEST(Engine, AClearedRangeTakesVersionstampedKeysOfTheSameTransactionWithIt) {
+  TemporaryStore store;
+  const std::string placeholder(10, '\xff');
+  const std::string offset_1("\x01\0\0\0", 4);
+  store->run([&](Transaction& tx) {
+    tx.set_versionstamped_key("s" + placeholder + "1" + offset_1, "before");
+    tx.clear_range("s", "t");
+    tx.set_versionstamped_key("s" + placeholder + "2" + offset_1, "after");
+    tx.set_versionstamped_key("u" + placeholder + offset_1, "elsewhere");
+    tx.clear_range("a", "b");
+  });
+  std::string values;
+  store->run([&](Transaction& tx) {
+    for (const auto& row : tx.get_range({"", "\xff"}).rows) values += row.value + " ";
+  });
+  EXPECT_EQ(values, "after elsewhere ");
+}
+
 TEST(Engine, AWatchFiresOnAChangeOnly) {
   TemporaryStore store;
   SystemClock clock;

@@ -226,10 +226,15 @@ void EmbeddedTransaction::add_write_conflict(const KeyRange& range) {
 }
 
 void EmbeddedTransaction::do_commit() {
-  check_readable();
-  if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
+  check_writable();
+  // What only reads has read one version all along, however long that took.
+  const bool writes = !request_->writes.empty() || !request_->write_conflicts.empty();
+  if (writes) {
+    check_readable();
+    if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
+  }
   committed_ = true;
-  if (!request_->writes.empty() || !request_->write_conflicts.empty()) {
+  if (writes) {
     committer_.commit(request_);
     if (request_->error) throw *request_->error;
   }

@@ -61,9 +61,14 @@ void WatchTable::forget_dead() {
 
 void WatchTable::collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
                          std::vector<std::shared_ptr<Watch>>& due) {
+  // Thousands may wait for one key: it is read once.
+  std::optional<std::pair<std::string, std::optional<std::string>>> present;
   while (first != last) {
     auto watch = first->second.watch.lock();
-    if (watch && now.get(first->first) == first->second.seen) {
+    if (watch && (!present || present->first != first->first)) {
+      present.emplace(first->first, now.get(first->first));
+    }
+    if (watch && present->second == first->second.seen) {
       ++first;
       continue;
     }

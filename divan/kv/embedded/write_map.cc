@@ -1,6 +1,20 @@
 #include "divan/kv/embedded/write_map.h"
 
 namespace divan::kv::embedded {
+namespace {
+
+constexpr std::size_t kStampBytes = 10;
+
+// Whether the key lies in [begin, end) whatever the commit fills in.
+bool lies_within(const StampedKey& stamped, std::string_view begin, std::string_view end) {
+  std::string key = stamped.key;
+  key.replace(stamped.stamp_offset, kStampBytes, kStampBytes, '\0');
+  if (key < begin) return false;
+  key.replace(stamped.stamp_offset, kStampBytes, kStampBytes, '\xff');
+  return key < end;
+}
+
+}  // namespace
 
 PointWrite& WriteMap::point(std::string_view key) {
   const auto next = points_.lower_bound(key);
@@ -28,6 +42,7 @@ void WriteMap::clear_range(std::string_view begin, std::string_view end) {
   bytes_ += begin.size() + end.size();
   if (begin >= end) return;
   points_.erase(points_.lower_bound(begin), points_.lower_bound(end));
+  std::erase_if(stamped_keys_, [&](const StampedKey& stamped) { return lies_within(stamped, begin, end); });
   std::string first(begin);
   std::string last(end);
   auto it = ranges_.upper_bound(first);
