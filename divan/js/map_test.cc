@@ -42,6 +42,12 @@ TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
       {"''", R"("")"},
       {"'plain'", R"("plain")"},
       {"'a' + 'b'", R"("ab")"},
+      {R"('a"b')", R"("a\"b")"},
+      {R"('a\\b')", R"("a\\b")"},
+      {R"('a\x1fb')", R"("a\u001fb")"},
+      {R"('a\x20~\x7fb')",
+       "\"a ~\x7f"
+       "b\""},
       {R"('"\\/\b\f\n\r\t\x01\x7f')", R"("\"\\/\b\f\n\r\t\u0001)"
                                       "\x7f\""},
       {"'\\xe4\\u20ac\\ud83d\\ude00'", "\"ä€😀\""},

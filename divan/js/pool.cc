@@ -36,8 +36,8 @@ Duration hard_limit(const Program& program, const Limits& limits, Duration margi
 // A process that one call holds.
 class Pool::Lease {
  public:
-  Lease(Pool& pool, std::string_view program_id)
-      : pool_(pool), process_(pool.acquire(program_id)), since_(pool.clock_.now()) {}
+  Lease(Pool& pool, std::string_view program_id, Choice choice)
+      : pool_(pool), process_(pool.acquire(program_id, choice)), since_(pool.clock_.now()) {}
   ~Lease() { pool_.give_back(std::move(process_), usable, pool_.clock_.now() - since_); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -68,7 +68,7 @@ void Pool::check(const Function& function, std::string_view kind, std::string_vi
   };
   Death death;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    Lease lease(*this, program.id);
+    Lease lease(*this, program.id, attempt == 0 ? Choice::any : Choice::fresh);
     death = {};
     if (ask(lease, request, read, program, {}, death)) break;
     failure = death.failure;
@@ -84,20 +84,20 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
   MapResult none(program.functions.size());
   if (documents.empty()) return none;
   documents = documents.first(fitting(documents));
-  auto result = survive(documents.size(), std::move(none), limits,
-                        [&](std::size_t first, std::size_t count, Death& death) -> std::optional<MapResult> {
-                          const auto some = documents.subspan(first, count);
-                          std::optional<MapResult> answered;
-                          run(
-                              program, [&](std::uint32_t slot) { return map_request(slot, some, limits); },
-                              [&](std::string answer, Log& log) {
-                                answered = parse_map_answer(std::move(answer), some.size(),
-                                                            program.functions.size(), log);
-                                return answered.has_value();
-                              },
-                              limits, death);
-                          return answered;
-                        });
+  auto result = survive(
+      documents.size(), std::move(none), limits,
+      [&](std::size_t first, std::size_t count, Choice choice, Death& death) -> std::optional<MapResult> {
+        const auto some = documents.subspan(first, count);
+        std::optional<MapResult> answered;
+        run(
+            program, choice, [&](std::uint32_t slot) { return map_request(slot, some, limits); },
+            [&](std::string answer, Log& log) {
+              answered = parse_map_answer(std::move(answer), some.size(), program.functions.size(), log);
+              return answered.has_value();
+            },
+            limits, death);
+        return answered;
+      });
   std::lock_guard lock(mutex_);
   ++stats_.batches;
   stats_.documents += result.documents();
@@ -125,11 +125,12 @@ std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
   groups = groups.first(fitting(groups));
   auto result = survive(
       groups.size(), std::vector<Reduction>(), limits,
-      [&](std::size_t first, std::size_t count, Death& death) -> std::optional<std::vector<Reduction>> {
+      [&](std::size_t first, std::size_t count, Choice choice,
+          Death& death) -> std::optional<std::vector<Reduction>> {
         const auto some = groups.subspan(first, count);
         std::optional<std::vector<Reduction>> answered;
         run(
-            program, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, limits); },
+            program, choice, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, limits); },
             [&](const std::string& answer, Log& log) {
               answered = parse_reduce_answer(answer, some.size(), log);
               return answered.has_value();
@@ -148,12 +149,12 @@ std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
 template <class Result, class Attempt>
 Result Pool::survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const {
   Death death;
-  for (int i = 0; i < 2; ++i) {
-    if (auto answer = attempt(0, count, death)) return std::move(*answer);
+  for (const auto choice : {Choice::any, Choice::fresh}) {
+    if (auto answer = attempt(0, count, choice, death)) return std::move(*answer);
   }
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
-    auto answer = count == 1 ? std::nullopt : attempt(i, 1, death);
+    auto answer = count == 1 ? std::nullopt : attempt(i, 1, Choice::any, death);
     if (answer) {
       append(result, std::move(*answer));
     } else if (death.loading) {
@@ -166,9 +167,9 @@ Result Pool::survive(std::size_t count, Result result, const Limits& limits, con
   return result;
 }
 
-bool Pool::run(const Program& program, const MakeRequest& request, const ReadAnswer& read,
+bool Pool::run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
                const Limits& limits, Death& death) {
-  Lease lease(*this, program.id);
+  Lease lease(*this, program.id, choice);
   auto slot = lease.process().find(program.id);
   death.loading = !slot;
   if (!slot) {
@@ -212,8 +213,8 @@ void Pool::write_log(const Program& program, const Log& log) const {
   }
 }
 
-std::unique_ptr<Process> Pool::acquire(std::string_view program_id) {
-  std::vector<std::unique_ptr<Process>> ended;  // closed when the lock is released
+std::unique_ptr<Process> Pool::acquire(std::string_view program_id, Choice choice) {
+  std::vector<std::unique_ptr<Process>> ended;  // buried when the lock is released
   std::unique_lock lock(mutex_);
   ended = take_ended();
   const auto ticket = next_ticket_++;
@@ -225,7 +226,12 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_id) {
   std::erase(waiting_, ticket);
   if (!waiting_.empty()) changed_.notify_all();
   if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
-  if (!idle_.empty()) return take_idle(program_id);
+  if (!idle_.empty() && choice == Choice::any) return take_idle(program_id);
+  if (alive_ == options_.processes) {
+    ended.push_back(take_idle(program_id));
+    --alive_;
+    ++stats_.recycled;
+  }
   ++alive_;
   lock.unlock();
   return start();

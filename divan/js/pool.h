@@ -51,7 +51,7 @@ struct PoolStats {
   // Since the pool was made:
   std::uint64_t started = 0;
   std::uint64_t died = 0;      ///< ended or had to be killed
-  std::uint64_t recycled = 0;  ///< had grown
+  std::uint64_t recycled = 0;  ///< had grown, or made room for a fresh one
   std::uint64_t batches = 0;   ///< map and reduce requests that were answered
   std::uint64_t documents = 0;
   std::uint64_t groups = 0;
@@ -91,13 +91,15 @@ class Pool {
     Failure failure{};
     bool loading = false;  // the process did not get as far as the request
   };
+  // Which process a call wants. An idle one can have died unseen.
+  enum class Choice { any, fresh };
   // What is asked of a process that has the program loaded in this slot.
   using MakeRequest = std::function<std::string(std::uint32_t slot)>;
   // Reads the answer; false if it is not one.
   using ReadAnswer = std::function<bool(std::string answer, Log& log)>;
 
-  bool run(const Program& program, const MakeRequest& request, const ReadAnswer& read, const Limits& limits,
-           Death& death);
+  bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
+           const Limits& limits, Death& death);
   bool ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
            const Limits& limits, Death& death);
   template <class Result, class Attempt>
@@ -105,7 +107,7 @@ class Pool {
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
 
-  std::unique_ptr<Process> acquire(std::string_view program_id);
+  std::unique_ptr<Process> acquire(std::string_view program_id, Choice choice);
   std::unique_ptr<Process> take_idle(std::string_view program_id);
   std::vector<std::unique_ptr<Process>> take_ended();
   std::unique_ptr<Process> start();

@@ -96,6 +96,12 @@ inline std::vector<pid_t> children() {
   return found;
 }
 
+// Whether the process, which nobody has waited for, is dead with all its threads.
+inline bool is_zombie(pid_t pid) {
+  return status_field(pid, "State").starts_with("Z") &&
+         entries("/proc/" + std::to_string(pid) + "/task").size() == 1;
+}
+
 // Waits for a condition; false if it does not come true for a very long time.
 inline bool eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000; ++i) {

@@ -59,13 +59,8 @@ bool append_utf8(const char16_t* chars, std::uint32_t size, void* output) {
       out += static_cast<char>(c);
       continue;
     }
-    if (c >= 0xd800 && c < 0xe000) {
-      // JSON.stringify escapes surrogates without a partner: here they come in pairs.
-      const char32_t low = i + 1 < size ? chars[i + 1] : 0;
-      const bool pair = c < 0xdc00 && low >= 0xdc00 && low < 0xe000;
-      c = pair ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
-      if (pair) ++i;
-    }
+    // JSON.stringify escapes surrogates without a partner: here they come in pairs.
+    if (c >= 0xd800 && c < 0xe000 && i + 1 < size) c = 0x10000 + ((c & 0x3ff) << 10) + (chars[++i] & 0x3ff);
     if (c < 0x800) {
       out += static_cast<char>(0xc0 | (c >> 6));
     } else {

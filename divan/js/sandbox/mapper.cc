@@ -7,7 +7,7 @@
 namespace divan::js::sandbox {
 
 bool Mapper::map(std::string_view document) {
-  if (!first_ && (is_full() || engine_.watchdog().batch_expired())) return false;
+  if (!first_ && engine_.watchdog().batch_expired()) return false;
   const auto size_before = answer_.size();
   const auto pairs_before = pairs_;
 
