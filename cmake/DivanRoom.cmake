@@ -37,7 +37,7 @@ function(divan_room name)
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
 endfunction()
 
-# The programs that are made of the rooms: divan, divan_tests, divan_bench and the fuzz targets.
+# The programs that are made of the rooms: divan, divan_tests and divan_bench. The fuzz targets: fuzz/CMakeLists.txt
 function(divan_executables)
   get_property(rooms GLOBAL PROPERTY DIVAN_ROOMS)
   get_property(tests GLOBAL PROPERTY DIVAN_TEST_SOURCES)
@@ -62,19 +62,6 @@ function(divan_executables)
   if(DIVAN_BENCHMARKS)
     add_executable(divan_bench ${benches})
     target_link_libraries(divan_bench PRIVATE ${rooms} benchmark::benchmark benchmark::benchmark_main)
-  endif()
-
-  if(DIVAN_FUZZ)
-    file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc)
-    foreach(fuzzer ${fuzzers})
-      get_filename_component(fuzzer_name ${fuzzer} NAME_WE)
-      add_executable(${fuzzer_name} ${fuzzer})
-      target_link_libraries(${fuzzer_name} PRIVATE ${rooms})
-      target_link_options(${fuzzer_name} PRIVATE -fsanitize=fuzzer)
-    endforeach()
-    foreach(room ${rooms})
-      target_compile_options(${room} PRIVATE -fsanitize=fuzzer-no-link)
-    endforeach()
   endif()
 endfunction()
 
