@@ -1,0 +1,78 @@
+// A server on a fresh data directory, and requests to it.
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import http from 'node:http';
+
+const WORK = 'build/bench';
+
+export class Server {
+  // Waits until the server listens. `settings` are environment variables.
+  static async start(name, settings = {}) {
+    const server = new Server();
+    server.data = `${WORK}/data-${name}`;
+    rmSync(server.data, { recursive: true, force: true });
+    mkdirSync(WORK, { recursive: true });
+    const password = randomBytes(12).toString('hex');
+    server.authorization = 'Basic ' + Buffer.from(`admin:${password}`).toString('base64');
+    server.process = spawn(
+      'build/release/divan',
+      ['serve', '--data-dir', server.data, '--port', '0', '--admin', `admin:${password}`],
+      { env: { ...process.env, DIVAN_LOG_FILE: `${WORK}/${name}.log`, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    server.pid = server.process.pid;
+    server.ended = new Promise((resolve) => server.process.once('exit', resolve));
+    server.url = await firstMatch(server.process, /listens on (\S+)/);
+    server.agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+    return server;
+  }
+
+  // Answers the body, parsed; throws for a status of 400 or more.
+  async ask(method, path, body) {
+    const text = await this.send(method, path, body === undefined ? undefined : JSON.stringify(body));
+    return JSON.parse(text);
+  }
+
+  send(method, path, body) {
+    const headers = { Authorization: this.authorization };
+    if (body !== undefined) {
+      headers['Content-Type'] = 'application/json';
+      headers['Content-Length'] = Buffer.byteLength(body);
+    }
+    return new Promise((resolve, reject) => {
+      const request = http.request(this.url + path, { method, headers, agent: this.agent }, (response) => {
+        const parts = [];
+        response.on('data', (part) => parts.push(part));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(parts).toString();
+          if (response.statusCode < 400) resolve(text);
+          else reject(new Error(`${method} ${path}: ${response.statusCode} ${text}`));
+        });
+      });
+      request.on('error', reject);
+      request.end(body);
+    });
+  }
+
+  async stop() {
+    this.agent.destroy();
+    this.process.kill('SIGTERM');
+    await this.ended;
+    rmSync(this.data, { recursive: true, force: true });
+  }
+}
+
+// Resolves with the first group of the pattern's first match in what the process writes.
+export function firstMatch(child, pattern) {
+  return new Promise((resolve, reject) => {
+    let out = '';
+    child.stdout.on('data', (data) => {
+      out += data;
+      const match = out.match(pattern);
+      if (match) resolve(match[1]);
+    });
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`${child.spawnfile} ended with ${code}: ${out}`)));
+  });
+}
