@@ -1,5 +1,6 @@
 #include "divan/api/call.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "divan/base/bytes.h"
@@ -78,13 +79,17 @@ std::string Call::json_body() {
 }
 
 void Call::allow(std::string_view allowed) const {
-  std::size_t begin = 0;
-  while (begin <= allowed.size()) {
-    const std::size_t end = std::min(allowed.find(',', begin), allowed.size());
-    if (allowed.substr(begin, end - begin) == method_) return;
-    begin = end + 1;
+  std::string all;
+  while (!allowed.empty()) {
+    const std::size_t end = std::min(allowed.find(','), allowed.size());
+    const std::string_view method = allowed.substr(0, end);
+    if (method == method_) return;
+    all += all.empty() ? "" : ",";
+    all += method;
+    if (method == "GET") all += ",HEAD";
+    allowed.remove_prefix(std::min(end + 1, allowed.size()));
   }
-  throw Error(405, "method_not_allowed", fmt::format("Only {} allowed", allowed));
+  throw MethodNotAllowed(all);
 }
 
 http::Response json_response(int status, std::string json, http::Headers headers) {
@@ -92,7 +97,9 @@ http::Response json_response(int status, std::string json, http::Headers headers
   response.status = status;
   response.headers = std::move(headers);
   response.headers.push_back({"Content-Type", "application/json"});
-  response.headers.push_back({"Cache-Control", "must-revalidate"});
+  const bool has_own = std::any_of(response.headers.begin(), response.headers.end(),
+                                   [](const auto& header) { return header.name == "Cache-Control"; });
+  if (!has_own) response.headers.push_back({"Cache-Control", "must-revalidate"});
   response.body = std::move(json);
   if (!response.body.ends_with('\n')) response.body += '\n';
   return response;

@@ -8,10 +8,22 @@
 #include <vector>
 
 #include "divan/api/accounts.h"
+#include "divan/base/error.h"
 #include "divan/http/exchange.h"
 #include "divan/http/url.h"
 
 namespace divan::api {
+
+/// A 405, which says in words and in its Allow field what is allowed (RFC 9110, 15.5.6).
+class MethodNotAllowed : public Error {
+ public:
+  explicit MethodNotAllowed(const std::string& allowed)
+      : Error(405, "method_not_allowed", "Only " + allowed + " allowed"), allowed_(allowed) {}
+  const std::string& allowed() const { return allowed_; }
+
+ private:
+  std::string allowed_;
+};
 
 /// A request with its path and parameters decoded. One thread at a time; the exchange is thread-safe.
 class Call {
@@ -47,7 +59,7 @@ class Call {
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }
 
-  /// Throws 405 unless the method is one of `allowed` ("GET,PUT").
+  /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET stands for HEAD, too.
   void allow(std::string_view allowed) const;
 
  private:

@@ -1,4 +1,4 @@
-// Databases as such.
+// Databases as such, and the lists of them.
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -6,6 +6,9 @@
 
 namespace divan::api {
 namespace {
+
+// What a request for the infos of several databases may name.
+constexpr std::size_t kMaxInfos = 100;
 
 std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info) {
   const std::string seq = json::quoted(docs::to_sequence(info.update_seq));
@@ -24,6 +27,48 @@ std::string read_info_json(const Context& context, const std::string& name) {
   });
 }
 
+// A name given as the JSON string that CouchDB wants, or plain.
+std::optional<std::string> name_param(const Call& call, std::string_view name, std::string_view alias) {
+  auto value = call.text(name);
+  return value ? value : call.text(alias);
+}
+
+// The names that a listing asks for.
+std::vector<std::string> list_names(const Context& context, const Call& call) {
+  docs::Catalog::ListOptions options;
+  options.start_key = name_param(call, "start_key", "startkey");
+  options.end_key = name_param(call, "end_key", "endkey");
+  options.skip = call.count("skip").value_or(0);
+  options.descending = call.flag("descending");
+  const auto limit = call.count("limit");
+  if (limit == 0) return {};
+  options.limit = limit.value_or(0);
+  return context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx, options); });
+}
+
+std::vector<std::string> names_in_body(Call& call) {
+  const std::string body = call.json_body();
+  if (!body.starts_with('{')) throw bad_request("Request body must be a JSON object");
+  const auto keys = json::member(body, "keys");
+  if (!keys) throw bad_request("`keys` member must exist.");
+  std::vector<std::string> names;
+  const bool is_array = json::for_each_element(*keys, [&](std::string_view key) {
+    names.push_back(json::string_value(key).value_or(""));
+    return names.size() <= kMaxInfos;
+  });
+  if (!is_array) throw bad_request("`keys` member must be an array.");
+  if (names.size() > kMaxInfos)
+    throw bad_request(fmt::format("`keys` member exceeds the limit of {}.", kMaxInfos));
+  return names;
+}
+
+// Partitioned databases are not supported; one without partitions would be a surprise.
+void refuse_partitions(const Call& call) {
+  const auto partitioned = call.param("partitioned").value_or("false");
+  if (partitioned == "true") throw bad_request("Partitioned feature is not enabled.");
+  if (partitioned != "false") throw bad_request("Invalid `partitioned` parameter");
+}
+
 }  // namespace
 
 // POST /{db} makes a document: it is with the documents.
@@ -35,6 +80,7 @@ Answer database(const Context& context, const CallPtr& call) {
   if (call->method() == "POST") return create_document(context, call);
   if (call->method() == "GET") return json_response(200, read_info_json(context, name));
   if (call->method() == "PUT") {
+    refuse_partitions(*call);
     context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
     return json_response(201, R"({"ok":true})", {{"Location", "/" + http::percent_encode(name)}});
   }
@@ -46,21 +92,19 @@ Answer database(const Context& context, const CallPtr& call) {
   return ok_response();
 }
 
+Answer all_databases(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_array();
+  for (const auto& name : list_names(context, *call)) writer.string(name);
+  writer.end_array();
+  return json_response(200, out);
+}
+
 Answer databases_info(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
-  std::vector<std::string> names;
-  if (call->method() == "POST") {
-    const std::string body = call->json_body();
-    const bool is_array =
-        json::for_each_element(json::member(body, "keys").value_or(""), [&](std::string_view key) {
-          names.push_back(json::string_value(key).value_or(""));
-          return names.size() <= 100;
-        });
-    if (!is_array) throw bad_request("`keys` member must exist.");
-    if (names.size() > 100) throw bad_request("`keys` member exceeds the limit of 100.");
-  } else {
-    names = context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx); });
-  }
+  const auto names = call->method() == "POST" ? names_in_body(*call) : list_names(context, *call);
   std::string out = "[";
   for (const auto& name : names) {
     out += fmt::format("{}{{\"key\":{},", out.size() > 1 ? ",\n" : "", json::quoted(name));

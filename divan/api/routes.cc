@@ -11,6 +11,7 @@ using Route = Answer (*)(const Context&, const CallPtr&);
 struct ServerRoute {
   Route route;
   bool open_to_all = false;  // no authentication needed
+  bool has_more = false;     // below this path
 };
 
 const std::map<std::string_view, ServerRoute>& server_routes() {
@@ -21,10 +22,10 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_all_dbs", {all_databases}},
       {"_dbs_info", {databases_info}},
       {"_active_tasks", {active_tasks}},
-      {"_node", {node}},
+      {"_node", {node, false, true}},
       {"_db_updates", {database_updates}},
-      {"_jobs", {jobs}},
-      {"_workers", {workers}},
+      {"_jobs", {jobs, false, true}},
+      {"_workers", {workers, false, true}},
   };
   return routes;
 }
@@ -90,9 +91,10 @@ Answer route(const Context& context, const CallPtr& call) {
   }
   const auto found = server_routes().find(path[0]);
   if (found == server_routes().end()) {
-    docs::check_database_name(path[0]);
-    throw not_found("missing");
+    if (call->method() == "PUT") docs::check_database_name(path[0]);
+    throw not_found("Database does not exist.");
   }
+  if (!found->second.has_more && path.size() > 1) throw not_found("missing");
   if (!found->second.open_to_all && !call->user().admin) throw unauthorized("You are not a server admin.");
   return found->second.route(context, call);
 }

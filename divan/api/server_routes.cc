@@ -1,4 +1,6 @@
 // What the server says of itself.
+#include <charconv>
+
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
@@ -9,21 +11,6 @@ namespace {
 
 constexpr std::uint64_t kMaxUuids = 1000;
 constexpr std::size_t kMaxTasks = 1000;
-
-// A name given as the JSON string that CouchDB wants, or plain.
-std::optional<std::string> name_param(const Call& call, std::string_view name, std::string_view alias) {
-  auto value = call.text(name);
-  return value ? value : call.text(alias);
-}
-
-docs::Catalog::ListOptions list_options(const Call& call) {
-  docs::Catalog::ListOptions options;
-  options.start_key = name_param(call, "start_key", "startkey");
-  options.end_key = name_param(call, "end_key", "endkey");
-  options.skip = call.count("skip").value_or(0);
-  options.descending = call.flag("descending");
-  return options;
-}
 
 Answer metrics(const Context& context, const CallPtr& call) {
   call->allow("GET");
@@ -104,31 +91,19 @@ Answer up(const Context& context, const CallPtr& call) {
 
 Answer uuids(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  const std::uint64_t count = call->count("count").value_or(1);
-  if (count > kMaxUuids) throw bad_request("count parameter too large");
+  const auto text = call->param("count").value_or("1");
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc::result_out_of_range || count > kMaxUuids)
+    throw bad_request("count parameter too large");
+  if (error != std::errc() || end != text.data() + text.size())
+    throw bad_request("count must be a positive integer");
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("uuids").begin_array();
   for (std::uint64_t i = 0; i < count; ++i) writer.string(context.rng.uuid());
   writer.end_array().end_object();
-  return json_response(200, out);
-}
-
-Answer all_databases(const Context& context, const CallPtr& call) {
-  call->allow("GET");
-  auto options = list_options(*call);
-  const auto limit = call->count("limit");
-  std::vector<std::string> names;
-  if (limit != 0) {
-    options.limit = limit.value_or(0);
-    names = context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx, options); });
-  }
-  std::string out;
-  json::Writer writer(out);
-  writer.begin_array();
-  for (const auto& name : names) writer.string(name);
-  writer.end_array();
-  return json_response(200, out);
+  return json_response(200, out, {{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}});
 }
 
 Answer session(const Context&, const CallPtr& call) {

@@ -20,6 +20,10 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     const auto call = std::make_shared<Call>(exchange);
     call->set_user(context_.accounts.authenticate(exchange->request().header("Authorization")));
     if (auto response = route(context_, call)) exchange->respond(*std::move(response));
+  } catch (const MethodNotAllowed& error) {
+    auto response = http::error_response(error);
+    response.headers.push_back({"Allow", error.allowed()});
+    exchange->respond(std::move(response));
   } catch (const Error& error) {
     if (error.status() >= 500) {
       log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());

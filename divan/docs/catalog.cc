@@ -33,6 +33,10 @@ bool is_name(std::string_view name) {
 
 void check_database_name(std::string_view name) {
   if (is_name(name)) return;
+  if (name.size() > kMaxNameBytes) {
+    throw Error(400, "database_name_too_long",
+                fmt::format("At least one path segment of `{}` is too long.", name));
+  }
   throw Error(
       400, "illegal_database_name",
       fmt::format(

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs the end-to-end tests against the binaries in a build directory.
+#   test/run.sh BUILD_DIR [FILE_test.mjs ...]
+set -euo pipefail
+[ $# -ge 1 ] || { echo "usage: test/run.sh BUILD_DIR [FILE_test.mjs ...]" >&2; exit 2; }
+DIVAN_BUILD_DIR=$(realpath "$1")
+export DIVAN_BUILD_DIR
+shift
+[ -x "$DIVAN_BUILD_DIR/divan" ] || { echo "test/run.sh: there is no $DIVAN_BUILD_DIR/divan" >&2; exit 2; }
+cd "$(dirname "${BASH_SOURCE[0]}")"
+[ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error
+
+# Whatever a test leaves behind goes with this directory.
+TMPDIR=$(mktemp -d -t divan-test.XXXXXX)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+[ $# -gt 0 ] || set -- *_test.mjs
+node --test --test-concurrency=2 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"

@@ -1,0 +1,222 @@
+// A Divan server of a test's own: the real binary, a data directory of its own, a free port.
+//
+// However a test ends, its server and directory are gone afterwards: tests stop their servers, the end of a test
+// file kills what is left, and should the test itself be killed, the kernel kills the server (setpriv).
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { Client } from './client.mjs'
+import { within } from './wait.mjs'
+
+const buildDir = process.env.DIVAN_BUILD_DIR ?? path.resolve(import.meta.dirname ?? '.', '../../build/dev')
+export const binary = path.join(buildDir, 'divan')
+export const ADMIN = 'admin:secret'
+
+// What the names of a file's tests begin with: "feeds: ".
+const PREFIX = path.basename(process.argv[1] ?? '').replace(/_test\.mjs$/, '') + ': '
+// Lines of a server's log that a failure shows.
+const SHOWN_LINES = 60
+const SANITIZER = /ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:/
+
+const running = new Set()
+const directories = new Set()
+
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
+
+/** A fresh directory that is removed at the end. */
+export function temporaryDirectory() {
+  const directory = mkdtempSync(path.join(tmpdir(), 'divan-'))
+  directories.add(directory)
+  return directory
+}
+
+/** Runs the binary to its end: {code, signal, stdout, stderr}. */
+export async function runDivan(args, { env = {}, input = '', limit } = {}) {
+  const process_ = new Process(args, env)
+  process_.child.stdin.end(input)
+  await within(`the end of divan ${args.join(' ')}`, process_.exit, limit)
+  return process_
+}
+
+class Process {
+  stdout = ''
+  stderr = ''
+  code = null
+  signal = null
+
+  constructor(args, env) {
+    const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', binary] : [binary]
+    // Settings of the caller's own environment are not those of the test.
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('DIVAN_'))
+    this.child = spawn(command[0], [...command.slice(1), ...args], {
+      env: { ...Object.fromEntries(inherited), ...env },
+      stdio: ['pipe', 'pipe', 'pipe']
+    })
+    running.add(this.child)
+    this.child.stdin.on('error', () => {})
+    this.child.stdout.setEncoding('utf8').on('data', (text) => (this.stdout += text))
+    this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text))
+    this.exit = new Promise((resolve) => {
+      this.child.on('close', (code, signal) => {
+        running.delete(this.child)
+        Object.assign(this, { code, signal })
+        resolve()
+      })
+    })
+  }
+}
+
+export class Server {
+  #process
+  #databases = 0
+
+  /**
+   * `args`: more arguments of `serve`; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: one that is there already
+   * (it is then left there by stop()); `local`: the text of its local.ini.
+   */
+  static async start({ args = [], env = {}, dataDir, local, admin = ADMIN } = {}) {
+    const server = new Server()
+    server.ownsDirectory = dataDir === undefined
+    server.dataDir = dataDir ?? temporaryDirectory()
+    if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
+    const all = ['serve', '--data-dir', server.dataDir, '--port', '0', ...(admin ? ['--admin', admin] : []), ...args]
+    server.#process = new Process(all, env)
+    await within('the server to listen', server.#listening(admin))
+    return server
+  }
+
+  async #listening(admin) {
+    const process_ = this.#process
+    const found = new Promise((resolve) => {
+      const look = () => {
+        const match = /listens on (http:\/\/\S+)/.exec(process_.stdout)
+        if (match) resolve(match[1])
+      }
+      process_.child.stdout.on('data', look)
+    })
+    const url = await Promise.race([found, process_.exit])
+    if (!url) throw new Error(`the server did not start: exit code ${process_.code}\n${process_.stderr}`)
+    this.url = url
+    this.client = new Client(url, admin)
+    const up = await this.client.get('/_up')
+    if (up.status !== 200) throw new Error(`GET /_up: ${up.status} ${up.text}`)
+  }
+
+  get pid() {
+    return this.#process.child.pid
+  }
+  get stdout() {
+    return this.#process.stdout
+  }
+  get log() {
+    return this.#process.stderr
+  }
+  get credentials() {
+    return this.client.credentials
+  }
+  /** The end of what the server wrote to its log, for an error message. */
+  get lastLog() {
+    const lines = this.log.trimEnd().split('\n')
+    const report = lines.findIndex((line) => SANITIZER.test(line))
+    const shown = report < 0 ? lines.slice(-SHOWN_LINES) : lines.slice(report, report + SHOWN_LINES)
+    return '--- the server\'s log:\n' + shown.join('\n')
+  }
+
+  /** A client that sends other credentials ("name:password"), or none. */
+  as(credentials) {
+    return new Client(this.url, credentials)
+  }
+
+  /** Makes a database with a name of its own and answers the name. */
+  async newDatabase() {
+    const name = `db${++this.#databases}`
+    await this.client.ok('PUT', `/${name}`)
+    return name
+  }
+
+  /** The value of a metric without labels. */
+  async metric(name) {
+    const answer = await this.client.get('/_node/_local/_prometheus')
+    const match = new RegExp(`^${name} (\\S+)$`, 'm').exec(answer.text)
+    if (!match) throw new Error(`there is no metric ${name}`)
+    return Number(match[1])
+  }
+
+  /** Asks the server to stop and checks that it does so in order: exit code 0, nothing from a sanitizer. */
+  async stop({ limit = 60_000 } = {}) {
+    if (!this.#process) return
+    const process_ = this.#process
+    this.client?.close()
+    try {
+      process_.child.kill('SIGTERM')
+      await within('the server to stop', process_.exit, limit)
+      if (process_.code !== 0) {
+        throw new Error(`the server ended with ${process_.signal ?? `exit code ${process_.code}`}`)
+      }
+      if (SANITIZER.test(this.log)) throw new Error('a sanitizer complains')
+    } catch (error) {
+      process_.child.kill('SIGKILL')
+      await process_.exit
+      error.message += '\n' + this.lastLog
+      throw error
+    } finally {
+      if (this.ownsDirectory) {
+        rmSync(this.dataDir, { recursive: true, force: true })
+        directories.delete(this.dataDir)
+      }
+    }
+  }
+
+  /** Kills the server; its data directory stays. */
+  async kill() {
+    this.client?.close()
+    this.#process.child.kill('SIGKILL')
+    await this.#process.exit
+  }
+}
+
+/** A test with a server of its own: `body(server)`. A failure shows the server's log. */
+export function testWithServer(name, options, body) {
+  test(PREFIX + name, async () => {
+    const server = await Server.start(options)
+    try {
+      await body(server)
+    } catch (error) {
+      error.message += '\n' + server.lastLog
+      await server.stop().catch(() => {})
+      throw error
+    }
+    await server.stop()
+  })
+}
+
+/**
+ * Tests that share one server, which starts before the first and stops after the last of the file. Answers the
+ * function that declares one: it(name, async (server) => ...).
+ */
+export function shareServer(options = {}) {
+  let server
+  before(async () => {
+    server = await Server.start(options)
+  })
+  after(async () => {
+    await server?.stop()
+  })
+  return (name, body) =>
+    test(PREFIX + name, async () => {
+      const logged = server.log.length
+      try {
+        await body(server)
+      } catch (error) {
+        const log = server.log.slice(logged).trimEnd()
+        if (log) error.message += '\n--- the server\'s log:\n' + log.split('\n').slice(-SHOWN_LINES).join('\n')
+        throw error
+      }
+    })
+}
