@@ -83,12 +83,13 @@ RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_vie
   RevTree tree;
   const kv::KeyRange range = database.keys().leaves(id);
   const std::size_t prefix = range.begin.size();
-  // Keys end in the order of who wins, the winner last.
-  tx.scan(range, {.reverse = true, .isolation = isolation},
-          [&](std::string_view key, std::string_view value) {
-            tree.push_back(decode_leaf(kv::tuple::Reader(key.substr(prefix)), value));
-            return true;
-          });
+  tx.scan(range, {.isolation = isolation}, [&](std::string_view key, std::string_view value) {
+    tree.push_back(decode_leaf(kv::tuple::Reader(key.substr(prefix)), value));
+    return true;
+  });
+  // Keys end in the order of who wins, the winner last. Backwards the store would search twice for each
+  // document.
+  std::reverse(tree.begin(), tree.end());
   return tree;
 }
 

@@ -10,7 +10,7 @@ Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string beg
       reverse_(reverse),
       lower_(begin_),
       upper_(end_),
-      stored_(snapshot.iterate(&lower_, &upper_)),
+      stored_(snapshot.iterate(&lower_, &upper_, reverse)),
       first_point_(writes.points().lower_bound(begin_)),
       last_point_(writes.points().lower_bound(end_)) {
   if (reverse_) {

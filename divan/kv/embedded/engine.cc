@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "divan/base/log.h"
+#include "divan/kv/embedded/key_prefix.h"
 #include "divan/kv/embedded/transaction.h"
 
 namespace divan::kv::embedded {
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFormatFile = "FORMAT";
 constexpr std::string_view kFormatWords = "divan embedded store, format ";
+
+// About a hundred bits a small document: a filter that is wrong costs a search.
+constexpr double kMemtableFilterRatio = 0.02;
 
 divan::Error cannot_open(const fs::path& directory, std::string_view why) {
   return internal_error(fmt::format("Data directory {}: {}", directory.string(), why));
@@ -81,6 +85,9 @@ rocksdb::Options rocksdb_options(const Options& options) {
   // One writer: nothing to gain from concurrent insertion.
   rocks.allow_concurrent_memtable_write = false;
   rocks.enable_write_thread_adaptive_yield = false;
+  rocks.memtable_insert_with_hint_prefix_extractor = insert_prefixes();
+  rocks.prefix_extractor = filter_prefixes();
+  rocks.memtable_prefix_bloom_size_ratio = kMemtableFilterRatio;
 
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);

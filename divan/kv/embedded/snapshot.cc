@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/snapshot.h"
 
+#include "divan/kv/embedded/key_prefix.h"
+
 namespace divan::kv::embedded {
 
 void check_status(const rocksdb::Status& status) {
@@ -33,12 +35,15 @@ std::vector<std::optional<std::string>> Snapshot::get_many(std::span<const std::
   return found;
 }
 
-std::unique_ptr<rocksdb::Iterator> Snapshot::iterate(const rocksdb::Slice* lower,
-                                                     const rocksdb::Slice* upper) const {
+std::unique_ptr<rocksdb::Iterator> Snapshot::iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper,
+                                                     bool reverse) const {
   rocksdb::ReadOptions options;
   options.snapshot = snapshot_;
   options.iterate_lower_bound = lower;
   options.iterate_upper_bound = upper;
+  // Backwards it would look for the prefix of `upper`, which has none.
+  options.prefix_same_as_start = !reverse && share_filter_prefix(view(*lower), view(*upper));
+  options.total_order_seek = !options.prefix_same_as_start;
   return std::unique_ptr<rocksdb::Iterator>(db_.NewIterator(options));
 }
 

@@ -25,8 +25,9 @@ class Snapshot {
   std::optional<std::string> get(std::string_view key) const;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys) const;
 
-  /// An iterator that sees the keys in [lower, upper) only; both must outlive it.
-  std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper) const;
+  /// An iterator that sees the keys in [lower, upper) only, to go one way; both must outlive it.
+  std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper,
+                                             bool reverse = false) const;
 
  private:
   rocksdb::DB& db_;

@@ -1,0 +1,100 @@
+#include "divan/kv/embedded/key_prefix.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::kv::embedded {
+namespace {
+
+std::string row(std::int64_t database, int room, std::string_view id) {
+  std::string key;
+  tuple::Packer(key).string("db").integer(database).integer(room).string(id);
+  return key;
+}
+
+std::string with(std::string key, std::int64_t number) {
+  tuple::Packer(key).integer(number);
+  return key;
+}
+
+TEST(KeyPrefix, InsertPrefixIsThreeElements) {
+  std::string expected;
+  tuple::Packer(expected).string("db").integer(300).integer(-2);
+  EXPECT_EQ(insert_prefix(row(300, -2, "a")), expected);
+  EXPECT_EQ(insert_prefix(expected), expected);
+  EXPECT_EQ(insert_prefix(std::string_view(expected).substr(0, expected.size() - 1)), "");
+}
+
+TEST(KeyPrefix, FilterPrefixEndsBehindTheString) {
+  using namespace std::string_literals;
+  for (const auto& id : {"a"s, ""s, "a\0b"s, "\0"s, "\0\xff"s}) {
+    const std::string prefix = row(7, 2, id);
+    EXPECT_EQ(filter_prefix(prefix), prefix);
+    EXPECT_EQ(filter_prefix(with(prefix, 1000)), prefix);
+    EXPECT_EQ(filter_prefix(std::string_view(prefix).substr(0, prefix.size() - 1)), "");
+  }
+}
+
+TEST(KeyPrefix, NoneForOtherKeys) {
+  std::string no_string;
+  tuple::Packer(no_string).string("db").integer(1).integer(3).integer(5);
+  std::string short_key;
+  tuple::Packer(short_key).string("a").string("b");
+  for (const std::string& key : {no_string, short_key, std::string(), std::string("plain text"),
+                                 std::string("\xff/version"), std::string("\x1c\x01")}) {
+    EXPECT_EQ(filter_prefix(key), "") << key;
+  }
+}
+
+TEST(KeyPrefix, ARangeOfOneThingSharesIt) {
+  const std::string prefix = row(1, 2, "a");
+  EXPECT_TRUE(share_filter_prefix(prefix, prefix + '\xff'));
+  EXPECT_TRUE(share_filter_prefix(with(prefix, 1), with(prefix, 5)));
+  EXPECT_FALSE(share_filter_prefix(prefix, row(1, 2, "b")));
+  // The keys of the id "a\0" begin with those bytes, too.
+  EXPECT_FALSE(share_filter_prefix(prefix, prefix + "\xff\x01"));
+  EXPECT_FALSE(share_filter_prefix("a", "b"));
+}
+
+// Rows of some things but not of others, in files and in memory: each range shows exactly its rows.
+TEST(KeyPrefix, FiltersHideNothing) {
+  using namespace std::string_literals;
+  TemporaryStore store;
+  std::map<std::string, std::string> expected;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 200; ++i) ids.push_back("id" + std::to_string(i) + (i % 3 == 0 ? "\0"s : ""s));
+  ids.push_back("id1\0"s);
+  for (int part = 0; part < 2; ++part) {
+    store->run([&](Transaction& tx) {
+      for (std::size_t i = 0; i < ids.size(); i += 2) {
+        const std::string key = with(row(1, 2, ids[i]), part);
+        tx.set(key, ids[i]);
+        expected[key] = ids[i];
+      }
+    });
+    if (part == 0) store.reopen();
+  }
+  store->run([&](Transaction& tx) {
+    for (const auto& id : ids) {
+      const std::string begin = row(1, 2, id);
+      for (const auto& end : {begin + '\xff', begin + "\xff\xff", row(1, 3, "")}) {
+        for (const bool reverse : {false, true}) {
+          auto rows = tx.get_range(KeyRange{begin, end}, {.reverse = reverse}).rows;
+          if (reverse) std::reverse(rows.begin(), rows.end());
+          std::map<std::string, std::string> found;
+          for (auto& found_row : rows) found.emplace(found_row.key, found_row.value);
+          const std::map<std::string, std::string> wanted(expected.lower_bound(begin),
+                                                          expected.lower_bound(end));
+          EXPECT_EQ(found, wanted) << id;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace divan::kv::embedded
