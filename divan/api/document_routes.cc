@@ -32,15 +32,15 @@ std::string unquoted(std::string_view etag) {
 std::optional<docs::Revision> named_revision(const Call& call,
                                              const std::optional<docs::Revision>& in_document) {
   std::optional<docs::Revision> named = in_document;
-  const auto take = [&](std::string_view text, std::string_view where) {
+  const auto take = [&](std::string_view text, const char* otherwise) {
     auto revision = docs::parse_revision(text);
-    if (named && *named != revision) {
-      throw bad_request(fmt::format("Document rev from request body and {} have different values", where));
-    }
+    if (named && *named != revision) throw bad_request(otherwise);
     named = std::move(revision);
   };
-  if (const auto rev = call.param("rev")) take(*rev, "query string");
-  if (const auto match = call.header("If-Match")) take(unquoted(*match), "If-Match header");
+  if (const auto rev = call.param("rev"))
+    take(*rev, "Document rev from request body and query string have different values");
+  if (const auto match = call.header("If-Match"))
+    take(unquoted(*match), "Document rev and etag have different values");
   return named;
 }
 
@@ -94,14 +94,12 @@ Answer delete_document(const Context& context, const Call& call, const std::stri
   tombstone.deleted = true;
   tombstone.body = "{}";
   tombstone.revision = named_revision(call, std::nullopt);
-  if (!tombstone.revision) {
-    const bool exists = context.store.run([&](kv::Transaction& tx) {
-      const auto tree = docs::read_tree(tx, context.catalog.open(tx, call.path()[0]), id);
-      if (!tree.empty() && tree.front().deleted) throw not_found("deleted");
-      return !tree.empty();
-    });
-    throw exists ? conflict() : not_found();
-  }
+  context.store.run([&](kv::Transaction& tx) {
+    const auto tree = docs::read_tree(tx, context.catalog.open(tx, call.path()[0]), id);
+    if (tree.empty()) throw not_found("missing");
+    if (tree.front().deleted) throw not_found("deleted");
+  });
+  if (!tombstone.revision) throw conflict();
   return written(context, call, std::move(tombstone), 200);
 }
 

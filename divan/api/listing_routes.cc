@@ -1,5 +1,5 @@
 // Listings of a database's documents: _all_docs, _design_docs, _local_docs.
-#include "divan/api/page_stream.h"
+#include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
@@ -169,20 +169,21 @@ class DocumentPages final : public PageSource {
   std::size_t next_key_ = 0;
 };
 
-ViewParams listing_params(Call& call) {
-  ViewParams params;
-  for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
-  if (call.method() == "POST") index::views::set_params_from_body(params, call.json_body());
-  return params;
-}
-
 }  // namespace
 
 Answer all_documents(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   const bool design_only = call->path()[1] == "_design_docs";
-  stream_pages(context, call,
-               std::make_unique<DocumentPages>(context, call->path()[0], listing_params(*call), design_only));
+  const auto pages = [&](ViewParams params) {
+    return std::make_unique<DocumentPages>(context, call->path()[0], std::move(params), design_only);
+  };
+  if (asks_several(*call, 2)) {
+    std::vector<std::unique_ptr<PageSource>> sources;
+    for (auto& params : parse_queries(*call)) sources.push_back(pages(std::move(params)));
+    stream_pages(context, call, several_pages(std::move(sources)));
+  } else {
+    stream_pages(context, call, pages(parse_query_params(*call)));
+  }
   return std::nullopt;
 }
 

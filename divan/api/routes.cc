@@ -57,9 +57,17 @@ bool is_database(std::string_view segment) {
 
 Answer design_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path[3] == "_view" && path.size() == 5) return view(context, call);
+  const bool is_view = path[3] == "_view" && path.size() >= 5;
+  if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
   throw not_found("missing");
+}
+
+// /{db}/_all_docs/queries, /{db}/_compact/{design document}
+bool has_more(const std::vector<std::string>& path) {
+  if (path.size() != 3) return false;
+  return path[1] == "_compact" ||
+         (path[2] == "queries" && (path[1] == "_all_docs" || path[1] == "_design_docs"));
 }
 
 Answer in_database(const Context& context, const CallPtr& call) {
@@ -74,7 +82,10 @@ Answer in_database(const Context& context, const CallPtr& call) {
     return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
   }
   const auto found = database_routes().find(second);
-  if (found != database_routes().end()) return found->second(context, call);
+  if (found != database_routes().end()) {
+    if (path.size() > 2 && !has_more(path)) throw not_found("missing");
+    return found->second(context, call);
+  }
   if (path.size() > 2) throw Error(501, "not_implemented", "Attachments are not supported yet.");
   if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
   return document(context, call, second);

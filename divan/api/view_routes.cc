@@ -1,5 +1,5 @@
 // Views and what is known of their indexes.
-#include "divan/api/page_stream.h"
+#include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
@@ -52,13 +52,14 @@ class QueryPages final : public PageSource {
   Query query_;
 };
 
-// A query; with update=true it waits until its index has what was written before the query came. The build is
-// the same job that ken asks for: it is asked for once, whoever does, and never done twice.
+// A query, or several; with update=true they wait until their index has what was written before they came.
+// The build is the same job that ken asks for: it is asked for once, whoever does, and never done twice.
 class ViewTask final : public PageStream {
  public:
-  ViewTask(const Context& context, CallPtr call, ViewParams params)
+  ViewTask(const Context& context, CallPtr call, std::vector<ViewParams> queries, bool several)
       : PageStream(context, std::move(call)),
-        params_(std::move(params)),
+        queries_(std::move(queries)),
+        several_(several),
         name_(call_->path()[0]),
         design_id_(std::string(docs::kDesignPrefix) + call_->path()[2]),
         view_name_(call_->path()[4]) {}
@@ -72,7 +73,7 @@ class ViewTask final : public PageStream {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
-      check_params(params_, !index->find(view_name_)->reduce.empty());
+      for (const auto& params : queries_) check_params(params, !index->find(view_name_)->reduce.empty());
       ready = look(tx, found);
     });
     if (!ready) {
@@ -82,8 +83,12 @@ class ViewTask final : public PageStream {
     }
     cancel_timer();
     const View& view = *index->find(view_name_);
-    return std::make_unique<QueryPages>(
-        Query(context_.store, context_.catalog, name_, std::move(index), view, params_));
+    std::vector<std::unique_ptr<PageSource>> pages;
+    for (const auto& params : queries_) {
+      pages.push_back(
+          std::make_unique<QueryPages>(Query(context_.store, context_.catalog, name_, index, view, params)));
+    }
+    return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
   }
 
   // Whether the rows can be read now.
@@ -91,7 +96,7 @@ class ViewTask final : public PageStream {
     const index::IndexKeys keys(found.database, found.index->signature());
     if (!target_) target_ = docs::last_sequence(tx, found.database);
     const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
-    if (fresh || params_.update == Update::never) return true;
+    if (fresh || all(Update::never)) return true;
     const std::string id = index::build_id(found.database, found.index->signature());
     auto job = context_.queue.find(tx, found.index->kind(), id);
     if (asked_ && job) {
@@ -106,13 +111,23 @@ class ViewTask final : public PageStream {
       failures_before_ = job->failures;
       asked_ = true;
     }
-    if (params_.update == Update::lazy) return true;
+    if (!any(Update::wait)) return true;
     watches_.push_back(tx.watch(keys.state()));
     watches_.push_back(context_.queue.watch(tx, found.index->kind(), id));
     return false;
   }
 
-  const ViewParams params_;
+  bool any(Update update) const {
+    return std::any_of(queries_.begin(), queries_.end(),
+                       [&](const auto& params) { return params.update == update; });
+  }
+  bool all(Update update) const {
+    return std::all_of(queries_.begin(), queries_.end(),
+                       [&](const auto& params) { return params.update == update; });
+  }
+
+  const std::vector<ViewParams> queries_;
+  const bool several_;
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
@@ -126,11 +141,9 @@ class ViewTask final : public PageStream {
 
 Answer view(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
-  ViewParams params;
-  for (const auto& [name, value] : call->params()) index::views::set_param(params, name, value);
-  if (call->method() == "POST" && call->has_body())
-    index::views::set_params_from_body(params, call->json_body());
-  std::make_shared<ViewTask>(context, call, std::move(params))->start();
+  const bool several = asks_several(*call, 5);
+  auto queries = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
+  std::make_shared<ViewTask>(context, call, std::move(queries), several)->start();
   return std::nullopt;
 }
 

@@ -47,8 +47,8 @@ export function readCases(file) {
       step.headers.push(header(text) ?? fail('no header'))
     } else if (text.startsWith('< ') && step.answer) {
       step.answer.headers.push(header(text) ?? fail('no header'))
-    } else if (text.startsWith('|') && step.answer) {
-      step.answer.rows.push(text.slice(1).trim())
+    } else if (/^[|=]/.test(text) && step.answer) {
+      step.answer.rows.push({ text: text.slice(1).trim(), exact: text.startsWith('=') })
     } else {
       fail('neither a request nor an answer')
     }
@@ -83,15 +83,15 @@ function check(expected, answer, variables) {
   return mismatch(parsePattern(body), answer.json, variables)
 }
 
-// A body of lines: each of JSON, or text.
+// A body of lines: each of JSON, or text; exact ones are text in any case.
 function checkRows(rows, answer, variables) {
   const lines = answer.text.split('\n').map((line) => line.trimEnd())
   if (lines.at(-1) === '') lines.pop()
-  for (const [i, row] of rows.entries()) {
+  for (const [i, { text: row, exact }] of rows.entries()) {
     if (row === '...') return undefined
     const where = `line ${i + 1}`
     if (i >= lines.length) return `there is no ${where}`
-    const isJson = row.startsWith('{') || row.startsWith('[')
+    const isJson = !exact && /^[{[]/.test(row)
     const wrong = isJson
       ? mismatch(parsePattern(row), JSON.parse(lines[i]), variables, where)
       : textMismatch(row, lines[i], variables, where)

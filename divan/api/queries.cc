@@ -1,0 +1,84 @@
+#include "divan/api/queries.h"
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+
+namespace divan::api {
+namespace {
+
+using index::views::ViewParams;
+
+// Each query holds its place in a listing while the answer is written.
+constexpr std::size_t kMaxQueries = 1000;
+
+ViewParams params_of_url(const Call& call) {
+  ViewParams params;
+  for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
+  return params;
+}
+
+// One thread at a time, as every source.
+class SeveralPages final : public PageSource {
+ public:
+  explicit SeveralPages(std::vector<std::unique_ptr<PageSource>> sources) : sources_(std::move(sources)) {}
+
+  bool next(std::string& out) override {
+    if (!std::exchange(begun_, true)) out += "{\"results\":[";
+    if (current_ < sources_.size()) {
+      if (sources_[current_]->next(out)) return true;
+      out.pop_back();  // the line end
+      sources_[current_].reset();
+      if (++current_ < sources_.size()) {
+        out += ",\n";
+        return true;
+      }
+    }
+    out += "]}\n";
+    return false;
+  }
+
+ private:
+  std::vector<std::unique_ptr<PageSource>> sources_;
+  std::size_t current_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+bool asks_several(const Call& call, std::size_t depth) {
+  return call.path().size() == depth + 1 && call.path().back() == "queries";
+}
+
+std::vector<ViewParams> parse_queries(Call& call) {
+  call.allow("POST");
+  const auto of_all = params_of_url(call);
+  const std::string body = call.json_body();
+  const auto queries = json::member(body, "queries");
+  if (!queries) throw bad_request("POST body must include `queries` parameter.");
+  std::vector<ViewParams> parsed;
+  const bool is_array = json::for_each_element(*queries, [&](std::string_view query) {
+    parsed.push_back(of_all);
+    index::views::set_params_from_body(parsed.back(), query);
+    return parsed.size() <= kMaxQueries;
+  });
+  if (!is_array) throw bad_request("`queries` parameter must be an array.");
+  if (parsed.size() > kMaxQueries)
+    throw bad_request(fmt::format("There are more than {} queries.", kMaxQueries));
+  return parsed;
+}
+
+ViewParams parse_query_params(Call& call) {
+  auto params = params_of_url(call);
+  if (call.method() != "POST" || !call.has_body()) return params;
+  const std::string body = call.json_body();
+  if (json::member(body, "queries"))
+    throw bad_request("The `queries` parameter is no longer supported at this endpoint");
+  index::views::set_params_from_body(params, body);
+  return params;
+}
+
+std::unique_ptr<PageSource> several_pages(std::vector<std::unique_ptr<PageSource>> sources) {
+  return std::make_unique<SeveralPages>(std::move(sources));
+}
+
+}  // namespace divan::api

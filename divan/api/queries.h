@@ -1,0 +1,23 @@
+// Several queries of a listing or a view in one request: POST .../queries
+// (https://docs.couchdb.org/en/stable/api/ddoc/views.html#sending-multiple-queries-to-a-view).
+#pragma once
+
+#include "divan/api/page_stream.h"
+#include "divan/index/views/params.h"
+
+namespace divan::api {
+
+/// Whether the path ends with /queries, `depth` segments being before it.
+bool asks_several(const Call& call, std::size_t depth);
+
+/// The parameters of each query: those of the URL, changed by those in the body's `queries`. Throws
+/// bad_request.
+std::vector<index::views::ViewParams> parse_queries(Call& call);
+
+/// The parameters of a single query, of the URL and of a POST's body. Throws bad_request.
+index::views::ViewParams parse_query_params(Call& call);
+
+/// {"results": [...]} with the answer of each source in its turn.
+std::unique_ptr<PageSource> several_pages(std::vector<std::unique_ptr<PageSource>> sources);
+
+}  // namespace divan::api
