@@ -35,7 +35,7 @@ fuzz() {
       "$(grep -o 'cov: [0-9]*' "$log" | tail -1 | cut -c6-)" "$(find "$corpus/$name" -type f | wc -l)"
     return
   fi
-  tail -40 "$log"
+  tail -40 "$log" | cut -c1-300
   artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
   if [ -n "$artifact" ]; then
     cp "$log" "$artifact.log"
@@ -65,6 +65,8 @@ fi
 build "${targets[@]/%/_fuzz}"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+# Settings files are synced for every input.
+if [ -d /dev/shm ]; then export TMPDIR=/dev/shm; fi
 printf '%s\n' "${targets[@]}" | xargs -P "$AT_ONCE" -I '{}' fuzz/run.sh --one '{}' "$seconds" || {
   echo "fuzz: faults were found: $crashes"
   exit 1

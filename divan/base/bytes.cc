@@ -68,6 +68,10 @@ std::string to_base64(std::string_view bytes) {
 
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
+  // EVP_DecodeBlock takes padding anywhere, for zero bits.
+  const std::size_t digits = text.find_last_not_of('=') + 1;
+  const std::size_t padding = text.size() - digits;
+  if (padding > 2 || text.substr(0, digits).find('=') != std::string_view::npos) return std::nullopt;
   std::string out(text.size() / 4 * 3, '\0');
   const int length =
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
@@ -75,8 +79,6 @@ std::optional<std::string> from_base64(std::string_view text) {
   if (length < 0) return std::nullopt;
   // EVP_DecodeBlock counts the padding as zero bytes and trims white space, which is not base64's own.
   if (static_cast<std::size_t>(length) != out.size()) return std::nullopt;
-  std::size_t padding = 0;
-  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
   out.resize(out.size() - padding);
   return out;
 }

@@ -16,6 +16,9 @@ TEST(Bytes, Base64RoundTrip) {
   EXPECT_FALSE(from_base64("a"));
   EXPECT_FALSE(from_base64("a===b"));
   EXPECT_FALSE(from_base64("!!!!"));
+  for (const auto* text : {"YWI=YWJj", "=AAA", "A=AA", "A===", "====", "YWI=\n", " YWI", "YWJj    "}) {
+    EXPECT_FALSE(from_base64(text)) << text;
+  }
 }
 
 TEST(Bytes, BigEndianOrderIsNumericOrder) {

@@ -1,13 +1,13 @@
 #include "divan/base/config.h"
 
 #include <fcntl.h>
-#include <ini.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "divan/base/error.h"
 
@@ -22,16 +22,19 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-Config::Sections parse_ini(const std::string& path) {
-  Config::Sections sections;
-  const auto take = [](void* user, const char* section, const char* name, const char* value) {
-    (*static_cast<Config::Sections*>(user))[section][name] = value == nullptr ? "" : value;
-    return 1;
-  };
-  const int error = ini_parse(path.c_str(), take, &sections);
-  if (error < 0) throw internal_error(fmt::format("Settings file {} cannot be read.", path));
-  if (error > 0) throw internal_error(fmt::format("Settings file {}, line {}: not a setting.", path, error));
-  return sections;
+Config::Sections read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const bool opened = file.is_open();
+  std::string text;
+  char buffer[4096];
+  while (file.read(buffer, sizeof buffer), file.gcount() > 0)
+    text.append(buffer, static_cast<std::size_t>(file.gcount()));
+  if (!opened || file.bad()) throw internal_error(fmt::format("Settings file {} cannot be read.", path));
+  try {
+    return ini::parse(text);
+  } catch (const Error& error) {
+    throw internal_error(fmt::format("Settings file {}, {}.", path, error.reason()));
+  }
 }
 
 void merge(Config::Sections& into, const Config::Sections& from) {
@@ -52,19 +55,17 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
-bool has_line_break(std::string_view text) { return text.find_first_of("\r\n") != std::string_view::npos; }
-
 }  // namespace
 
 void Config::load(const std::string& path) {
-  const Sections sections = parse_ini(path);
+  const Sections sections = read_file(path);
   std::lock_guard lock(mutex_);
   merge(values_, sections);
 }
 
 void Config::keep_changes_in(const std::string& path) {
   Sections kept;
-  if (std::filesystem::exists(path)) kept = parse_ini(path);
+  if (std::filesystem::exists(path)) kept = read_file(path);
   std::lock_guard lock(mutex_);
   changes_path_ = path;
   changes_ = kept;
@@ -84,7 +85,7 @@ void Config::load_environment(const char* const* environment) {
     for (const auto& [section, keys] : values_) {
       if (name.starts_with(section + "_")) split = section.size();
     }
-    if (split == std::string::npos || split + 1 >= name.size()) continue;
+    if (split == std::string::npos || split == 0 || split + 1 >= name.size()) continue;
     values_[name.substr(0, split)][name.substr(split + 1)] = value;
   }
 }
@@ -135,9 +136,10 @@ Config::Sections Config::all() const {
 
 std::optional<std::string> Config::set(const std::string& section, const std::string& key,
                                        const std::string& value) {
-  if (section.empty() || key.empty() || has_line_break(section + key + value) ||
-      section.find(']') != std::string::npos || key.find('=') != std::string::npos) {
-    throw bad_request("A setting has a section, a key and a value of one line.");
+  if (!ini::can_hold(section, key, value)) {
+    throw bad_request(
+        "A setting has a section, a key and a value of one line, without white space around them and without "
+        "a comment.");
   }
   return change(section, key, value);
 }
@@ -182,12 +184,7 @@ std::optional<std::string> Config::change(const std::string& section, const std:
 
 void Config::write_changes() const {
   if (changes_path_.empty()) return;
-  std::string text = "; Settings that were changed while running.\n";
-  for (const auto& [section, keys] : changes_) {
-    text += fmt::format("\n[{}]\n", section);
-    for (const auto& [key, value] : keys) text += fmt::format("{} = {}\n", key, value);
-  }
-  write_file(changes_path_, text);
+  write_file(changes_path_, "; Settings that were changed while running.\n" + ini::to_text(changes_));
 }
 
 }  // namespace divan

@@ -10,14 +10,16 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/base/ini.h"
+
 namespace divan {
 
 /// Later sources win: the file given, the file of changes made while running, the environment, the command
 /// line. Thread-safe.
 class Config {
  public:
-  using Section = std::map<std::string, std::string>;
-  using Sections = std::map<std::string, Section>;
+  using Section = ini::Section;
+  using Sections = ini::Sections;
   /// Called after a setting was changed or removed.
   using Listener = std::function<void(const std::string& section, const std::string& key)>;
 

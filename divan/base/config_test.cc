@@ -54,6 +54,21 @@ TEST_F(ConfigTest, ChangesAreKept) {
   EXPECT_FALSE(config.get("ken", "delay"));
 }
 
+TEST_F(ConfigTest, OnlyWhatIsReadBackIsTaken) {
+  const std::string long_value(1000, 'x');
+  {
+    Config config;
+    config.keep_changes_in(directory + "/local.ini");
+    config.set("cors", "origins", long_value);
+    EXPECT_THROW(config.set("a", "b", "v ; w"), Error);
+    EXPECT_THROW(config.set("a", ";b", "v"), Error);
+    EXPECT_THROW(config.set("a", "b", "\xff"), Error);
+  }
+  Config config;
+  config.keep_changes_in(directory + "/local.ini");
+  EXPECT_EQ(config.all(), (Config::Sections{{"cors", {{"origins", long_value}}}}));
+}
+
 TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
   Config config;
   config.override_with("ken", "delay", "1");
@@ -67,6 +82,8 @@ TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
 TEST_F(ConfigTest, BadInputIsNamed) {
   Config config;
   EXPECT_THROW(config.load(directory + "/missing.ini"), Error);
+  EXPECT_THROW(config.load(directory), Error);
+  EXPECT_NO_THROW(config.load(file("")));
   EXPECT_THROW(config.load(file("[a]\nthis is no setting\n")), Error);
   config.override_with("a", "n", "x");
   EXPECT_THROW(config.get_int("a", "n", 0, 0, 9), Error);

@@ -1,5 +1,7 @@
 #include "divan/docs/changes.h"
 
+#include <limits>
+
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/tuple_packer.h"
@@ -9,8 +11,14 @@ namespace {
 
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
 
+template <class Int>
+Int narrow(std::int64_t number) {
+  if (number < 0 || number > static_cast<std::int64_t>(std::numeric_limits<Int>::max())) throw damaged();
+  return static_cast<Int>(number);
+}
+
 kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t user_version) {
-  return kv::Versionstamp::complete(stamp.transaction_version(), static_cast<std::uint16_t>(user_version));
+  return kv::Versionstamp::complete(stamp.transaction_version(), narrow<std::uint16_t>(user_version));
 }
 
 Change decode_change(std::string_view key_after_room, std::string_view value) {
@@ -26,7 +34,7 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   change.sequence = *sequence;
   change.id = *std::move(id);
   change.deleted = *deleted;
-  change.winner = {static_cast<std::uint32_t>(*generation), *std::move(identifier)};
+  change.winner = {narrow<std::uint32_t>(*generation), *std::move(identifier)};
   if (const auto user_version = reader.take_int()) {
     change.body_sequence = with_user_version(*sequence, *user_version);
   } else if (const auto elsewhere = reader.take_versionstamp()) {
@@ -35,8 +43,8 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
     throw damaged();
   }
   const auto chunks = reader.take_int();
-  if (!chunks) throw damaged();
-  change.chunks = static_cast<std::uint32_t>(*chunks);
+  if (!chunks || !reader.at_end() || !key.at_end()) throw damaged();
+  change.chunks = narrow<std::uint32_t>(*chunks);
   return change;
 }
 

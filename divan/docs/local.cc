@@ -9,11 +9,15 @@
 namespace divan::docs {
 namespace {
 
+Error damaged() { return internal_error("A local document's row in the store is damaged."); }
+
 // The first chunk begins with the packed revision number.
 void append_piece(LocalDocument& document, bool first, std::string_view value) {
   if (first) {
     kv::tuple::Reader reader(value);
-    document.revision = reader.take_int().value_or(0);
+    const auto revision = reader.take_int();
+    if (!revision || *revision < 1 || *revision == INT64_MAX) throw damaged();
+    document.revision = *revision;
     value = reader.rest();
   }
   document.body += value;
@@ -74,7 +78,9 @@ void visit_locals(kv::Transaction& tx, const Database& database,
   tx.scan(below(room), {.isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             kv::tuple::Reader reader(key.substr(room.size()));
-            auto row_id = std::string(kLocalPrefix) + reader.take_string().value_or("");
+            const auto suffix = reader.take_string();
+            if (!suffix) throw damaged();
+            auto row_id = std::string(kLocalPrefix) + *suffix;
             const bool first = !document || row_id != id;
             if (first && document) going_on = visit(id, *document);
             if (!going_on) return false;

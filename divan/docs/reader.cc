@@ -17,6 +17,12 @@ std::uint64_t take_number(std::string_view& bytes) {
   return *number;
 }
 
+std::uint32_t take_number32(std::string_view& bytes) {
+  const std::uint64_t number = take_number(bytes);
+  if (number > UINT32_MAX) throw damaged();
+  return static_cast<std::uint32_t>(number);
+}
+
 // The key of the first row that may belong to a document whose id is not below `id`.
 std::string first_leaf_key(const Database& database, std::string_view id) {
   std::string key;
@@ -58,23 +64,26 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   const auto generation = id_after.take_int();
   auto identifier = id_after.take_bytes();
   const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
-  if (!live || !generation || !identifier || !sequence) throw damaged();
+  if (!live || !generation || !identifier || !sequence || !id_after.at_end()) throw damaged();
+  if (*live < 0 || *live > 1 || *generation < 0 || *generation > UINT32_MAX || identifier->empty())
+    throw damaged();
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;
   value.remove_prefix(kv::Versionstamp::kSize);
-  leaf.chunks = static_cast<std::uint32_t>(take_number(value));
+  leaf.chunks = take_number32(value);
   leaf.body_bytes = take_number(value);
   leaf.path.generation = static_cast<std::uint32_t>(*generation);
   const std::uint64_t ancestors = take_number(value);
-  if (ancestors > value.size()) throw damaged();
+  if (ancestors > value.size() || ancestors > leaf.path.generation) throw damaged();
   leaf.path.ids.reserve(ancestors + 1);
   leaf.path.ids.push_back(*std::move(identifier));
   for (std::uint64_t i = 0; i < ancestors; ++i) {
     const std::uint64_t size = take_number(value);
-    if (size > value.size()) throw damaged();
+    if (size == 0 || size > value.size()) throw damaged();
     leaf.path.ids.emplace_back(value.substr(0, size));
     value.remove_prefix(size);
   }
+  if (!value.empty()) throw damaged();
   return leaf;
 }
 

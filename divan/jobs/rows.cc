@@ -102,6 +102,7 @@ Job decode_header(std::string_view type, std::string_view id, std::string_view v
   job.progress = required(reader.take_string());
   job.last_error = required(reader.take_string());
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
+  if (!reader.at_end()) throw damaged();
   return job;
 }
 

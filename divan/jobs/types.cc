@@ -13,7 +13,8 @@ std::int64_t to_ms(Duration duration) { return duration_cast<milliseconds>(durat
 // A setting in milliseconds, within [min, max].
 Duration take_duration(const boost::json::value& value, std::string_view name, Duration min, Duration max) {
   const std::int64_t* ms = value.if_int64();
-  if (ms == nullptr || milliseconds(*ms) < min || milliseconds(*ms) > max) {
+  // Compared as milliseconds: as nanoseconds it may not fit.
+  if (ms == nullptr || *ms < to_ms(min) || *ms > to_ms(max)) {
     throw bad_request(
         fmt::format("`{}` is a number of milliseconds from {} to {}.", name, to_ms(min), to_ms(max)));
   }

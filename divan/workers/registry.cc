@@ -40,9 +40,16 @@ Worker decode_worker(std::string id, std::string_view value) {
   auto incarnation = reader.take_string();
   const auto timeout_ms = reader.take_int();
   auto options = reader.take_string();
-  if (!incarnation || !timeout_ms || !options) throw damaged();
+  if (!incarnation || !timeout_ms || !options || !reader.at_end()) throw damaged();
+  // Checked before it becomes nanoseconds, which may be too many.
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  if (milliseconds timeout(*timeout_ms); timeout < duration_cast<milliseconds>(kMinTimeout) ||
+                                         timeout > duration_cast<milliseconds>(kMaxTimeout)) {
+    throw damaged();
+  }
   worker.incarnation = *std::move(incarnation);
-  worker.timeout = std::chrono::milliseconds(*timeout_ms);
+  worker.timeout = milliseconds(*timeout_ms);
   worker.options = *std::move(options);
   return worker;
 }
@@ -60,6 +67,20 @@ std::string encode_heartbeat(std::string_view incarnation, std::int64_t counter)
   std::string value;
   Packer(value).string(incarnation).integer(counter);
   return value;
+}
+
+struct Beat {
+  std::string incarnation;
+  std::int64_t counter;
+};
+
+Beat decode_heartbeat(const std::optional<std::string>& row) {
+  if (!row) throw damaged();
+  Reader reader(*row);
+  auto incarnation = reader.take_string();
+  const auto counter = reader.take_int();
+  if (!incarnation || !counter || !reader.at_end() || *counter < 0 || *counter == INT64_MAX) throw damaged();
+  return {*std::move(incarnation), *counter};
 }
 
 std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
@@ -131,10 +152,8 @@ bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
   // Reading the row makes a concurrent removal a conflict: a late heartbeat brings nobody back.
   if (!is_alive(tx, ref)) return false;
   const std::string key = heartbeat_key(ref.role, ref.id);
-  const auto row = tx.get(key, kv::Isolation::snapshot);
-  Reader reader(row ? std::string_view(*row) : std::string_view());
-  reader.take_string();
-  tx.set(key, encode_heartbeat(ref.incarnation, reader.take_int().value_or(0) + 1));
+  const Beat last = decode_heartbeat(tx.get(key, kv::Isolation::snapshot));
+  tx.set(key, encode_heartbeat(ref.incarnation, last.counter + 1));
   return true;
 }
 
@@ -188,13 +207,8 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx) {
   std::vector<Heartbeat> all;
   for (const auto& role : roles(tx)) {
     for (const auto& worker : members(tx, role).workers) {
-      const auto row = tx.get(heartbeat_key(role, worker.id), kv::Isolation::snapshot);
-      if (!row) throw damaged();
-      Reader reader(*row);
-      auto incarnation = reader.take_string();
-      const auto counter = reader.take_int();
-      if (!incarnation || !counter) throw damaged();
-      all.push_back({{role, worker.id, *std::move(incarnation)}, *counter, worker.timeout});
+      Beat beat = decode_heartbeat(tx.get(heartbeat_key(role, worker.id), kv::Isolation::snapshot));
+      all.push_back({{role, worker.id, std::move(beat.incarnation)}, beat.counter, worker.timeout});
     }
   }
   return all;

@@ -1,5 +1,7 @@
 #include "divan/index/views/rows.h"
 
+#include <climits>
+
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
 #include "divan/index/views/view_index.h"
@@ -14,7 +16,9 @@ using kv::tuple::Reader;
 constexpr int kRowsPart = 1;
 constexpr int kDocumentsPart = 2;
 constexpr int kCountsPart = 3;
+constexpr std::size_t kRowNumberBytes = 4;
 constexpr std::size_t kChunkNumberBytes = 2;
+constexpr std::uint32_t kMaxChunks = 1u << 16;
 
 // A transaction with this much leaves the following documents to the next one.
 constexpr std::size_t kFullBytes = 2'000'000;
@@ -25,6 +29,14 @@ std::uint64_t take_number(std::string_view& bytes) {
   const auto number = take_varint(bytes);
   if (!number) throw damaged();
   return *number;
+}
+
+// A number of at most `max`.
+template <class Int>
+Int take_number(std::string_view& bytes, std::uint64_t max) {
+  const std::uint64_t number = take_number(bytes);
+  if (number > max) throw damaged();
+  return static_cast<Int>(number);
 }
 
 std::string_view take_bytes(std::string_view& bytes, std::uint64_t size) {
@@ -83,14 +95,15 @@ std::string encode_places(const std::vector<RowPlace>& places) {
   return out;
 }
 
-std::vector<RowPlace> decode_places(std::string_view bytes) {
+std::vector<RowPlace> decode_places(std::string_view bytes, std::size_t views) {
   std::vector<RowPlace> places;
   while (!bytes.empty()) {
     RowPlace place;
-    place.view = static_cast<int>(take_number(bytes));
+    place.view = take_number<int>(bytes, INT_MAX);
+    if (static_cast<std::size_t>(place.view) >= views) throw damaged();
     place.encoded_key = take_bytes(bytes, take_number(bytes));
-    place.number = static_cast<std::uint32_t>(take_number(bytes));
-    place.chunks = static_cast<std::uint32_t>(take_number(bytes));
+    place.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
+    place.chunks = take_number<std::uint32_t>(bytes, kMaxChunks);
     places.push_back(std::move(place));
   }
   return places;
@@ -98,7 +111,7 @@ std::vector<RowPlace> decode_places(std::string_view bytes) {
 
 // The list of a document's rows, in as many chunks as it needs.
 std::vector<RowPlace> read_places(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                                  const std::optional<std::string>& first_chunk) {
+                                  const std::optional<std::string>& first_chunk, std::size_t views) {
   if (!first_chunk) return {};
   std::string bytes = *first_chunk;
   if (bytes.size() == kv::kChunkBytes) {
@@ -110,7 +123,7 @@ std::vector<RowPlace> read_places(kv::Transaction& tx, const IndexKeys& keys, st
               return true;
             });
   }
-  return decode_places(bytes);
+  return decode_places(bytes, views);
 }
 
 std::string places_key(const IndexKeys& keys, std::string_view id, std::uint32_t chunk) {
@@ -142,31 +155,47 @@ std::string encode_row(std::string_view encoded_key, std::string_view key, std::
   return row;
 }
 
-// Puts rows together from their chunks, which come in order or, backwards, last first.
+// Puts rows together from their chunks, which come in order or, backwards, last first. A range may begin
+// inside a row, which then is no part of it.
 class RowAssembler {
  public:
-  RowAssembler(std::size_t prefix, const ViewRowVisitor& visit) : prefix_(prefix), visit_(visit) {}
+  RowAssembler(std::size_t prefix, bool descending, const ViewRowVisitor& visit)
+      : prefix_(prefix), descending_(descending), visit_(visit) {}
 
-  bool take(std::string_view key, std::string_view piece, bool descending) {
-    if (const auto chunk = chunk_of(key); descending ? chunk > 0 : chunk > 0 && parts_.empty()) {
-      // Backwards the later chunks come first; forwards a range may begin inside a row, which is not part of
-      // it.
-      if (descending) later_.insert(later_.begin(), std::string(piece));
-      return true;
-    } else if (chunk > 0) {
-      parts_ += piece;
-    } else {
-      key_ = key;
-      parts_ = piece;
-      for (const auto& later : later_) parts_ += later;
-      later_.clear();
-    }
+  bool take(std::string_view key, std::string_view piece) {
+    if (key.size() < prefix_ + kChunkNumberBytes) throw damaged();
+    const std::string_view place = key.substr(0, key.size() - kChunkNumberBytes);
+    const std::uint32_t chunk = read_u16(key.substr(place.size()));
+    if (descending_ ? !take_backwards(place, chunk, piece) : !take_forwards(place, chunk, piece)) return true;
     return finish_if_complete();
   }
 
+  /// After the last row.
+  void end() const {
+    if (!descending_ && next_chunk_ > 0) throw damaged();
+  }
+
  private:
-  static std::uint16_t chunk_of(std::string_view key) {
-    return read_u16(key.substr(key.size() - kChunkNumberBytes));
+  // Answers whether the row may be complete.
+  bool take_forwards(std::string_view place, std::uint32_t chunk, std::string_view piece) {
+    if (chunk > 0 && !begun_) return false;
+    begun_ = true;
+    if (chunk != next_chunk_ || (chunk > 0 && place != place_)) throw damaged();
+    if (chunk == 0) place_ = place;
+    parts_ += piece;
+    ++next_chunk_;
+    return true;
+  }
+
+  bool take_backwards(std::string_view place, std::uint32_t chunk, std::string_view piece) {
+    if (!later_.empty() && (chunk + 1 != next_chunk_ || place != place_)) throw damaged();
+    place_ = place;
+    next_chunk_ = chunk;
+    later_.emplace_back(piece);
+    if (chunk > 0) return false;
+    for (auto part = later_.rbegin(); part != later_.rend(); ++part) parts_ += *part;
+    later_.clear();
+    return true;
   }
 
   bool finish_if_complete() {
@@ -174,26 +203,34 @@ class RowAssembler {
     const std::uint64_t encoded_size = take_number(rest);
     const std::uint64_t key_size = take_number(rest);
     const std::uint64_t value_size = take_number(rest);
-    if (rest.size() < key_size + value_size) return true;
+    if (rest.size() < key_size || rest.size() - key_size < value_size) {
+      if (descending_) throw damaged();
+      return true;
+    }
     ViewRow row;
     row.key = take_bytes(rest, key_size);
     row.value = take_bytes(rest, value_size);
-    std::string_view key = std::string_view(key_).substr(prefix_);
+    std::string_view key = std::string_view(place_).substr(prefix_);
     row.encoded_key = take_bytes(key, encoded_size);
-    const auto id = Reader(key).take_string();
-    if (!id) throw damaged();
+    Reader reader(key);
+    const auto id = reader.take_string();
+    if (!id || reader.rest().size() != kRowNumberBytes || !rest.empty()) throw damaged();
     row.id = *id;
-    row.place = std::string_view(key_).substr(0, key_.size() - kChunkNumberBytes);
+    row.place = place_;
     const bool going_on = visit_(row);
     parts_.clear();
+    next_chunk_ = 0;
     return going_on;
   }
 
   const std::size_t prefix_;
+  const bool descending_;
   const ViewRowVisitor& visit_;
-  std::string key_;
+  std::string place_;
   std::string parts_;
-  std::vector<std::string> later_;
+  std::vector<std::string> later_;  // backwards: the pieces of the row so far, last first
+  std::uint32_t next_chunk_ = 0;    // forwards: that is to come; backwards: that came last
+  bool begun_ = false;
 };
 
 }  // namespace
@@ -232,10 +269,10 @@ RowRange rows_before(RowRange range, std::string_view place) {
 void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
                 const ViewRowVisitor& visit) {
   if (range.begin >= range.end) return;
-  RowAssembler assembler(view_prefix(keys, view).size(), visit);
-  tx.scan(
-      {range.begin, range.end}, {.reverse = descending, .isolation = kv::Isolation::snapshot},
-      [&](std::string_view key, std::string_view piece) { return assembler.take(key, piece, descending); });
+  RowAssembler assembler(view_prefix(keys, view).size(), descending, visit);
+  tx.scan({range.begin, range.end}, {.reverse = descending, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view piece) { return assembler.take(key, piece); });
+  assembler.end();
 }
 
 std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view) {
@@ -280,7 +317,7 @@ std::size_t ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys, std::si
   for (; next < documents_.size(); ++next) {
     const Document& document = documents_[next];
     if (next > first && tx.approximate_size() + document.bytes > kFullBytes) break;
-    const auto before = read_places(tx, keys, document.id, lists[next - first]);
+    const auto before = read_places(tx, keys, document.id, lists[next - first], views_);
     std::vector<RowPlace> places;
     std::map<std::pair<int, std::string_view>, std::uint32_t> numbers;
     for (const Row& row : document.rows) {

@@ -1,0 +1,97 @@
+// Foreign JSON: what is taken is what Boost's parser takes, compacting changes no value, and the walks over
+// compact text find the members, elements, strings and numbers that Boost finds.
+#include "divan/base/json.h"
+#include "fuzz/check.h"
+
+namespace {
+
+namespace json = divan::json;
+using divan::fuzz::check;
+
+// Nothing if Boost refuses the text; numbers it refuses for their size alone are not for it to judge.
+std::optional<boost::json::value> oracle(std::string_view text, bool& undecided) {
+  boost::json::parse_options options;
+  options.max_depth = json::kMaxDepth;
+  boost::system::error_code error;
+  auto value = boost::json::parse(text, error, {}, options);
+  undecided = error == boost::json::error::exponent_overflow;
+  if (error) return std::nullopt;
+  return value;
+}
+
+void check_string(std::string_view token, const boost::json::value& value) {
+  const auto text = json::string_value(token);
+  check(text.has_value() == value.is_string());
+  if (!text) return;
+  check(*text == std::string_view(value.get_string()) && divan::is_utf8(*text));
+  const std::string again = json::quoted(*text);
+  check(json::compact(again) == again && json::string_value(again) == text);
+}
+
+void check_walk(std::string_view token, const boost::json::value& value);
+
+void check_object(std::string_view token, const boost::json::value& value) {
+  std::string again = "{";
+  const bool is_object =
+      json::for_each_member(token, [&](std::string_view raw_name, std::string_view member) {
+        const std::string name = json::unescape(raw_name);
+        check(value.is_object() && value.get_object().contains(name));
+        if (again.size() > 1) again += ',';
+        again.append("\"").append(raw_name).append("\":").append(member);
+        const auto found = raw_name == name ? json::member(token, name) : std::nullopt;
+        // The last of repeated members is the one that counts, in both, unless spelled in different ways.
+        if (found && found->data() == member.data() && token.find('\\') == token.npos) {
+          check_walk(member, value.get_object().at(name));
+        }
+        return true;
+      });
+  check(is_object == value.is_object());
+  if (is_object) check(again + '}' == token);
+}
+
+void check_array(std::string_view token, const boost::json::value& value) {
+  std::string again = "[";
+  std::size_t count = 0;
+  const bool is_array = json::for_each_element(token, [&](std::string_view element) {
+    check(value.is_array() && count < value.get_array().size());
+    if (count > 0) again += ',';
+    again += element;
+    check_walk(element, value.get_array()[count++]);
+    return true;
+  });
+  check(is_array == value.is_array());
+  if (is_array) check(again + ']' == token && count == value.get_array().size());
+}
+
+void check_walk(std::string_view token, const boost::json::value& value) {
+  check_string(token, value);
+  check_object(token, value);
+  check_array(token, value);
+  if (const auto number = json::int_value(token)) {
+    check(value.is_number());
+    if (value.is_int64()) check(value.get_int64() == *number);
+  } else {
+    check(!value.is_int64());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view text = divan::fuzz::text_of(data, size);
+  std::string compact;
+  const bool taken = divan::fuzz::answers(400, [&] { compact = json::compact(text); });
+  bool undecided = false;
+  const auto expected = oracle(text, undecided);
+  if (undecided) return 0;
+  check(taken == expected.has_value());
+  if (!taken) return 0;
+  check(json::compact(compact) == compact && compact.size() <= text.size());
+  const auto value = oracle(compact, undecided);
+  // As text, because Boost reads 0e400 as a number that does not equal itself.
+  check(value && boost::json::serialize(*value) == boost::json::serialize(*expected));
+  check(boost::json::serialize(json::parse(text)) == boost::json::serialize(*value));
+  // Walking costs time that grows with the square of the depth.
+  if (compact.size() <= 2000) check_walk(compact, *value);
+  return 0;
+}

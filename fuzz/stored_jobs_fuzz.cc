@@ -1,0 +1,96 @@
+// Rows of jobs and of workers of any bytes, and the settings of a type of jobs. The first byte says which; a
+// row of a job or a worker is read, shown, and written again as it was.
+#include "divan/base/json.h"
+#include "divan/base/rng.h"
+#include "divan/jobs/rows.h"
+#include "divan/workers/registry.h"
+#include "fuzz/stored_rows.h"
+
+namespace {
+
+namespace jobs = divan::jobs;
+namespace workers = divan::workers;
+using divan::fuzz::answers;
+using divan::fuzz::check;
+using divan::fuzz::reads;
+
+void check_same(const jobs::Job& a, const jobs::Job& b) {
+  check(a.state == b.state && a.priority == b.priority && a.scheduled_at == b.scheduled_at);
+  check(a.due_at == b.due_at && a.attempt == b.attempt && a.failures == b.failures && a.lock == b.lock);
+  check(a.epoch == b.epoch && a.resubmit == b.resubmit && a.resubmit_at == b.resubmit_at);
+  check(a.cancel == b.cancel && a.worker_role == b.worker_role && a.worker_id == b.worker_id);
+  check(a.added_at == b.added_at && a.started_at == b.started_at && a.finished_at == b.finished_at);
+  check(a.progress == b.progress && a.last_error == b.last_error);
+}
+
+void read_job(std::string_view value) {
+  divan::fuzz::Rows rows;
+  rows.set(jobs::JobKey("job").string("t").string("j").key(), value);
+  const auto job = jobs::read_job(rows, "t", "j");
+  jobs::Job shown = *job;
+  shown.progress = "{}";
+  const std::string json = jobs::job_json(shown);
+  check(divan::json::compact(json) == json);
+  jobs::visit_jobs(rows, "t", "", [&](const jobs::Job& visited) {
+    check_same(visited, *job);
+    return true;
+  });
+  // Names too long for a key never were in a row that we wrote.
+  if (job->worker_role.size() + job->worker_id.size() > 1000) return;
+  jobs::unlink(rows, *job);
+  check(!jobs::read_job(rows, "t", "j"));
+  jobs::link(rows, *job);
+  check_same(*jobs::read_job(rows, "t", "j"), *job);
+}
+
+void read_worker(std::string_view worker, std::string_view heartbeat, std::string_view version) {
+  const auto key = [](std::string_view kind) {
+    std::string packed;
+    divan::kv::tuple::Packer(packed).string("workers").string("r").string(kind);
+    return packed;
+  };
+  std::string id;
+  divan::kv::tuple::Packer(id).string("w");
+  divan::fuzz::Rows rows;
+  rows.set(key("w") + id, worker);
+  rows.set(key("hb") + id, heartbeat);
+  rows.set(key("vs"), version);
+  static divan::SystemRng rng;
+  workers::Registry registry(rng);
+  check(registry.roles(rows) == std::vector<std::string>{"r"});
+  check(registry.members(rows, "r").workers.size() == 1);
+  const auto ref = registry.find(rows, "r", "w");
+  const auto before = registry.heartbeats(rows);
+  check(registry.heartbeat(rows, *ref));
+  check(registry.heartbeats(rows).at(0).ref == *ref);
+  check(!registry.evict(rows, before.at(0)));
+  check(registry.evict(rows, registry.heartbeats(rows).at(0)) && !registry.is_alive(rows, *ref));
+}
+
+void read_settings(std::string_view text) {
+  const jobs::TypeSettings settings = jobs::parse_settings(text);
+  check(settings.timeout.count() > 0 && settings.backoff_min <= settings.backoff_max);
+  check(settings.retention.count() >= 0 && settings.max_attempts >= 1);
+  const std::string json = jobs::settings_json(settings);
+  check(jobs::parse_settings(json) == settings && divan::json::compact(json) == json);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto text = divan::fuzz::text_of(data + 1, size - 1);
+  divan::fuzz::Pieces pieces(text);
+  switch (data[0] % 3) {
+    case 0: reads([&] { read_job(text); }); break;
+    case 1:
+      reads([&] {
+        const auto worker = pieces.take();
+        const auto heartbeat = pieces.take();
+        read_worker(worker, heartbeat, pieces.take());
+      });
+      break;
+    default: answers(400, [&] { read_settings(text); });
+  }
+  return 0;
+}

@@ -1,0 +1,84 @@
+// Rows of a view of any bytes, read forwards and backwards, and a batch that is written over a damaged list
+// of a document's rows. The first byte says which; keys (what stands behind the view's) and values come in
+// turn.
+#include "divan/index/views/rows.h"
+
+#include "fuzz/stored_rows.h"
+
+namespace {
+
+namespace docs = divan::docs;
+namespace views = divan::index::views;
+using divan::fuzz::check;
+using divan::fuzz::reads;
+
+constexpr int kViews = 2;
+
+struct Store {
+  divan::SystemClock clock;
+  divan::events::Bus bus;
+  docs::Catalog catalog{bus, clock};
+  docs::Database database{catalog, "db", 5, 0};
+  divan::index::IndexKeys keys{database, std::string(16, 's')};
+};
+
+std::vector<std::string> read_rows(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys,
+                                   bool descending) {
+  std::vector<std::string> found;
+  std::size_t sum = 0;
+  views::visit_rows(rows, keys, 0, views::all_rows(keys, 0), descending, [&](const views::ViewRow& row) {
+    // Touching all of it is what the sanitizer watches.
+    for (const auto part : {row.encoded_key, row.id, row.key, row.value, row.place}) {
+      for (const char c : part) sum += static_cast<unsigned char>(c);
+    }
+    check(divan::is_utf8(row.id));
+    found.push_back(std::string(row.place) + std::string(row.key) + "\n" + std::string(row.value));
+    return true;
+  });
+  check(sum > 0 || found.empty());
+  return found;
+}
+
+// What the batch writes is there, whatever was.
+void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
+  views::ViewBatch batch(kViews);
+  batch.add_document("d");
+  batch.add_row(0, 0, "1", "\"one\"");
+  batch.add_row(0, 0, "1", "2");
+  batch.add_row(0, 1, "[null]", "{}");
+  check(batch.write(rows, keys, 0) == 1);
+  const auto found = read_rows(rows, keys, false);
+  check(found.size() == 2 && found[0].ends_with("1\n\"one\"") && found[1].ends_with("1\n2"));
+  views::ViewBatch nothing(kViews);
+  nothing.add_document("d");
+  check(nothing.write(rows, keys, 0) == 1);
+  check(read_rows(rows, keys, false).empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  static Store store;
+  if (size == 0) return 0;
+  const auto text = divan::fuzz::text_of(data + 1, size - 1);
+  divan::fuzz::Rows rows;
+  if (data[0] % 2 == 1) {
+    std::string key = store.keys.part(2);
+    divan::kv::tuple::Packer(key).string("d").integer(0);
+    rows.set(key, text);
+    reads([&] { write_batch(rows, store.keys); });
+    return 0;
+  }
+  divan::fuzz::Pieces pieces(text);
+  const std::string view = views::all_rows(store.keys, 0).begin;
+  while (!pieces.at_end()) {
+    const auto key = pieces.take();
+    rows.set(view + std::string(key), pieces.take());
+  }
+  std::vector<std::string> forwards, backwards;
+  const bool up = reads([&] { forwards = read_rows(rows, store.keys, false); });
+  const bool down = reads([&] { backwards = read_rows(rows, store.keys, true); });
+  std::reverse(backwards.begin(), backwards.end());
+  if (up && down) check(forwards == backwards);
+  return 0;
+}
