@@ -49,6 +49,7 @@ class Process {
   stderr = ''
   code = null
   signal = null
+  ended = false
 
   constructor(args, env) {
     const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', binary] : [binary]
@@ -65,7 +66,7 @@ class Process {
     this.exit = new Promise((resolve) => {
       this.child.on('close', (code, signal) => {
         running.delete(this.child)
-        Object.assign(this, { code, signal })
+        Object.assign(this, { code, signal, ended: true })
         resolve()
       })
     })
@@ -150,9 +151,9 @@ export class Server {
 
   /** Asks the server to stop and checks that it does so in order: exit code 0, nothing from a sanitizer. */
   async stop({ limit = 60_000 } = {}) {
-    if (!this.#process) return
     const process_ = this.#process
-    this.client?.close()
+    this.client.close()
+    if (process_.ended) return this.#clean()
     try {
       process_.child.kill('SIGTERM')
       await within('the server to stop', process_.exit, limit)
@@ -166,14 +167,17 @@ export class Server {
       error.message += '\n' + this.lastLog
       throw error
     } finally {
-      if (this.ownsDirectory) {
-        rmSync(this.dataDir, { recursive: true, force: true })
-        directories.delete(this.dataDir)
-      }
+      this.#clean()
     }
   }
 
-  /** Kills the server; its data directory stays. */
+  #clean() {
+    if (!this.ownsDirectory) return
+    rmSync(this.dataDir, { recursive: true, force: true })
+    directories.delete(this.dataDir)
+  }
+
+  /** Kills the server; its data directory stays until the test's end. */
   async kill() {
     this.client?.close()
     this.#process.child.kill('SIGKILL')
@@ -189,7 +193,7 @@ export function testWithServer(name, options, body) {
       await body(server)
     } catch (error) {
       error.message += '\n' + server.lastLog
-      await server.stop().catch(() => {})
+      await server.kill()
       throw error
     }
     await server.stop()
