@@ -49,7 +49,7 @@ class Process {
   stderr = ''
   code = null
   signal = null
-  ended = false
+  killed = false // by the test, which then minds nothing else
 
   constructor(args, env) {
     const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', binary] : [binary]
@@ -66,7 +66,7 @@ class Process {
     this.exit = new Promise((resolve) => {
       this.child.on('close', (code, signal) => {
         running.delete(this.child)
-        Object.assign(this, { code, signal, ended: true })
+        Object.assign(this, { code, signal })
         resolve()
       })
     })
@@ -149,14 +149,23 @@ export class Server {
     return Number(match[1])
   }
 
-  /** Asks the server to stop and checks that it does so in order: exit code 0, nothing from a sanitizer. */
-  async stop({ limit = 60_000 } = {}) {
-    const process_ = this.#process
+  /** Asks the server to stop and checks that it does so in order. */
+  async stop() {
     this.client.close()
-    if (process_.ended) return this.#clean()
+    this.#process.child.kill('SIGTERM')
     try {
-      process_.child.kill('SIGTERM')
-      await within('the server to stop', process_.exit, limit)
+      await this.ended()
+    } finally {
+      this.#clean()
+    }
+  }
+
+  /** Waits for the server's end and checks that it came in order: exit code 0, nothing from a sanitizer. */
+  async ended() {
+    const process_ = this.#process
+    try {
+      await within('the server to stop', process_.exit)
+      if (process_.killed) return
       if (process_.code !== 0) {
         throw new Error(`the server ended with ${process_.signal ?? `exit code ${process_.code}`}`)
       }
@@ -166,8 +175,6 @@ export class Server {
       await process_.exit
       error.message += '\n' + this.lastLog
       throw error
-    } finally {
-      this.#clean()
     }
   }
 
@@ -179,7 +186,8 @@ export class Server {
 
   /** Kills the server; its data directory stays until the test's end. */
   async kill() {
-    this.client?.close()
+    this.client.close()
+    this.#process.killed = true
     this.#process.child.kill('SIGKILL')
     await this.#process.exit
   }
