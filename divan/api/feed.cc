@@ -78,7 +78,7 @@ class Feed final : public Task {
       left_ -= rows.size();
       send(rows, rows.empty() || cut);
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
-      if (cut || source_->ended() || (answered && !more)) return finish();
+      if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
       return wait();
     }
@@ -91,6 +91,7 @@ class Feed final : public Task {
     begun_ = true;
     last_sent_ = context_.clock.now();
     if (!is_live()) return;
+    heed_stop();
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;

@@ -193,6 +193,11 @@ class AcceptTask final : public Task {
 
  private:
   bool step() override {
+    if (!wait_) heed_stop();
+    if (stopping()) {
+      exchange().respond(json_response(200, accepted_json({})));
+      return true;
+    }
     const auto accepted = jobs::JobWait::try_accept(context_.queue, context_.store, types_, options_, wait_);
     const auto now = context_.clock.now();
     if (!accepted.jobs.empty() || now >= deadline_) {

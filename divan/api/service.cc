@@ -3,6 +3,7 @@
 #include <prometheus/counter.h>
 
 #include "divan/api/routes.h"
+#include "divan/api/task.h"
 #include "divan/base/log.h"
 
 namespace divan::api {
@@ -14,6 +15,8 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
   if (!taken)
     exchange->respond(http::error_response(Error(503, "service_unavailable", "The server is busy.")));
 }
+
+void Service::stop() const { stop_tasks(context_.catalog.bus()); }
 
 void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
   try {

@@ -14,6 +14,9 @@ class Service {
 
   void handle(std::shared_ptr<http::Exchange> exchange) const;
 
+  /// Ends feeds and whatever else would go on until its client leaves.
+  void stop() const;
+
  private:
   void work(const std::shared_ptr<http::Exchange>& exchange) const;
 

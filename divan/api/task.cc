@@ -8,7 +8,23 @@ namespace {
 // When the pool has too much to do, a task comes back.
 constexpr std::chrono::milliseconds kBusyPause{20};
 
+// The bus's channel of the server's stop.
+constexpr std::string_view kStopChannel = "stop";
+
 }  // namespace
+
+void stop_tasks(events::Bus& bus) {
+  bus.publish(kStopChannel, [] { return events::Event(); });
+}
+
+void Task::heed_stop() {
+  stop_.emplace(context_.catalog.bus().subscribe(kStopChannel, {.max_events = 0, .notify = waker()}));
+}
+
+bool Task::stopping() {
+  if (stop_ && stop_->try_next()) stopping_ = true;
+  return stopping_;
+}
 
 void Task::start() {
   // Until the answer is complete or the client gone, this keeps the task alive.

@@ -7,6 +7,7 @@
 
 #include "divan/api/call.h"
 #include "divan/api/context.h"
+#include "divan/events/bus.h"
 
 namespace divan::api {
 
@@ -35,6 +36,12 @@ class Task : public std::enable_shared_from_this<Task> {
   void wake_after(std::chrono::milliseconds delay);
   void cancel_timer();
 
+  /// From now on the server's stop wakes this task, which is to end itself then: what never ends by itself
+  /// calls this.
+  void heed_stop();
+  /// Whether the server has begun to stop since.
+  bool stopping();
+
   /// A callback that wakes this task if it is still there.
   std::function<void()> waker();
 
@@ -52,6 +59,11 @@ class Task : public std::enable_shared_from_this<Task> {
   std::mutex mutex_;
   State state_ = State::running;
   std::optional<http::Exchange::TimerId> timer_;
+  std::optional<events::Subscription> stop_;
+  bool stopping_ = false;
 };
+
+/// Wakes all tasks that heed it, to end themselves.
+void stop_tasks(events::Bus& bus);
 
 }  // namespace divan::api

@@ -122,7 +122,12 @@ class HoldTask final : public Task {
 
  private:
   bool step() override {
+    if (stopping()) {
+      exchange().end();
+      return true;
+    }
     if (!ref_) {
+      heed_stop();
       ref_ = add(context_, call_->path()[1], call_->path()[2], registration_);
       http::Response head;
       head.headers.push_back({"Content-Type", "application/json"});

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// Feeds never end by themselves: those that are open when the server stops are cut after this.
+// What has not ended by itself so long after the server began to stop is cut.
 constexpr milliseconds kStopTimeout{2'000};
 constexpr const char* kDefaultAdmin = "admin";
 
@@ -84,6 +84,15 @@ http::ServerOptions http_options(const Config& config) {
       static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
   options.max_connections =
       static_cast<std::size_t>(config.get_int("chttpd", "max_connections", 10'000, 1, INT64_MAX));
+  options.max_header_bytes =
+      static_cast<std::uint32_t>(config.get_int("chttpd", "max_header_size", 64 << 10, 1024, 1 << 20));
+  const auto timeout = [&](const char* name, milliseconds& value) {
+    value = milliseconds(config.get_int("chttpd", name, value.count(), 1, INT64_MAX));
+  };
+  timeout("idle_timeout", options.idle_timeout);
+  timeout("head_timeout", options.head_timeout);
+  timeout("body_timeout", options.body_timeout);
+  timeout("send_timeout", options.send_timeout);
   options.stop_timeout = kStopTimeout;
   return options;
 }
@@ -267,6 +276,7 @@ struct Server::Parts {
 
   void stop() {
     // Requests first: they use everything else. What still waits is dropped with its connection.
+    if (service) service->stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
     ken.reset();

@@ -61,6 +61,12 @@ export class Stream {
     }
     return this.#lines.shift()
   }
+  /** The next `count` lines. */
+  async lines(count) {
+    const lines = []
+    while (lines.length < count) lines.push(await this.line())
+    return lines
+  }
   /** The next line that is not empty (empty ones are heartbeats), parsed. */
   async row(what = 'a row of a feed') {
     for (;;) {
@@ -82,6 +88,13 @@ export class Stream {
       const [, name, value] = /^([a-z]*): ?(.*)$/.exec(line) ?? []
       if (name === undefined) throw new Error(`no line of an event stream: ${line}`)
       event[name] = value
+    }
+  }
+  /** The next server-sent event of a name; undefined is that of data without one. */
+  async eventOf(name) {
+    for (;;) {
+      const event = await this.event()
+      if (event === undefined || event.event === name) return event
     }
   }
   /** Waits for the answer's end and answers how it came: 'end' or 'cut'. */

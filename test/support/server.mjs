@@ -49,6 +49,7 @@ class Process {
   stderr = ''
   code = null
   signal = null
+  killed = false // by the test, which then minds nothing else
 
   constructor(args, env) {
     const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', binary] : [binary]
@@ -148,14 +149,23 @@ export class Server {
     return Number(match[1])
   }
 
-  /** Asks the server to stop and checks that it does so in order: exit code 0, nothing from a sanitizer. */
-  async stop({ limit = 60_000 } = {}) {
-    if (!this.#process) return
-    const process_ = this.#process
-    this.client?.close()
+  /** Asks the server to stop and checks that it does so in order. */
+  async stop() {
+    this.client.close()
+    this.#process.child.kill('SIGTERM')
     try {
-      process_.child.kill('SIGTERM')
-      await within('the server to stop', process_.exit, limit)
+      await this.ended()
+    } finally {
+      this.#clean()
+    }
+  }
+
+  /** Waits for the server's end and checks that it came in order: exit code 0, nothing from a sanitizer. */
+  async ended() {
+    const process_ = this.#process
+    try {
+      await within('the server to stop', process_.exit)
+      if (process_.killed) return
       if (process_.code !== 0) {
         throw new Error(`the server ended with ${process_.signal ?? `exit code ${process_.code}`}`)
       }
@@ -165,17 +175,19 @@ export class Server {
       await process_.exit
       error.message += '\n' + this.lastLog
       throw error
-    } finally {
-      if (this.ownsDirectory) {
-        rmSync(this.dataDir, { recursive: true, force: true })
-        directories.delete(this.dataDir)
-      }
     }
   }
 
-  /** Kills the server; its data directory stays. */
+  #clean() {
+    if (!this.ownsDirectory) return
+    rmSync(this.dataDir, { recursive: true, force: true })
+    directories.delete(this.dataDir)
+  }
+
+  /** Kills the server; its data directory stays until the test's end. */
   async kill() {
-    this.client?.close()
+    this.client.close()
+    this.#process.killed = true
     this.#process.child.kill('SIGKILL')
     await this.#process.exit
   }
@@ -189,7 +201,7 @@ export function testWithServer(name, options, body) {
       await body(server)
     } catch (error) {
       error.message += '\n' + server.lastLog
-      await server.stop().catch(() => {})
+      await server.kill()
       throw error
     }
     await server.stop()

@@ -1,0 +1,211 @@
+// The command line: what it says, what it loads, and how the server ends.
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+
+const it = shareServer()
+
+// Runs a tool against a server: what it printed. Throws if it fails.
+async function tool(server, args, options) {
+  const { code, stdout, stderr } = await runTool(server, args, options)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+function runTool(server, args, options) {
+  return runDivan([...args, '--url', server.url, '--user', server.credentials], options)
+}
+
+// The cells of a table: rows of words.
+const table = (text) => text.trimEnd().split('\n').map((line) => line.trimEnd().split(/\s{2,}/))
+
+test('cli: help names every command, and every setting of the server', async () => {
+  const { code, stdout } = await runDivan(['--help'])
+  assert.equal(code, 0)
+  for (const command of ['serve', 'load', 'status', 'jobs', 'workers', 'updates']) {
+    assert.match(stdout, new RegExp(`^  ${command} `, 'm'))
+    const help = await runDivan([command, '--help'])
+    assert.deepEqual([help.code, help.stderr], [0, ''])
+    assert.match(help.stdout, /^Usage: /m)
+  }
+  const serve = await runDivan(['serve', '--help'])
+  for (const words of ['--data-dir', '--port', '--admin', '[chttpd] port = 5984', '[log] level = info']) {
+    assert.ok(serve.stdout.includes(words), words)
+  }
+  assert.match((await runDivan(['--version'])).stdout, /^divan \d+\.\d+\.\d+\n$/)
+})
+
+test('cli: what is not understood ends with a word about it', async () => {
+  for (const args of [[], ['nonsense'], ['status', '--nonsense'], ['load']]) {
+    const { code, stderr } = await runDivan(args)
+    assert.ok(code > 0, `${args}: ${code}`)
+    assert.notEqual(stderr, '')
+  }
+})
+
+it('documents are loaded from a file', async (server) => {
+  const file = path.join(temporaryDirectory(), 'documents.jsonl')
+  const count = 2500
+  const line = (_, i) => JSON.stringify({ _id: `doc${i}`, n: i, text: 'ü' })
+  writeFileSync(file, Array.from({ length: count }, line).join('\n') + '\n\n')
+  const { code, stderr } = await runTool(server, ['load', 'loaded', file, '--batch', '100'])
+  assert.equal(code, 0, stderr)
+  assert.match(stderr, /2,?500/)
+  assert.equal((await server.client.ok('GET', '/loaded')).doc_count, count)
+  assert.equal((await server.client.ok('GET', '/loaded/doc2499')).n, 2499)
+})
+
+it('documents are loaded from standard input, without a word', async (server) => {
+  const input = '{"_id":"a"}\n{"_id":"b"}' // the last line has no end
+  const { code, stdout, stderr } = await runTool(server, ['load', 'piped', '-', '--quiet'], { input })
+  assert.deepEqual([code, stdout, stderr], [0, '', ''])
+  assert.equal((await server.client.ok('GET', '/piped')).doc_count, 2)
+})
+
+it('a line that is no document is named', async (server) => {
+  const { code, stderr } = await runTool(server, ['load', 'bad', '-', '--quiet'], { input: '{"_id":"a"}\n{"_id":\n' })
+  assert.equal(code, 1)
+  assert.match(stderr, /line 2: invalid UTF-8 JSON/)
+  const array = await runTool(server, ['load', 'bad', '-', '--quiet'], { input: '[1]\n' })
+  assert.equal(array.code, 1)
+  assert.match(array.stderr, /Document must be a JSON object/)
+})
+
+it('documents that are refused are counted, and the others written', async (server) => {
+  await server.client.ok('PUT', '/partly')
+  await server.client.ok('PUT', '/partly/a', {})
+  const { code, stderr } = await runTool(server, ['load', 'partly', '-', '--quiet'], { input: '{"_id":"a"}\n{"_id":"b"}\n' })
+  assert.equal(code, 1)
+  assert.match(stderr, /"id":"a","error":"conflict"/)
+  assert.match(stderr, /^1 documents were not written\.$/m)
+  assert.equal((await server.client.ok('GET', '/partly')).doc_count, 2)
+})
+
+it('a file that is not there, and a database that cannot be', async (server) => {
+  const missing = await runTool(server, ['load', 'x', '/no/such/file'])
+  assert.equal(missing.code, 1)
+  assert.match(missing.stderr, /\/no\/such\/file cannot be read/)
+  const illegal = await runTool(server, ['load', 'X', '-'], { input: '{}' })
+  assert.equal(illegal.code, 1)
+  assert.match(illegal.stderr, /illegal_database_name/)
+})
+
+it('the status shows databases', async (server) => {
+  await server.client.ok('PUT', '/shown')
+  await server.client.ok('PUT', '/shown/a', { n: 1 })
+  const text = await tool(server, ['status'])
+  assert.match(text, /^Divan \S+ at http:/)
+  const [head, ...rows] = table(text.slice(text.indexOf('\n') + 1))
+  assert.deepEqual(head, ['DATABASE', 'DOCUMENTS', 'DELETED', 'BYTES'])
+  assert.deepEqual(rows.find(([name]) => name === 'shown').slice(0, 3), ['shown', '1', '0'])
+  assert.equal(JSON.parse(await tool(server, ['status', '--json'])).couchdb, 'Welcome')
+})
+
+it('jobs are shown by type, and one by one', async (server) => {
+  await server.client.ok('PUT', '/_jobs/mail')
+  await server.client.ok('PUT', '/_jobs/mail/a', {})
+  const types = table(await tool(server, ['jobs']))
+  assert.deepEqual(types.find(([type]) => type === 'mail'), ['mail', '1', '0', '0', '0', '0'])
+  const [head, row] = table(await tool(server, ['jobs', 'mail']))
+  assert.deepEqual([head.slice(0, 3), row.slice(0, 3)], [['ID', 'STATE', 'ATTEMPT'], ['a', 'pending', '0']])
+  assert.equal(JSON.parse(await tool(server, ['jobs', 'mail', '--json'])).jobs[0].id, 'a')
+  const unknown = await runTool(server, ['jobs', 'nonsense'])
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.stderr, /no_such_job_type/)
+})
+
+it('workers are shown', async (server) => {
+  await server.client.ok('PUT', '/_workers/mailer/host', { timeout: 60_000, opts: { n: 1 } })
+  const rows = table(await tool(server, ['workers']))
+  assert.deepEqual(rows.find(([role]) => role === 'mailer'), ['mailer', 'host', '60000', '{"n":1}'])
+})
+
+it('updates are shown', async (server) => {
+  await server.client.ok('PUT', '/updated')
+  assert.match(await tool(server, ['updates']), /updated/)
+  const rows = JSON.parse(await tool(server, ['updates', '--json'])).results
+  assert.ok(rows.some(({ db_name }) => db_name === 'updated'))
+})
+
+it('a wrong password, and a server that is not there', async (server) => {
+  const wrong = await runDivan(['status', '--url', server.url, '--user', 'admin:wrong'])
+  assert.equal(wrong.code, 1)
+  assert.match(wrong.stderr, /Name or password is incorrect/)
+  const nobody = await runDivan(['status', '--url', 'http://127.0.0.1:1'])
+  assert.equal(nobody.code, 1)
+  assert.match(nobody.stderr, /^divan: .*127\.0\.0\.1:1/)
+})
+
+test('cli: on its first start a server makes a password, shows it once and keeps it to its owner', async () => {
+  const dataDir = temporaryDirectory()
+  const server = await Server.start({ dataDir, admin: null })
+  const file = path.join(dataDir, 'admin')
+  const credentials = readFileSync(file, 'utf8').trim()
+  assert.match(credentials, /^admin:[0-9a-f]{32}$/)
+  assert.ok(server.stdout.includes(credentials))
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  assert.equal((await server.client.get('/_all_dbs')).status, 401)
+  assert.equal((await server.as(credentials).get('/_all_dbs')).status, 200)
+  // The tools find it by themselves.
+  const { code, stderr } = await runDivan(['status', '--url', server.url, '--data-dir', dataDir])
+  assert.equal(code, 0, stderr)
+  await server.stop()
+
+  const again = await Server.start({ dataDir, admin: null })
+  assert.ok(!again.stdout.includes(credentials))
+  assert.equal((await again.as(credentials).get('/_all_dbs')).status, 200)
+  await again.stop()
+})
+
+test('cli: settings come from a file, from what was changed while running, and from the environment', async () => {
+  const dataDir = temporaryDirectory()
+  const config = path.join(dataDir, 'settings.ini')
+  writeFileSync(config, '; of ours\n[admins]\neve = secret\n[log]\nlevel = warning\n[couchdb]\nos_process_timeout = 1000\n')
+  const options = { dataDir, admin: null, args: ['--config', config], env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '2000' } }
+  const setting = (server, key) => server.as('eve:secret').ok('GET', `/_node/_local/_config/${key}`)
+  const server = await Server.start(options)
+  assert.ok(!existsSync(path.join(dataDir, 'admin')))
+  assert.equal(await setting(server, 'log/level'), 'warning')
+  assert.equal(await setting(server, 'couchdb/os_process_timeout'), '2000')
+  assert.equal(await server.as('eve:secret').ok('PUT', '/_node/_local/_config/log/level', '"debug"'), 'warning')
+  await server.stop()
+  const again = await Server.start(options)
+  assert.equal(await setting(again, 'log/level'), 'debug')
+  await again.stop()
+})
+
+testWithServer('SIGTERM ends the server with 0, and what was answered is kept', {}, async (server) => {
+  const dataDir = server.dataDir
+  const db = await server.newDatabase()
+  const written = []
+  let refused = 0
+  const client = server.as(server.credentials)
+  const writer = async (w) => {
+    for (let i = 0; ; ++i) {
+      try {
+        const { status } = await client.put(`/${db}/${w}-${i}`, {})
+        if (status !== 201) return
+        written.push(`${w}-${i}`)
+        if (written.length === 100) process.kill(server.pid, 'SIGTERM')
+      } catch {
+        ++refused
+        return
+      }
+    }
+  }
+  await Promise.all([0, 1, 2, 3].map(writer))
+  assert.ok(refused > 0)
+  await server.ended()
+  const again = await Server.start({ dataDir })
+  const { rows } = await again.client.ok('GET', `/${db}/_all_docs`)
+  const kept = new Set(rows.map(({ id }) => id))
+  assert.deepEqual(written.filter((id) => !kept.has(id)), [])
+  await again.stop()
+})
+
+testWithServer('SIGINT does, too', {}, async (server) => {
+  process.kill(server.pid, 'SIGINT')
+  await server.ended()
+})

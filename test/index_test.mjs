@@ -1,0 +1,85 @@
+// Indexes while they are built, and what the server tells of itself meanwhile.
+import assert from 'node:assert/strict'
+import { Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const it = shareServer()
+
+// A map function that takes a while.
+const slow = (ms) => `function (doc) { var end = Date.now() + ${ms}; while (Date.now() < end) {} emit(doc._id) }`
+
+async function load(server, count) {
+  const db = await server.newDatabase()
+  await server.client.ok('POST', `/${db}/_bulk_docs`, { docs: Array.from({ length: count }, () => ({})) })
+  return db
+}
+
+const tasks = async (server, db) =>
+  (await server.client.ok('GET', '/_active_tasks')).filter(({ database }) => database === db)
+
+it('a build tells how far it is, and is gone when it is done', async (server) => {
+  const db = await load(server, 2000)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(2) } } })
+  const [task] = await waitFor('the build to show', async () => {
+    const found = await tasks(server, db)
+    return found.length > 0 && found
+  })
+  assert.deepEqual([task.type, task.design_document], ['indexer', '_design/d'])
+  assert.ok(task.changes_done <= task.total_changes)
+  assert.ok(task.progress >= 0 && task.progress <= 100)
+  const building = await server.client.ok('GET', `/${db}/_design/d/_info`)
+  assert.ok(building.view_index.updates_pending.total > 0 || !building.view_index.updater_running)
+  assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 2000)
+  await waitFor('the build to be gone', async () => (await tasks(server, db)).length === 0)
+})
+
+it('a query waits for the build that is under way, and there is one build alone', async (server) => {
+  const db = await load(server, 500)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(1) } } })
+  const before = await server.metric('divan_js_documents_total')
+  const queries = Array.from({ length: 10 }, () => server.client.ok('GET', `/${db}/_design/d/_view/v?limit=1`))
+  for (const { total_rows } of await Promise.all(queries)) assert.equal(total_rows, 500)
+  // Each document was mapped once, not once for every query.
+  assert.ok((await server.metric('divan_js_documents_total')) - before <= 500)
+})
+
+it("a database's deletion ends its builds", async (server) => {
+  const db = await load(server, 5000)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(100) } } })
+  await waitFor('the build to show', async () => (await tasks(server, db)).length > 0)
+  const query = server.client.get(`/${db}/_design/d/_view/v`)
+  await server.client.ok('DELETE', `/${db}`)
+  await waitFor('the build to be gone', async () => (await tasks(server, db)).length === 0)
+  const answer = await query
+  assert.equal(answer.status, 404, answer.text)
+})
+
+it('metrics are lines that Prometheus reads, and move', async (server) => {
+  const before = await server.metric('divan_store_commits_total')
+  const db = await load(server, 1)
+  assert.ok((await server.metric('divan_store_commits_total')) > before)
+  await server.client.ok('PUT', `/_jobs/${db}`)
+  await server.client.ok('PUT', `/_jobs/${db}/a`, {})
+  const { text, headers } = await server.client.get('/_node/_local/_prometheus')
+  assert.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  for (const line of text.trimEnd().split('\n')) {
+    assert.match(line, /^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \S+)$/)
+  }
+  assert.ok(text.includes(`divan_jobs{state="pending",type="${db}"} 1`), text)
+})
+
+it('a build goes on after a restart where it was', async () => {
+  const dataDir = temporaryDirectory()
+  const server = await Server.start({ dataDir })
+  const db = await load(server, 4000)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(1) } } })
+  const { changes_done } = await waitFor('some of the build to be done', async () => {
+    const [task] = await tasks(server, db)
+    return task?.changes_done > 0 && task
+  })
+  await server.stop()
+  const again = await Server.start({ dataDir })
+  assert.equal((await again.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 4000)
+  assert.ok((await again.metric('divan_js_documents_total')) <= 4000 - changes_done)
+  await again.stop()
+})

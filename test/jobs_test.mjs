@@ -1,0 +1,200 @@
+// The job queue and its workers over HTTP: what waits, what wakes, and who may still speak. docs/jobs.md
+import assert from 'node:assert/strict'
+import { shareServer, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const it = shareServer()
+let types = 0
+
+// Declares a type of the test's own and answers what the test does with it.
+async function newType(server, settings = {}) {
+  const type = `type${++types}`
+  const { client } = server
+  await client.ok('PUT', `/_jobs/${type}`, settings)
+  return {
+    type,
+    add: (id, job = {}) => client.ok('PUT', `/_jobs/${type}/${id}`, job),
+    get: (id) => client.ok('GET', `/_jobs/${type}/${id}`),
+    counts: async () => (await client.ok('GET', `/_jobs/${type}`)).counts,
+    accept: async (options = {}) =>
+      (await client.ok('POST', `/_jobs/${type}/_accept`, { timeout: 60_000, ...options })).jobs,
+    act: (id, action, body) => client.post(`/_jobs/${type}/${id}/_${action}`, body),
+    follow: (id, feed) => client.open(`/_jobs/${type}/${id}?feed=${feed}&heartbeat=60000`)
+  }
+}
+
+async function assertHalt(answer) {
+  const { status, json } = await answer
+  assert.deepEqual([status, json.error], [409, 'halt'])
+}
+
+it('a job from its adding to its end, as somebody sees who follows it', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('a', { data: { to: 'ann' } })
+  const feed = await jobs.follow('a', 'continuous')
+  const events = await jobs.follow('a', 'eventsource')
+  assert.equal((await feed.row()).state, 'pending')
+
+  const [{ lock, data, attempt }] = await jobs.accept()
+  assert.deepEqual([data, attempt], [{ to: 'ann' }, 1])
+  assert.equal((await feed.row()).state, 'running')
+
+  assert.equal((await jobs.act('a', 'update', { lock, progress: { done: 1 } })).status, 200)
+  assert.deepEqual((await feed.row()).progress, { done: 1 })
+
+  assert.equal((await jobs.act('a', 'finish', { lock, data: { sent: true } })).status, 200)
+  const last = await feed.row()
+  assert.deepEqual([last.state, last.data], ['finished', { sent: true }])
+  assert.equal(await feed.ended(), 'end')
+  assert.equal(await events.ended(), 'end')
+  assert.ok(events.text.includes('"state":"finished"'))
+  assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 1, failed: 0, cancelled: 0 })
+})
+
+it('who follows a job learns that it was removed', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('a')
+  const feed = await jobs.follow('a', 'continuous')
+  await feed.row()
+  await server.client.ok('DELETE', `/_jobs/${jobs.type}/a`)
+  assert.equal((await feed.row()).state, 'not_found')
+  assert.equal(await feed.ended(), 'end')
+})
+
+it('who waits for a job gets it when it is added', async (server) => {
+  const jobs = await newType(server)
+  const waiting = jobs.accept()
+  for (let i = 0; i < 20; ++i) assert.equal((await jobs.counts()).pending, 0)
+  await jobs.add('a')
+  assert.deepEqual((await waiting).map(({ id }) => id), ['a'])
+})
+
+it('who waits for a job gets it when it is due, and not before', async (server) => {
+  const jobs = await newType(server)
+  const due = Date.now() + 300
+  await jobs.add('a', { scheduled_at: due })
+  assert.deepEqual(await jobs.accept({ timeout: 0 }), [])
+  const [{ id }] = await jobs.accept()
+  assert.equal(id, 'a')
+  assert.ok(Date.now() >= due)
+})
+
+it('who waits for a job gets it when it is given back', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('a')
+  const [{ lock }] = await jobs.accept()
+  const waiting = jobs.accept()
+  await jobs.act('a', 'release', { lock })
+  assert.equal((await waiting)[0].id, 'a')
+})
+
+it('many workers share many jobs, and nobody does one twice', async (server) => {
+  const jobs = await newType(server)
+  const all = Array.from({ length: 60 }, (_, i) => ({ id: `job${String(i).padStart(2, '0')}` }))
+  const done = []
+  const epochs = new Set()
+  const worker = async () => {
+    while (done.length < all.length) {
+      for (const { id, lock, epoch } of await jobs.accept({ limit: 3, timeout: 50 })) {
+        assert.equal((await jobs.act(id, 'finish', { lock })).status, 200)
+        done.push(id)
+        epochs.add(`${id} ${epoch}`)
+      }
+    }
+  }
+  const workers = Array.from({ length: 6 }, worker)
+  await server.client.ok('POST', `/_jobs/${jobs.type}/_bulk`, { jobs: all })
+  await Promise.all(workers)
+  assert.deepEqual(done.sort(), all.map(({ id }) => id))
+  assert.equal(epochs.size, all.length)
+  assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 60, failed: 0, cancelled: 0 })
+})
+
+it('a silent worker loses its job to another, and has nothing more to say', async (server) => {
+  const jobs = await newType(server, { timeout: 100 })
+  await jobs.add('a', { data: 0 })
+  const [first] = await jobs.accept()
+  const [second] = await jobs.accept() // waits until the first is given up
+  assert.ok(second.epoch > first.epoch)
+  assert.equal(second.attempt, first.attempt + 1)
+  await server.client.ok('PUT', `/_jobs/${jobs.type}`, { timeout: 600_000 })
+  for (const action of ['update', 'finish', 'fail', 'release']) {
+    await assertHalt(jobs.act('a', action, { lock: first.lock }))
+  }
+  // The second may have been silent for too long before the timeout was raised, on a slow machine.
+  if ((await jobs.act('a', 'update', { lock: second.lock })).status !== 200) return
+  assert.equal((await jobs.act('a', 'finish', { lock: second.lock, data: 2 })).status, 200)
+  assert.equal((await jobs.get('a')).data, 2)
+})
+
+it('a worker is one as long as its connection is open, and its jobs are free when it closes', async (server) => {
+  const jobs = await newType(server)
+  const role = jobs.type
+  const members = async () => (await server.client.ok('GET', `/_workers/${role}`)).workers
+  const held = await server.client.open(`/_workers/${role}/w/_hold`, { method: 'POST', body: { timeout: 60_000 } })
+  const { incarnation } = await held.row()
+  assert.deepEqual((await members()).map(({ id, incarnation }) => [id, incarnation]), [['w', incarnation]])
+  await jobs.add('a')
+  const [{ lock }] = await jobs.accept({ worker: { role, id: 'w', incarnation } })
+  assert.deepEqual((await jobs.get('a')).worker, { role, id: 'w' })
+
+  held.close()
+  await waitFor('the worker to be gone', async () => (await members()).length === 0)
+  assert.equal((await jobs.get('a')).state, 'pending')
+  await assertHalt(jobs.act('a', 'finish', { lock }))
+})
+
+it('a held connection beats, and says when it holds no more', async (server) => {
+  const jobs = await newType(server)
+  const role = jobs.type
+  const held = await server.client.open(`/_workers/${role}/w/_hold`, { method: 'POST', body: { timeout: 300 } })
+  await held.row()
+  assert.deepEqual(await held.lines(3), ['', '', ''])
+  await server.client.ok('DELETE', `/_workers/${role}/w`)
+  assert.equal((await held.row()).error, 'halt')
+  assert.equal(await held.ended(), 'end')
+})
+
+it('a role is followed: everybody sees who comes and goes', async (server) => {
+  const { type: role } = await newType(server)
+  const feed = await server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
+  const ids = async () => (await feed.row()).workers.map(({ id }) => id)
+  assert.deepEqual(await ids(), [])
+  await server.client.ok('PUT', `/_workers/${role}/w1`, { timeout: 60_000 })
+  assert.deepEqual(await ids(), ['w1'])
+  await server.client.ok('PUT', `/_workers/${role}/w2`, { timeout: 60_000 })
+  assert.deepEqual(await ids(), ['w1', 'w2'])
+  const { seq } = await server.client.ok('GET', `/_workers/${role}`)
+  const poll = await server.client.open(`/_workers/${role}?feed=longpoll&since=${seq}&heartbeat=60000`)
+  await server.client.ok('DELETE', `/_workers/${role}/w1`)
+  assert.deepEqual(await ids(), ['w2'])
+  assert.equal(await poll.ended(), 'end')
+  assert.deepEqual(JSON.parse(poll.text).results[0].workers.map(({ id }) => id), ['w2'])
+  feed.close()
+})
+
+it("a job's data may be as large as a document", async (server) => {
+  const jobs = await newType(server)
+  const data = { text: 'ü'.repeat(1_000_000) }
+  await jobs.add('a', { data })
+  const [accepted] = await jobs.accept()
+  assert.deepEqual(accepted.data, data)
+  const text = 'x'.repeat(9_000_000)
+  const { status, json } = await server.client.put(`/_jobs/${jobs.type}/b`, { data: text })
+  assert.deepEqual([status, json.error], [413, 'too_large'])
+})
+
+testWithServer('who waits for a job is answered when the server stops', {}, async (server) => {
+  const jobs = await newType(server)
+  const held = await server.client.open('/_workers/role/w/_hold', { method: 'POST', body: { timeout: 60_000 } })
+  await held.row()
+  // Whoever is to be told of the server's stop has subscribed to it.
+  const before = await server.metric('divan_events_subscribers')
+  const other = server.as(server.credentials)
+  const waiting = other.post(`/_jobs/${jobs.type}/_accept`, { timeout: 60_000 })
+  await waitFor('the acceptor to wait', async () => (await server.metric('divan_events_subscribers')) > before)
+  await server.stop()
+  assert.deepEqual((await waiting).json, { jobs: [] })
+  other.close()
+  assert.equal(await held.ended(), 'end')
+})

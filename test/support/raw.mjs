@@ -1,0 +1,30 @@
+// Bytes on a socket: requests that no HTTP client would send.
+import net from 'node:net'
+import { within } from './wait.mjs'
+
+/** Authorization for a raw request. */
+export const authorization = (server) =>
+  `Authorization: Basic ${Buffer.from(server.credentials).toString('base64')}\r\n`
+
+/** Sends bytes and answers what came back until the server closed the connection: {status, text, json}. */
+export function sendRaw(server, bytes, { end = false } = {}) {
+  const answer = new Promise((resolve, reject) => {
+    const socket = net.connect(server.client.port, server.client.hostname)
+    let text = ''
+    socket.setEncoding('latin1').on('data', (piece) => (text += piece))
+    socket.on('close', () => resolve(text))
+    socket.on('error', (error) => (text ? resolve(text) : reject(error)))
+    socket.write(bytes)
+    if (end) socket.end()
+  })
+  return within('the server to answer and close', answer).then((text) => {
+    const [head, body = ''] = text.split('\r\n\r\n')
+    return {
+      status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]),
+      text,
+      get json() {
+        return JSON.parse(body)
+      }
+    }
+  })
+}
