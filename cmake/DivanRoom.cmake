@@ -46,6 +46,11 @@ function(divan_executables)
   if(TARGET divan_app AND NOT DIVAN_FUZZ)
     add_executable(divan divan/app/main.cc)
     target_link_libraries(divan PRIVATE divan_app)
+    # Transactions are built by one thread and freed by another, which the standard allocator is slow at. The
+    # sanitizers need their own.
+    if(NOT DIVAN_SANITIZE)
+      target_link_libraries(divan PRIVATE PkgConfig::jemalloc)
+    endif()
   endif()
 
   if(DIVAN_TESTS)
