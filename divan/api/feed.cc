@@ -11,6 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultHeartbeat{60'000};
+// Longer ones are never due, and what a timer cannot add to the time of day must not reach it.
+constexpr milliseconds kMaxHeartbeat{24 * 3'600'000};
 constexpr milliseconds kMaxTimeout{60'000};
 constexpr std::size_t kRowsPerRead = 500;
 // What may lie in the socket's queue before more is read.
@@ -197,7 +199,7 @@ FeedOptions parse_feed_options(const Call& call) {
     const auto ms = *heartbeat == "true" ? std::optional(kDefaultHeartbeat.count()) : parse_int(*heartbeat);
     if (!ms) throw invalid_integer("heartbeat", *heartbeat);
     if (*ms <= 0) throw bad_request("The heartbeat value should be a positive integer (in milliseconds).");
-    options.heartbeat = milliseconds(*ms);
+    options.heartbeat = std::min(milliseconds(*ms), kMaxHeartbeat);
   }
   if (const auto timeout = call.param("timeout")) {
     const auto ms = parse_int(*timeout);

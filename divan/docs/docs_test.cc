@@ -1,5 +1,6 @@
 #include <rapidcheck/gtest.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/local.h"
@@ -481,6 +482,74 @@ TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   ASSERT_EQ(tree.size(), 1u);
   EXPECT_EQ(tree.front().path.generation, 1u + static_cast<unsigned>(won));
   EXPECT_EQ(changes().size(), 1u);
+}
+
+std::string packed_leaf(std::int64_t live, std::int64_t generation, std::string_view id) {
+  std::string key;
+  kv::tuple::Packer(key).integer(live).integer(generation).bytes(id);
+  return key;
+}
+
+TEST(DamagedRows, LeavesAreRefused) {
+  const std::string sequence(12, '\0');
+  const std::string key = packed_leaf(1, 3, "a");
+  const auto decode = [](std::string_view row_key, std::string_view value) {
+    return decode_leaf(kv::tuple::Reader(row_key), value);
+  };
+  const std::string good = sequence + std::string(
+                                          "\x01\x07\x02\x01"
+                                          "b\x01"
+                                          "c",
+                                          7);
+  EXPECT_EQ(decode(key, good).path.ids, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(encode_leaf(decode(key, good)), good);
+  EXPECT_THROW(decode(key, good + "x"), Error);
+  EXPECT_THROW(decode(key, good.substr(0, good.size() - 1)), Error);
+  EXPECT_THROW(decode(key + "x", good), Error);
+  // More ancestors than generations, a generation or a count of chunks beyond 32 bits, no identifier.
+  EXPECT_THROW(decode(packed_leaf(1, 1, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, (std::int64_t{1} << 32) + 3, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);
+  std::string chunks = sequence;
+  append_varint(chunks, (std::uint64_t{1} << 32) + 1);
+  EXPECT_THROW(decode(key, chunks + std::string(2, '\0')), Error);
+}
+
+TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
+  const auto put_row = [&](Room room, std::string_view key, std::string_view value) {
+    with_db([&](auto& tx, const Database& db) { tx.set(db.keys().room(room) + std::string(key), value); });
+  };
+  std::string name, last;
+  kv::tuple::Packer(name).string("a").integer(0);
+  kv::tuple::Packer(last).integer(INT64_MAX);
+  for (const std::string& value : {last + "{}", std::string("{}"), std::string()}) {
+    put_row(Room::local, name, value);
+    EXPECT_THROW(with_db([](auto& tx, const Database& db) { return read_local(tx, db, "_local/a"); }), Error);
+  }
+  put_row(Room::local,
+          "\x06"
+          "b",
+          "\x15\x01{}");
+  EXPECT_THROW(with_db([](auto& tx, const Database& db) {
+                 visit_locals(tx, db, [](const std::string&, const LocalDocument&) { return false; });
+               }),
+               Error);
+  std::string key;
+  kv::tuple::Packer(key).versionstamp(*kv::Versionstamp::from_bytes(std::string(12, '\1')));
+  for (const auto& [generation, chunks] : {std::pair{std::int64_t{1} << 32, 0}, {std::int64_t{1}, -1}}) {
+    std::string value;
+    kv::tuple::Packer(value)
+        .string("a")
+        .boolean(false)
+        .integer(generation)
+        .bytes("r")
+        .integer(0)
+        .integer(chunks);
+    put_row(Room::changes, key, value);
+    EXPECT_THROW(changes(), Error);
+  }
 }
 
 }  // namespace

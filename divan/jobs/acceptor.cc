@@ -6,7 +6,7 @@ namespace divan::jobs {
 namespace {
 
 // Without a watch (the store has too many), and as a net below the watches, waiters look again this often.
-constexpr Duration kFallbackPoll = std::chrono::seconds(5);
+constexpr std::chrono::seconds kFallbackPoll(5);
 
 }  // namespace
 
@@ -69,8 +69,10 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
 
     MonotonicTime until = std::min(deadline, clock_.now() + kFallbackPoll);
     if (accepted.next_due_at) {
-      const auto pause =
-          std::chrono::milliseconds(std::max<std::int64_t>(*accepted.next_due_at - clock_.wall_ms(), 1));
+      // Cut before it becomes nanoseconds: a job may be due in millions of years.
+      constexpr std::int64_t kLongest = std::chrono::milliseconds(kFallbackPoll).count();
+      const auto pause = std::chrono::milliseconds(
+          std::clamp<std::int64_t>(*accepted.next_due_at - clock_.wall_ms(), 1, kLongest));
       until = std::min<MonotonicTime>(until, clock_.now() + pause);
     }
     // The callback may still run when this call, or this object, has ended: what it touches is shared.

@@ -464,5 +464,34 @@ TEST_F(Jobs, ManyWorkersRunEveryJobsEffectOnce) {
   EXPECT_EQ(count(State::finished), kJobs);
 }
 
+TEST(JobSettings, TimesBeyondTheirLimitsAreRefused) {
+  EXPECT_EQ(parse_settings(R"({"timeout":1000})").timeout, seconds(1));
+  // As nanoseconds the first is a second and a bit beyond 2^64.
+  for (const auto* timeout : {"18446744074710", "9223372036854775807", "-9223372036854775808", "99", "1.5"}) {
+    EXPECT_THROW(parse_settings(fmt::format(R"({{"timeout":{}}})", timeout)), Error) << timeout;
+  }
+}
+
+TEST_F(Jobs, AJobDueInMillionsOfYearsLetsAcceptorsWait) {
+  add("far", "{}", {.scheduled_at = INT64_MAX});
+  Acceptor acceptor(queue, *store, clock);
+  EXPECT_TRUE(acceptor.accept(std::vector<std::string>{"t"}, {}, clock.now()).empty());
+  EXPECT_EQ(state("far"), State::pending);
+}
+
+TEST_F(Jobs, AHeaderWithMoreBehindItIsRefused) {
+  add("x");
+  accept_one();
+  const std::string key = JobKey("job").string("t").string("x").key();
+  const std::string header = in_tx([&](kv::Transaction& tx) { return tx.get(key).value(); });
+  // It ends with the versionstamp of its last sign of life.
+  ASSERT_TRUE(job("x").activity);
+  in_tx([&](kv::Transaction& tx) {
+    tx.set(key, header + "\x14");
+    EXPECT_THROW(read_job(tx, "t", "x"), Error);
+    tx.set(key, header);
+  });
+}
+
 }  // namespace
 }  // namespace divan::jobs

@@ -1,4 +1,5 @@
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/tuple_packer.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::workers {
@@ -221,6 +222,30 @@ TEST_F(Workers, TheMonitorsThreadDoesTheSame) {
   EXPECT_TRUE(watch->wait_until(real, real.now() + seconds(60)));
   EXPECT_EQ(ids(), "");
   EXPECT_EQ(members("other").workers.size(), 1u);
+}
+
+TEST_F(Workers, DamagedRowsAreRefused) {
+  const auto put_row = [&](std::string_view kind, std::int64_t number) {
+    std::string key, value;
+    kv::tuple::Packer(key).string("workers").string("role").string(kind).string("w1");
+    kv::tuple::Packer packer(value);
+    packer.string("incarnation").integer(number);
+    if (kind == "w") packer.string("{}");
+    store->run([&](kv::Transaction& tx) { tx.set(key, value); });
+  };
+  // As nanoseconds the second is 500 ms and a bit beyond 2^64.
+  for (const std::int64_t timeout : {std::int64_t{0}, 18446744073710 + std::int64_t{500}, INT64_MAX}) {
+    add("w1");
+    put_row("w", timeout);
+    EXPECT_THROW(members(), Error) << timeout;
+    put_row("w", 1000);
+    EXPECT_EQ(members().workers.at(0).timeout, seconds(1));
+  }
+  const auto ref = add("w1");
+  put_row("hb", INT64_MAX);
+  EXPECT_THROW(heartbeat(ref), Error);
+  put_row("hb", 1);
+  EXPECT_TRUE(heartbeat(ref));
 }
 
 }  // namespace
