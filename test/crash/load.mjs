@@ -1,0 +1,69 @@
+// Actors that work on the server at the same time until it is killed, each over its own connection.
+import { Client, Lost, sleep } from './client.mjs';
+
+/** An actor: step() does one thing. It may end a step early when `world.stopped`. */
+export class Actor {
+  constructor(world, name) {
+    this.world = world;
+    this.name = name;
+    this.random = world.random.fork(name);
+    this.client = new Client(world.server);
+  }
+
+  async call(method, path, body, expected) {
+    return this.client.call(method, path, body, expected);
+  }
+
+  /** Calls `row` with each line of a feed until it ends, or the actor must stop. */
+  async follow(method, path, body, row) {
+    let disconnect = null;
+    const cut = setInterval(() => this.world.stopped && disconnect?.(), 20);
+    try {
+      await this.client.lines(method, path, body, row, (cutter) => {
+        disconnect = cutter;
+      });
+    } finally {
+      clearInterval(cut);
+    }
+    if (!this.world.stopped) await sleep(20);
+  }
+
+  close() {
+    this.client.close();
+  }
+}
+
+export class Load {
+  /** `world`: {server, random, acknowledged(kind)}, shared by all actors. */
+  constructor(world, actors) {
+    this.world = world;
+    this.actors = actors;
+    this.running = [];
+    this.failure = null;
+  }
+
+  start() {
+    this.world.stopped = false;
+    this.running = this.actors.map((actor) => this.run(actor));
+  }
+
+  async run(actor) {
+    try {
+      while (!this.world.stopped) await actor.step();
+    } catch (error) {
+      // An answer that does not come is the server's end, and the actor's until the next start.
+      if (!(error instanceof Lost) || !this.world.server.stopping) {
+        error.message = `${actor.name}: ${error.message}`;
+        this.failure ??= error;
+      }
+    }
+  }
+
+  /** Lets no actor begin anything more, and waits for those at work. */
+  async stop() {
+    this.world.stopped = true;
+    await Promise.all(this.running);
+    for (const actor of this.actors) actor.close();
+    if (this.failure) throw this.failure;
+  }
+}

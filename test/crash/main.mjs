@@ -1,0 +1,225 @@
+// Kills a server again and again while it works, starts it on what is left, and compares all that it has with
+// all that was acknowledged.
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { Catalog } from './catalog.mjs';
+import { Client, check, sleep, until } from './client.mjs';
+import { compare_seq, path_of } from './documents.mjs';
+import { Holder, JobAdder, JobWorker, Jobs, Registrar, RidingWorker } from './jobs.mjs';
+import { Load } from './load.mjs';
+import { Random } from './random.mjs';
+import { Server } from './server.mjs';
+import { UpdatesFollower } from './updates.mjs';
+import { design_body, slow_design_body, verify_against_rebuild, verify_views } from './views.mjs';
+import {
+  BulkWriter, ChangesFollower, ChurnWriter, DesignWriter, HotWriter, LocalWriter, PutWriter, Reader, kStable,
+} from './writers.mjs';
+
+const kKills = process.env.DIVAN_LONG === '1' ? 100 : 21;
+const kSlow = 'crash-slow'; // whose index takes long to build
+const kSlowDocuments = 3000;
+const kSlowRounds = 2000; // of the map function's loop, for one document
+const kLoaded = 'crash-loaded'; // what `divan load` writes to
+const kLoadedLines = 20_000;
+const kVerifyViewsEvery = 7;
+
+const { values: args, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { kills: { type: 'string' }, seed: { type: 'string' } },
+});
+const buildDir = path.resolve(positionals[0]);
+const kills = Number(args.kills ?? kKills);
+const seed = args.seed ?? String(Date.now() % 1_000_000);
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'divan-crash-'));
+
+const random = new Random(seed);
+const server = new Server(buildDir, path.join(directory, 'data'), path.join(directory, 'log'));
+const counts = { kills: 0, documents: 0, views: 0, jobs: 0, 'resumed builds': 0 };
+const world = {
+  server,
+  random,
+  catalog: new Catalog(),
+  jobs: new Jobs(),
+  written: 0,
+  stopped: false,
+  acknowledged(kind) {
+    const name = `acknowledged: ${kind}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  },
+};
+const client = new Client(server);
+const followers = [new ChangesFollower(world, 'changes'), new UpdatesFollower(world, 'updates')];
+const registrar = new Registrar(world, 'registrar');
+const holder = new Holder(world, 'holder');
+const actors = [
+  ...[1, 2, 3].map((n) => new PutWriter(world, `put ${n}`)),
+  ...[1, 2].map((n) => new BulkWriter(world, `bulk ${n}`)),
+  ...[1, 2].map((n) => new HotWriter(world, `hot ${n}`)),
+  new ChurnWriter(world, 'churn'),
+  new DesignWriter(world, 'design'),
+  new LocalWriter(world, 'local'),
+  new Reader(world, 'reader'),
+  new JobAdder(world, 'adder'),
+  ...[1, 2].map((n) => new JobWorker(world, `worker ${n}`)),
+  new RidingWorker(world, 'rider'),
+  registrar,
+  holder,
+  ...followers,
+];
+
+async function fill_slow() {
+  const database = await world.catalog.create(client, kSlow);
+  for (let from = 0; from < kSlowDocuments; from += 1000) {
+    const attempts = Array.from({ length: 1000 }, (_, i) =>
+      database.attempt(`s${from + i}`, null, JSON.stringify({ n: from + i, k: `g${i % 7}`, v: i })));
+    const docs = attempts.map(({ id, body }) => ({ _id: id, ...JSON.parse(body) }));
+    const { json } = await client.call('POST', `${path_of(kSlow)}/_bulk_docs`, { docs }, [201]);
+    json.forEach((result, i) => database.acknowledged(attempts[i], result.rev));
+  }
+}
+
+async function prepare() {
+  for (const name of kStable) {
+    const database = await world.catalog.create(client, name);
+    const attempt = database.attempt('_design/rows', null, design_body(0));
+    const path_ = `${path_of(name)}/_design/rows`;
+    database.acknowledged(attempt, (await client.call('PUT', path_, attempt.body, [201])).json.rev);
+  }
+  await fill_slow();
+  await world.jobs.declare(client);
+}
+
+/** All that can be known for certain as soon as the server is there again. */
+async function verify() {
+  counts.documents += await world.catalog.verify(client);
+  counts.jobs += await world.jobs.verify(client);
+  for (const follower of followers) await follower.verify(client);
+  await registrar.verify(client);
+  await holder.verify_gone(client);
+}
+
+async function verify_indexes() {
+  for (const name of [...kStable, kSlow]) counts.views += await verify_views(client, world.catalog.get(name));
+}
+
+// Everybody works, and the server is killed at some moment.
+async function round_of_load() {
+  const load = new Load(world, actors);
+  load.start();
+  await sleep(random.between(100, 1500));
+  server.kill();
+  await load.stop();
+}
+
+const slow_info = async () => (await client.get(`${path_of(kSlow)}/_design/slow/_info`)).view_index;
+
+// An index is being built, of which some batches are done. It goes on from there.
+async function round_of_build(variant) {
+  const database = world.catalog.get(kSlow);
+  const design = database.document('_design/slow');
+  const attempt = database.attempt('_design/slow', design.tip?.rev ?? null, slow_design_body(kSlowRounds, variant));
+  const query = design.tip ? `?rev=${design.tip.rev}` : '';
+  const answer = await client.call('PUT', `${path_of(kSlow)}/_design/slow${query}`, attempt.body, [201]);
+  database.acknowledged(attempt, answer.json.rev);
+  const least = random.below(kSlowDocuments / 2);
+  let before = await until('an index is being built', async () => {
+    const info = await slow_info();
+    return info.updates_pending.total < kSlowDocuments - least && info;
+  }, 120_000, 1);
+  if (before.updates_pending.total > 0) ++counts['resumed builds'];
+  return () => until('the index that was being built is complete', async () => {
+    const after = await slow_info();
+    check(compare_seq(after.update_seq, before.update_seq) >= 0, () =>
+      `an index was at ${before.update_seq}, and after the kill is at ${after.update_seq}`);
+    before = after;
+    return after.updates_pending.total === 0;
+  }, 120_000, 1);
+}
+
+// `divan load` writes a file's lines. What is there afterwards is whole; a second run loads the rest.
+function start_load() {
+  const file = path.join(directory, 'lines.json');
+  if (!fs.existsSync(file)) {
+    const lines = Array.from({ length: kLoadedLines }, (_, i) => JSON.stringify({ _id: `line ${i}`, n: i, pad: 'x'.repeat(i % 700) }));
+    fs.writeFileSync(file, lines.join('\n') + '\n');
+  }
+  const loader = spawn(path.join(buildDir, 'divan'), [
+    'load', '--url', `http://127.0.0.1:${server.port}`, '--user', server.credentials, '--quiet', kLoaded, file,
+  ], { stdio: 'ignore' });
+  return new Promise((resolve) => loader.on('exit', (code) => resolve(code)));
+}
+
+async function verify_loaded(least) {
+  const { rows } = await client.get(`${path_of(kLoaded)}/_all_docs?include_docs=true`);
+  check(rows.length >= least, `of ${least} lines that \`divan load\` had written ${rows.length} are left`);
+  for (const { id, doc } of rows) {
+    check(id === `line ${doc.n}` && doc.pad.length === doc.n % 700, `${kLoaded}/${id} is not what was loaded`);
+  }
+  return rows.length;
+}
+
+async function round_of_divan_load() {
+  const ended = start_load();
+  const count = async () => (await client.call('GET', path_of(kLoaded), undefined, [200, 404])).json.doc_count ?? 0;
+  const least = random.below(kLoadedLines / 2);
+  const written = await until('lines are loaded', async () => ((await count()) > least) && count(), 120_000, 1);
+  server.kill();
+  check((await ended) !== 0, '`divan load` does not say that its server died');
+  return async () => {
+    world.catalog.present.get(kLoaded) ?? world.catalog.created(kLoaded);
+    await verify_loaded(written);
+    await start_load();
+    check((await verify_loaded(kLoadedLines)) === kLoadedLines, 'a repeated `divan load` does not load the rest');
+    await world.catalog.remove(client, kLoaded);
+  };
+}
+
+async function kill_while_starting() {
+  server.launch();
+  await sleep(random.below(250));
+  await server.kill_and_wait();
+  ++counts.kills;
+}
+
+async function run() {
+  await server.start();
+  await prepare();
+  for (let round = 1; counts.kills < kills; ++round) {
+    let then = async () => {};
+    const builds = round % 4 === 2;
+    if (builds) then = await round_of_build(round);
+    if (round % 10 === 5) then = await round_of_divan_load();
+    else if (builds && random.chance(0.5)) server.kill();
+    else await round_of_load();
+    await server.gone();
+    client.close();
+    ++counts.kills;
+    if (random.chance(0.2)) await kill_while_starting();
+    await server.start();
+    await then();
+    await verify();
+    if (round % kVerifyViewsEvery === 0) await verify_indexes();
+  }
+  await world.jobs.drain(client);
+  await verify_indexes();
+  await verify_against_rebuild(client, world.catalog, world.catalog.get(kStable[0]));
+  await verify();
+  client.close();
+  await server.stop();
+  check(server.errors().length === 0, `the log tells of errors:\n${server.errors().join('\n')}`);
+}
+
+try {
+  await run();
+  fs.rmSync(directory, { recursive: true });
+  const told = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(', ');
+  console.log(`Nothing was lost (seed ${seed}): ${told}; slowest start ${server.slowestStartMs} ms.`);
+} catch (error) {
+  console.error(`FAILED with seed ${seed} after ${counts.kills} kills: ${error.stack}`);
+  console.error(`The data and the log are in ${directory}`);
+  process.exit(1);
+}
