@@ -15,5 +15,7 @@ TMPDIR=$(mktemp -d -t divan-test.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
-[ $# -gt 0 ] || set -- *_test.mjs
+all=0
+[ $# -gt 0 ] || { all=1; set -- *_test.mjs; }
 node --test --test-concurrency=2 --test-reporter=./support/reporter.mjs --test-reporter-destination=stdout "$@"
+[ $all = 0 ] || crash/run.sh "$DIVAN_BUILD_DIR"

@@ -2,7 +2,6 @@
 // all that was acknowledged.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -34,7 +33,7 @@ const { values: args, positionals } = parseArgs({
 const buildDir = path.resolve(positionals[0]);
 const kills = Number(args.kills ?? kKills);
 const seed = args.seed ?? String(Date.now() % 1_000_000);
-const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'divan-crash-'));
+const directory = fs.mkdtempSync(path.join(buildDir, 'crash-'));
 
 const random = new Random(seed);
 const server = new Server(buildDir, path.join(directory, 'data'), path.join(directory, 'log'));
