@@ -5,6 +5,13 @@
 #include "divan/base/log.h"
 
 namespace divan {
+namespace {
+
+// Threads that are being woken at once. With more, each of many small tasks costs a thread's waking; with
+// one, threads whose tasks block follow each other slowly.
+constexpr std::size_t kMaxWaking = 2;
+
+}  // namespace
 
 ThreadPool::ThreadPool(std::string name, std::size_t threads, std::size_t max_queued)
     : max_queued_(max_queued) {
@@ -18,12 +25,22 @@ ThreadPool::ThreadPool(std::string name, std::size_t threads, std::size_t max_qu
 ThreadPool::~ThreadPool() { stop(); }
 
 bool ThreadPool::submit(std::function<void()> task) {
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
     if (stopping_ || tasks_.size() >= max_queued_) return false;
     tasks_.push_back(std::move(task));
+    wake = needs_waking();
   }
-  wake_.notify_one();
+  if (wake) wake_.notify_one();
+  return true;
+}
+
+// Whether an idle thread is to be woken now. Each that comes wakes the next one if there is still something
+// to do: most of a burst of small tasks is done by threads that are awake already.
+bool ThreadPool::needs_waking() {
+  if (waking_ >= kMaxWaking || waking_ >= idle_ || waking_ >= tasks_.size()) return false;
+  ++waking_;
   return true;
 }
 
@@ -46,11 +63,18 @@ std::size_t ThreadPool::queued() const {
 void ThreadPool::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    while (!stopping_ && tasks_.empty()) {
+      ++idle_;
+      wake_.wait(lock);
+      --idle_;
+      if (waking_ > 0) --waking_;
+    }
     if (tasks_.empty()) return;
     auto task = std::move(tasks_.front());
     tasks_.pop_front();
+    const bool wake = needs_waking();
     lock.unlock();
+    if (wake) wake_.notify_one();
     try {
       task();
     } catch (const std::exception& e) { log::error("A background task failed: {}", e.what()); }

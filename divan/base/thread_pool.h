@@ -32,12 +32,15 @@ class ThreadPool {
 
  private:
   void work();
+  bool needs_waking();
 
   const std::size_t max_queued_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
   bool stopping_ = false;
+  std::size_t idle_ = 0;    // threads that wait for a task
+  std::size_t waking_ = 0;  // those of them that have been woken and have not come yet
   std::vector<std::thread> threads_;
 };
 

@@ -25,10 +25,10 @@
 namespace divan::index {
 
 struct BuilderOptions {
-  std::size_t threads = 4;            // builds at once
-  std::size_t batch_documents = 500;  // read and mapped at once
-  std::size_t batch_bytes = 1 << 20;  // the same by the size of the bodies
-  std::size_t batches_ahead = 3;      // mapped or being mapped while one is written
+  std::size_t threads = 4;             // builds at once
+  std::size_t batch_documents = 2000;  // read and mapped at once
+  std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
+  std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
 };
 
 /// The role of the workers that do a process's own background jobs.

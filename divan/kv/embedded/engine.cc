@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFormatFile = "FORMAT";
 constexpr std::string_view kFormatWords = "divan embedded store, format ";
 
-// About a hundred bits a small document: a filter that is wrong costs a search.
+// Of the memtable's size: some tens of bits a key and a prefix, since a filter that is wrong costs a search.
 constexpr double kMemtableFilterRatio = 0.02;
 
 divan::Error cannot_open(const fs::path& directory, std::string_view why) {
@@ -88,6 +88,7 @@ rocksdb::Options rocksdb_options(const Options& options) {
   rocks.memtable_insert_with_hint_prefix_extractor = insert_prefixes();
   rocks.prefix_extractor = filter_prefixes();
   rocks.memtable_prefix_bloom_size_ratio = kMemtableFilterRatio;
+  rocks.memtable_whole_key_filtering = true;
 
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
