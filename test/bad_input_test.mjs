@@ -189,7 +189,7 @@ it('a map function that throws', async (server) => {
   await assertIndexed(server, 'function (doc) { if (doc.bad) doc.nothing.at.all; emit(doc._id) }')
 })
 
-const strict = { env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '300', DIVAN_DIVAN_JS_MEMORY_BYTES: `${128 << 20}` } }
+const strict = { env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '1000', DIVAN_DIVAN_JS_MEMORY_BYTES: `${128 << 20}` } }
 
 testWithServer('a map function that loops for ever', strict, async (server) => {
   await assertIndexed(server, 'function (doc) { while (doc.bad) {} emit(doc._id) }')
@@ -228,7 +228,7 @@ it('a reduce function that throws', async (server) => {
 
 testWithServer(
   'a client that stops reading a listing is dropped',
-  { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '500' } },
+  { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '2000' } },
   async (server) => {
     const db = await server.newDatabase()
     const docs = Array.from({ length: 20 }, () => ({ text: 'x'.repeat(1_000_000) }))
@@ -295,7 +295,7 @@ testWithServer(
     const head = `PUT /db/a HTTP/1.1\r\nHost: x\r\n${authorization(server)}Content-Length: 10\r\n\r\n{`
     const body = Array.from({ length: 50 }, () => sendRaw(server, head))
     const idle = sendRaw(server, '')
-    await assertAlive(server) // they are in nobody's way
+    await assertAlive({ client: server.as(server.credentials) }) // they are in nobody's way
     for (const answer of await Promise.all([...slow, ...body])) assertError(answer, 408, 'timeout', 'slow')
     assert.equal((await idle).text, '')
   }

@@ -168,6 +168,10 @@ test('cli: settings come from a file, from what was changed while running, and f
   const server = await Server.start(options)
   assert.ok(!existsSync(path.join(dataDir, 'admin')))
   assert.equal(await setting(server, 'log/level'), 'warning')
+  for (const target of ['', '/admins', '/admins/eve']) {
+    const { text } = await server.as('eve:secret').get(`/_node/_local/_config${target}`)
+    assert.ok(!text.includes('secret'), text)
+  }
   assert.equal(await setting(server, 'couchdb/os_process_timeout'), '2000')
   assert.equal(await server.as('eve:secret').ok('PUT', '/_node/_local/_config/log/level', '"debug"'), 'warning')
   await server.stop()

@@ -148,7 +148,7 @@ testWithServer('the feed of all databases waits and goes on', {}, async (server)
 
 testWithServer(
   'a client that stops reading is dropped, and the others are served',
-  { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '500' } },
+  { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '2000' } },
   async (server) => {
     const db = await server.newDatabase()
     const text = 'x'.repeat(1_000_000)

@@ -18,7 +18,7 @@ const tasks = async (server, db) =>
   (await server.client.ok('GET', '/_active_tasks')).filter(({ database }) => database === db)
 
 it('a build tells how far it is, and is gone when it is done', async (server) => {
-  const db = await load(server, 2000)
+  const db = await load(server, 600)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(2) } } })
   const [task] = await waitFor('the build to show', async () => {
     const found = await tasks(server, db)
@@ -29,7 +29,7 @@ it('a build tells how far it is, and is gone when it is done', async (server) =>
   assert.ok(task.progress >= 0 && task.progress <= 100)
   const building = await server.client.ok('GET', `/${db}/_design/d/_info`)
   assert.ok(building.view_index.updates_pending.total > 0 || !building.view_index.updater_running)
-  assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 2000)
+  assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 600)
   await waitFor('the build to be gone', async () => (await tasks(server, db)).length === 0)
 })
 
@@ -71,7 +71,7 @@ it('metrics are lines that Prometheus reads, and move', async (server) => {
 it('a build goes on after a restart where it was', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir })
-  const db = await load(server, 4000)
+  const db = await load(server, 1500)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(1) } } })
   const { changes_done } = await waitFor('some of the build to be done', async () => {
     const [task] = await tasks(server, db)
@@ -79,7 +79,7 @@ it('a build goes on after a restart where it was', async () => {
   })
   await server.stop()
   const again = await Server.start({ dataDir })
-  assert.equal((await again.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 4000)
-  assert.ok((await again.metric('divan_js_documents_total')) <= 4000 - changes_done)
+  assert.equal((await again.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 1500)
+  assert.ok((await again.metric('divan_js_documents_total')) <= 1500 - changes_done)
   await again.stop()
 })

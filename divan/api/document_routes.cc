@@ -69,8 +69,6 @@ http::Response written(const Context& context, const Call& call, docs::IncomingD
 
 Answer put_document(const Context& context, Call& call, const std::string& id) {
   auto document = docs::parse_document(call.json_body());
-  if (!document.id.empty() && document.id != id)
-    throw bad_request("Document id must match the id in the URL.");
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
@@ -215,8 +213,6 @@ Answer local_document(const Context& context, const CallPtr& call, const std::st
   docs::IncomingDocument document;
   if (call->method() == "PUT") {
     document = docs::parse_document(call->json_body());
-    if (!document.id.empty() && document.id != id)
-      throw bad_request("Document id must match the id in the URL.");
   } else {
     document.deleted = true;
   }

@@ -49,6 +49,29 @@ const std::map<std::string_view, Route>& database_routes() {
   return routes;
 }
 
+// What CouchDB has and Divan has not: better said than taken for a document or a database.
+void refuse_unsupported(std::string_view segment) {
+  static const std::map<std::string_view, std::string_view> features = {
+      {"_replicate", "Replication"},
+      {"_scheduler", "Replication"},
+      {"_utils", "Fauxton"},
+      {"_find", "Mango"},
+      {"_index", "Mango"},
+      {"_explain", "Mango"},
+      {"_partition", "Partitioning"},
+      {"_purge", "Purging"},
+      {"_show", "Rendering"},
+      {"_list", "Rendering"},
+      {"_update", "Updating by a function"},
+      {"_rewrite", "Rewriting"},
+      {"_search", "Full text search"},
+      {"_nouveau", "Full text search"},
+  };
+  const auto found = features.find(segment);
+  if (found != features.end())
+    throw Error(501, "not_implemented", fmt::format("{} is not supported yet.", found->second));
+}
+
 // CouchDB's own databases have names like the server's routes.
 bool is_database(std::string_view segment) {
   return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
@@ -60,6 +83,7 @@ Answer design_route(const Context& context, const CallPtr& call) {
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
+  refuse_unsupported(path[3]);
   throw not_found("missing");
 }
 
@@ -86,6 +110,7 @@ Answer in_database(const Context& context, const CallPtr& call) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
     return found->second(context, call);
   }
+  refuse_unsupported(second);
   if (path.size() > 2) throw Error(501, "not_implemented", "Attachments are not supported yet.");
   if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
   return document(context, call, second);
@@ -103,6 +128,7 @@ Answer route(const Context& context, const CallPtr& call) {
   const auto found = server_routes().find(path[0]);
   if (found == server_routes().end()) {
     if (call->method() == "PUT") docs::check_database_name(path[0]);
+    refuse_unsupported(path[0]);
     throw not_found("Database does not exist.");
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");

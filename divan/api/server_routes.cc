@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t kMaxUuids = 1000;
 constexpr std::size_t kMaxTasks = 1000;
+// The section of settings that has names and passwords.
+constexpr std::string_view kAdmins = "admins";
 
 Answer metrics(const Context& context, const CallPtr& call) {
   call->allow("GET");
@@ -38,11 +40,12 @@ Answer read_config(const Context& context, const CallPtr& call) {
     json::Writer writer(out);
     writer.begin_object();
     for (const auto& [name, section] : all) {
-      if (name != "admins") writer.key(name).raw(config_json(section));
+      if (name != kAdmins) writer.key(name).raw(config_json(section));
     }
     writer.end_object();
     return json_response(200, out);
   }
+  if (path[3] == kAdmins) throw forbidden("The administrators' passwords are shown to nobody.");
   const auto section = all.find(path[3]);
   return json_response(200, section == all.end() ? "{}" : config_json(section->second));
 }
@@ -54,12 +57,12 @@ Answer setting(const Context& context, const CallPtr& call) {
   const std::string& section = path[3];
   const std::string& key = path[4];
   const auto unknown = not_found("unknown_config_value");
+  if (section == kAdmins) throw forbidden("Administrators are set where the server is started.");
   if (call->method() == "GET") {
     const auto value = context.config.get(section, key);
     if (!value) throw unknown;
     return json_response(200, json::quoted(*value));
   }
-  if (section == "admins") throw forbidden("Administrators are set where the server is started.");
   std::optional<std::string> old;
   if (call->method() == "PUT") {
     const auto value = json::string_value(call->json_body());

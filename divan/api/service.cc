@@ -28,7 +28,7 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     response.headers.push_back({"Allow", error.allowed()});
     exchange->respond(std::move(response));
   } catch (const Error& error) {
-    if (error.status() >= 500) {
+    if (error.status() >= 500 && error.status() != 501) {
       log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
     }
     exchange->respond(http::error_response(error));
