@@ -374,5 +374,28 @@ TEST_F(Views, TheBuildersThreadsDoItByThemselves) {
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":50}]})");
 }
 
+TEST_F(Views, LargeValuesAreReducedInParts) {
+  put_design(
+      R"({"v":{"map":"function(doc) { emit(1, new Array(200001).join('x')); }","reduce":"function(k, v, r) { return {n: r ? sum(v.map(function(x) { return x.n; })) : v.length, re: r}; }"}})");
+  for (int i = 0; i < 40; ++i) put("{}");
+  build();
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":{"n":40,"re":true}}]})");
+}
+
+TEST_F(Views, AQueryEndsWhenItsDatabaseIsAnotherOne) {
+  put_design(R"({"v":{"map":"function(doc) { emit(1, new Array(100001).join('x')); }"}})");
+  for (int i = 0; i < 10; ++i) put("{}");
+  build();
+  const auto index = this->index();
+  Query query(*store, catalog, "db", index, *index->find("v"), {});
+  std::string out;
+  EXPECT_TRUE(query.next(out));
+  store->run([&](kv::Transaction& tx) {
+    catalog.remove(tx, "db");
+    catalog.create(tx, "db");
+  });
+  EXPECT_THROW(query.next(out), Error);
+}
+
 }  // namespace
 }  // namespace divan::index::views
