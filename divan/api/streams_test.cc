@@ -1,7 +1,12 @@
 // Long answers over real connections: what they do when the client goes away, and when they fail.
+#include <future>
+
 #include "divan/api/feed.h"
 #include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
 #include "divan/http/testing.h"
+#include "divan/jobs/attempts.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::api {
@@ -122,6 +127,69 @@ TEST_F(Streams, NoRowsAreReadForAClientThatIsGone) {
   }
   EXPECT_TRUE(gone.wait());
   ended = true;
+}
+
+// Requests as the real server answers them, from an administrator.
+struct Requests : Streams {
+  Requests() {
+    answerer = [this](const CallPtr& call) {
+      call->set_user({"admin", true});
+      try {
+        if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
+      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
+    };
+  }
+  http::ClientResponse get(const std::string& target) {
+    return http::Client("127.0.0.1", test.server.port()).request("GET", target);
+  }
+};
+
+TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
+  const std::vector<std::string> types{"t"};
+  store->run([&](kv::Transaction& tx) {
+    queue.set_type(tx, "t", {});
+    queue.add(tx, "t", "j", "{}");
+  });
+  const auto first = get("/_jobs/t/j?feed=longpoll").body;
+  EXPECT_THAT(first, testing::HasSubstr(R"("state":"pending")"));
+  const auto seq = json::string_value(json::member(json::compact(first), "last_seq").value_or(""));
+  ASSERT_TRUE(seq);
+  EXPECT_THAT(get("/_jobs/t/j?feed=longpoll&timeout=0&since=" + *seq).body,
+              testing::Not(testing::HasSubstr("state")));
+  auto second =
+      std::async(std::launch::async, [&] { return get("/_jobs/t/j?feed=longpoll&since=" + *seq).body; });
+  store->run([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {}); });
+  EXPECT_THAT(second.get(), testing::HasSubstr(R"("state":"running")"));
+}
+
+TEST_F(Requests, AMalformedJobOfABulkKeepsTheOthersUndone) {
+  store->run([&](kv::Transaction& tx) {
+    queue.set_type(tx, "t", {});
+    queue.add(tx, "t", "j", "{}");
+  });
+  const std::vector<std::string> types{"t"};
+  const auto job =
+      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  const std::string good = fmt::format(R"({{"id":"j","lock":"{}"}})", job.job.lock);
+  const auto finish = [&](const std::string& jobs) {
+    return http::Client("127.0.0.1", test.server.port())
+        .request("POST", "/_jobs/t/_finish", R"({"jobs":[)" + jobs + "]}");
+  };
+  EXPECT_EQ(finish(good + R"(,{"id":"k","unknown":1})").status, 400);
+  const auto state = [&] {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "j")->state; });
+  };
+  EXPECT_EQ(state(), jobs::State::running);
+  EXPECT_EQ(finish(good).status, 200);
+  EXPECT_EQ(state(), jobs::State::finished);
+}
+
+TEST_F(Requests, AMalformedLimitOfTheUpdatesFeed) {
+  for (const auto* limit : {"x", "-1", ""}) {
+    const auto response = get("/_db_updates?limit=" + std::string(limit));
+    EXPECT_EQ(response.status, 400);
+    EXPECT_THAT(response.body, testing::HasSubstr("invalid_integer"));
+  }
 }
 
 }  // namespace
