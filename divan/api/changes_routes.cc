@@ -268,6 +268,11 @@ Answer changes(const Context& context, const CallPtr& call) {
 
 Answer database_updates(const Context& context, const CallPtr& call) {
   call->allow("GET");
+  // As CouchDB names it here, and nowhere else.
+  const auto limit = call->param("limit");
+  if (limit && (limit->empty() || limit->find_first_not_of("0123456789") != std::string::npos)) {
+    throw Error(400, "invalid_integer", fmt::format("`limit` is not a number: {}", *limit));
+  }
   auto feed = parse_feed_options(*call);
   const bool descending = call->flag("descending");
   const auto since_text = since_param(*call);

@@ -157,7 +157,12 @@ Answer maintenance(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const std::int64_t created = context.store.run(
       [&](kv::Transaction& tx) { return context.catalog.open(tx, call->path()[0]).created_ms(); });
-  // Commits are durable when they are answered, and old revisions and rows leave the store by themselves.
+  if (call->path()[1] == "_view_cleanup") {
+    context.store.run([&](kv::Transaction& tx) {
+      index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);
+    });
+  }
+  // Commits are durable when they are answered, and old revisions leave the store by themselves.
   if (call->path()[1] == "_ensure_full_commit") {
     return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", created / 1000));
   }

@@ -69,6 +69,7 @@ class Feed final : public Task {
   bool step() override {
     begin();
     for (;;) {
+      if (exchange().closed()) return true;
       if (exchange().unsent() > kMaxUnsent) {
         exchange().on_drained(waker());
         return false;

@@ -1,6 +1,9 @@
 // The job queue over HTTP. docs/jobs.md
+#include <openssl/sha.h>
+
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/acceptor.h"
 
@@ -242,11 +245,20 @@ class AcceptTask final : public Task {
   std::shared_ptr<jobs::JobWait> wait_;
 };
 
-// The state of one job as a feed: a row for each change that is seen.
+std::string digest(std::string_view row) {
+  constexpr std::size_t kBytes = 8;
+  std::string bytes(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(row.data()), row.size(),
+         reinterpret_cast<unsigned char*>(bytes.data()));
+  return to_hex(std::string_view(bytes).substr(0, kBytes));
+}
+
+// The state of one job as a feed: a row for each change that is seen. A row's sequence is a digest of it:
+// with it in `since`, a feed begins with the first state that is another one.
 class JobSource final : public FeedSource {
  public:
-  JobSource(const Context& context, std::string type, std::string id)
-      : context_(context), type_(std::move(type)), id_(std::move(id)) {}
+  JobSource(const Context& context, std::string type, std::string id, std::string since)
+      : context_(context), type_(std::move(type)), id_(std::move(id)), last_(std::move(since)) {}
 
   void arm(const std::function<void()>& wake) override { wake_ = wake; }
 
@@ -268,13 +280,14 @@ class JobSource final : public FeedSource {
       watch_ = context_.queue.watch(tx, type_, id_);
     });
     if (watch_) watch_->on_fire(wake_);
-    if (row == last_) return false;
-    last_ = row;
-    rows.push_back({row, std::to_string(++number_)});
+    std::string seq = digest(row);
+    if (seq == last_) return false;
+    last_ = seq;
+    rows.push_back({std::move(row), std::move(seq)});
     return false;
   }
 
-  std::string last_seq() const override { return std::to_string(number_); }
+  std::string last_seq() const override { return last_; }
   bool ended() const override { return ended_; }
 
  private:
@@ -283,8 +296,7 @@ class JobSource final : public FeedSource {
   const std::string id_;
   std::function<void()> wake_;
   std::shared_ptr<kv::Watch> watch_;
-  std::string last_;
-  int number_ = 0;
+  std::string last_;  // the sequence of the row that the client has
   bool ended_ = false;
 };
 
@@ -307,7 +319,8 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
     context.store.run([&](kv::Transaction& tx) {
       if (!context.queue.find(tx, type, id)) throw not_found("No such job.");
     });
-    start_feed(context, call, std::make_unique<JobSource>(context, type, id), feed);
+    start_feed(context, call,
+               std::make_unique<JobSource>(context, type, id, call->text("since").value_or("")), feed);
     return std::nullopt;
   }
   return json_response(200, context.store.run([&](kv::Transaction& tx) {
@@ -375,9 +388,18 @@ Answer job_action(const Context& context, Call& call, const std::string& type, c
 Answer bulk_action(const Context& context, Call& call, const std::string& type, const std::string& action) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  std::string out = "[";
+  // All are looked at before any is done.
+  std::vector<Body> jobs;
   const bool is_array = json::for_each_element(body.raw("jobs").value_or(""), [&](std::string_view text) {
-    const Body job(std::string(text), {"id", "lock", "data", "progress"});
+    jobs.emplace_back(std::string(text),
+                      std::initializer_list<std::string_view>{"id", "lock", "data", "progress"});
+    jobs.back().required("id");
+    jobs.back().required("lock");
+    return true;
+  });
+  if (!is_array) throw bad_request("`jobs` is an array.");
+  std::string out = "[";
+  for (const Body& job : jobs) {
     const std::string id = job.required("id");
     if (out.size() > 1) out += ",\n";
     try {
@@ -390,9 +412,7 @@ Answer bulk_action(const Context& context, Call& call, const std::string& type, 
       out += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id),
                          json::quoted(error.name()), json::quoted(error.reason()));
     }
-    return true;
-  });
-  if (!is_array) throw bad_request("`jobs` is an array.");
+  }
   return json_response(200, out + "]");
 }
 

@@ -59,10 +59,12 @@ class DocumentPages final : public PageSource {
   bool next(std::string& out) override {
     const auto tx = context_.store.begin();
     const auto database = context_.catalog.open(*tx, name_);
-    if (!begun_) {
+    if (!number_) {
       append_head(*tx, database, out);
-      begun_ = true;
+      number_ = database.number();
     }
+    // Another one of the same name has nothing to do with the rows so far.
+    if (database.number() != *number_) throw not_found("Database does not exist.");
     const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
     if (more) return true;
     out += first_row_ ? "]}\n" : "\n]}\n";
@@ -162,7 +164,7 @@ class DocumentPages final : public PageSource {
   docs::DocumentRange range_;
   std::uint64_t skip_;
   std::uint64_t left_;
-  bool begun_ = false;
+  std::optional<std::int64_t> number_;  // of the database, once the first page was read
   bool first_row_ = true;
   std::string
       resumed_at_;  // the last document that was read: the next page begins with it, and leaves it out

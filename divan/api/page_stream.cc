@@ -22,6 +22,8 @@ bool PageStream::step() {
   if (!source_) source_ = open();
   if (!source_) return false;
   for (;;) {
+    // Nobody reads the rest.
+    if (exchange().closed()) return true;
     if (exchange().unsent() > kMaxUnsent) {
       exchange().on_drained(waker());
       return false;

@@ -64,15 +64,9 @@ void Task::run() {
     if (!exchange().closed()) {
       try {
         done = step();
-      } catch (const Error& error) {
-        if (!exchange().answered()) {
-          exchange().respond(http::error_response(error));
-        } else {
-          // Nothing keeps the exchange any more, which cuts the connection: the client sees that something is
-          // missing.
-          exchange().on_close([] {});
-          log::warning("{} {} was cut off: {}", call_->method(), exchange().request().target(), error.what());
-        }
+      } catch (const Error& error) { fail(error); } catch (const std::exception& error) {
+        log::error("{} {}: {}", call_->method(), exchange().request().target(), error.what());
+        fail(internal_error("The server failed; its log says more."));
       }
     }
     std::lock_guard lock(mutex_);
@@ -86,6 +80,17 @@ void Task::run() {
     }
     state_ = State::running;
   }
+}
+
+void Task::fail(const Error& error) {
+  if (!exchange().answered()) {
+    exchange().respond(http::error_response(error));
+    return;
+  }
+  // Nothing keeps the exchange any more, which cuts the connection: the client sees that something is
+  // missing.
+  exchange().on_close([] {});
+  log::warning("{} {} was cut off: {}", call_->method(), exchange().request().target(), error.what());
 }
 
 void Task::wake_after(std::chrono::milliseconds delay) {

@@ -54,6 +54,7 @@ class Task : public std::enable_shared_from_this<Task> {
   enum class State { waiting, queued, running, running_and_woken, done };
 
   void run();
+  void fail(const Error& error);
   void submit();
 
   std::mutex mutex_;

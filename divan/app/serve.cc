@@ -1,6 +1,7 @@
 #include "divan/app/serve.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 
@@ -22,6 +23,14 @@ sigset_t block_stop_signals() {
   return signals;
 }
 
+// Each connection is a file to the system, and many systems give a program 1,024 unless it asks for more.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) log::warning("The limit of open files could not be raised.");
+}
+
 void read_settings(Config& config, const ServeOptions& options, const char* const* environment) {
   set_defaults(config);
   if (!options.config_file.empty()) config.load(options.config_file);
@@ -41,6 +50,7 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
 
 int serve(const ServeOptions& options, const char* const* environment) {
   const sigset_t signals = block_stop_signals();
+  raise_file_limit();
   Config config;
   try {
     read_settings(config, options, environment);

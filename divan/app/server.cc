@@ -75,6 +75,11 @@ js::PoolOptions pool_options(const Config& config) {
   return options;
 }
 
+updates::SequencerOptions updates_options(const Config& config) {
+  return {.gather = milliseconds(config.get_int("global_changes", "max_event_delay", 25, 0, INT64_MAX)),
+          .recording = config.get_bool("global_changes", "update_db", true)};
+}
+
 http::ServerOptions http_options(const Config& config) {
   http::ServerOptions options;
   options.address = config.get("chttpd", "bind_address", "127.0.0.1");
@@ -139,9 +144,11 @@ struct Server::Parts {
         settings(the_settings),
         store(store_options(config, prepared(settings.data_dir)), clock, rng),
         js_pool(pool_options(config), clock),
-        sequencer(
-            store, catalog, clock,
-            {.gather = milliseconds(config.get_int("global_changes", "max_event_delay", 25, 0, INT64_MAX))}) {
+        sequencer(store, catalog, clock, updates_options(config)) {
+    // As long as there are requests, which stop() ends, a setting may change.
+    config.on_change([this](const std::string& section, const std::string&) {
+      if (section == "global_changes") sequencer.configure(updates_options(config));
+    });
     choose_admins();
     choose_uuid();
     kinds.push_back(std::make_unique<index::views::ViewKind>(

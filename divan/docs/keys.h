@@ -11,8 +11,7 @@
 
 namespace divan::docs {
 
-/// The keys that continue a packed tuple: every element's first byte is below 0xff.
-inline kv::KeyRange below(const std::string& packed) { return {packed, packed + '\xff'}; }
+using kv::below;
 
 /// The parts of a database's keyspace: the third element of its keys, ("db", number, room, ...).
 enum class Room : int {

@@ -1,5 +1,9 @@
 #include "divan/http/connection.h"
 
+#include <netinet/tcp.h>
+
+#include <climits>
+
 #include "divan/base/log.h"
 #include "divan/http/loop.h"
 
@@ -22,6 +26,11 @@ void Connection::start() {
   if (!ec) peer_ = remote.address().to_string();
   if (!ec) socket_.set_option(Tcp::no_delay(true), ec);
   if (!ec) socket_.set_option(Socket::keep_alive(true), ec);
+  // Heartbeats that a client which was cut off does not confirm end its connection, not in a quarter of an
+  // hour (the system's patience) but when send_timeout is over.
+  using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  const auto patience = std::min<std::int64_t>(loop_.options().send_timeout.count(), INT_MAX);
+  if (!ec) socket_.set_option(UserTimeout(static_cast<int>(patience)), ec);
   if (!ec) socket_.non_blocking(true, ec);
   if (ec) return close();
   touch();

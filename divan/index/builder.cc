@@ -25,6 +25,19 @@ struct Builder::Build {
   kv::Versionstamp written;     // the index's sequence
   kv::Versionstamp read;        // how far batches were read
   bool cancelled = false;
+  bool wanted = true;  // whether a design document defines the index, as far as known
+  MonotonicTime began;
+
+  // Looks for the index. The design document that the build was asked for may define it no more while another
+  // one does.
+  bool find(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
+    if (auto found = find_index(tx, database, kinds, request.design_document, request.signature)) {
+      request.design_document = found->design_document();
+      index = std::move(found);
+      return wanted = true;
+    }
+    return wanted = false;
+  }
 
   docs::Database open(kv::Transaction& tx, docs::Catalog& catalog) const {
     auto database = catalog.open(tx, request.database);
@@ -136,6 +149,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
   Build state;
   state.attempt = job.attempt();
   state.started_on = clock_.wall_ms() / 1000;
+  state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
     log::warning("Index {} of {}: {}", state.request.design_document, state.request.database, why);
     store_.run([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, why); });
@@ -160,16 +174,13 @@ void Builder::build(Build& state) {
   if (!begin(state)) return;
   std::deque<Batch> ahead;
   for (;;) {
-    if (stopping_) {
-      store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
-      return;
-    }
-    while (!state.cancelled && ahead.size() < options_.batches_ahead) {
+    if (stopping_ || others_wait(state)) return give_back(state);
+    while (!state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
       Batch batch = read_batch(state);
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
     }
-    if (ahead.empty()) {
+    if (ahead.empty() || !state.wanted) {
       if (finish(state)) return;
       continue;
     }
@@ -183,10 +194,8 @@ bool Builder::begin(Build& state) {
   return store_.run([&](kv::Transaction& tx) {
     const auto database = catalog_.find(tx, state.request.database);
     const bool same = database && database->number() == state.request.database_number;
-    if (same) {
-      state.index = find_index(tx, *database, kinds_, state.request.design_document, state.request.signature);
-    }
-    if (!same || !state.index) {
+    if (same) watch_design_documents(tx, *database);
+    if (!same || !state.find(tx, *database, kinds_)) {
       jobs::finish(queue_, tx, state.attempt);
       return false;
     }
@@ -206,11 +215,27 @@ bool Builder::begin(Build& state) {
 bool Builder::finish(Build& state) {
   return store_.run([&](kv::Transaction& tx) {
     const auto database = state.open(tx, catalog_);
+    if (!state.wanted) {
+      watch_design_documents(tx, database);
+      if (state.find(tx, database, kinds_)) return false;
+    }
     const auto last = docs::last_sequence(tx, database, kv::Isolation::serializable);
-    if (last > state.written && !state.cancelled) return false;
+    if (last > state.written && !state.cancelled && state.wanted) return false;
     jobs::finish(queue_, tx, state.attempt);
     return true;
   });
+}
+
+// To be gone on with later, here or elsewhere, behind those that wait.
+void Builder::give_back(Build& state) {
+  store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
+}
+
+// Whether the build has had its turn: an index that needs a minute is not to wait for one that needs a day.
+bool Builder::others_wait(const Build& state) {
+  if (state.done == 0 || clock_.now() - state.began < options_.turn) return false;
+  return store_.run(
+      [&](kv::Transaction& tx) { return queue_.counts(tx, state.attempt.type)[jobs::State::pending] > 0; });
 }
 
 Builder::Batch Builder::read_batch(Build& state) {
@@ -218,6 +243,7 @@ Builder::Batch Builder::read_batch(Build& state) {
   store_.run([&](kv::Transaction& tx) {
     batch.documents.clear();
     const auto database = state.open(tx, catalog_);
+    if (!state.find(tx, database, kinds_)) return;
     std::vector<docs::Change> changes;
     docs::visit_changes(tx, database, state.read, [&](const docs::Change& change) {
       changes.push_back(change);
@@ -245,20 +271,31 @@ Builder::Batch Builder::read_batch(Build& state) {
 }
 
 void Builder::write_batch(Build& state, Batch& batch) {
-  const auto mapped = batch.mapped.get();
-  state.failures += static_cast<std::int64_t>(mapped->failures());
+  auto mapped = batch.mapped.get();
+  std::span<const SourceDocument> documents = batch.documents;
+  for (;;) {
+    state.failures += static_cast<std::int64_t>(mapped->failures());
+    write_rows(state, *mapped, documents.first(mapped->documents()));
+    documents = documents.subspan(mapped->documents());
+    if (documents.empty() || stopping_) return;
+    mapped = state.index->map(documents);
+  }
+}
+
+// Writes what was mapped, in as many transactions as it needs.
+void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
   std::size_t first = 0;
-  while (first < batch.documents.size()) {
+  while (first < documents.size()) {
     std::size_t next = 0;
     Build after = state;
     store_.run([&](kv::Transaction& tx) {
       after = state;
       const auto database = after.open(tx, catalog_);
       const IndexKeys keys(database, after.request.signature);
-      if (read_sequence(tx, keys) != after.written)
-        throw jobs::halt("Somebody else has written to the index.");
-      next = mapped->write(tx, keys, first);
-      after.written = batch.documents[next - 1].change.sequence;
+      // Its rows were removed, say. The next attempt begins where the index is then.
+      if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
+      next = mapped.write(tx, keys, first);
+      after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, keys, after.written);
       after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;

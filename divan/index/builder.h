@@ -29,6 +29,8 @@ struct BuilderOptions {
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
+  /// A build that has gone on for so long lets others that wait go first.
+  Duration turn = std::chrono::seconds(10);
 };
 
 /// The role of the workers that do a process's own background jobs.
@@ -64,8 +66,11 @@ class Builder {
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);
+  void give_back(Build& build);
+  bool others_wait(const Build& build);
   Batch read_batch(Build& build);
   void write_batch(Build& build, Batch& batch);
+  void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
 
   kv::Database& store_;
   docs::Catalog& catalog_;

@@ -41,6 +41,15 @@ std::string build_id(const docs::Database& database, std::string_view signature)
   return fmt::format("{}:{}:{}", to_hex(signature), database.number(), database.name());
 }
 
+std::string_view database_of_build(std::string_view id) { return id.substr(id.rfind(':') + 1); }
+
+bool waits_after_failure(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
+                         const Index& index) {
+  const auto job = queue.find(tx, index.kind(), build_id(database, index.signature()));
+  return job && job->failures > 0 &&
+         (job->state == jobs::State::pending || job->state == jobs::State::failed);
+}
+
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index) {
   const std::string id = build_id(database, index.signature());

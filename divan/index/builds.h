@@ -21,6 +21,14 @@ struct BuildRequest {
 /// The id of the job that builds an index of a database; there is one whoever asks for it.
 std::string build_id(const docs::Database& database, std::string_view signature);
 
+/// The name of the database in a build's id.
+std::string_view database_of_build(std::string_view id);
+
+/// Whether the last attempt at a build failed: it waits for its next one, which is not to be brought forward
+/// by every change of the database.
+bool waits_after_failure(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
+                         const Index& index);
+
 /// Asks for an index to be brought up to date: a job that is there already is run (again), none is added
 /// twice.
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,

@@ -1,5 +1,7 @@
 #include "divan/index/index.h"
 
+#include <set>
+
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
@@ -9,6 +11,21 @@ namespace {
 
 // Behind all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
+
+IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                        std::string_view design_id, std::string_view signature) {
+  const docs::RevTree tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
+  if (tree.empty() || tree.front().deleted) return nullptr;
+  const std::string body = docs::read_body(tx, database, tree.front());
+  for (const auto& kind : kinds) {
+    try {
+      for (auto& index : kind->indexes(std::string(design_id), body)) {
+        if (index->signature() == signature) return index;
+      }
+    } catch (const Error&) {}  // malformed by now: it defines nothing
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -37,15 +54,38 @@ std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& data
 
 IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
                     std::string_view design_id, std::string_view signature) {
-  const docs::RevTree tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
-  if (tree.empty() || tree.front().deleted) return nullptr;
-  const std::string body = docs::read_body(tx, database, tree.front());
-  for (const auto& kind : kinds) {
-    for (auto& index : kind->indexes(std::string(design_id), body)) {
-      if (index->signature() == signature) return index;
-    }
+  if (auto index = find_in_design(tx, database, kinds, design_id, signature)) return index;
+  for (auto& index : indexes_of(tx, database, kinds)) {
+    if (index->signature() == signature) return index;
   }
   return nullptr;
+}
+
+void watch_design_documents(kv::Transaction& tx, const docs::Database& database) {
+  tx.add_read_conflict({database.keys().leaves(docs::kDesignPrefix).begin,
+                        database.keys().leaves(kAfterDesignDocuments).begin});
+}
+
+std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
+  watch_design_documents(tx, database);
+  std::set<std::string> used;
+  for (const auto& index : indexes_of(tx, database, kinds)) used.insert(index->signature());
+  const std::string prefix = database.keys().room(docs::Room::indexes);
+  kv::KeyRange rest = kv::below(prefix);
+  std::size_t removed = 0;
+  for (;;) {
+    const auto next = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot});
+    if (next.rows.empty()) return removed;
+    const std::string_view key = next.rows.front().key;
+    const auto signature = kv::tuple::Reader(key.substr(prefix.size())).take_bytes();
+    if (!signature) throw internal_error("An index's key in the store is damaged.");
+    const kv::KeyRange all = IndexKeys(database, *signature).all();
+    if (!used.contains(*signature)) {
+      tx.clear_range(all);
+      ++removed;
+    }
+    rest.begin = all.end;
+  }
 }
 
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys, kv::Isolation isolation) {

@@ -36,7 +36,7 @@ class IndexKeys {
     kv::tuple::Packer(key).integer(number);
     return key;
   }
-  kv::KeyRange all() const { return docs::below(prefix_); }
+  kv::KeyRange all() const { return kv::below(prefix_); }
 
  private:
   std::string prefix_;
@@ -46,6 +46,9 @@ class IndexKeys {
 class MappedBatch {
  public:
   virtual ~MappedBatch() = default;
+
+  /// How many documents these are the rows of.
+  virtual std::size_t documents() const = 0;
 
   /// Writes the rows of the documents from number `first` on, in place of those that they made before, and
   /// answers the number of the first document that it left for another transaction: it stops when this one
@@ -71,8 +74,10 @@ class Index {
   /// Whether ken keeps it up to date without being asked.
   virtual bool automatic() const = 0;
 
-  /// Works out the rows of documents. Outside of any transaction: it may take seconds. Throws divan::Error if
-  /// the index cannot be built (a function that does not end), naming the function.
+  /// Works out the rows of documents, perhaps of fewer than it was given, from the first on, but at least of
+  /// one: when it takes long, or when the rows are too many to be kept. Outside of any transaction: it may
+  /// take seconds. Throws divan::Error if the index cannot be built (a function that does not end), naming
+  /// the function.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
 };
 
@@ -100,9 +105,16 @@ using Kinds = std::vector<std::unique_ptr<const Kind>>;
 /// a line in the log.
 std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
-/// The index of this signature that the design document defines, or nothing.
+/// The index of this signature that the design document defines or, if it does not any more, another one
+/// does; or nothing.
 IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
                     std::string_view design_id, std::string_view signature);
+
+/// Makes a change of the database's design documents at the same time a conflict.
+void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
+
+/// Removes the rows of indexes that no design document defines any more; answers how many there were.
+std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
 /// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,

@@ -27,7 +27,7 @@ class JobKey {
   }
   const std::string& key() const { return key_; }
   /// The keys that continue this one.
-  kv::KeyRange range() const { return {key_, key_ + '\xff'}; }
+  kv::KeyRange range() const { return kv::below(key_); }
 
  private:
   std::string key_;

@@ -14,7 +14,7 @@ std::vector<std::string> jobs_of(jobs::Queue& queue, kv::Transaction& tx, std::s
                                  std::string_view database) {
   std::vector<std::string> ids;
   for (const auto& job : queue.list(tx, type, std::nullopt, "", SIZE_MAX)) {
-    if (index::BuildRequest::parse(queue.data(tx, job)).database == database) ids.push_back(job.id);
+    if (index::database_of_build(job.id) == database) ids.push_back(job.id);
   }
   return ids;
 }
@@ -38,7 +38,7 @@ Ken::~Ken() {
 void Ken::start() {
   listener_.emplace(catalog_.bus(), clock_,
                     events::ListenerCallbacks{.event = [this](const events::Event& event) { handle(event); },
-                                              .lagged = [this](std::uint64_t) { add_all(); }});
+                                              .lagged = [this](std::uint64_t) { look_at_all(); }});
   listener_->listen({.all = true});
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "ken");
@@ -61,42 +61,74 @@ void Ken::add(const std::string& database) {
   changed_.notify_all();
 }
 
-void Ken::add_all() {
-  for (const auto& name : store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); })) add(name);
+void Ken::look_at_all() {
+  {
+    std::lock_guard lock(mutex_);
+    all_at_ = clock_.now();
+  }
+  changed_.notify_all();
+}
+
+// Whether it came to that.
+bool Ken::add_all() {
+  try {
+    for (const auto& name : store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); })) add(name);
+    return true;
+  } catch (const Error& error) {
+    log::error("Ken could not list the databases: {}", error.what());
+    return false;
+  }
+}
+
+bool Ken::try_update(const std::string& database) {
+  try {
+    update(database);
+    return true;
+  } catch (const Error& error) {
+    log::error("Ken could not look at database {}: {}", database, error.what());
+    return false;
+  }
+}
+
+// What is to be done now, those included whose time to be tried again has come. Needs mutex_.
+std::set<std::string> Ken::take_batch(MonotonicTime now) {
+  // Whatever changes from here on waits again: no change falls between the look and the job.
+  std::set<std::string> batch = std::exchange(waiting_, {});
+  std::erase_if(again_at_, [&](const auto& entry) {
+    if (entry.second <= now) batch.insert(entry.first);
+    return entry.second <= now;
+  });
+  return batch;
+}
+
+// When there is something to be tried again. Needs mutex_.
+MonotonicTime Ken::next_time() const {
+  MonotonicTime next = all_at_;
+  for (const auto& [database, time] : again_at_) next = std::min(next, time);
+  return next;
 }
 
 void Ken::run() {
-  bool looked_at_all = false;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const MonotonicTime began = clock_.now();
-    // Whatever changes from here on waits again: no change falls between the look and the job.
-    const std::set<std::string> batch = std::exchange(waiting_, {});
+    const bool all = all_at_ <= began;
+    if (all) all_at_ = MonotonicTime::max();
+    const std::set<std::string> batch = take_batch(began);
     lock.unlock();
-    MonotonicTime next = began + options_.gather;
-    std::vector<std::string> again;
-    try {
-      if (!looked_at_all) add_all();
-      looked_at_all = true;
-    } catch (const Error& error) {
-      log::error("Ken could not list the databases: {}", error.what());
-      next = began + kRetryPause;
-    }
+    const bool listed = !all || add_all();
+    std::vector<std::string> failed;
     for (const auto& database : batch) {
-      try {
-        update(database);
-      } catch (const Error& error) {
-        log::error("Ken could not look at database {}: {}", database, error.what());
-        again.push_back(database);
-        next = began + kRetryPause;
-      }
+      if (!try_update(database)) failed.push_back(database);
     }
     lock.lock();
-    waiting_.insert(again.begin(), again.end());
-    clock_.wait_until(lock, changed_, next, [this] { return stopping_; });
-    if (looked_at_all) {
-      clock_.wait_until(lock, changed_, MonotonicTime::max(),
-                        [this] { return stopping_ || !waiting_.empty(); });
+    if (!listed) all_at_ = std::min(all_at_, clock_.now() + kRetryPause);
+    for (const auto& database : failed) again_at_[database] = clock_.now() + kRetryPause;
+    clock_.wait_until(lock, changed_, began + options_.gather, [this] { return stopping_; });
+    while (!stopping_ && waiting_.empty() && next_time() > clock_.now()) {
+      const MonotonicTime next = next_time();
+      clock_.wait_until(lock, changed_, next,
+                        [&] { return stopping_ || !waiting_.empty() || next_time() < next; });
     }
   }
 }
@@ -115,6 +147,7 @@ void Ken::update(const std::string& name) {
       if (!index->automatic()) continue;
       const index::IndexKeys keys(*database, index->signature());
       if (index::read_sequence(tx, keys, kv::Isolation::snapshot) >= target) continue;
+      if (index::waits_after_failure(queue_, tx, *database, *index)) continue;
       index::request_build(queue_, tx, *database, *index);
     }
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -33,14 +34,18 @@ class Ken {
   /// then at those that change. A database waits once, however often it changes.
   void start();
 
-  /// Asks for the builds that a database's indexes need; of one that is gone the jobs are removed. Throws
-  /// what the store throws.
+  /// Asks for the builds that a database's indexes need, but for those that wait after a failure; of one that
+  /// is gone the jobs are removed. Throws what the store throws.
   void update(const std::string& database);
 
  private:
   void handle(const events::Event& event);
   void add(const std::string& database);
-  void add_all();
+  void look_at_all();
+  bool add_all();
+  bool try_update(const std::string& database);
+  std::set<std::string> take_batch(MonotonicTime now);
+  MonotonicTime next_time() const;
   void run();
 
   kv::Database& store_;
@@ -53,6 +58,8 @@ class Ken {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> waiting_;
+  std::map<std::string, MonotonicTime> again_at_;  // databases that could not be looked at
+  MonotonicTime all_at_;                           // when all databases are to be looked at: at the start
   bool stopping_ = false;
   std::optional<events::Listener> listener_;
   std::thread thread_;

@@ -1,6 +1,7 @@
 #include "divan/ken/ken.h"
 
 #include "divan/base/json.h"
+#include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/index/views/view_index.h"
 #include "divan/jobs/attempts.h"
@@ -88,6 +89,70 @@ TEST_F(KenTest, ADeletedDatabasesJobsAreRemovedAlsoThoseThatRun) {
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
   wait_for_jobs(0);
   EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, job.attempt()); }), Error);
+}
+
+TEST_F(KenTest, JobsThatSomebodyElseMadeUpHurtNoDatabase) {
+  put(kDesign);
+  ken->update("db");
+  store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "made up", "{}"); });
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  ken->update("db");
+  ASSERT_EQ(all_jobs().size(), 1u);
+  EXPECT_EQ(all_jobs().front().id, "made up");
+}
+
+TEST_F(KenTest, AChangeDoesNotBringAFailedBuildForward) {
+  put(kDesign);
+  ken->update("db");
+  const std::vector<std::string> types{"views"};
+  const auto job =
+      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  store->run([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "no"); });
+  const auto before = all_jobs().at(0);
+  EXPECT_GT(before.due_at, before.started_at);
+  put("{}");
+  ken->update("db");
+  EXPECT_EQ(all_jobs().at(0).due_at, before.due_at);
+}
+
+TEST_F(KenTest, ADatabaseThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
+  ManualClock manual;
+  Ken patient(*store, catalog, queue, kinds, manual);
+  put(kDesign);
+  std::string body;
+  store->run([&](kv::Transaction& tx) {
+    catalog.create(tx, "other");
+    // The design document's body is lost, and comes back later.
+    const auto room = kv::below(catalog.open(tx, "db").keys().room(docs::Room::body));
+    const auto rows = tx.get_range(room).rows;
+    ASSERT_EQ(rows.size(), 1u);
+    body = rows.front().value;
+    tx.clear(rows.front().key);
+  });
+  std::string key;
+  store->run([&](kv::Transaction& tx) {
+    const auto db = catalog.open(tx, "db");
+    const auto tree = docs::read_tree(tx, db, "_design/a");
+    key = db.keys().body(tree.front().sequence, 0);
+  });
+  patient.start();
+  EXPECT_THROW(patient.update("db"), Error);
+  // The first look at all takes until now; then only the time for gathering passes.
+  std::vector documents{docs::parse_document(json::compact(kDesign))};
+  EXPECT_FALSE(docs::bulk_edit(*store, catalog, "other", documents, rng).front().error);
+  for (int i = 0; i < 60'000 && all_jobs().empty(); ++i) {
+    if (i < 40) manual.advance(std::chrono::milliseconds(50));
+    clock.sleep(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(all_jobs().size(), 1u);
+  EXPECT_EQ(index::database_of_build(all_jobs().front().id), "other");
+
+  store->run([&](kv::Transaction& tx) { tx.set(key, body); });
+  for (int i = 0; i < 60'000 && all_jobs().size() < 2; ++i) {
+    manual.advance(std::chrono::milliseconds(100));
+    clock.sleep(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(all_jobs().size(), 2u);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 
 #include "divan/base/clock.h"
 #include "divan/kv/error.h"
+#include "divan/kv/key_range.h"
 
 namespace divan::kv {
 
@@ -51,12 +52,6 @@ struct KeySelector {
   static KeySelector first_greater_than(std::string_view key) { return {std::string(key), true, 1}; }
   static KeySelector last_less_than(std::string_view key) { return {std::string(key), false, 0}; }
   static KeySelector last_less_or_equal(std::string_view key) { return {std::string(key), true, 0}; }
-};
-
-/// The keys from `begin` up to but not including `end`.
-struct KeyRange {
-  std::string begin;
-  std::string end;
 };
 
 struct RangeOptions {

@@ -31,9 +31,9 @@ class Subspace {
   bool contains(std::string_view key) const { return key.starts_with(prefix_); }
 
   /// All keys of this subspace that are tuples, but for the prefix itself.
-  tuple::Range range() const { return {prefix_ + '\0', prefix_ + '\xff'}; }
+  KeyRange range() const { return {prefix_ + '\0', prefix_ + '\xff'}; }
   /// All keys of this subspace that begin with `tuple` and are longer.
-  tuple::Range range(const tuple::Tuple& tuple) const { return sub(tuple).range(); }
+  KeyRange range(const tuple::Tuple& tuple) const { return sub(tuple).range(); }
 
   /// The fast path: `key` becomes the prefix, and what is packed is appended to it.
   tuple::Packer packer(std::string& key) const;

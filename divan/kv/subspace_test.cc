@@ -37,13 +37,13 @@ TEST(Subspace, knows_its_own_keys) {
 
 TEST(Subspace, range_holds_its_tuples) {
   const Subspace jobs(Tuple{String{"jobs"}});
-  const tuple::Range all = jobs.range();
+  const KeyRange all = jobs.range();
   EXPECT_TRUE(all.contains(jobs.pack({tuple::Null()})));
   EXPECT_TRUE(all.contains(jobs.pack({Versionstamp()})));
   EXPECT_FALSE(all.contains(jobs.prefix()));
   EXPECT_FALSE(all.contains(tuple::pack({String{"jobs2"}, 1})));
 
-  const tuple::Range pending = jobs.range({String{"pend"}});
+  const KeyRange pending = jobs.range({String{"pend"}});
   EXPECT_TRUE(pending.contains(jobs.pack({String{"pend"}, 1})));
   EXPECT_FALSE(pending.contains(jobs.pack({String{"run"}, 1})));
 }

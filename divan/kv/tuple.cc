@@ -176,7 +176,7 @@ std::string pack_with_versionstamp(const Tuple& tuple, std::string_view prefix) 
 
 Tuple unpack(std::string_view bytes) { return Unpacker(bytes).elements(); }
 
-Range range(const Tuple& tuple) {
+KeyRange range(const Tuple& tuple) {
   const std::string packed = pack(tuple);
   return {packed + '\0', packed + '\xff'};
 }

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "divan/kv/key_range.h"
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::kv {
@@ -57,13 +58,6 @@ struct Element : std::variant<Null, Bytes, String, Tuple, std::int64_t, std::uin
 /// Tuples nested deeper than this are refused when unpacking (our rule, not the format's).
 inline constexpr int kMaxDepth = 200;
 
-/// Keys in [begin, end).
-struct Range {
-  std::string begin;
-  std::string end;
-  bool contains(std::string_view key) const { return begin <= key && key < end; }
-};
-
 /// Throws an internal error if there is an incomplete versionstamp, or an integer of more than 255 bytes.
 std::string pack(const Tuple& tuple);
 
@@ -75,7 +69,7 @@ std::string pack_with_versionstamp(const Tuple& tuple, std::string_view prefix =
 Tuple unpack(std::string_view bytes);
 
 /// All keys that begin with the tuple and are longer.
-Range range(const Tuple& tuple);
+KeyRange range(const Tuple& tuple);
 
 /// Packs all elements, incomplete versionstamps included.
 void append(Packer& packer, const Tuple& tuple);

@@ -239,7 +239,7 @@ TEST(Tuple, bounds_the_nesting) {
 }
 
 TEST(Tuple, range_is_everything_longer) {
-  const Range all = range({String{"a"}});
+  const KeyRange all = range({String{"a"}});
   EXPECT_EQ(to_hex(all.begin), "02610000");
   EXPECT_EQ(to_hex(all.end), "026100ff");
   EXPECT_FALSE(all.contains(pack({String{"a"}})));

@@ -11,6 +11,9 @@ using kv::tuple::Reader;
 
 // One shard on the embedded store; on a cluster marks of many databases spread.
 constexpr std::int64_t kShard = 0;
+// Where CouchDB keeps its feed. Here it is a database like any other, but clients that make it do not expect
+// it in the feed.
+constexpr std::string_view kOwnDatabase = "_global_changes";
 
 std::string part_key(std::string_view part) {
   std::string key;
@@ -43,10 +46,10 @@ std::string stamped_value(const kv::Versionstamp& stamp) {
   return value;
 }
 
-void set_mark(kv::Transaction& tx, std::string_view database) {
+std::string mark_key(std::string_view database) {
   std::string key = dirty_prefix();
   Packer(key).string(database);
-  tx.set_versionstamped_value(key, stamped_value(kv::Versionstamp::incomplete()));
+  return key;
 }
 
 // Puts the row at the feed's end: behind everything that is committed before this transaction. `number`
@@ -106,13 +109,20 @@ kv::Versionstamp last_update(kv::Transaction& tx) {
 }
 
 void record_change(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind) {
+  if (database.name() == kOwnDatabase) return;
   switch (kind) {
     case events::DatabaseEvent::created:
       move_row(tx, database.name(), "created", 0);
       move_row(tx, database.name(), "updated", 1);
       break;
-    case events::DatabaseEvent::deleted: move_row(tx, database.name(), "deleted", 0); break;
-    case events::DatabaseEvent::updated: set_mark(tx, database.name()); break;
+    case events::DatabaseEvent::deleted:
+      // What was updated before must not be shown as updated after.
+      tx.clear(mark_key(database.name()));
+      move_row(tx, database.name(), "deleted", 0);
+      break;
+    case events::DatabaseEvent::updated:
+      tx.set_versionstamped_value(mark_key(database.name()), stamped_value(kv::Versionstamp::incomplete()));
+      break;
     default: break;
   }
 }
@@ -121,16 +131,23 @@ std::size_t sequence_marks(kv::Transaction& tx, std::size_t limit) {
   const std::string prefix = dirty_prefix();
   // A snapshot read: otherwise the writers of a busy database would make this transaction fail for ever. A
   // mark that was set anew meanwhile is not cleared (it is not equal any more) and is found by the next look.
-  const auto marks =
-      tx.get_range({prefix, prefix + '\xff'}, {.limit = limit, .isolation = kv::Isolation::snapshot});
+  const auto marks = tx.get_range(kv::below(prefix), {.limit = limit, .isolation = kv::Isolation::snapshot});
   std::uint16_t number = 0;
   for (const auto& mark : marks.rows) {
     const auto database = Reader(std::string_view(mark.key).substr(prefix.size())).take_string();
     if (!database) throw internal_error("A mark of the updates feed in the store is damaged.");
     tx.atomic(kv::AtomicOp::compare_and_clear, mark.key, mark.value);
+    // A deletion at the same time takes the mark away: this makes it a conflict.
+    tx.get(row_key(*database, "deleted"));
     move_row(tx, *database, "updated", number++);
   }
   return marks.rows.size();
+}
+
+void drop_marks(kv::Transaction& tx) {
+  const kv::KeyRange marks = kv::below(dirty_prefix());
+  const bool none = tx.get_range(marks, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows.empty();
+  if (!none) tx.clear_range(marks);
 }
 
 std::string feed_channel() { return events::channel_name({"updates"}); }

@@ -37,11 +37,14 @@ void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
 /// The sequence of the last row; zero if there is none.
 kv::Versionstamp last_update(kv::Transaction& tx);
 
-/// For the catalog's hook: records what a transaction does to a database.
+/// For the catalog's hook: records what a transaction does to a database (any but "_global_changes").
 void record_change(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind);
 
 /// Turns at most `limit` marks into rows; answers how many there were.
 std::size_t sequence_marks(kv::Transaction& tx, std::size_t limit);
+
+/// Drops all marks.
+void drop_marks(kv::Transaction& tx);
 
 /// The channel on which it is published that the feed has new rows (without saying which).
 std::string feed_channel();

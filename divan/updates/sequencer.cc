@@ -13,8 +13,13 @@ constexpr Duration kPollInterval = std::chrono::seconds(5);
 
 Sequencer::Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& clock,
                      SequencerOptions options)
-    : store_(store), catalog_(catalog), clock_(clock), options_(options) {
+    : store_(store),
+      catalog_(catalog),
+      clock_(clock),
+      recording_(options.recording),
+      gather_(options.gather) {
   catalog_.on_change([this](kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind) {
+    if (!recording_) return;
     record_change(tx, database, kind);
     if (kind == events::DatabaseEvent::updated) {
       tx.after_commit([this] { wake(); });
@@ -39,6 +44,16 @@ void Sequencer::start() {
   pthread_setname_np(thread_.native_handle(), "updates");
 }
 
+void Sequencer::configure(const SequencerOptions& options) {
+  {
+    std::lock_guard lock(mutex_);
+    recording_ = options.recording;
+    gather_ = options.gather;
+    configured_ = woken_ = true;
+  }
+  changed_.notify_all();
+}
+
 void Sequencer::wake() {
   {
     std::lock_guard lock(mutex_);
@@ -51,18 +66,22 @@ void Sequencer::wake() {
 void Sequencer::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    woken_ = false;
+    woken_ = configured_ = false;
     const MonotonicTime began = clock_.now();
     lock.unlock();
     step();
     lock.lock();
-    clock_.wait_until(lock, changed_, began + options_.gather, [this] { return stopping_; });
+    clock_.wait_until(lock, changed_, began + gather_, [this] { return stopping_ || configured_; });
     clock_.wait_until(lock, changed_, began + kPollInterval, [this] { return stopping_ || woken_; });
   }
 }
 
 void Sequencer::step() {
   try {
+    if (!recording_) {
+      store_.run([&](kv::Transaction& tx) { drop_marks(tx); });
+      return;
+    }
     for (;;) {
       const std::size_t marks =
           store_.run([&](kv::Transaction& tx) { return sequence_marks(tx, kMarksPerTransaction); });

@@ -101,6 +101,77 @@ TEST_F(Updates, AMarkThatIsSetWhileItIsSequencedIsNotLost) {
   EXPECT_EQ(rows().size(), 2u);
 }
 
+TEST_F(Updates, AnUpdateIsNeverShownAfterTheDeletionThatCameAfterIt) {
+  create("a");
+  write("a");
+  remove("a");
+  sequencer->step();
+  EXPECT_EQ(feed(), "a:created a:updated a:deleted ");
+
+  // The database is deleted while its mark is being turned into a row.
+  create("b");
+  write("b");
+  auto slow = store->begin();
+  EXPECT_EQ(sequence_marks(*slow, 10), 1u);
+  remove("b");
+  EXPECT_THROW(slow->commit(), kv::Error);
+  sequencer->step();
+  EXPECT_EQ(feed(), "a:created a:updated a:deleted b:created b:updated b:deleted ");
+}
+
+TEST_F(Updates, TheFeedsOwnDatabaseIsLeftOut) {
+  create("_global_changes");
+  write("_global_changes");
+  sequencer->step();
+  remove("_global_changes");
+  EXPECT_EQ(feed(), "");
+}
+
+TEST_F(Updates, RecordingIsSwitchedOffAndOn) {
+  create("a");
+  write("a");
+  const auto last = rows().back().sequence;
+  sequencer->configure({.recording = false});
+  write("a");
+  create("b");
+  remove("b");
+  sequencer->step();
+  EXPECT_EQ(feed(last), "");
+  sequencer->configure({.recording = true});
+  sequencer->step();
+  // What was pending was dropped.
+  EXPECT_EQ(feed(last), "");
+  write("a");
+  sequencer->step();
+  EXPECT_EQ(feed(last), "a:updated ");
+}
+
+TEST(UpdatesSettings, ADelayThatIsChangedHoldsAtOnce) {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store(&clock);
+  events::Bus bus;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  Sequencer sequencer(*store, catalog, clock, {.gather = std::chrono::hours(1)});
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "a"); });
+  auto subscription = bus.subscribe(feed_channel());
+  const auto write = [&] {
+    std::vector documents{docs::parse_document("{}")};
+    EXPECT_FALSE(docs::bulk_edit(*store, catalog, "a", documents, rng).front().error);
+  };
+  SystemClock real;
+  const auto told = [&] {
+    return subscription.next_until(real, real.now() + std::chrono::seconds(60)).has_value();
+  };
+  write();
+  sequencer.start();
+  EXPECT_TRUE(told());
+  // Now an hour is to pass, on a clock that stands still, before the next row.
+  write();
+  sequencer.configure({.gather = Duration(0)});
+  EXPECT_TRUE(told());
+}
+
 TEST_F(Updates, TheThreadWritesRowsAndTellsTheChannel) {
   create("a");
   sequencer->start();

@@ -7,6 +7,7 @@
 namespace divan::workers {
 namespace {
 
+using kv::below;
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
@@ -27,9 +28,6 @@ std::string heartbeat_key(std::string_view role, std::string_view id) {
   Packer(key).string(id);
   return key;
 }
-
-// What continues a packed tuple.
-kv::KeyRange below(const std::string& packed) { return {packed, packed + '\xff'}; }
 
 Error damaged() { return internal_error("A worker's row in the store is damaged."); }
 

@@ -10,6 +10,8 @@ namespace {
 // A page ends with this much of an answer, or after this many rows.
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
+// Rows that are reduced show only their values, but are held until the page's end.
+constexpr std::size_t kPageReducedBytes = 4 << 20;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
   std::string out = "[";
@@ -122,11 +124,13 @@ bool Query::next(std::string& out) {
     // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
     const auto tx = store_.begin();
     const docs::Database database = catalog_.open(*tx, database_);
-    if (!planned_) {
+    if (!number_) {
       plan_ranges(database);
       append_head(*tx, database, out);
-      planned_ = true;
+      number_ = database.number();
     }
+    // Another one of the same name has nothing to do with the rows so far.
+    if (database.number() != *number_) throw not_found("Database does not exist.");
     read_page(*tx, database, out);
   }
   if (reduces_) append_groups(out);
@@ -146,13 +150,16 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
   const IndexKeys keys(database, index_->signature());
   const std::size_t size_before = out.size();
   std::size_t rows = 0;
+  std::size_t reduced_bytes = 0;
   while (!is_done()) {
     std::string place;
     bool cut = false;
     visit_rows(tx, keys, view_.number, ranges_.front(), params_.descending, [&](const ViewRow& row) {
       place = row.place;
       const bool wants_more = take_row(tx, database, row, out);
-      cut = ++rows >= kPageRows || out.size() - size_before >= kPageBytes;
+      if (reduces_) reduced_bytes += row.key.size() + row.id.size() + row.value.size();
+      cut =
+          ++rows >= kPageRows || out.size() - size_before >= kPageBytes || reduced_bytes >= kPageReducedBytes;
       return wants_more && !cut;
     });
     if (!cut) {

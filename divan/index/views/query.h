@@ -46,8 +46,8 @@ class Query {
   const ViewParams params_;
   const bool reduces_;
 
-  bool planned_ = false;
-  std::deque<RowRange> ranges_;  // still to be read, the one that is being read first
+  std::optional<std::int64_t> number_;  // of the database, once the first page was read
+  std::deque<RowRange> ranges_;         // still to be read, the one that is being read first
   std::uint64_t skip_;
   std::uint64_t left_;
   bool first_row_ = true;

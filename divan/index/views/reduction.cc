@@ -108,7 +108,10 @@ class JsReduction final : public Reduction {
     const std::vector<js::ReduceGroup> groups(calls.begin(), calls.end());
     const auto results = pool_.reduce(function_, false, groups, limits_);
     for (std::size_t i = 0; i < results.size(); ++i) owners[i]->reduced.push_back(value_of(results[i]));
-    for (Group& group : groups_) group.parts.clear();
+    for (Group& group : groups_) {
+      group.parts.clear();
+      if (group.reduced.size() >= kRowsPerCall) group.reduced = {combined(group)};
+    }
     rows_ = 0;
   }
 

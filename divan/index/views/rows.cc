@@ -117,7 +117,7 @@ std::vector<RowPlace> read_places(kv::Transaction& tx, const IndexKeys& keys, st
   if (bytes.size() == kv::kChunkBytes) {
     bytes.clear();
     const std::string prefix = document_key(keys, id);
-    tx.scan(docs::below(prefix), {.isolation = kv::Isolation::snapshot},
+    tx.scan(kv::below(prefix), {.isolation = kv::Isolation::snapshot},
             [&](std::string_view, std::string_view piece) {
               bytes += piece;
               return true;
@@ -302,6 +302,7 @@ void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::
     return;
   }
   document.bytes += bytes;
+  bytes_ += bytes;
   document.rows.push_back(std::move(row));
 }
 

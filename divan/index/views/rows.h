@@ -62,7 +62,10 @@ class ViewBatch final : public MappedBatch {
   /// For the document that was added as number `document`. Rows beyond the limits are left out and logged.
   void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
   void add_failure(std::size_t document);
+  /// Of the rows so far, about.
+  std::size_t bytes() const { return bytes_; }
 
+  std::size_t documents() const override { return documents_.size(); }
   std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) override;
   std::size_t failures() const override { return failures_; }
 
@@ -82,6 +85,7 @@ class ViewBatch final : public MappedBatch {
 
   std::size_t views_;
   std::vector<Document> documents_;
+  std::size_t bytes_ = 0;
   std::size_t failures_ = 0;
 };
 

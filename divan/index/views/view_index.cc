@@ -78,7 +78,6 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& change = documents[i].change;
-    batch->add_document(change.id);
     // Design documents are not indexed, deleted ones have no rows.
     if (change.deleted || docs::is_design(change.id)) continue;
     texts.push_back(documents[i].json);
@@ -86,32 +85,44 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   }
   std::vector<std::size_t> strikes(program_.functions.size());
   std::size_t done = 0;
-  while (done < texts.size()) {
-    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(done), limits_);
-    for (std::size_t d = 0; d < result.documents(); ++d) {
-      const std::size_t place = places[done + d];
-      for (std::size_t f = 0; f < result.functions(); ++f) {
-        if (const js::Failure* failure = result.failure(d, f)) {
-          batch->add_failure(place);
-          log::info("Map function `{}` of {} failed on document `{}`: {}", program_.functions[f].name,
-                    design_id_, documents[place].change.id, failure->message);
-          const bool threw =
-              failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
-          if (!threw && ++strikes[f] >= kMaxStrikes) {
-            throw Error(500, "map_function_failed",
-                        fmt::format("Map function `{}` of `{}` failed on document `{}`: {}",
-                                    program_.functions[f].name, design_id_, documents[place].change.id,
-                                    failure->message));
-          }
-          continue;
-        }
-        for (const auto& [key, value] : result.emitted(d, f))
-          batch->add_row(place, static_cast<int>(f), key, value);
-      }
-    }
+  // The documents up to the next one that has not been mapped.
+  const auto add_documents = [&] {
+    const std::size_t end = done < places.size() ? places[done] : documents.size();
+    for (std::size_t i = batch->documents(); i < end; ++i) batch->add_document(documents[i].change.id);
+  };
+  add_documents();
+  while (done < texts.size() && batch->bytes() < kFullBatchBytes) {
+    const std::size_t first = done;
+    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(first), limits_);
     done += result.documents();
+    add_documents();
+    for (std::size_t d = 0; d < result.documents(); ++d)
+      add_rows(result, d, documents, places[first + d], strikes, *batch);
+    // If these are not all, time was over or they were too much for one message: what there is can be written
+    // meanwhile. But a function that has strikes is given the rest of them here.
+    if (std::all_of(strikes.begin(), strikes.end(), [](std::size_t count) { return count == 0; })) break;
   }
   return batch;
+}
+
+// What the functions emitted for one document.
+void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
+                         std::span<const SourceDocument> documents, std::size_t place,
+                         std::vector<std::size_t>& strikes, ViewBatch& batch) const {
+  const std::string& id = documents[place].change.id;
+  for (std::size_t f = 0; f < result.functions(); ++f) {
+    for (const auto& [key, value] : result.emitted(number, f))
+      batch.add_row(place, static_cast<int>(f), key, value);
+    const js::Failure* failure = result.failure(number, f);
+    if (failure == nullptr) continue;
+    batch.add_failure(place);
+    const std::string what = fmt::format("Map function `{}` of `{}` failed on document `{}`: {}",
+                                         program_.functions[f].name, design_id_, id, failure->message);
+    log::info("{}", what);
+    const bool threw =
+        failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
+    if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, "map_function_failed", what);
+  }
 }
 
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,

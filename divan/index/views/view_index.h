@@ -9,6 +9,8 @@
 
 namespace divan::index::views {
 
+class ViewBatch;
+
 /// A view of a design document.
 struct View {
   std::string name;
@@ -22,6 +24,8 @@ struct View {
 inline constexpr std::size_t kMaxEncodedKeyBytes = 5'500;
 /// What one document may emit in all: its rows are written in one transaction.
 inline constexpr std::size_t kMaxEmittedBytes = 6'000'000;
+/// A batch with this many bytes of rows takes no further documents.
+inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 
 /// See index.h. Immutable, hence thread-safe; the pool must outlive it.
 class ViewIndex final : public Index {
@@ -42,6 +46,9 @@ class ViewIndex final : public Index {
   const js::Limits& limits() const { return limits_; }
 
  private:
+  void add_rows(const js::MapResult& result, std::size_t number, std::span<const SourceDocument> documents,
+                std::size_t place, std::vector<std::size_t>& strikes, ViewBatch& batch) const;
+
   const std::string design_id_;
   const std::map<std::string, View> views_;
   const bool automatic_;

@@ -53,6 +53,9 @@ struct Views : testing::Test {
     const std::vector<std::string> types{"views"};
     return store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs; });
   }
+  jobs::State queue_state(std::string_view id) {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "views", id)->state; });
+  }
   void build() {
     request();
     for (const auto& job : accept()) builder->run(job);
@@ -372,6 +375,170 @@ TEST_F(Views, TheBuildersThreadsDoItByThemselves) {
   request();
   for (int i = 0; i < 60'000 && !built(); ++i) clock.sleep(std::chrono::milliseconds(1));
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":50}]})");
+}
+
+TEST_F(Views, AnIndexThatOneOfItsDesignDocumentsGivesUpIsBuiltForTheOther) {
+  constexpr std::string_view kViews = R"({"v":{"map":"function(doc) { emit(doc.n, null); }"}})";
+  const auto rev = put(R"({"_id":"_design/a","views":)" + std::string(kViews) + "}");
+  put(R"({"_id":"_design/b","views":)" + std::string(kViews) + "}");
+  put("{}");
+  request();  // for _design/a, the first
+  put(R"({"_id":"_design/a","_deleted":true,"_rev":")" + rev + "\"}");
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_THAT(query("v"), testing::HasSubstr(R"("total_rows":1)"));
+}
+
+// Does something when the index has got further for the first time.
+struct AtFirstCommit {
+  AtFirstCommit(events::Bus& bus, std::function<void()> action) {
+    subscription = bus.subscribe(events::database_channel("db"), {.notify = [this, action] {
+                                   while (const auto message = subscription.try_next()) {
+                                     const bool commit =
+                                         message->event && message->event->kind == "index_commit";
+                                     if (commit && !std::exchange(done, true)) action();
+                                   }
+                                 }});
+  }
+  bool done = false;
+  events::Subscription subscription;
+};
+
+TEST_F(Views, ABuildEndsWhenNobodyDefinesItsIndexAnyMore) {
+  put(R"({"_id":"a"})");
+  const auto rev = put(R"({"_id":"_design/d","views":{"v":{"map":"function(doc) { emit(1); }"}}})");
+  for (int i = 0; i < 100; ++i) put("{}");
+  request();
+  const auto old = index();
+  AtFirstCommit then(bus, [&] { put(R"({"_id":"_design/d","_deleted":true,"_rev":")" + rev + "\"}"); });
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_TRUE(then.done);
+  store->run([&](kv::Transaction& tx) {
+    const auto db = catalog.open(tx, "db");
+    EXPECT_EQ(queue.counts(tx, "views")[jobs::State::finished], 1);
+    EXPECT_LT(count_rows(tx, IndexKeys(db, old->signature()), 0), 80);
+  });
+}
+
+TEST_F(Views, RowsOfIndexesThatNobodyDefinesAreRemoved) {
+  put(R"({"_id":"a"})");
+  put(R"({"_id":"_design/kept","views":{"v":{"map":"function(doc) { emit('kept'); }"}}})");
+  build();
+  const auto kept = index();
+  const auto rev = put(R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit('gone'); }"}}})");
+  build();
+  const auto gone = index();
+  ASSERT_NE(kept->signature(), gone->signature());
+  put(R"({"_id":"_design/a","_deleted":true,"_rev":")" + rev + "\"}");
+  const auto keys_of = [&](const ViewIndex& index) {
+    return store->run([&](kv::Transaction& tx) {
+      return tx.get_range(IndexKeys(catalog.open(tx, "db"), index.signature()).all()).rows.size();
+    });
+  };
+  EXPECT_GT(keys_of(*gone), 0u);
+  const auto kept_keys = keys_of(*kept);
+  const auto remove = [&] {
+    return store->run([&](kv::Transaction& tx) { return remove_unused(tx, catalog.open(tx, "db"), kinds); });
+  };
+  EXPECT_EQ(remove(), 1u);
+  EXPECT_EQ(remove(), 0u);
+  EXPECT_EQ(keys_of(*gone), 0u);
+  EXPECT_EQ(keys_of(*kept), kept_keys);
+  EXPECT_GT(kept_keys, 0u);
+}
+
+TEST_F(Views, AnIndexThatIsRemovedWhileItIsBuiltIsBuiltAgain) {
+  put_design(R"({"v":{"map":"function(doc) { emit(1); }"}})");
+  for (int i = 0; i < 50; ++i) put("{}");
+  request();
+  const std::string signature = index()->signature();
+  AtFirstCommit then(bus, [&] {
+    store->run(
+        [&](kv::Transaction& tx) { tx.clear_range(IndexKeys(catalog.open(tx, "db"), signature).all()); });
+  });
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_TRUE(then.done);
+  // The job is not with a builder who has left it.
+  const auto state = store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
+  EXPECT_EQ(state.at(jobs::State::running), 0);
+  build();
+  EXPECT_THAT(query("v"), testing::HasSubstr(R"("total_rows":50)"));
+}
+
+TEST_F(Views, ALongBuildLetsOthersGoFirst) {
+  Builder in_turns(*store, catalog, queue, monitor, kinds, clock,
+                   {.batch_documents = 7, .turn = Duration(0)});
+  for (int i = 0; i < 50; ++i) put("{}");
+  put_design(R"({"v":{"map":"function(doc) { emit(1); }"}})");
+  request();
+  const auto first = accept().at(0);
+  put(R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  request();
+  in_turns.run(first);
+  const auto second = accept().at(0);
+  EXPECT_NE(second.job.id, first.job.id);
+  EXPECT_EQ(queue_state(first.job.id), jobs::State::pending);
+  // Alone, it goes on to its end.
+  const auto again = accept().at(0);
+  EXPECT_EQ(again.job.id, first.job.id);
+  in_turns.run(again);
+  EXPECT_EQ(queue_state(first.job.id), jobs::State::finished);
+}
+
+TEST_F(Views, WhatABatchEmitsIsBounded) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc._id, new Array(300001).join('x')); }"}})");
+  std::vector<SourceDocument> documents;
+  for (int i = 0; i < 100; ++i) {
+    documents.push_back({{.id = std::to_string(i)}, fmt::format(R"({{"_id":"{}"}})", i)});
+  }
+  const auto mapped = index()->map(documents);
+  EXPECT_GE(mapped->documents(), 1u);
+  EXPECT_LT(mapped->documents(), 100u);
+
+  Builder large_batches(*store, catalog, queue, monitor, kinds, clock, {.batch_documents = 100});
+  for (int i = 0; i < 100; ++i) put(fmt::format(R"({{"_id":"{}"}})", i));
+  request();
+  for (const auto& job : accept()) large_batches.run(job);
+  EXPECT_THAT(query("v", {{"limit", "0"}}), testing::HasSubstr(R"("total_rows":100)"));
+}
+
+TEST_F(Views, ADocumentMayChangeAllOfManyRows) {
+  put_design(
+      R"({"long":{"map":"function(doc) { for (var i = 0; i < doc.long; i++) emit(new Array(2401).join(doc.c) + i); }"},)"
+      R"("short":{"map":"function(doc) { for (var i = 0; i < doc.short; i++) emit(doc.c + i); }"}})");
+  for (const auto* size : {R"("long":2000)", R"("short":100000)"}) {
+    const std::string id = fmt::format(R"("_id":"d{}")", size[1]);
+    const auto rev = put(fmt::format(R"({{{},{},"c":"a"}})", id, size));
+    build();
+    put(fmt::format(R"({{{},{},"c":"b","_rev":"{}"}})", id, size, rev));
+    build();
+  }
+  put("{}");
+  build();
+  const auto counts = store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
+  EXPECT_EQ(counts.at(jobs::State::finished), 1);
+}
+
+TEST_F(Views, LargeValuesAreReducedInParts) {
+  put_design(
+      R"({"v":{"map":"function(doc) { emit(1, new Array(200001).join('x')); }","reduce":"function(k, v, r) { return {n: r ? sum(v.map(function(x) { return x.n; })) : v.length, re: r}; }"}})");
+  for (int i = 0; i < 40; ++i) put("{}");
+  build();
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":{"n":40,"re":true}}]})");
+}
+
+TEST_F(Views, AQueryEndsWhenItsDatabaseIsAnotherOne) {
+  put_design(R"({"v":{"map":"function(doc) { emit(1, new Array(100001).join('x')); }"}})");
+  for (int i = 0; i < 10; ++i) put("{}");
+  build();
+  const auto index = this->index();
+  Query query(*store, catalog, "db", index, *index->find("v"), {});
+  std::string out;
+  EXPECT_TRUE(query.next(out));
+  store->run([&](kv::Transaction& tx) {
+    catalog.remove(tx, "db");
+    catalog.create(tx, "db");
+  });
+  EXPECT_THROW(query.next(out), Error);
 }
 
 }  // namespace
