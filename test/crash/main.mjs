@@ -220,6 +220,7 @@ async function run() {
   check(counts['resumed builds'] > 0 || kills < 10, 'no build was interrupted');
 }
 
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 try {
   await run();
   fs.rmSync(directory, { recursive: true });
