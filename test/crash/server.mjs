@@ -37,7 +37,7 @@ export class Server {
     this.stopping = false;
     this.slowestStartMs = 0;
     this.leftSession = null; // of the process that ended last
-    process.on('exit', () => this.child?.kill('SIGKILL'));
+    process.on('exit', () => this.child?.kill('SIGKILL')); // its session is not ours: nobody else would
   }
 
   /** Starts the process; it may not be listening yet. */

@@ -151,25 +151,3 @@ export async function verify_views(client, database) {
   }
   return views;
 }
-
-/** Builds the same views from nothing, over the same revisions in a new database, and compares. */
-export async function verify_against_rebuild(client, catalog, database) {
-  const copy = await catalog.create(client, `${database.name}-copy`);
-  const ids = [...database.documents.values()].filter((document) => document.tip).map(({ id }) => ({ id }));
-  for (let i = 0; i < ids.length; i += 500) {
-    const wanted = { docs: ids.slice(i, i + 500) };
-    const { json } = await client.call('POST', `${path_of(database.name)}/_bulk_get?revs=true`, wanted, [200]);
-    const docs = json.results.map((result) => result.docs[0].ok);
-    await client.call('POST', `${path_of(copy.name)}/_bulk_docs`, { new_edits: false, docs }, [201]);
-  }
-  for (const design of designs_of(database)) {
-    await wait_for_index(client, copy.name, design.name);
-    for (const [name, view] of Object.entries(design.views)) {
-      const query = view.reduce ? '&reduce=false' : '';
-      const [built, resumed] = await Promise.all([copy, database].map(async ({ name: of }) =>
-        (await client.get(view_path(of, design.name, name) + query)).rows));
-      compare_rows(`${database.name}/${design.name}/${name}, against one from nothing,`, resumed, built);
-    }
-  }
-  await catalog.remove(client, copy.name);
-}
