@@ -34,38 +34,31 @@ std::size_t element_end(std::string_view key, std::size_t i) {
   return end <= key.size() ? end : kNowhere;
 }
 
-class Prefixes final : public rocksdb::SliceTransform {
- public:
-  using Function = std::string_view (*)(std::string_view);
-  Prefixes(const char* name, Function function) : name_(name), function_(function) {}
+// Where the elements end that say what a key is about.
+std::size_t where_end(std::string_view key) {
+  std::size_t end = 0;
+  for (int i = 0; i < kWhere; ++i) {
+    end = element_end(key, end);
+    if (end == kNowhere) return kNowhere;
+  }
+  return end;
+}
 
-  // Kept in files: a prefix that is made otherwise needs another name.
-  const char* Name() const override { return name_; }
+class FilterPrefixes final : public rocksdb::SliceTransform {
+ public:
+  const char* Name() const override { return "divan.filter.1"; }
   bool InDomain(const rocksdb::Slice& key) const override { return !Transform(key).empty(); }
   rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
-    const auto prefix = function_({key.data(), key.size()});
+    const auto prefix = filter_prefix({key.data(), key.size()});
     return {key.data(), prefix.size()};
   }
-
- private:
-  const char* const name_;
-  const Function function_;
 };
 
 }  // namespace
 
-std::string_view insert_prefix(std::string_view key) {
-  std::size_t end = 0;
-  for (int i = 0; i < kWhere; ++i) {
-    end = element_end(key, end);
-    if (end == kNowhere) return {};
-  }
-  return key.substr(0, end);
-}
-
 std::string_view filter_prefix(std::string_view key) {
-  const std::size_t where = insert_prefix(key).size();
-  if (where == 0 || where == key.size() || byte_at(key, where) != tuple::kStringCode) return {};
+  const std::size_t where = where_end(key);
+  if (where >= key.size() || byte_at(key, where) != tuple::kStringCode) return {};
   const std::size_t end = element_end(key, where);
   return end == kNowhere ? std::string_view() : key.substr(0, end);
 }
@@ -78,12 +71,8 @@ bool share_filter_prefix(std::string_view lower, std::string_view upper) {
   return rest.empty() || byte_at(rest, 0) != tuple::kEscapeCode || rest.size() == 1;
 }
 
-std::shared_ptr<const rocksdb::SliceTransform> insert_prefixes() {
-  return std::make_shared<Prefixes>("divan.insert.1", insert_prefix);
-}
-
 std::shared_ptr<const rocksdb::SliceTransform> filter_prefixes() {
-  return std::make_shared<Prefixes>("divan.filter.1", filter_prefix);
+  return std::make_shared<FilterPrefixes>();
 }
 
 }  // namespace divan::kv::embedded
