@@ -1,6 +1,8 @@
 // What routes work with.
 #pragma once
 
+#include <atomic>
+
 #include "divan/api/accounts.h"
 #include "divan/base/config.h"
 #include "divan/base/metrics.h"
@@ -25,6 +27,7 @@ struct Context {
   Metrics& metrics;
   const Accounts& accounts;
   ThreadPool& pool;
+  std::atomic<bool>& stopping;  // whether the server has begun to stop
   std::string server_uuid;
   std::string version;
 };

@@ -16,9 +16,11 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
     exchange->respond(http::error_response(Error(503, "service_unavailable", "The server is busy.")));
 }
 
-void Service::stop() const { stop_tasks(context_.catalog.bus()); }
+void Service::stop() const { stop_tasks(context_); }
 
 void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
+  // What still waited when its connection was cut.
+  if (context_.stopping && exchange->closed()) return;
   try {
     const auto call = std::make_shared<Call>(exchange);
     call->set_user(context_.accounts.authenticate(exchange->request().header("Authorization")));

@@ -35,8 +35,9 @@ struct Streams : testing::Test {
   Accounts accounts{rng};
   Answerer answerer;
   ThreadPool pool{"request", 2, 100};
-  const Context context{*store, catalog, queue,    registry, kinds, clock, rng,
-                        config, metrics, accounts, pool,     {},    {}};
+  std::atomic<bool> stopping = false;
+  const Context context{*store, catalog, queue,    registry, kinds,    clock, rng,
+                        config, metrics, accounts, pool,     stopping, {},    {}};
   TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};
@@ -160,6 +161,26 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
       std::async(std::launch::async, [&] { return get("/_jobs/t/j?feed=longpoll&since=" + *seq).body; });
   store->run([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {}); });
   EXPECT_THAT(second.get(), testing::HasSubstr(R"("state":"running")"));
+}
+
+// What was queued, or came on an open connection, while the server was told to stop.
+TEST_F(Requests, WhatBeginsAfterTheStopEndsByItself) {
+  store->run([&](kv::Transaction& tx) {
+    queue.set_type(tx, "t", {});
+    queue.add(tx, "t", "j", "{}");
+  });
+  stop_tasks(context);
+  const auto end_of = [&](const std::string& line, const std::string& body) {
+    RawClient client(test.server);
+    client.send(
+        fmt::format("{} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                    "Connection: close\r\nContent-Length: {}\r\n\r\n{}",
+                    line, body.size(), body));
+    return client.until_end();
+  };
+  EXPECT_THAT(end_of("GET /_jobs/t/j?feed=continuous&heartbeat=3600000", ""), testing::EndsWith("0\r\n\r\n"));
+  EXPECT_THAT(end_of("POST /_workers/r/w/_hold", R"({"timeout":3600000})"), testing::HasSubstr(" 503 "));
+  EXPECT_THAT(end_of("POST /_jobs/t/_accept", R"({"timeout":3600000})"), testing::HasSubstr(R"("jobs":[])"));
 }
 
 TEST_F(Requests, AMalformedJobOfABulkKeepsTheOthersUndone) {

@@ -13,17 +13,14 @@ constexpr std::string_view kStopChannel = "stop";
 
 }  // namespace
 
-void stop_tasks(events::Bus& bus) {
-  bus.publish(kStopChannel, [] { return events::Event(); });
+void stop_tasks(const Context& context) {
+  // In this order, and the other way round in tasks: whoever subscribes too late to be woken sees it.
+  context.stopping = true;
+  context.catalog.bus().publish(kStopChannel, [] { return events::Event(); });
 }
 
 void Task::heed_stop() {
   stop_.emplace(context_.catalog.bus().subscribe(kStopChannel, {.max_events = 0, .notify = waker()}));
-}
-
-bool Task::stopping() {
-  if (stop_ && stop_->try_next()) stopping_ = true;
-  return stopping_;
 }
 
 void Task::start() {

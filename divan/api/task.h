@@ -39,8 +39,8 @@ class Task : public std::enable_shared_from_this<Task> {
   /// From now on the server's stop wakes this task, which is to end itself then: what never ends by itself
   /// calls this.
   void heed_stop();
-  /// Whether the server has begun to stop since.
-  bool stopping();
+  /// Whether the server has begun to stop.
+  bool stopping() const { return context_.stopping; }
 
   /// A callback that wakes this task if it is still there.
   std::function<void()> waker();
@@ -61,10 +61,9 @@ class Task : public std::enable_shared_from_this<Task> {
   State state_ = State::running;
   std::optional<http::Exchange::TimerId> timer_;
   std::optional<events::Subscription> stop_;
-  bool stopping_ = false;
 };
 
-/// Wakes all tasks that heed it, to end themselves.
-void stop_tasks(events::Bus& bus);
+/// Wakes all tasks that heed it, to end themselves; those that begin later find out by themselves.
+void stop_tasks(const Context& context);
 
 }  // namespace divan::api

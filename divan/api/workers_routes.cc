@@ -122,12 +122,13 @@ class HoldTask final : public Task {
 
  private:
   bool step() override {
+    if (!ref_) heed_stop();
     if (stopping()) {
+      if (!ref_) throw Error(503, "service_unavailable", "The server is stopping.");
       exchange().end();
       return true;
     }
     if (!ref_) {
-      heed_stop();
       ref_ = add(context_, call_->path()[1], call_->path()[2], registration_);
       http::Response head;
       head.headers.push_back({"Content-Type", "application/json"});

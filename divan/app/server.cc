@@ -136,6 +136,7 @@ struct Server::Parts {
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
+  std::atomic<bool> stopping = false;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
 
@@ -231,7 +232,7 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
   }

@@ -31,6 +31,42 @@ TEST(ThreadPool, RefusesWhenTooManyWait) {
   EXPECT_FALSE(pool.submit([] {}));
 }
 
+// Tasks that go on only when as many as there are threads have begun, submitted from outside and from within:
+// whoever sleeps while one of them waits holds up all.
+TEST(ThreadPool, EveryThreadIsWokenThatIsNeeded) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 2000;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int begun = 0, ended = 0;
+  bool all_met = true;
+  ThreadPool pool("test", kThreads, 1000);
+  const auto meet = [&](int round) {
+    std::unique_lock lock(mutex);
+    ++begun;
+    changed.notify_all();
+    all_met &=
+        changed.wait_for(lock, std::chrono::seconds(30), [&] { return begun >= (round + 1) * kThreads; });
+    ++ended;
+    changed.notify_all();
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    const int from_within = round % kThreads;
+    for (int i = from_within == 0 ? 0 : 1; i < kThreads - from_within; ++i)
+      ASSERT_TRUE(pool.submit([&, round] { meet(round); }));
+    if (from_within != 0) {
+      ASSERT_TRUE(pool.submit([&, round, from_within] {
+        for (int i = 0; i < from_within; ++i) ASSERT_TRUE(pool.submit([&, round] { meet(round); }));
+        meet(round);
+      }));
+    }
+    std::unique_lock lock(mutex);
+    const bool all_ended =
+        changed.wait_for(lock, std::chrono::seconds(60), [&] { return ended == (round + 1) * kThreads; });
+    ASSERT_TRUE(all_ended && all_met) << round;
+  }
+}
+
 TEST(ThreadPool, ATaskThatThrowsEndsNothing) {
   std::atomic<bool> ran = false;
   {
