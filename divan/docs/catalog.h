@@ -13,9 +13,9 @@
 
 namespace divan::docs {
 
-/// Throws illegal_database_name or database_name_too_long (400) with CouchDB's words unless `name` may name a database: lower-case
-/// letters, digits and _$()+-/, beginning with a letter, at most 238 bytes; or one of CouchDB's own (_users
-/// and the like).
+/// Throws illegal_database_name or database_name_too_long (400) with CouchDB's words unless `name` may name a
+/// database: lower-case letters, digits and _$()+-/, beginning with a letter, at most 238 bytes; or one of
+/// CouchDB's own (_users and the like).
 void check_database_name(std::string_view name);
 
 class Catalog;
