@@ -279,7 +279,7 @@ class JobSource final : public FeedSource {
       row = jobs::job_json(*job, &data);
       watch_ = context_.queue.watch(tx, type_, id_);
     });
-    if (watch_) watch_->on_fire(wake_);
+    if (watch_) watch_->on_end(wake_);
     std::string seq = digest(row);
     if (seq == last_) return false;
     last_ = seq;

@@ -77,7 +77,7 @@ class ViewTask final : public PageStream {
       ready = look(tx, found);
     });
     if (!ready) {
-      for (const auto& watch : watches_) watch->on_fire(waker());
+      for (const auto& watch : watches_) watch->on_end(waker());
       wake_after(kLookAgain);
       return nullptr;
     }

@@ -43,7 +43,7 @@ class MembersSource final : public FeedSource {
       members = context_.registry.members(tx, role_);
       watch_ = context_.registry.watch(tx, role_);
     });
-    watch_->on_fire(wake_);
+    watch_->on_end(wake_);
     if (begun_ && members.version <= version_) return false;
     begun_ = true;
     version_ = members.version;

@@ -26,7 +26,7 @@ Accepted JobWait::try_accept(Queue& queue, kv::Database& store, std::span<const 
   });
   wait = std::make_shared<JobWait>();
   for (const auto& watch : watches) {
-    watch->on_fire([weak = std::weak_ptr(wait)] {
+    watch->on_end([weak = std::weak_ptr(wait)] {
       if (const auto waiting = weak.lock()) waiting->wake();
     });
   }

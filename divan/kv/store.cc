@@ -1,6 +1,9 @@
 #include "divan/kv/store.h"
 
+#include <utility>
+
 #include "divan/base/log.h"
+#include "divan/kv/tuple_packer.h"
 
 namespace divan::kv {
 namespace {
@@ -28,17 +31,35 @@ bool less_little_endian(std::string_view a, std::string_view b) {
   });
 }
 
+// FoundationDB counts a million versions a second: nobody retries for an hour.
+constexpr Version kMarkLifetime = 3'600'000'000;
+// Of 256 marked commits, so many look for old marks.
+constexpr unsigned kSweepOdds = 4;
+
+std::string mark_key(std::optional<Version> version = std::nullopt) {
+  std::string key;
+  tuple::Packer packer(key);
+  packer.string("txid");
+  if (version) packer.integer(*version);
+  return key;
+}
+
 }  // namespace
 
 bool Watch::fired() const {
   std::lock_guard lock(mutex_);
-  return fired_;
+  return state_ == State::fired;
 }
 
-void Watch::on_fire(std::function<void()> callback) {
+bool Watch::cancelled() const {
+  std::lock_guard lock(mutex_);
+  return state_ == State::cancelled;
+}
+
+void Watch::on_end(std::function<void()> callback) {
   {
     std::lock_guard lock(mutex_);
-    if (!fired_) {
+    if (state_ == State::waiting) {
       callback_ = std::move(callback);
       return;
     }
@@ -48,15 +69,15 @@ void Watch::on_fire(std::function<void()> callback) {
 
 bool Watch::wait_until(const Clock& clock, MonotonicTime deadline) const {
   std::unique_lock lock(mutex_);
-  return clock.wait_until(lock, changed_, deadline, [this] { return fired_; });
+  return clock.wait_until(lock, changed_, deadline, [this] { return state_ != State::waiting; });
 }
 
-void Watch::fire() {
+void Watch::end(State how) {
   std::function<void()> callback;
   {
     std::lock_guard lock(mutex_);
-    if (fired_) return;
-    fired_ = true;
+    if (state_ != State::waiting) return;
+    state_ = how;
     callback = std::move(callback_);
     callback_ = nullptr;
     changed_.notify_all();
@@ -89,8 +110,10 @@ void Transaction::add(std::string_view key, std::int64_t delta) {
 void Transaction::commit() {
   do_commit();
   // A callback may start another transaction, but not on this object.
-  const auto callbacks = std::move(after_commit_);
-  after_commit_.clear();
+  run_callbacks(std::exchange(after_commit_, {}));
+}
+
+void Transaction::run_callbacks(std::vector<std::function<void()>> callbacks) {
   for (const auto& callback : callbacks) {
     try {
       callback();
@@ -101,6 +124,37 @@ void Transaction::commit() {
 void Transaction::reset() {
   after_commit_.clear();
   do_reset();
+}
+
+CommitMark::CommitMark(Database& database) : id_(database.new_transaction_id()) {}
+
+bool CommitMark::found(Transaction& tx) {
+  if (!lost_) return false;
+  const bool there = tx.get(*lost_, Isolation::snapshot).has_value();
+  lost_.reset();
+  if (there) tx.run_callbacks(std::exchange(callbacks_, {}));
+  return there;
+}
+
+void CommitMark::commit(Transaction& tx) {
+  if (!id_ || tx.read_only()) return tx.commit();
+  const Version version = tx.read_version();
+  std::string key = mark_key(version);
+  tuple::Packer(key).bytes(*id_);
+  tx.set(key, {});
+  if (static_cast<unsigned char>(id_->front()) < kSweepOdds && version > kMarkLifetime) {
+    tx.clear_range(mark_key(), mark_key(version - kMarkLifetime));
+  }
+  auto callbacks = tx.after_commit_;
+  try {
+    tx.commit();
+  } catch (const Error& error) {
+    if (error.maybe_committed()) {
+      lost_ = std::move(key);
+      callbacks_ = std::move(callbacks);
+    }
+    throw;
+  }
 }
 
 std::int64_t decode_counter(std::string_view value) {

@@ -79,36 +79,48 @@ using RowVisitor = std::function<bool(std::string_view key, std::string_view val
 /// and results as in FoundationDB's API reference, "MutationType".
 enum class AtomicOp { add, min, max, byte_min, byte_max, compare_and_clear };
 
-/// Tells that a key's value has changed since the transaction that asked for the watch. Fires once.
+/// Tells that a key's value has changed since the transaction that asked for the watch. It ends once: it
+/// fires, or it is cancelled because its transaction was not committed or the store is closing. A value that
+/// changed and changed back may fire it or not; and a watch that fires only says that it is time to look.
 /// Thread-safe.
 class Watch {
  public:
+  /// Whether the value has changed.
   bool fired() const;
+  /// Whether the watch ended without an answer.
+  bool cancelled() const;
 
-  /// Calls `callback` once when the watch fires (at once if it has), on the thread that fires it; it must be
+  /// Calls `callback` once when the watch ends (at once if it has), on the thread that ends it; it must be
   /// quick and must not throw. One callback a watch; a new one replaces the old.
-  void on_fire(std::function<void()> callback);
+  void on_end(std::function<void()> callback);
 
-  /// Waits; answers whether the watch has fired.
+  /// Waits for the end; answers whether the watch has ended.
   bool wait_until(const Clock& clock, MonotonicTime deadline) const;
 
-  /// For engines.
-  void fire();
+  // For engines. Only the first call counts.
+  void fire() { end(State::fired); }
+  void cancel() { end(State::cancelled); }
 
  private:
+  enum class State { waiting, fired, cancelled };
+  void end(State how);
+
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  bool fired_ = false;
+  State state_ = State::waiting;
   std::function<void()> callback_;
 };
 
-/// One transaction. Not thread-safe: one thread at a time. After commit() only the results and reset() may be
-/// asked.
+/// One transaction. Not thread-safe: one thread at a time. After commit(), be it that it failed, only the
+/// results, on_error() and reset() may be called; all else throws used_during_commit.
 class Transaction {
  public:
   virtual ~Transaction() = default;
 
-  // Reads. They throw transaction_too_old 5 s after the transaction began.
+  // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
+  // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
+  // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the
+  // smallest and the largest key that a versionstamped key may become, counted from the read version on.
 
   virtual std::optional<std::string> get(std::string_view key,
                                          Isolation isolation = Isolation::serializable) = 0;
@@ -134,7 +146,7 @@ class Transaction {
   /// The version that this transaction reads.
   virtual Version read_version() = 0;
 
-  // Writes. They throw key_too_large, value_too_large, key_outside_legal_range.
+  // Writes. They throw key_too_large, value_too_large, key_outside_legal_range, inverted_range.
 
   virtual void set(std::string_view key, std::string_view value) = 0;
   virtual void clear(std::string_view key) = 0;
@@ -146,21 +158,29 @@ class Transaction {
   void add(std::string_view key, std::int64_t delta);
 
   /// `key` ends with four bytes, a little-endian offset into the rest of it, where the commit puts the
-  /// transaction's ten-byte versionstamp. tuple.h packs such keys.
+  /// transaction's ten-byte versionstamp. tuple.h packs such keys. Throws client_invalid_operation if the
+  /// stamp does not fit there.
   virtual void set_versionstamped_key(std::string_view key, std::string_view value) = 0;
   /// The same for the value.
   virtual void set_versionstamped_value(std::string_view key, std::string_view value) = 0;
 
-  /// A watch on the key's value as this transaction sees it; set at commit. Throws too_many_watches.
+  /// A watch on the key's value as this transaction sees it; set at commit. Throws too_many_watches: then
+  /// the key is to be polled.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
 
-  // Conflict ranges beyond those that reads and writes make by themselves.
+  // Conflict ranges beyond those that reads and writes make by themselves. They throw inverted_range and
+  // key_outside_legal_range; an empty range is none.
   virtual void add_read_conflict(const KeyRange& range) = 0;
   virtual void add_write_conflict(const KeyRange& range) = 0;
 
   /// Makes the writes durable and visible, all or none, then runs the after_commit() callbacks. Throws
-  /// not_committed, commit_unknown_result, transaction_too_old, transaction_too_large, io_error.
+  /// not_committed, commit_unknown_result, transaction_too_old, transaction_too_large, io_error. Only after
+  /// commit_unknown_result and io_error may the writes have been made all the same; whether they were is
+  /// settled by then, and after commit_unknown_result the next transaction sees it.
   void commit();
+
+  /// Whether commit() would have nothing to write: then it succeeds whatever others do.
+  virtual bool read_only() const = 0;
 
   /// The version of the commit; -1 if nothing was written.
   virtual Version committed_version() const = 0;
@@ -187,7 +207,31 @@ class Transaction {
   virtual void do_reset() = 0;
 
  private:
+  friend class CommitMark;
+  void run_callbacks(std::vector<std::function<void()>> callbacks);
+
   std::vector<std::function<void()>> after_commit_;
+};
+
+class Database;
+
+/// Makes the retry of a commit exact whose answer was lost: every try leaves the same mark,
+/// ("txid", read version, id), with its writes; the next try looks for it before it does anything. Marks that
+/// nobody can look for any more are cleared in passing. For run(); one object a transaction.
+class CommitMark {
+ public:
+  explicit CommitMark(Database& database);
+
+  /// Whether the try before was committed after all; its after_commit() callbacks have run then.
+  bool found(Transaction& tx);
+  /// commit() with the mark.
+  void commit(Transaction& tx);
+
+ private:
+  std::optional<std::string> id_;  // nothing: this store loses no answers
+  // Of the try before, if its outcome is not known.
+  std::optional<std::string> lost_;
+  std::vector<std::function<void()>> callbacks_;
 };
 
 /// A store. Thread-safe.
@@ -197,24 +241,33 @@ class Database {
 
   virtual std::unique_ptr<Transaction> begin() = 0;
 
+  /// Random bytes that name a transaction, or nothing if commit() never throws commit_unknown_result here.
+  virtual std::optional<std::string> new_transaction_id() { return std::nullopt; }
+
   /// Runs `fn(Transaction&)` and commits; again from the beginning when a conflict or the like makes another
-  /// try sensible, so `fn` must be repeatable. Answers what `fn` answered in the committed try.
+  /// try sensible, so `fn` must be repeatable. Answers what `fn` answered in the committed try. Writes are
+  /// made exactly once, also when the answer to a commit is lost.
   template <class Fn>
   auto run(Fn&& fn) -> std::invoke_result_t<Fn&, Transaction&> {
+    using Result = std::invoke_result_t<Fn&, Transaction&>;
+    struct Nothing {};
+    std::optional<std::conditional_t<std::is_void_v<Result>, Nothing, Result>> result;
     const auto tx = begin();
-    for (;;) {
+    CommitMark mark(*this);
+    for (bool committed = false; !committed;) {
       try {
-        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Transaction&>>) {
-          fn(*tx);
-          tx->commit();
-          return;
-        } else {
-          auto result = fn(*tx);
-          tx->commit();
-          return result;
+        if (!mark.found(*tx)) {
+          if constexpr (std::is_void_v<Result>) {
+            fn(*tx);
+          } else {
+            result.emplace(fn(*tx));
+          }
+          mark.commit(*tx);
         }
+        committed = true;
       } catch (const Error& error) { tx->on_error(error); }
     }
+    if constexpr (!std::is_void_v<Result>) return std::move(*result);
   }
 };
 

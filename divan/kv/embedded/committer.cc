@@ -5,6 +5,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
+#include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
 namespace {
@@ -27,13 +28,6 @@ Version stored_version(rocksdb::DB& db) {
   check_status(status);
   if (value.size() != 8) throw Error(ErrorCode::io_error, "The stored version is damaged.");
   return static_cast<Version>(read_u64(value));
-}
-
-std::string stamp_bytes(Version version, std::uint16_t order) {
-  std::string stamp;
-  append_u64(stamp, static_cast<std::uint64_t>(version));
-  append_u16(stamp, order);
-  return stamp;
 }
 
 }  // namespace
@@ -70,7 +64,7 @@ Committer::~Committer() {
   }
   wake_.notify_all();
   thread_.join();
-  watches_.fire_all();
+  watches_.cancel_all();
 }
 
 void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
@@ -208,16 +202,18 @@ void Committer::apply(const CommitRequest& request, GroupWrite& write) {
     if (counted != write.atomic_values.end()) counted->second = {true, value};
     if (write.collect_keys) write.keys.emplace_back(key);
   };
-  const std::string stamp = stamp_bytes(write.version, request.order);
+  const std::string stamp = versionstamp_bytes(write.version, request.order);
 
-  for (const auto& [begin, end] : request.writes.ranges()) clear_range(begin, end, write);
+  for (const auto& [begin, end] : request.writes.cleared()) clear_range(begin, end, write);
   for (const auto& [key, point] : request.writes.points()) {
     switch (point.kind) {
       case PointWrite::Kind::clear: wrote(key, std::nullopt); break;
       case PointWrite::Kind::set: wrote(key, point.value); break;
       case PointWrite::Kind::stamped_value: {
-        std::string value = point.value;
-        value.replace(point.stamp_offset, stamp.size(), stamp);
+        std::optional<std::string> value = stamped(point.value, point.stamp_offset, stamp);
+        for (const auto& operation : point.operations) {
+          value = apply_atomic(operation.op, value, operation.operand);
+        }
         wrote(key, value);
         break;
       }
@@ -229,10 +225,11 @@ void Committer::apply(const CommitRequest& request, GroupWrite& write) {
       }
     }
   }
-  for (const auto& stamped : request.writes.stamped_keys()) {
-    std::string key = stamped.key;
-    key.replace(stamped.stamp_offset, stamp.size(), stamp);
-    wrote(key, stamped.value);
+  for (const auto& write_at : request.writes.stamped_keys()) {
+    const std::string key = stamped(write_at.key, write_at.stamp_offset, stamp);
+    const auto clears = [&](const KeyRange& range) { return range.contains(key); };
+    if (std::any_of(write_at.cleared.begin(), write_at.cleared.end(), clears)) continue;
+    wrote(key, write_at.value);
   }
   for (const auto& range : request.write_conflicts) {
     conflict_set_.add_range(range.begin, range.end, write.version);

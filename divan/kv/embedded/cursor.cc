@@ -1,18 +1,34 @@
 #include "divan/kv/embedded/cursor.h"
 
 namespace divan::kv::embedded {
+namespace {
 
-Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string begin, std::string end,
-               bool reverse)
+// The part of the range on the way to where the transaction's versionstamped keys may come to stand.
+KeyRange readable(const WriteMap& writes, KeyRange range, bool reverse) {
+  const RangeSet& unreadable = writes.unreadable();
+  if (unreadable.empty()) return range;
+  if (!reverse) {
+    const auto next = unreadable.first_after(range.begin);
+    if (next != unreadable.end()) range.end = std::min(range.end, std::max(range.begin, next->first));
+  } else {
+    const auto next = unreadable.last_below(range.end);
+    if (next != unreadable.end()) range.begin = std::max(range.begin, std::min(range.end, next->second));
+  }
+  return range;
+}
+
+}  // namespace
+
+Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse)
     : writes_(writes),
-      begin_(std::move(begin)),
-      end_(std::move(end)),
+      readable_(readable(writes, range, reverse)),
+      is_whole_(readable_.begin == range.begin && readable_.end == range.end),
       reverse_(reverse),
-      lower_(begin_),
-      upper_(end_),
+      lower_(readable_.begin),
+      upper_(readable_.end),
       stored_(snapshot.iterate(&lower_, &upper_, reverse)),
-      first_point_(writes.points().lower_bound(begin_)),
-      last_point_(writes.points().lower_bound(end_)) {
+      first_point_(writes.points().lower_bound(readable_.begin)),
+      last_point_(writes.points().lower_bound(readable_.end)) {
   if (reverse_) {
     stored_->SeekToLast();
     point_ = last_point_;
@@ -25,7 +41,9 @@ Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string beg
 bool Cursor::next() {
   if (stored_is_used_up_) advance_stored();
   stored_is_used_up_ = false;
-  return reverse_ ? next_backward() : next_forward();
+  if (reverse_ ? next_backward() : next_forward()) return true;
+  if (!is_whole_) throw Error(ErrorCode::accessed_unreadable);
+  return false;
 }
 
 void Cursor::advance_stored() {
@@ -39,15 +57,14 @@ void Cursor::advance_stored() {
 void Cursor::skip_cleared() {
   while (stored_->Valid()) {
     const std::string_view key = view(stored_->key());
-    const std::string* until = writes_.cleared_until(key);
-    if (until == nullptr) return;
+    const auto cleared = writes_.cleared().covering(key);
+    if (cleared == writes_.cleared().end()) break;
     if (!reverse_) {
-      stored_->Seek(*until);
+      stored_->Seek(cleared->second);
       continue;
     }
-    const std::string* from = writes_.cleared_from(*until);
-    stored_->SeekForPrev(*from);
-    if (stored_->Valid() && view(stored_->key()) == *from) stored_->Prev();
+    stored_->SeekForPrev(cleared->first);
+    if (stored_->Valid() && view(stored_->key()) == cleared->first) stored_->Prev();
   }
   check_status(stored_->status());
 }

@@ -6,15 +6,16 @@
 
 namespace divan::kv::embedded {
 
-/// Goes once over [begin, end), forwards or backwards. Not thread-safe; the snapshot and the writes must
+/// Goes once over a range, forwards or backwards. Not thread-safe; the snapshot and the writes must
 /// outlive it and the writes must not change meanwhile.
 class Cursor {
  public:
-  Cursor(const Snapshot& snapshot, const WriteMap& writes, std::string begin, std::string end, bool reverse);
+  Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange& range, bool reverse);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  /// Moves to the first row, then to the next one; false at the end.
+  /// Moves to the first row, then to the next one; false at the end. Throws accessed_unreadable where one of
+  /// the transaction's versionstamped keys may be next.
   bool next();
 
   /// Of the present row; valid until next().
@@ -32,8 +33,8 @@ class Cursor {
   void take_stored();
 
   const WriteMap& writes_;
-  const std::string begin_;
-  const std::string end_;
+  const KeyRange readable_;
+  const bool is_whole_;  // the range ends where the readable part does
   const bool reverse_;
   rocksdb::Slice lower_;
   rocksdb::Slice upper_;

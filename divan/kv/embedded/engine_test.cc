@@ -474,7 +474,7 @@ TEST(Engine, AWatchFiresOnAChangeOnly) {
 
   std::promise<void> called;
   watch = watch_key();
-  watch->on_fire([&] { called.set_value(); });
+  watch->on_end([&] { called.set_value(); });
   set(*store, "k", "4");
   EXPECT_EQ(called.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
 }

@@ -1,30 +1,14 @@
 #include "divan/kv/embedded/transaction.h"
 
-#include "divan/base/bytes.h"
 #include "divan/kv/embedded/cursor.h"
+#include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
 namespace {
 
 constexpr std::string_view kEndOfKeys = "\xff";
-constexpr std::size_t kVersionstampBytes = 10;
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(1);
 constexpr int kMaxBackoffDoublings = 8;
-
-// Takes the four-byte little-endian offset off the end of a versionstamped key or value.
-std::uint32_t take_stamp_offset(std::string_view& bytes) {
-  if (bytes.size() < 4)
-    throw Error(ErrorCode::client_invalid_operation, "A versionstamp's offset is missing.");
-  std::uint32_t offset = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    offset |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[bytes.size() - 4 + i])) << (8 * i);
-  }
-  bytes.remove_suffix(4);
-  if (offset + kVersionstampBytes > bytes.size()) {
-    throw Error(ErrorCode::client_invalid_operation, "A versionstamp does not fit at its offset.");
-  }
-  return offset;
-}
 
 }  // namespace
 
@@ -33,7 +17,15 @@ EmbeddedTransaction::EmbeddedTransaction(Committer& committer, const Clock& cloc
   do_reset();
 }
 
+EmbeddedTransaction::~EmbeddedTransaction() { cancel_watches(); }
+
+void EmbeddedTransaction::cancel_watches() {
+  for (const auto& request : request_->watches) request.watch->cancel();
+  request_->watches.clear();
+}
+
 void EmbeddedTransaction::do_reset() {
+  if (request_) cancel_watches();
   snapshot_ = committer_.latest();
   started_ = clock_.now();
   request_ = std::make_shared<CommitRequest>();
@@ -49,6 +41,13 @@ void EmbeddedTransaction::check_writable() const {
 void EmbeddedTransaction::check_readable() const {
   check_writable();
   if (clock_.now() - started_ > kTransactionLifetime) throw Error(ErrorCode::transaction_too_old);
+}
+
+void EmbeddedTransaction::check_readable(std::string_view key) const {
+  check_readable();
+  if (key.starts_with(kEndOfKeys)) throw Error(ErrorCode::key_outside_legal_range);
+  const RangeSet& unreadable = request_->writes.unreadable();
+  if (unreadable.covering(key) != unreadable.end()) throw Error(ErrorCode::accessed_unreadable);
 }
 
 void EmbeddedTransaction::check_key(std::string_view key) const {
@@ -68,7 +67,7 @@ void EmbeddedTransaction::add_read(std::string begin, std::string end, Isolation
 }
 
 std::optional<std::string> EmbeddedTransaction::get(std::string_view key, Isolation isolation) {
-  check_readable();
+  check_readable(key);
   const auto& points = request_->writes.points();
   const auto point = points.find(key);
   if (point != points.end()) {
@@ -76,7 +75,7 @@ std::optional<std::string> EmbeddedTransaction::get(std::string_view key, Isolat
     add_read(std::string(key), {}, isolation);
     return value_after(point->second, snapshot_->get(key));
   }
-  if (request_->writes.cleared_until(key) != nullptr) return std::nullopt;
+  if (request_->writes.is_cleared(key)) return std::nullopt;
   add_read(std::string(key), {}, isolation);
   return snapshot_->get(key);
 }
@@ -85,7 +84,10 @@ std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<
                                                                       Isolation isolation) {
   check_readable();
   if (request_->writes.empty()) {
-    for (const auto& key : keys) add_read(key, {}, isolation);
+    for (const auto& key : keys) {
+      check_readable(key);
+      add_read(key, {}, isolation);
+    }
     return snapshot_->get_many(keys);
   }
   std::vector<std::optional<std::string>> values;
@@ -95,10 +97,11 @@ std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<
 }
 
 std::string EmbeddedTransaction::resolve(const KeySelector& selector, Isolation isolation) {
+  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
   // In terms of the keys at or after `pivot` (offset 1, 2, ...) and before it (0, -1, ...).
   const std::string pivot = selector.or_equal ? selector.key + '\0' : selector.key;
   if (selector.offset > 0) {
-    Cursor cursor(*snapshot_, request_->writes, pivot, std::string(kEndOfKeys), false);
+    Cursor cursor(*snapshot_, request_->writes, {pivot, std::string(kEndOfKeys)}, false);
     std::string found(kEndOfKeys);
     for (int i = 0; i < selector.offset; ++i) {
       if (!cursor.next()) {
@@ -110,7 +113,7 @@ std::string EmbeddedTransaction::resolve(const KeySelector& selector, Isolation 
     add_read(pivot, found + '\0', isolation);
     return found;
   }
-  Cursor cursor(*snapshot_, request_->writes, {}, pivot, true);
+  Cursor cursor(*snapshot_, request_->writes, {{}, pivot}, true);
   std::string found;
   for (int i = 0; i >= selector.offset; --i) {
     if (!cursor.next()) {
@@ -135,6 +138,7 @@ bool EmbeddedTransaction::scan(const KeySelector& begin_selector, const KeySelec
   // range alike.
   const auto bound = [&](const KeySelector& selector) {
     if (selector.offset != 1) return resolve(selector, options.isolation);
+    if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
     return selector.or_equal ? selector.key + '\0' : selector.key;
   };
   std::string begin = bound(begin_selector);
@@ -145,7 +149,7 @@ bool EmbeddedTransaction::scan(const KeySelector& begin_selector, const KeySelec
     return false;
   }
 
-  Cursor cursor(*snapshot_, request_->writes, begin, end, options.reverse);
+  Cursor cursor(*snapshot_, request_->writes, {begin, end}, options.reverse);
   std::size_t rows = 0;
   std::size_t bytes = 0;
   bool cut_short = false;
@@ -199,7 +203,7 @@ void EmbeddedTransaction::set_versionstamped_key(std::string_view key, std::stri
   const std::uint32_t offset = take_stamp_offset(key);
   check_key(key);
   check_value(value);
-  request_->writes.add_stamped_key(key, offset, value);
+  request_->writes.add_stamped_key(key, offset, value, snapshot_->version());
 }
 
 void EmbeddedTransaction::set_versionstamped_value(std::string_view key, std::string_view value) {
@@ -216,19 +220,32 @@ std::shared_ptr<Watch> EmbeddedTransaction::watch(std::string_view key) {
   return watch;
 }
 
+void EmbeddedTransaction::check_conflict(const KeyRange& range) const {
+  check_writable();
+  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
+  if (range.end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
+}
+
 void EmbeddedTransaction::add_read_conflict(const KeyRange& range) {
-  add_read(range.begin, range.end, Isolation::serializable);
+  check_conflict(range);
+  if (range.begin != range.end) add_read(range.begin, range.end, Isolation::serializable);
 }
 
 void EmbeddedTransaction::add_write_conflict(const KeyRange& range) {
+  check_conflict(range);
+  if (range.begin == range.end) return;
   conflict_bytes_ += range.begin.size() + range.end.size();
   request_->write_conflicts.push_back(range);
+}
+
+bool EmbeddedTransaction::read_only() const {
+  return request_->writes.empty() && request_->write_conflicts.empty();
 }
 
 void EmbeddedTransaction::do_commit() {
   check_writable();
   // What only reads has read one version all along, however long that took.
-  const bool writes = !request_->writes.empty() || !request_->write_conflicts.empty();
+  const bool writes = !read_only();
   if (writes) {
     check_readable();
     if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
@@ -238,7 +255,7 @@ void EmbeddedTransaction::do_commit() {
     committer_.commit(request_);
     if (request_->error) throw *request_->error;
   }
-  for (auto& watch : request_->watches) {
+  for (auto& watch : std::exchange(request_->watches, {})) {
     committer_.watches().add(std::move(watch), [this] { return committer_.latest(); });
   }
   // The snapshot holds back what compaction could drop.
@@ -249,10 +266,7 @@ Version EmbeddedTransaction::committed_version() const { return request_->versio
 
 std::string EmbeddedTransaction::versionstamp() const {
   if (request_->version < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
-  std::string stamp;
-  append_u64(stamp, static_cast<std::uint64_t>(request_->version));
-  append_u16(stamp, request_->order);
-  return stamp;
+  return versionstamp_bytes(request_->version, request_->order);
 }
 
 std::size_t EmbeddedTransaction::approximate_size() const {

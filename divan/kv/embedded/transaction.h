@@ -11,6 +11,7 @@ namespace divan::kv::embedded {
 class EmbeddedTransaction final : public Transaction {
  public:
   EmbeddedTransaction(Committer& committer, const Clock& clock, Rng& rng);
+  ~EmbeddedTransaction() override;
 
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
@@ -19,7 +20,7 @@ class EmbeddedTransaction final : public Transaction {
   using Transaction::scan;
   bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
             const RowVisitor& visit) override;
-  Version read_version() override { return snapshot_->version(); }
+  Version read_version() override { return request_->read_version; }
 
   void set(std::string_view key, std::string_view value) override;
   void clear(std::string_view key) override;
@@ -32,6 +33,7 @@ class EmbeddedTransaction final : public Transaction {
   void add_read_conflict(const KeyRange& range) override;
   void add_write_conflict(const KeyRange& range) override;
 
+  bool read_only() const override;
   Version committed_version() const override;
   std::string versionstamp() const override;
   std::size_t approximate_size() const override;
@@ -43,6 +45,9 @@ class EmbeddedTransaction final : public Transaction {
 
  private:
   void check_readable() const;
+  void check_readable(std::string_view key) const;
+  void check_conflict(const KeyRange& range) const;
+  void cancel_watches();
   void check_writable() const;
   void check_key(std::string_view key) const;
   void check_value(std::string_view value) const;

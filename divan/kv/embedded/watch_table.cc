@@ -41,14 +41,14 @@ bool WatchTable::empty() const {
   return entries_.empty();
 }
 
-void WatchTable::fire_all() {
+void WatchTable::cancel_all() {
   Entries entries;
   {
     std::lock_guard lock(mutex_);
     entries.swap(entries_);
   }
   for (const auto& [key, entry] : entries) {
-    if (const auto watch = entry.watch.lock()) watch->fire();
+    if (const auto watch = entry.watch.lock()) watch->cancel();
   }
 }
 

@@ -38,8 +38,8 @@ class WatchTable {
   /// Whether anybody watches at all: without watchers a commit need not collect its keys.
   bool empty() const;
 
-  /// Fires all: the store is closing, and whoever waits must look again.
-  void fire_all();
+  /// Ends all: the store is closing.
+  void cancel_all();
 
  private:
   struct Entry {

@@ -1,20 +1,38 @@
 #include "divan/kv/embedded/write_map.h"
 
+#include "divan/kv/stamping.h"
+
 namespace divan::kv::embedded {
-namespace {
-
-constexpr std::size_t kStampBytes = 10;
-
-// Whether the key lies in [begin, end) whatever the commit fills in.
-bool lies_within(const StampedKey& stamped, std::string_view begin, std::string_view end) {
-  std::string key = stamped.key;
-  key.replace(stamped.stamp_offset, kStampBytes, kStampBytes, '\0');
-  if (key < begin) return false;
-  key.replace(stamped.stamp_offset, kStampBytes, kStampBytes, '\xff');
-  return key < end;
+void RangeSet::add(std::string_view begin, std::string_view end) {
+  if (begin >= end) return;
+  std::string first(begin);
+  std::string last(end);
+  auto it = ranges_.upper_bound(first);
+  if (it != ranges_.begin() && std::prev(it)->second >= first) --it;
+  while (it != ranges_.end() && it->first <= last) {
+    first = std::min(first, it->first);
+    last = std::max(last, it->second);
+    it = ranges_.erase(it);
+  }
+  ranges_.emplace(std::move(first), std::move(last));
 }
 
-}  // namespace
+RangeSet::Ranges::const_iterator RangeSet::covering(std::string_view key) const {
+  if (ranges_.empty()) return ranges_.end();
+  const auto it = ranges_.upper_bound(key);
+  return it == ranges_.begin() || std::prev(it)->second <= key ? ranges_.end() : std::prev(it);
+}
+
+RangeSet::Ranges::const_iterator RangeSet::first_after(std::string_view key) const {
+  const auto it = covering(key);
+  return it == ranges_.end() ? ranges_.upper_bound(key) : it;
+}
+
+RangeSet::Ranges::const_iterator RangeSet::last_below(std::string_view key) const {
+  if (ranges_.empty()) return ranges_.end();
+  const auto it = ranges_.lower_bound(key);
+  return it == ranges_.begin() ? ranges_.end() : std::prev(it);
+}
 
 PointWrite& WriteMap::point(std::string_view key) {
   const auto next = points_.lower_bound(key);
@@ -42,24 +60,15 @@ void WriteMap::clear_range(std::string_view begin, std::string_view end) {
   bytes_ += begin.size() + end.size();
   if (begin >= end) return;
   points_.erase(points_.lower_bound(begin), points_.lower_bound(end));
-  std::erase_if(stamped_keys_, [&](const StampedKey& stamped) { return lies_within(stamped, begin, end); });
-  std::string first(begin);
-  std::string last(end);
-  auto it = ranges_.upper_bound(first);
-  if (it != ranges_.begin() && std::prev(it)->second >= first) --it;
-  while (it != ranges_.end() && it->first <= last) {
-    first = std::min(first, it->first);
-    last = std::max(last, it->second);
-    it = ranges_.erase(it);
-  }
-  ranges_.emplace(std::move(first), std::move(last));
+  clear_stamped_keys(begin, end);
+  cleared_.add(begin, end);
 }
 
 void WriteMap::atomic(AtomicOp op, std::string_view key, std::string_view operand) {
   bytes_ += key.size() + operand.size();
   auto next = points_.lower_bound(key);
   if (next == points_.end() || next->first != key) {
-    if (cleared_until(key) != nullptr) {
+    if (is_cleared(key)) {
       next = points_.emplace_hint(next, key, PointWrite{});
     } else {
       PointWrite fresh;
@@ -69,10 +78,7 @@ void WriteMap::atomic(AtomicOp op, std::string_view key, std::string_view operan
     }
   }
   PointWrite& write = next->second;
-  if (write.kind == PointWrite::Kind::stamped_value) {
-    throw Error(ErrorCode::client_invalid_operation, "Atomic operation on a versionstamped value.");
-  }
-  if (write.kind == PointWrite::Kind::atomic) {
+  if (write.kind == PointWrite::Kind::atomic || write.kind == PointWrite::Kind::stamped_value) {
     // Counters are added to over and over in one transaction: one operation is enough.
     if (op == AtomicOp::add && !write.operations.empty() && write.operations.back().op == AtomicOp::add &&
         write.operations.back().operand.size() == operand.size()) {
@@ -95,23 +101,25 @@ void WriteMap::set_stamped_value(std::string_view key, std::string_view value, s
   write.stamp_offset = stamp_offset;
 }
 
-void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value) {
-  stamped_keys_.push_back({std::string(key), stamp_offset, std::string(value)});
+void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value,
+                               Version read_version) {
   bytes_ += key.size() + value.size();
+  auto possible = possible_keys(key, stamp_offset, read_version);
+  unreadable_.add(possible.begin, possible.end);
+  stamped_keys_.push_back({std::string(key), stamp_offset, std::string(value), std::move(possible), {}});
 }
 
-const std::string* WriteMap::cleared_until(std::string_view key) const {
-  if (ranges_.empty()) return nullptr;
-  const auto it = ranges_.upper_bound(key);
-  if (it == ranges_.begin() || std::prev(it)->second <= key) return nullptr;
-  return &std::prev(it)->second;
-}
-
-const std::string* WriteMap::cleared_from(std::string_view key) const {
-  if (ranges_.empty()) return nullptr;
-  const auto it = ranges_.lower_bound(key);
-  if (it == ranges_.begin() || std::prev(it)->second < key) return nullptr;
-  return &std::prev(it)->first;
+void WriteMap::clear_stamped_keys(std::string_view begin, std::string_view end) {
+  const auto next = unreadable_.first_after(begin);
+  if (next == unreadable_.end() || next->first >= end) return;
+  std::erase_if(stamped_keys_, [&](const StampedKey& stamped) {
+    return begin <= stamped.possible.begin && stamped.possible.end <= end;
+  });
+  for (auto& stamped : stamped_keys_) {
+    if (stamped.possible.begin < end && begin < stamped.possible.end) {
+      stamped.cleared.push_back({std::string(begin), std::string(end)});
+    }
+  }
 }
 
 std::optional<std::string> value_after(const PointWrite& point, const std::optional<std::string>& stored) {

@@ -6,6 +6,9 @@
 // first and then write all points, whatever the order of the calls was. An atomic operation on a key whose
 // value the transaction knows (it set or cleared it) is worked out at once; otherwise the operations wait in
 // a list for the stored value.
+//
+// Versionstamped keys stand apart from both: where they fall among the others only the commit knows. It
+// writes them last, and until then no key can be read that one of them may become.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -30,7 +33,8 @@ struct PointWrite {
     set,
     clear,
     atomic,         // `operations` on the stored value
-    stamped_value,  // set, with the versionstamp to be put in at `stamp_offset`: unreadable before the commit
+    stamped_value,  // set, with the versionstamp to be put in at `stamp_offset`, then `operations`:
+                    // unreadable before the commit
   };
   Kind kind = Kind::clear;
   std::string value;
@@ -43,23 +47,46 @@ struct StampedKey {
   std::string key;
   std::uint32_t stamp_offset;
   std::string value;
+  KeyRange possible;              // where it may come to stand
+  std::vector<KeyRange> cleared;  // later on in the transaction: it is not written if it falls in there
+};
+
+/// Ranges of keys that neither overlap nor touch. Not thread-safe.
+class RangeSet {
+ public:
+  using Ranges = absl::btree_map<std::string, std::string, std::less<>>;  // begin → end
+
+  void add(std::string_view begin, std::string_view end);
+  bool empty() const { return ranges_.empty(); }
+  auto begin() const { return ranges_.begin(); }
+  auto end() const { return ranges_.end(); }
+
+  /// The range that covers `key`, or end().
+  Ranges::const_iterator covering(std::string_view key) const;
+  /// The first range with keys at or after `key`, or end().
+  Ranges::const_iterator first_after(std::string_view key) const;
+  /// The last range with keys below `key`, or end().
+  Ranges::const_iterator last_below(std::string_view key) const;
+
+ private:
+  Ranges ranges_;
 };
 
 /// See above. Not thread-safe.
 class WriteMap {
  public:
   using Points = absl::btree_map<std::string, PointWrite, std::less<>>;
-  using Ranges =
-      absl::btree_map<std::string, std::string, std::less<>>;  // begin → end, disjoint and not touching
 
   void set(std::string_view key, std::string_view value);
   void clear(std::string_view key);
   void clear_range(std::string_view begin, std::string_view end);
   void atomic(AtomicOp op, std::string_view key, std::string_view operand);
   void set_stamped_value(std::string_view key, std::string_view value, std::uint32_t stamp_offset);
-  void add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value);
+  /// The key's stamp will be above those of `read_version`.
+  void add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value,
+                       Version read_version);
 
-  bool empty() const { return points_.empty() && ranges_.empty() && stamped_keys_.empty(); }
+  bool empty() const { return points_.empty() && cleared_.empty() && stamped_keys_.empty(); }
   /// Bytes of the keys and values, as they count towards the transaction's limit.
   std::size_t bytes() const { return bytes_; }
 
@@ -67,19 +94,19 @@ class WriteMap {
   bool has_atomics() const { return has_atomics_; }
 
   const Points& points() const { return points_; }
-  const Ranges& ranges() const { return ranges_; }
+  const RangeSet& cleared() const { return cleared_; }
+  bool is_cleared(std::string_view key) const { return cleared_.covering(key) != cleared_.end(); }
   const std::vector<StampedKey>& stamped_keys() const { return stamped_keys_; }
-
-  /// The end of the cleared range that covers `key`, or nothing.
-  const std::string* cleared_until(std::string_view key) const;
-  /// The beginning of the cleared range that covers the keys just below `key`, or nothing.
-  const std::string* cleared_from(std::string_view key) const;
+  /// Where the stamped keys may come to stand: not readable before the commit.
+  const RangeSet& unreadable() const { return unreadable_; }
 
  private:
   PointWrite& point(std::string_view key);
+  void clear_stamped_keys(std::string_view begin, std::string_view end);
 
   Points points_;
-  Ranges ranges_;
+  RangeSet cleared_;
+  RangeSet unreadable_;
   std::vector<StampedKey> stamped_keys_;
   std::size_t bytes_ = 0;
   bool has_atomics_ = false;
