@@ -241,6 +241,14 @@ class Database {
 
   virtual std::unique_ptr<Transaction> begin() = 0;
 
+  /// Visits all rows as they are at one version, which it answers, however long that takes. Rows are valid
+  /// during the call; a visitor that answers false ends it. Throws io_error.
+  virtual Version dump(const RowVisitor& visit) = 0;
+
+  /// Lets later commits have higher versions than `at_least`: rows that come from another store hold its
+  /// versionstamps, and versions must go on growing from there. Throws io_error.
+  virtual void advance_version(Version at_least) = 0;
+
   /// Random bytes that name a transaction, or nothing if commit() never throws commit_unknown_result here.
   virtual std::optional<std::string> new_transaction_id() { return std::nullopt; }
 

@@ -1,4 +1,5 @@
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 #include "divan/kv/tuple_packer.h"
 #include "divan/workers/monitor.h"
 
@@ -148,17 +149,14 @@ TEST_F(Workers, AnEvictedButLivingWorkerRegistersAgain) {
 }
 
 // A store that can be made to fail.
-class FailingStore final : public kv::Database {
+class FailingStore final : public kv::ForwardingDatabase {
  public:
-  explicit FailingStore(kv::Database& base) : base_(base) {}
+  using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
     if (failing) throw kv::Error(kv::ErrorCode::io_error);
-    return base_.begin();
+    return inner().begin();
   }
   bool failing = false;
-
- private:
-  kv::Database& base_;
 };
 
 TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {

@@ -117,6 +117,7 @@ void Committer::commit_group(const Group& group) {
   GroupWrite write;
   write.before = latest();
   write.version = write.before->version() + 1;
+  for (const auto& request : group) write.version = std::max(write.version, request->version_at_least);
   write.collect_keys = !watches_.empty();
   std::uint16_t order = 0;
   std::size_t committed = 0;

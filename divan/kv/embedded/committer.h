@@ -31,6 +31,7 @@ struct CommitRequest {
   std::vector<KeyRange> read_conflicts;   // an empty `end`: the one key `begin`
   std::vector<KeyRange> write_conflicts;  // beyond those that `writes` make
   WriteMap writes;
+  Version version_at_least = 0;
   std::vector<WatchRequest> watches;
 
   // The outcome, valid once `done` is released.

@@ -133,4 +133,22 @@ std::unique_ptr<Transaction> EmbeddedDatabase::begin() {
   return std::make_unique<EmbeddedTransaction>(*committer_, clock_, rng_);
 }
 
+Version EmbeddedDatabase::dump(const RowVisitor& visit) {
+  const auto snapshot = committer_->latest();
+  const rocksdb::Slice lower, upper("\xff");
+  const auto rows = snapshot->iterate(&lower, &upper);
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
+    if (!visit(view(rows->key()), view(rows->value()))) break;
+  }
+  check_status(rows->status());
+  return snapshot->version();
+}
+
+void EmbeddedDatabase::advance_version(Version at_least) {
+  const auto request = std::make_shared<CommitRequest>();
+  request->version_at_least = at_least;
+  committer_->commit(request);
+  if (request->error) throw *request->error;
+}
+
 }  // namespace divan::kv::embedded

@@ -30,6 +30,8 @@ class EmbeddedDatabase final : public Database {
   ~EmbeddedDatabase() override;
 
   std::unique_ptr<Transaction> begin() override;
+  Version dump(const RowVisitor& visit) override;
+  void advance_version(Version at_least) override;
 
   CommitStats stats() const { return committer_->stats(); }
 

@@ -7,8 +7,6 @@ namespace divan::kv::embedded {
 namespace {
 
 constexpr std::string_view kEndOfKeys = "\xff";
-constexpr Duration kFirstBackoff = std::chrono::milliseconds(1);
-constexpr int kMaxBackoffDoublings = 8;
 
 }  // namespace
 
@@ -38,9 +36,13 @@ void EmbeddedTransaction::check_writable() const {
   if (committed_) throw Error(ErrorCode::used_during_commit);
 }
 
+void EmbeddedTransaction::check_young() const {
+  if (clock_.now() - started_ > kTransactionLifetime) throw Error(ErrorCode::transaction_too_old);
+}
+
 void EmbeddedTransaction::check_readable() const {
   check_writable();
-  if (clock_.now() - started_ > kTransactionLifetime) throw Error(ErrorCode::transaction_too_old);
+  check_young();
 }
 
 void EmbeddedTransaction::check_readable(std::string_view key) const {
@@ -244,13 +246,13 @@ bool EmbeddedTransaction::read_only() const {
 
 void EmbeddedTransaction::do_commit() {
   check_writable();
+  committed_ = true;
   // What only reads has read one version all along, however long that took.
   const bool writes = !read_only();
   if (writes) {
-    check_readable();
+    check_young();
     if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
   }
-  committed_ = true;
   if (writes) {
     committer_.commit(request_);
     if (request_->error) throw *request_->error;
@@ -274,10 +276,7 @@ std::size_t EmbeddedTransaction::approximate_size() const {
 }
 
 void EmbeddedTransaction::on_error(const Error& error) {
-  if (!error.retryable()) throw error;
-  if (++attempts_ >= kMaxAttempts) throw Error(ErrorCode::transaction_timed_out);
-  const auto longest = kFirstBackoff * (1 << std::min(attempts_ - 1, kMaxBackoffDoublings));
-  clock_.sleep(Duration(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(longest.count())))));
+  retries_.pause(error, clock_, rng_);
   reset();
 }
 

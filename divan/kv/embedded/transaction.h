@@ -4,6 +4,7 @@
 
 #include "divan/base/rng.h"
 #include "divan/kv/embedded/committer.h"
+#include "divan/kv/retry.h"
 
 namespace divan::kv::embedded {
 
@@ -44,6 +45,7 @@ class EmbeddedTransaction final : public Transaction {
   void do_reset() override;
 
  private:
+  void check_young() const;
   void check_readable() const;
   void check_readable(std::string_view key) const;
   void check_conflict(const KeyRange& range) const;
@@ -64,7 +66,7 @@ class EmbeddedTransaction final : public Transaction {
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
   bool committed_ = false;
-  int attempts_ = 0;
+  Retries retries_;
 };
 
 }  // namespace divan::kv::embedded

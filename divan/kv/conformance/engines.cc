@@ -1,0 +1,51 @@
+#include "divan/kv/conformance/engines.h"
+
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/reference/reference.h"
+
+namespace divan::kv::conformance {
+namespace {
+
+class EmbeddedStore final : public TestStore {
+ public:
+  EmbeddedStore(const Clock& clock, std::size_t max_watches)
+      : database_({.directory = directory_.path() + "/store",
+                   .durable = false,
+                   .cache_bytes = 8 << 20,
+                   .max_watches = max_watches},
+                  clock, rng_) {}
+  Database& database() override { return database_; }
+
+ private:
+  embedded::TemporaryDirectory directory_;
+  SystemRng rng_;
+  embedded::EmbeddedDatabase database_;
+};
+
+class ReferenceStore final : public TestStore {
+ public:
+  ReferenceStore(const Clock& clock, std::size_t max_watches)
+      : database_(clock, rng_, {.version_step = 7, .max_watches = max_watches}) {}
+  Database& database() override { return database_; }
+
+ private:
+  SystemRng rng_;
+  reference::ReferenceDatabase database_;
+};
+
+template <class Store>
+Engine engine(std::string name) {
+  return {std::move(name), [](const Clock& clock, std::size_t max_watches) {
+            return std::make_unique<Store>(clock, max_watches);
+          }};
+}
+
+}  // namespace
+
+const std::vector<Engine>& engines() {
+  static const std::vector<Engine> all = {engine<EmbeddedStore>("embedded"),
+                                          engine<ReferenceStore>("reference")};
+  return all;
+}
+
+}  // namespace divan::kv::conformance

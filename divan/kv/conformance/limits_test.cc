@@ -1,0 +1,131 @@
+// Limits of size and time, and what a transaction may do after its end.
+#include "divan/kv/conformance/conformance.h"
+
+namespace divan::kv::conformance {
+namespace {
+
+TEST_P(Conformance, SizesAreLimited) {
+  const std::string longest_key(kMaxKeyBytes, 'k'), longest_value(kMaxValueBytes, 'v');
+  const auto key = ErrorCode::key_too_large, value = ErrorCode::value_too_large;
+  db.run([&](Transaction& tx) {
+    EXPECT_EQ(code_of([&] { tx.set(longest_key + "k", ""); }), key);
+    EXPECT_EQ(code_of([&] { tx.clear(longest_key + "k"); }), key);
+    EXPECT_EQ(code_of([&] { tx.clear_range("a", longest_key + "k"); }), key);
+    EXPECT_EQ(code_of([&] { tx.add(longest_key + "k", 1); }), key);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable(longest_key), ""); }), key);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value(longest_key + "k", stampable("")); }), key);
+    EXPECT_EQ(code_of([&] { tx.set("k", longest_value + "v"); }), value);
+    EXPECT_EQ(code_of([&] { tx.atomic(AtomicOp::byte_max, "k", longest_value + "v"); }), value);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable("k"), longest_value + "v"); }), value);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("k", stampable(longest_value)); }), value);
+    for (const std::string foreign : {"\xff", "\xff/x"}) {
+      EXPECT_EQ(code_of([&] { tx.set(foreign, ""); }), ErrorCode::key_outside_legal_range);
+      EXPECT_EQ(code_of([&] { tx.clear(foreign); }), ErrorCode::key_outside_legal_range);
+      EXPECT_EQ(code_of([&] { tx.add(foreign, 1); }), ErrorCode::key_outside_legal_range);
+    }
+    EXPECT_TRUE(tx.read_only());
+    tx.set(longest_key, longest_value);
+  });
+  EXPECT_EQ(get(longest_key), longest_value);
+}
+
+TEST_P(Conformance, ATransactionIsLimited) {
+  const auto tx = db.begin();
+  const std::string value(kMaxValueBytes, 'v');
+  std::size_t before = 0;
+  for (int i = 0; i < 99; ++i) {
+    tx->set("k" + std::to_string(i), value);
+    EXPECT_GE(tx->approximate_size(), before + value.size());
+    before = tx->approximate_size();
+  }
+  tx->commit();
+  tx->reset();
+  for (int i = 0; i < 101; ++i) tx->set("l" + std::to_string(i), value);
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_large);
+  EXPECT_EQ(get("l1"), "(none)");
+  // What is read counts, too, where it is remembered for conflicts.
+  tx->reset();
+  for (int i = 0; i < 1001; ++i) tx->get(std::string(kMaxKeyBytes - 8, 'r') + fmt::format("{:08}", i));
+  EXPECT_GT(tx->approximate_size(), kMaxTransactionBytes);
+  tx->set("k", "v");
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_large);
+}
+
+TEST_P(Conformance, ATransactionLivesFiveSeconds) {
+  ManualClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  const auto tx = store->database().begin();
+  tx->set("a", "1");
+  clock.advance(kTransactionLifetime);
+  EXPECT_EQ(tx->get("b"), std::nullopt);
+  clock.advance(std::chrono::milliseconds(1));
+  const auto too_old = ErrorCode::transaction_too_old;
+  const std::vector<std::string> keys = {"b"};
+  EXPECT_EQ(code_of([&] { tx->get("b"); }), too_old);
+  EXPECT_EQ(code_of([&] { tx->get("b", Isolation::snapshot); }), too_old);
+  EXPECT_EQ(code_of([&] { tx->get_many(keys); }), too_old);
+  EXPECT_EQ(code_of([&] { tx->get_key(KeySelector::first_greater_than("b")); }), too_old);
+  EXPECT_EQ(code_of([&] { tx->get_range({"", "\xff"}); }), too_old);
+  EXPECT_EQ(code_of([&] { tx->commit(); }), too_old);
+  tx->reset();
+  EXPECT_EQ(tx->get("a"), std::nullopt);
+  // What only reads has read one version all along, however long that took.
+  clock.advance(2 * kTransactionLifetime);
+  tx->commit();
+}
+
+TEST_P(Conformance, ConflictsAreRememberedAsLongAsATransactionLives) {
+  ManualClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  const auto write = [&](std::string_view key) {
+    store->database().run([&](Transaction& tx) { tx.set(key, "x"); });
+  };
+  const auto tx = store->database().begin();
+  tx->get("a"), tx->set("z", "1");
+  write("a");
+  for (int i = 0; i < 49; ++i) {
+    clock.advance(std::chrono::milliseconds(100));
+    write("other" + std::to_string(i));
+  }
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
+}
+
+TEST_P(Conformance, AfterItsCommitATransactionTakesNothing) {
+  const auto tx = db.begin();
+  const auto check = [&] {
+    const auto used = ErrorCode::used_during_commit;
+    const std::vector<std::string> keys = {"b"};
+    EXPECT_EQ(code_of([&] { tx->get("a"); }), used);
+    EXPECT_EQ(code_of([&] { tx->get_many(keys); }), used);
+    EXPECT_EQ(code_of([&] { tx->get_key(KeySelector::first_greater_than("b")); }), used);
+    EXPECT_EQ(code_of([&] { tx->get_range({"", "\xff"}); }), used);
+    EXPECT_EQ(code_of([&] { tx->set("a", "1"); }), used);
+    EXPECT_EQ(code_of([&] { tx->clear("a"); }), used);
+    EXPECT_EQ(code_of([&] { tx->clear_range("a", "b"); }), used);
+    EXPECT_EQ(code_of([&] { tx->add("a", 1); }), used);
+    EXPECT_EQ(code_of([&] { tx->set_versionstamped_key(stampable("a"), "1"); }), used);
+    EXPECT_EQ(code_of([&] { tx->set_versionstamped_value("a", stampable("a")); }), used);
+    EXPECT_EQ(code_of([&] { tx->watch("a"); }), used);
+    EXPECT_EQ(code_of([&] { tx->add_read_conflict({"a", "b"}); }), used);
+    EXPECT_EQ(code_of([&] { tx->add_write_conflict({"a", "b"}); }), used);
+    EXPECT_EQ(code_of([&] { tx->commit(); }), used);
+  };
+  tx->set("a", "1");
+  tx->commit();
+  check();
+  EXPECT_GT(tx->committed_version(), tx->read_version());
+  EXPECT_EQ(tx->versionstamp().size(), 10u);
+  // A commit that failed is one, too.
+  tx->reset();
+  tx->get("a"), tx->set("b", "2");
+  set("a", "3");
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
+  check();
+  tx->reset();
+  tx->set("c", "4");
+  tx->commit();
+  EXPECT_EQ(stored(), "a=3 c=4 ");
+}
+
+}  // namespace
+}  // namespace divan::kv::conformance

@@ -1,0 +1,165 @@
+// Range reads and key selectors.
+#include "divan/kv/conformance/conformance.h"
+
+namespace divan::kv::conformance {
+namespace {
+
+const KeyRange kAll = {"", "\xff"};
+
+TEST_P(Conformance, RangesAreHalfOpen) {
+  set_all("abcd");
+  db.run([](Transaction& tx) {
+    EXPECT_EQ(rows(tx, {"b", "d"}), "b=vb c=vc ");
+    EXPECT_EQ(rows(tx, {"b", "b"}), "");
+    EXPECT_EQ(rows(tx, {"", "b"}), "a=va ");
+    EXPECT_EQ(rows(tx, {"d", "\xff"}), "d=vd ");
+    EXPECT_EQ(rows(tx, {"x", "y"}), "");
+  });
+}
+
+TEST_P(Conformance, LimitsTargetsAndMore) {
+  db.run([](Transaction& tx) {
+    for (int i = 0; i < 10; ++i) tx.set("k" + std::to_string(i), std::string(98, 'x'));
+  });
+  db.run([](Transaction& tx) {
+    const KeyRange range = {"k", "l"};
+    for (const bool reverse : {false, true}) {
+      const auto page = [&](std::size_t limit, std::size_t bytes) {
+        return tx.get_range(range, {.limit = limit, .target_bytes = bytes, .reverse = reverse});
+      };
+      EXPECT_EQ(page(3, 0).rows.size(), 3u);
+      EXPECT_TRUE(page(3, 0).more);
+      EXPECT_EQ(page(3, 0).rows[0].key, reverse ? "k9" : "k0");
+      EXPECT_FALSE(page(11, 0).more);
+      EXPECT_FALSE(page(0, 0).more);
+      // The row that reaches the target is the last one.
+      EXPECT_EQ(page(0, 250).rows.size(), 3u);
+      EXPECT_TRUE(page(0, 250).more);
+      EXPECT_EQ(page(0, 1).rows.size(), 1u);
+      EXPECT_EQ(page(0, 300).rows.size(), 3u);
+      EXPECT_EQ(page(0, 301).rows.size(), 4u);
+      EXPECT_EQ(page(2, 900).rows.size(), 2u);
+      EXPECT_FALSE(page(0, 1001).more);
+    }
+  });
+}
+
+TEST_P(Conformance, PagesContinueWhereTheLastOneEnded) {
+  db.run([](Transaction& tx) {
+    for (int i = 0; i < 50; i += 2) tx.set(fmt::format("k{:02}", i), std::to_string(i));
+  });
+  db.run([](Transaction& tx) {
+    for (int i = 1; i < 50; i += 4) tx.set(fmt::format("k{:02}", i), "own");
+    tx.clear_range("k20", "k30");
+    const auto all = tx.get_range({"k", "l"}).rows;
+    for (const std::size_t limit : {1, 2, 3, 7}) {
+      for (const bool reverse : {false, true}) {
+        std::vector<KeyValue> found;
+        KeyRange rest = {"k", "l"};
+        for (RangePage page; page = tx.get_range(rest, {.limit = limit, .reverse = reverse}), true;) {
+          found.insert(found.end(), page.rows.begin(), page.rows.end());
+          if (!page.more) break;
+          (reverse ? rest.end : rest.begin) = reverse ? page.rows.back().key : page.rows.back().key + '\0';
+        }
+        if (reverse) std::reverse(found.begin(), found.end());
+        EXPECT_EQ(text(found), text(all)) << limit << reverse;
+      }
+    }
+  });
+}
+
+TEST_P(Conformance, AVisitorEndsTheScan) {
+  set_all("abcd");
+  db.run([](Transaction& tx) {
+    int seen = 0;
+    EXPECT_FALSE(tx.scan(kAll, {}, [&](auto, auto) { return ++seen < 2; }));
+    EXPECT_EQ(seen, 2);
+  });
+}
+
+TEST_P(Conformance, LimitsCountOwnRowsAndSkipOwnClears) {
+  set_all("aceg");
+  db.run([](Transaction& tx) {
+    tx.set("b", "own");
+    tx.clear("c");
+    tx.set("h", "own");
+    EXPECT_EQ(rows(tx, kAll, {.limit = 3}), "a=va b=own e=ve ");
+    EXPECT_EQ(rows(tx, kAll, {.limit = 3, .reverse = true}), "h=own g=vg e=ve ");
+    EXPECT_EQ(rows(tx, {"b", "e"}), "b=own ");
+    EXPECT_EQ(rows(tx, {"b", "e"}, {.reverse = true}), "b=own ");
+  });
+}
+
+TEST_P(Conformance, InvertedAndForeignRangesAreRefused) {
+  db.run([](Transaction& tx) {
+    EXPECT_EQ(code_of([&] { tx.get_range({"b", "a"}); }), ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] { tx.clear_range("b", "a"); }), ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] { tx.add_read_conflict({"b", "a"}); }), ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] { tx.add_write_conflict({"b", "a"}); }), ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] { tx.get_range({"a", "\xff\x01"}); }), ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.clear_range("a", "\xff\x01"); }), ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.add_read_conflict({"a", "\xff\x01"}); }), ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.add_write_conflict({"a", "\xff\x01"}); }), ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.get_key(KeySelector::last_less_than("\xff\x01")); }),
+              ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.get("\xff/version"); }), ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.get("\xff"); }), ErrorCode::key_outside_legal_range);
+    const std::vector<std::string> keys = {"\xff"};
+    EXPECT_EQ(code_of([&] { tx.get_many(keys); }), ErrorCode::key_outside_legal_range);
+    tx.clear_range("", "\xff");
+    tx.get_range(kAll);
+  });
+}
+
+// Every selector with an offset from -6 to 6 around every key, over stored rows with own writes, against a
+// list of the keys that are there.
+TEST_P(Conformance, SelectorsCountTheKeysThatThisTransactionSees) {
+  set_all("bdfhjl");
+  db.run([](Transaction& tx) {
+    tx.clear("f");
+    tx.clear_range("h", "k");
+    tx.set("e", "own");
+    tx.set("h", "again");
+    tx.set("n", "own");
+    tx.add("p", 1);
+    const std::vector<std::string> keys = {"b", "d", "e", "h", "l", "n", "p"};
+    for (const std::string around : {"", "a", "b", "c", "d", "f", "h", "i", "n", "p", "q", "\xff"}) {
+      for (const bool or_equal : {false, true}) {
+        for (int offset = -8; offset <= 9; ++offset) {
+          // The place of the last key below `around` (or at it), and from there on.
+          const auto last = or_equal ? std::upper_bound(keys.begin(), keys.end(), around)
+                                     : std::lower_bound(keys.begin(), keys.end(), around);
+          const auto place = last - keys.begin() - 1 + offset;
+          const std::string expected = place < 0 ? ""
+                                       : place >= static_cast<std::ptrdiff_t>(keys.size())
+                                           ? "\xff"
+                                           : keys[static_cast<std::size_t>(place)];
+          EXPECT_EQ(tx.get_key({around, or_equal, offset}), expected) << around << or_equal << offset;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Conformance, SelectorsBoundRanges) {
+  set_all("bdfh");
+  db.run([](Transaction& tx) {
+    tx.set("e", "own");
+    tx.clear("f");  // b d e h
+    const auto between = [&](const KeySelector& begin, const KeySelector& end) {
+      return text(tx.get_range(begin, end).rows);
+    };
+    EXPECT_EQ(between(KeySelector::first_greater_than("b"), KeySelector::first_greater_than("e")),
+              "d=vd e=own ");
+    EXPECT_EQ(between({"b", false, 2}, {"z", false, 0}), "d=vd e=own ");
+    EXPECT_EQ(between({"z", false, -1}, {"z", false, 1}), "e=own h=vh ");
+    EXPECT_EQ(between(KeySelector::last_less_or_equal("a"), KeySelector::first_greater_or_equal("d")),
+              "b=vb ");
+    EXPECT_EQ(between({"b", false, 9}, {"z", false, 1}), "");
+    // Selectors that find the wrong way round give nothing.
+    EXPECT_EQ(between({"z", false, 0}, {"b", false, 2}), "");
+  });
+}
+
+}  // namespace
+}  // namespace divan::kv::conformance

@@ -1,0 +1,177 @@
+// Versionstamps: what they are, and that nobody reads them before they are.
+#include "divan/kv/conformance/conformance.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::kv::conformance {
+namespace {
+
+TEST_P(Conformance, StampsGoIntoKeysAndValuesAndGrow) {
+  std::string before;
+  Version version = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto tx = db.begin();
+    tx->set_versionstamped_key(stampable("s", "tail"), std::to_string(i));
+    tx->set_versionstamped_value("last", stampable("<", ">"));
+    tx->commit();
+    const std::string stamp = tx->versionstamp();
+    ASSERT_EQ(stamp.size(), 10u);
+    EXPECT_LT(before, stamp);
+    EXPECT_LT(version, tx->committed_version());
+    EXPECT_EQ(get("s" + stamp + "tail"), std::to_string(i));
+    EXPECT_EQ(get("last"), "<" + stamp + ">");
+    before = stamp;
+    version = tx->committed_version();
+    EXPECT_LE(version, db.begin()->read_version());
+  }
+  EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.size(); }), 20u);
+}
+
+TEST_P(Conformance, TheUserVersionOrdersTheWritesOfATransaction) {
+  const auto tx = db.begin();
+  for (const std::uint16_t user_version : std::initializer_list<std::uint16_t>{300, 2, 1}) {
+    const tuple::Tuple key = {tuple::String{"log"}, Versionstamp::incomplete(user_version)};
+    tx->set_versionstamped_key(tuple::pack_with_versionstamp(key), std::to_string(user_version));
+  }
+  tx->commit();
+  std::string values;
+  db.run([&](Transaction& reader) {
+    for (const auto& row : reader.get_range(tuple::range({tuple::String{"log"}})).rows) {
+      values += row.value + " ";
+      const auto key = tuple::unpack(row.key);
+      const auto number = static_cast<std::uint16_t>(std::stoi(row.value));
+      EXPECT_EQ(std::get<Versionstamp>(key.at(1)), Versionstamp::complete(tx->versionstamp(), number));
+    }
+  });
+  EXPECT_EQ(values, "1 2 300 ");
+}
+
+TEST_P(Conformance, StampsOfConcurrentCommitsDiffer) {
+  const auto first = db.begin();
+  const auto second = db.begin();
+  for (const auto& tx : {first.get(), second.get()}) tx->set_versionstamped_key(stampable("s"), "");
+  second->commit();
+  first->commit();
+  EXPECT_LT(second->versionstamp(), first->versionstamp());
+  EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.size(); }), 2u);
+}
+
+TEST_P(Conformance, AStampedValueCannotBeReadBeforeTheCommit) {
+  set_all("ackz");
+  db.run([](Transaction& tx) {
+    tx.set_versionstamped_value("k", stampable(""));
+    const auto unreadable = ErrorCode::accessed_unreadable;
+    EXPECT_EQ(code_of([&] { tx.get("k"); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get("k", Isolation::snapshot); }), unreadable);
+    const std::vector<std::string> keys = {"a", "k"};
+    EXPECT_EQ(code_of([&] { tx.get_many(keys); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_range({"a", "z"}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_range({"a", "z"}, {.reverse = true}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.watch("k"); }), unreadable);
+    EXPECT_EQ(rows(tx, {"a", "z"}, {.limit = 2}), "a=va c=vc ");
+    EXPECT_EQ(rows(tx, {"c", "\xff"}, {.limit = 1, .reverse = true}), "z=vz ");
+    EXPECT_EQ(rows(tx, {"a", "k"}), "a=va c=vc ");
+  });
+}
+
+TEST_P(Conformance, WhereAStampedKeyMayComeToStandNothingCanBeRead) {
+  db.run([](Transaction& tx) { tx.set("sa", "before"), tx.set("sz", "after"), tx.set("t", "far"); });
+  const auto earlier = db.begin();
+  earlier->set_versionstamped_key(stampable("s", "~"), "earlier");
+  earlier->commit();
+  set("newer", "so that the read version is above the stamp");
+  db.run([&](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s"), "own");
+    const auto unreadable = ErrorCode::accessed_unreadable;
+    EXPECT_EQ(code_of([&] { tx.get_range({"s", "t"}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_range({"s", "t"}, {.isolation = Isolation::snapshot}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get("s" + std::string(10, '\xf0')); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_key(KeySelector::last_less_than("t")); }), unreadable);
+    // What came before, and what lies beside it.
+    EXPECT_EQ(tx.get("s" + earlier->versionstamp() + "~"), "earlier");
+    EXPECT_EQ(tx.get_range({"s", "t"}, {.limit = 1}).rows.at(0).value, "earlier");
+    EXPECT_EQ(rows(tx, {"t", "u"}), "t=far ");
+    EXPECT_EQ(tx.get_range({"s", "\xff"}, {.limit = 1, .reverse = true}).rows.at(0).key, "t");
+  });
+  EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.size(); }), 4u);
+}
+
+TEST_P(Conformance, LaterWritesGoOverStampedOnes) {
+  db.run([](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s", "1"), "cleared");
+    tx.set_versionstamped_value("v", stampable(""));
+    tx.clear_range("s", "w");
+    tx.set_versionstamped_key(stampable("s", "2"), "kept");
+    tx.set_versionstamped_key(stampable("u"), "kept");
+    tx.clear_range("a", "b");
+    tx.clear_range("u\x01", "uz");  // reaches no stamp of these years
+    tx.set_versionstamped_value("w", stampable(""));
+    tx.set("w", "plain");
+  });
+  std::string values;
+  db.run([&](Transaction& tx) {
+    for (const auto& row : tx.get_range({"", "\xff"}).rows) values += row.value + " ";
+  });
+  EXPECT_EQ(values, "kept kept plain ");
+}
+
+TEST_P(Conformance, AClearedRangeThatCutsThroughTheStampsClearsByTheFinalKey) {
+  const std::string low = "s" + std::string(8, '\0'), middle = "s" + std::string(1, '\x7f');
+  db.run([&](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s"), "cleared");
+    tx.clear_range(low, middle);
+  });
+  EXPECT_EQ(stored(), "");
+  db.run([&](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s"), "kept");
+    tx.clear_range(middle, "t");
+  });
+  EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.at(0).value; }), "kept");
+}
+
+TEST_P(Conformance, AtomicOperationsOnAStampedValueComeAfterTheStamp) {
+  const auto tx = db.begin();
+  tx->set_versionstamped_value("k", stampable("", std::string(1, '\x01')));
+  tx->atomic(AtomicOp::byte_max, "k", std::string("\0", 1));
+  tx->atomic(AtomicOp::add, "k", std::string(10, '\0') + '\x02');
+  EXPECT_EQ(code_of([&] { tx->get("k"); }), ErrorCode::accessed_unreadable);
+  tx->commit();
+  EXPECT_EQ(get("k"), tx->versionstamp() + '\x03');
+}
+
+TEST_P(Conformance, TheLastOfTwoWritesToOneStampedKeyCounts) {
+  db.run([](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s"), "first");
+    tx.set_versionstamped_key(stampable("s"), "second");
+  });
+  EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.at(0).value; }), "second");
+}
+
+TEST_P(Conformance, MalformedStampsAreRefused) {
+  db.run([](Transaction& tx) {
+    const auto invalid = ErrorCode::client_invalid_operation;
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key("abc", ""); }), invalid);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(std::string("123456789\0\0\0\0", 13), ""); }), invalid);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(std::string("1234567890\1\0\0\0", 14), ""); }),
+              invalid);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("k", "1234567890\xff\xff\xff\xff"); }), invalid);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("k", ""); }), invalid);
+    EXPECT_TRUE(tx.read_only());
+  });
+}
+
+TEST_P(Conformance, VersionsCanBeAdvanced) {
+  set("a", "1");
+  const Version far = db.begin()->read_version() + 1'000'000;
+  db.advance_version(far);
+  EXPECT_GE(db.begin()->read_version(), far);
+  const auto tx = db.begin();
+  tx->set("b", "2");
+  tx->commit();
+  EXPECT_GT(tx->committed_version(), far);
+  db.advance_version(1);  // never back
+  EXPECT_GE(db.begin()->read_version(), tx->committed_version());
+  EXPECT_EQ(stored(), "a=1 b=2 ");
+}
+
+}  // namespace
+}  // namespace divan::kv::conformance

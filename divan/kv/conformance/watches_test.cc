@@ -1,0 +1,166 @@
+// Watches.
+#include <future>
+
+#include "divan/kv/conformance/conformance.h"
+
+namespace divan::kv::conformance {
+namespace {
+
+std::shared_ptr<Watch> watch_key(Database& db, std::string_view key = "k") {
+  return db.run([&](Transaction& tx) { return tx.watch(key); });
+}
+
+// A watch that was set later and has fired shows that the one before had its chance.
+#define EXPECT_STILL_WAITING(watch)                         \
+  do {                                                      \
+    const auto marker = watch_key(db, "marker");            \
+    db.run([](Transaction& tx) { tx.add("marker", 1); });   \
+    ASSERT_TRUE(marker->wait_until(clock_, soon()));        \
+    EXPECT_FALSE((watch)->fired() || (watch)->cancelled()); \
+  } while (false)
+
+TEST_P(Conformance, AWatchFiresWhenTheValueChanges) {
+  set("k", "1");
+  const std::vector<std::function<void(Transaction&)>> changes = {
+      [](Transaction& tx) { tx.set("k", "2"); },
+      [](Transaction& tx) { tx.clear("k"); },
+      [](Transaction& tx) { tx.add("k", 1); },
+      [](Transaction& tx) { tx.clear_range("", "\xff"); },
+      [](Transaction& tx) { tx.set_versionstamped_value("k", stampable("")); },
+      [](Transaction& tx) { tx.atomic(AtomicOp::byte_max, "k", "\xf0"); },
+  };
+  for (const auto& change : changes) {
+    const auto watch = watch_key(db);
+    EXPECT_FALSE(watch->fired());
+    db.run(change);
+    ASSERT_TRUE(watch->wait_until(clock_, soon()));
+    EXPECT_TRUE(watch->fired());
+    EXPECT_FALSE(watch->cancelled());
+  }
+}
+
+TEST_P(Conformance, AWatchDoesNotFireWithoutAChange) {
+  set("k", "1");
+  const auto watch = watch_key(db);
+  set("k", "1");
+  set("l", "2");
+  db.run([](Transaction& tx) { tx.clear_range("l", "z"), tx.add_write_conflict({"", "\xff"}); });
+  db.run([](Transaction& tx) { tx.clear_range("a", "z"), tx.set("k", "1"); });
+  EXPECT_STILL_WAITING(watch);
+  set("k", "2");
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+}
+
+TEST_P(Conformance, AWatchMayMissAChangeBackButNotTheNextOne) {
+  set("k", "1");
+  const auto watch = watch_key(db);
+  set("k", "2");
+  set("k", "1");
+  set("k", "3");
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+}
+
+TEST_P(Conformance, AWatchSeesWhatItsTransactionWrote) {
+  set("k", "1");
+  const auto watch = db.run([](Transaction& tx) {
+    tx.set("k", "2");
+    return tx.watch("k");
+  });
+  EXPECT_STILL_WAITING(watch);
+  set("k", "1");
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+}
+
+TEST_P(Conformance, AChangeBetweenReadAndCommitIsNotLost) {
+  set("k", "1");
+  const auto tx = db.begin();
+  const auto watch = tx->watch("k");
+  set("k", "2");
+  tx->commit();
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+  EXPECT_TRUE(watch->fired());
+}
+
+TEST_P(Conformance, AWatchDoesNotConflict) {
+  set("k", "1");
+  EXPECT_TRUE(survives([](Transaction& tx) { tx.watch("k"); }, [](Transaction& tx) { tx.set("k", "2"); }));
+}
+
+TEST_P(Conformance, AWatchIsCancelledWithItsTransaction) {
+  auto tx = db.begin();
+  auto watch = tx->watch("k");
+  EXPECT_FALSE(watch->cancelled());
+  tx->reset();
+  EXPECT_TRUE(watch->cancelled());
+  watch = tx->watch("k");
+  tx.reset();
+  EXPECT_TRUE(watch->cancelled());
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+
+  tx = db.begin();
+  tx->get("a"), tx->set("z", "1");
+  watch = tx->watch("k");
+  set("a", "1");
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
+  tx->reset();
+  EXPECT_TRUE(watch->cancelled());
+  set("k", "2");
+  EXPECT_FALSE(watch->fired());
+}
+
+TEST_P(Conformance, AWatchIsCancelledWithTheStore) {
+  const auto watch = watch_key(db);
+  store_.reset();
+  EXPECT_TRUE(watch->cancelled());
+}
+
+TEST_P(Conformance, ACallbackIsCalledOnce) {
+  std::promise<void> called;
+  std::atomic<int> calls = 0;
+  auto watch = watch_key(db);
+  watch->on_end([&] {
+    if (++calls == 1) called.set_value();
+  });
+  set("k", "2");
+  ASSERT_EQ(called.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  set("k", "3");
+  EXPECT_STILL_WAITING(watch_key(db));
+  EXPECT_EQ(calls, 1);
+  // Too late is at once.
+  watch->on_end([&] { ++calls; });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_P(Conformance, ManyWatchesOfOneKeyAllFire) {
+  std::vector<std::shared_ptr<Watch>> watches;
+  for (std::size_t i = 0; i < kMaxWatches; ++i) watches.push_back(watch_key(db));
+  set("k", "2");
+  for (const auto& watch : watches) EXPECT_TRUE(watch->wait_until(clock_, soon()));
+}
+
+TEST_P(Conformance, WatchesHaveALimit) {
+  std::vector<std::shared_ptr<Watch>> held;
+  for (std::size_t i = 0; i < kMaxWatches; ++i) held.push_back(watch_key(db, std::to_string(i)));
+  EXPECT_EQ(code_of([&] { watch_key(db); }), ErrorCode::too_many_watches);
+  // The transaction is good for everything else: its key is polled.
+  db.run([&](Transaction& tx) {
+    EXPECT_EQ(code_of([&] { tx.watch("k"); }), ErrorCode::too_many_watches);
+    tx.set("k", "1");
+  });
+  EXPECT_EQ(get("k"), "1");
+  // What nobody holds, and what has ended, does not count.
+  held.pop_back();
+  held.push_back(watch_key(db));
+  set("0", "changed");
+  ASSERT_TRUE(held[0]->wait_until(clock_, soon()));
+  held.push_back(watch_key(db));
+  EXPECT_EQ(code_of([&] { watch_key(db); }), ErrorCode::too_many_watches);
+  // Within one transaction, too.
+  held.clear();
+  const auto tx = db.begin();
+  for (std::size_t i = 0; i < kMaxWatches; ++i) held.push_back(tx->watch(std::to_string(i)));
+  EXPECT_EQ(code_of([&] { tx->watch("k"); }), ErrorCode::too_many_watches);
+}
+
+}  // namespace
+}  // namespace divan::kv::conformance

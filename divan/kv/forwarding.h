@@ -1,0 +1,83 @@
+// Stores and transactions that pass everything on to others. For those that change a part of it: faults that
+// tests inject, for example.
+#pragma once
+
+#include <memory>
+
+#include "divan/kv/store.h"
+
+namespace divan::kv {
+
+/// Not thread-safe, like every Transaction.
+class ForwardingTransaction : public Transaction {
+ public:
+  explicit ForwardingTransaction(std::unique_ptr<Transaction> inner) : inner_(std::move(inner)) {}
+
+  std::optional<std::string> get(std::string_view key, Isolation isolation) override {
+    return inner_->get(key, isolation);
+  }
+  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                   Isolation isolation) override {
+    return inner_->get_many(keys, isolation);
+  }
+  std::string get_key(const KeySelector& selector, Isolation isolation) override {
+    return inner_->get_key(selector, isolation);
+  }
+  using Transaction::scan;
+  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
+            const RowVisitor& visit) override {
+    return inner_->scan(begin, end, options, visit);
+  }
+  Version read_version() override { return inner_->read_version(); }
+  void set(std::string_view key, std::string_view value) override { inner_->set(key, value); }
+  void clear(std::string_view key) override { inner_->clear(key); }
+  using Transaction::clear_range;
+  void clear_range(std::string_view begin, std::string_view end) override { inner_->clear_range(begin, end); }
+  void atomic(AtomicOp op, std::string_view key, std::string_view operand) override {
+    inner_->atomic(op, key, operand);
+  }
+  void set_versionstamped_key(std::string_view key, std::string_view value) override {
+    inner_->set_versionstamped_key(key, value);
+  }
+  void set_versionstamped_value(std::string_view key, std::string_view value) override {
+    inner_->set_versionstamped_value(key, value);
+  }
+  std::shared_ptr<Watch> watch(std::string_view key) override { return inner_->watch(key); }
+  void add_read_conflict(const KeyRange& range) override { inner_->add_read_conflict(range); }
+  void add_write_conflict(const KeyRange& range) override { inner_->add_write_conflict(range); }
+  bool read_only() const override { return inner_->read_only(); }
+  Version committed_version() const override { return inner_->committed_version(); }
+  std::string versionstamp() const override { return inner_->versionstamp(); }
+  std::size_t approximate_size() const override { return inner_->approximate_size(); }
+  void on_error(const Error& error) override {
+    inner_->on_error(error);
+    reset();
+  }
+
+ protected:
+  void do_commit() override { inner_->commit(); }
+  void do_reset() override { inner_->reset(); }
+  Transaction& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<Transaction> inner_;
+};
+
+/// Thread-safe if the other one is, which must outlive it.
+class ForwardingDatabase : public Database {
+ public:
+  explicit ForwardingDatabase(Database& inner) : inner_(inner) {}
+
+  std::unique_ptr<Transaction> begin() override { return inner_.begin(); }
+  Version dump(const RowVisitor& visit) override { return inner_.dump(visit); }
+  void advance_version(Version at_least) override { inner_.advance_version(at_least); }
+  std::optional<std::string> new_transaction_id() override { return inner_.new_transaction_id(); }
+
+ protected:
+  Database& inner() { return inner_; }
+
+ private:
+  Database& inner_;
+};
+
+}  // namespace divan::kv

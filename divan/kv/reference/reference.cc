@@ -1,0 +1,67 @@
+#include "divan/kv/reference/reference.h"
+
+#include "divan/kv/reference/transaction.h"
+
+namespace divan::kv::reference {
+
+std::optional<std::string> State::value(std::string_view key, Version at) const {
+  const auto values = history.find(key);
+  if (values == history.end()) return std::nullopt;
+  const auto later = values->second.upper_bound(at);
+  return later == values->second.begin() ? std::nullopt : std::prev(later)->second;
+}
+
+std::vector<std::shared_ptr<Watch>> State::take_due() {
+  std::vector<std::shared_ptr<Watch>> due;
+  std::erase_if(waiting, [&](const Waiting& entry) {
+    auto watch = entry.watch.lock();
+    if (watch == nullptr) return true;
+    if (value(entry.key, version) == entry.seen) return false;
+    due.push_back(std::move(watch));
+    return true;
+  });
+  return due;
+}
+
+ReferenceDatabase::ReferenceDatabase(const Clock& clock, Rng& rng, const Options& options)
+    : clock_(clock), rng_(rng), state_(std::make_unique<State>(options)) {}
+
+ReferenceDatabase::~ReferenceDatabase() {
+  for (const auto& entry : state_->waiting) {
+    if (const auto watch = entry.watch.lock()) watch->cancel();
+  }
+}
+
+std::unique_ptr<Transaction> ReferenceDatabase::begin() { return begin(clock_, rng_); }
+
+std::unique_ptr<Transaction> ReferenceDatabase::begin(const Clock& clock, Rng& rng) {
+  return std::make_unique<ReferenceTransaction>(*state_, clock, rng);
+}
+
+Version ReferenceDatabase::dump(const RowVisitor& visit) {
+  std::vector<KeyValue> rows;
+  Version version = 0;
+  {
+    std::lock_guard lock(state_->mutex);
+    version = state_->version;
+    for (const auto& [key, values] : state_->history) {
+      if (auto value = state_->value(key, version)) rows.push_back({key, std::move(*value)});
+    }
+  }
+  for (const auto& row : rows) {
+    if (!visit(row.key, row.value)) break;
+  }
+  return version;
+}
+
+void ReferenceDatabase::advance_version(Version at_least) {
+  std::lock_guard lock(state_->mutex);
+  state_->version = std::max(state_->version, at_least);
+}
+
+Version ReferenceDatabase::version() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->version;
+}
+
+}  // namespace divan::kv::reference

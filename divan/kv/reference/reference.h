@@ -1,0 +1,45 @@
+// An engine that is slow and obviously right: what the contract of divan/kv/store.h means, as a program.
+//
+// A map keeps every value that every key ever had. A transaction keeps the list of its writes as they were
+// made; what it reads is the map at its version with that list replayed. A commit is compared with every
+// later one, range by range. Nothing is written to a disk, there are no threads, and the same calls give the
+// same answers: the model check holds the other engines against it, and the simulation runs on it.
+#pragma once
+
+#include <memory>
+
+#include "divan/base/rng.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::reference {
+
+struct Options {
+  Version version_step = 1;  // from one commit to the next
+  std::size_t max_watches = 10'000;
+};
+
+struct State;
+
+/// Thread-safe. Transactions must not outlive it; nor may it outlive the clock and rng.
+class ReferenceDatabase final : public Database {
+ public:
+  ReferenceDatabase(const Clock& clock, Rng& rng, const Options& options = {});
+  ~ReferenceDatabase() override;
+
+  std::unique_ptr<Transaction> begin() override;
+  Version dump(const RowVisitor& visit) override;
+  void advance_version(Version at_least) override;
+
+  /// Another process's view of the same store: with its own clock and rng.
+  std::unique_ptr<Transaction> begin(const Clock& clock, Rng& rng);
+
+  /// Of the last commit.
+  Version version() const;
+
+ private:
+  const Clock& clock_;
+  Rng& rng_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace divan::kv::reference

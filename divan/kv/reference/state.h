@@ -1,0 +1,46 @@
+// What the reference engine keeps.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "divan/kv/reference/reference.h"
+
+namespace divan::kv::reference {
+
+/// What a commit changed.
+struct Commit {
+  Version version;
+  std::vector<KeyRange> written;
+};
+
+/// A watch that waits.
+struct Waiting {
+  std::string key;
+  std::optional<std::string> seen;
+  std::weak_ptr<Watch> watch;
+};
+
+/// All of it under one mutex.
+struct State {
+  using Values = std::map<Version, std::optional<std::string>>;
+
+  explicit State(const Options& the_options) : options(the_options) {}
+
+  const Options options;
+  mutable std::mutex mutex;
+  Version version = 0;
+  std::map<std::string, Values, std::less<>> history;
+  std::vector<Commit> commits;
+  std::vector<Waiting> waiting;
+
+  // With the mutex held.
+
+  std::optional<std::string> value(std::string_view key, Version at) const;
+  /// Takes out the watches that are to fire, and those that nobody holds.
+  std::vector<std::shared_ptr<Watch>> take_due();
+};
+
+inline bool overlap(const KeyRange& a, const KeyRange& b) { return a.begin < b.end && b.begin < a.end; }
+
+}  // namespace divan::kv::reference
