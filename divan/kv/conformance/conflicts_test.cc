@@ -79,6 +79,7 @@ TEST_P(Conformance, ASelectorReadsWhatItPassesOver) {
   EXPECT_FALSE(survives_over("bdfh", finds({"f", false, -1}), writes("c")));
   EXPECT_FALSE(survives_over("bdfh", finds({"f", false, 9}), writes("y")));
   EXPECT_FALSE(survives_over("bdfh", finds({"d", false, -9}), writes("a")));
+  EXPECT_TRUE(survives_over("bdfh", finds(KeySelector::last_less_than("")), writes("")));
   const Step between = [](Transaction& tx) { tx.get_range({"b", false, 2}, {"z", false, 0}); };
   EXPECT_FALSE(survives_over("bdfh", between, writes("c")));
   EXPECT_FALSE(survives_over("bdfh", between, writes("x")));
@@ -190,6 +191,7 @@ TEST_P(Conformance, ARefusedCommitLeavesNothing) {
 TEST_P(Conformance, WhatOnlyReadsNeverConflicts) {
   const auto tx = db.begin();
   tx->get("a"), tx->get_range({"", "\xff"}), tx->add_read_conflict({"a", "b"});
+  tx->clear_range("c", "c"), tx->add_write_conflict({"c", "c"});  // nothing
   set("a", "1");
   EXPECT_TRUE(tx->read_only());
   tx->commit();

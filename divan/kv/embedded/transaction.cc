@@ -62,8 +62,14 @@ void EmbeddedTransaction::check_value(std::string_view value) const {
   if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
 }
 
-void EmbeddedTransaction::add_read(std::string begin, std::string end, Isolation isolation) {
+void EmbeddedTransaction::add_read_key(std::string_view key, Isolation isolation) {
   if (isolation == Isolation::snapshot) return;
+  conflict_bytes_ += key.size();
+  request_->read_conflicts.push_back({std::string(key), {}});
+}
+
+void EmbeddedTransaction::add_read(std::string begin, std::string end, Isolation isolation) {
+  if (isolation == Isolation::snapshot || begin >= end) return;
   conflict_bytes_ += begin.size() + end.size();
   request_->read_conflicts.push_back({std::move(begin), std::move(end)});
 }
@@ -74,11 +80,11 @@ std::optional<std::string> EmbeddedTransaction::get(std::string_view key, Isolat
   const auto point = points.find(key);
   if (point != points.end()) {
     if (point->second.kind != PointWrite::Kind::atomic) return value_after(point->second, std::nullopt);
-    add_read(std::string(key), {}, isolation);
+    add_read_key(key, isolation);
     return value_after(point->second, snapshot_->get(key));
   }
   if (request_->writes.is_cleared(key)) return std::nullopt;
-  add_read(std::string(key), {}, isolation);
+  add_read_key(key, isolation);
   return snapshot_->get(key);
 }
 
@@ -88,7 +94,7 @@ std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<
   if (request_->writes.empty()) {
     for (const auto& key : keys) {
       check_readable(key);
-      add_read(key, {}, isolation);
+      add_read_key(key, isolation);
     }
     return snapshot_->get_many(keys);
   }
@@ -230,7 +236,7 @@ void EmbeddedTransaction::check_conflict(const KeyRange& range) const {
 
 void EmbeddedTransaction::add_read_conflict(const KeyRange& range) {
   check_conflict(range);
-  if (range.begin != range.end) add_read(range.begin, range.end, Isolation::serializable);
+  add_read(range.begin, range.end, Isolation::serializable);
 }
 
 void EmbeddedTransaction::add_write_conflict(const KeyRange& range) {

@@ -55,6 +55,7 @@ class EmbeddedTransaction final : public Transaction {
   void check_value(std::string_view value) const;
   // The key that the selector finds, from its own walk (whose reads count as `isolation` says).
   std::string resolve(const KeySelector& selector, Isolation isolation);
+  void add_read_key(std::string_view key, Isolation isolation);
   void add_read(std::string begin, std::string end, Isolation isolation);
 
   Committer& committer_;

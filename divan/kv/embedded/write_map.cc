@@ -57,8 +57,8 @@ void WriteMap::clear(std::string_view key) {
 }
 
 void WriteMap::clear_range(std::string_view begin, std::string_view end) {
-  bytes_ += begin.size() + end.size();
   if (begin >= end) return;
+  bytes_ += begin.size() + end.size();
   points_.erase(points_.lower_bound(begin), points_.lower_bound(end));
   clear_stamped_keys(begin, end);
   cleared_.add(begin, end);

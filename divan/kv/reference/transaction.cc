@@ -11,9 +11,11 @@ KeyRange just(std::string_view key) { return {std::string(key), std::string(key)
 
 }  // namespace
 
-ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng)
+ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng,
+                                           std::optional<Version> version)
     : state_(state), clock_(clock), rng_(rng) {
   do_reset();
+  if (version) read_version_ = *version;
 }
 
 ReferenceTransaction::~ReferenceTransaction() { cancel_watches(); }
@@ -262,6 +264,7 @@ void ReferenceTransaction::clear(std::string_view key) {
 
 void ReferenceTransaction::clear_range(std::string_view begin, std::string_view end) {
   check_range(begin, end);
+  if (begin == end) return;
   add_write({Write::Kind::clear_range, std::string(begin), std::string(end)});
 }
 

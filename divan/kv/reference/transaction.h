@@ -21,7 +21,9 @@ struct Write {
 /// Not thread-safe, like every kv::Transaction.
 class ReferenceTransaction final : public Transaction {
  public:
-  ReferenceTransaction(State& state, const Clock& clock, Rng& rng);
+  /// Reads the last version, until a reset the given one.
+  ReferenceTransaction(State& state, const Clock& clock, Rng& rng,
+                       std::optional<Version> version = std::nullopt);
   ~ReferenceTransaction() override;
 
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;

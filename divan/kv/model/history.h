@@ -1,0 +1,32 @@
+// What transactions on a store did, and whether that was strictly serialisable.
+//
+// A history is checked, not trusted: the reference engine does the committed transactions again, one after
+// the other in the order of their versions, and each read must have the answer that it had. So the history is
+// equivalent to a serial one. That the serial one keeps the order of real time is seen from the versions:
+// whoever began after another one's commit was acknowledged has read its version or a later one.
+#pragma once
+
+#include "divan/kv/model/program.h"
+
+namespace divan::kv::model {
+
+/// A transaction that was committed.
+struct Transacted {
+  struct Step {
+    Operation operation;
+    std::string answer;
+  };
+  std::vector<Step> steps;
+  Version read_version = 0;
+  std::optional<Version> version;  // of its commit; nothing: it only read
+  std::uint16_t order = 0;         // among the commits of that version
+  // Moments of one clock for all: before it began, and after its commit was acknowledged.
+  std::uint64_t began = 0;
+  std::uint64_t ended = 0;
+};
+
+/// Nothing if the history from an empty store to `contents` is strictly serialisable, else what is wrong.
+/// Operations with versionstamps cannot be checked.
+std::optional<std::string> find_anomaly(std::vector<Transacted> history, const std::string& contents);
+
+}  // namespace divan::kv::model

@@ -1,0 +1,164 @@
+#include "divan/kv/model/program.h"
+
+#include <fmt/format.h>
+
+#include "divan/base/bytes.h"
+
+namespace divan::kv::model {
+namespace {
+
+std::string random_key(Rng& rng) {
+  static const std::vector<std::string> kKeys = {
+      "", "a", std::string("a\0", 2), "ab", "b", "c", "ca", "d", "e", "f", "fa", "g", "h", "\xfe"};
+  return kKeys[rng.below(kKeys.size())];
+}
+
+KeyRange random_range(Rng& rng) {
+  KeyRange range = {random_key(rng), rng.below(8) == 0 ? "\xff" : random_key(rng)};
+  // Now and then the wrong way round.
+  if (range.begin > range.end && rng.below(20) != 0) std::swap(range.begin, range.end);
+  return range;
+}
+
+std::string random_value(Rng& rng) {
+  std::string value(rng.below(4), '\0');
+  for (char& byte : value) byte = static_cast<char>(rng.below(3) == 0 ? 255 : rng.below(3));
+  return value;
+}
+
+// A stamp between two short strings, among the other keys.
+std::string stampable(Rng& rng, const std::string& before) {
+  const std::string after = rng.below(2) == 0 ? "" : "x";
+  const std::string offset = {static_cast<char>(before.size()), '\0', '\0', '\0'};
+  return before + std::string(10, '\0') + after + offset;
+}
+
+KeySelector random_selector(Rng& rng) {
+  const auto key = random_key(rng);
+  if (rng.below(2) == 0) return KeySelector::first_greater_or_equal(key);
+  return {key, rng.below(2) == 0, static_cast<int>(rng.below(9)) - 4};
+}
+
+template <class Fn>
+std::string answer_of(Fn&& fn) {
+  try {
+    return fn();
+  } catch (const Error& error) { return std::string(error.name()); }
+}
+
+std::string shown(const std::optional<std::string>& value) {
+  return value ? "'" + to_hex(*value) + "'" : "none";
+}
+
+std::string shown(const KeySelector& selector) {
+  return fmt::format("({} {} {})", to_hex(selector.key), selector.or_equal ? "or_equal" : "before",
+                     selector.offset);
+}
+
+std::string do_scan(Transaction& tx, const Operation& operation) {
+  const auto page = tx.get_range(operation.begin, operation.end, operation.options);
+  std::string answer;
+  for (const auto& row : page.rows) answer += to_hex(row.key) + "=" + to_hex(row.value) + " ";
+  return answer + (page.more ? "more" : "end");
+}
+
+std::string read(Transaction& tx, const Operation& operation) {
+  const auto isolation = operation.options.isolation;
+  switch (operation.kind) {
+    case Operation::Kind::get: return shown(tx.get(operation.begin.key, isolation));
+    case Operation::Kind::get_many: {
+      std::string answer;
+      for (const auto& value : tx.get_many(operation.keys, isolation)) answer += shown(value) + " ";
+      return answer;
+    }
+    case Operation::Kind::get_key: return "'" + to_hex(tx.get_key(operation.begin, isolation)) + "'";
+    default: return do_scan(tx, operation);
+  }
+}
+
+void write(Transaction& tx, const Operation& operation) {
+  const std::string& key = operation.begin.key;
+  switch (operation.kind) {
+    case Operation::Kind::set: return tx.set(key, operation.value);
+    case Operation::Kind::clear: return tx.clear(key);
+    case Operation::Kind::clear_range: return tx.clear_range(key, operation.end.key);
+    case Operation::Kind::atomic: return tx.atomic(operation.op, key, operation.value);
+    case Operation::Kind::stamped_key: return tx.set_versionstamped_key(key, operation.value);
+    case Operation::Kind::stamped_value: return tx.set_versionstamped_value(key, operation.value);
+    case Operation::Kind::read_conflict: return tx.add_read_conflict({key, operation.end.key});
+    default: return tx.add_write_conflict({key, operation.end.key});
+  }
+}
+
+}  // namespace
+
+Operation random_operation(Rng& rng, const ProgramOptions& options) {
+  using Kind = Operation::Kind;
+  // Reads and plain writes more often than the rest.
+  static const std::vector<Kind> kKinds = {
+      Kind::get,         Kind::get,          Kind::get_many,      Kind::get_key,
+      Kind::scan,        Kind::scan,         Kind::scan,          Kind::set,
+      Kind::set,         Kind::set,          Kind::clear,         Kind::clear_range,
+      Kind::atomic,      Kind::atomic,       Kind::read_conflict, Kind::write_conflict,
+      Kind::stamped_key, Kind::stamped_value};
+  Operation operation;
+  operation.kind = kKinds[rng.below(kKinds.size() - (options.stamps ? 0 : 2))];
+  for (std::size_t i = 0; i < 3; ++i) operation.keys.push_back(random_key(rng));
+  const auto range = random_range(rng);
+  operation.begin = KeySelector::first_greater_or_equal(range.begin);
+  operation.end = KeySelector::first_greater_or_equal(range.end);
+  if (operation.kind == Kind::get_key || (operation.kind == Kind::scan && rng.below(3) == 0)) {
+    operation.begin = random_selector(rng);
+    operation.end = random_selector(rng);
+  }
+  if (rng.below(2) == 0) operation.options.limit = rng.below(4);
+  if (rng.below(4) == 0) operation.options.target_bytes = 1 + rng.below(6);
+  operation.options.reverse = rng.below(2) == 0;
+  if (rng.below(4) == 0) operation.options.isolation = Isolation::snapshot;
+  operation.value = random_value(rng);
+  operation.op = static_cast<AtomicOp>(rng.below(6));
+  if (operation.kind == Kind::stamped_key)
+    operation.begin.key = stampable(rng, rng.below(2) == 0 ? "a" : "f");
+  if (operation.kind == Kind::stamped_value) operation.value = stampable(rng, operation.value);
+  return operation;
+}
+
+std::string perform(Transaction& tx, const Operation& operation) {
+  return answer_of([&]() -> std::string {
+    if (operation.is_read()) return read(tx, operation);
+    write(tx, operation);
+    return "done";
+  });
+}
+
+std::string commit(Transaction& tx) {
+  return answer_of([&] {
+    tx.commit();
+    return std::string("committed");
+  });
+}
+
+std::string describe(const Operation& operation) {
+  static const char* const kNames[] = {"get",         "get_many",      "get_key",       "scan",
+                                       "set",         "clear",         "clear_range",   "atomic",
+                                       "stamped_key", "stamped_value", "read_conflict", "write_conflict"};
+  std::string keys;
+  for (const auto& key : operation.keys) keys += to_hex(key) + " ";
+  return fmt::format("{} {} {} keys [{}] limit {} bytes {}{}{} value {} op {}",
+                     kNames[static_cast<std::size_t>(operation.kind)], shown(operation.begin),
+                     shown(operation.end), keys, operation.options.limit, operation.options.target_bytes,
+                     operation.options.reverse ? " reverse" : "",
+                     operation.options.isolation == Isolation::snapshot ? " snapshot" : "",
+                     to_hex(operation.value), static_cast<int>(operation.op));
+}
+
+std::string contents(Database& database) {
+  std::string rows;
+  database.dump([&](std::string_view key, std::string_view value) {
+    rows += to_hex(key) + "=" + to_hex(value) + " ";
+    return true;
+  });
+  return rows;
+}
+
+}  // namespace divan::kv::model
