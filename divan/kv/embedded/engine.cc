@@ -1,15 +1,10 @@
 #include "divan/kv/embedded/engine.h"
 
-#include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "divan/base/log.h"
 #include "divan/kv/embedded/key_prefix.h"
@@ -30,38 +25,56 @@ divan::Error cannot_open(const fs::path& directory, std::string_view why) {
   return internal_error(fmt::format("Data directory {}: {}", directory.string(), why));
 }
 
-void write_format(const fs::path& file) {
-  // Synced by name: a directory whose store survived a power cut must not lack its format.
+rocksdb::Env& env_of(const Options& options) { return options.env ? *options.env : *rocksdb::Env::Default(); }
+
+void sync_directory(rocksdb::Env& env, const fs::path& directory) {
+  std::unique_ptr<rocksdb::Directory> opened;
+  auto status = env.NewDirectory(directory.string(), &opened);
+  if (status.ok()) status = opened->Fsync();
+  if (!status.ok()) throw cannot_open(directory, status.ToString());
+}
+
+// Makes the directory so that it is there after a power cut.
+void make_directory(rocksdb::Env& env, const fs::path& directory) {
+  if (env.FileExists(directory.string()).ok()) return;
+  if (directory.has_parent_path() && directory.parent_path() != directory) {
+    make_directory(env, directory.parent_path());
+  }
+  const auto status = env.CreateDirIfMissing(directory.string());
+  if (!status.ok()) throw cannot_open(directory, status.ToString());
+  sync_directory(env, directory.has_parent_path() ? directory.parent_path() : fs::path("."));
+}
+
+// Synced by name: a directory whose store survived a power cut must not lack its format.
+void write_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string text = fmt::format("{}{}\n", kFormatWords, kFormat);
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written = fd >= 0 &&
-                       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       ::fsync(fd) == 0;
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (!written) throw cannot_open(file.parent_path(), std::strerror(error));
+  const auto status = rocksdb::WriteStringToFile(&env, text, (directory / kFormatFile).string(), true);
+  if (!status.ok()) throw cannot_open(directory, status.ToString());
+  sync_directory(env, directory);
 }
 
 // Checks the directory's format, or marks a new directory with ours.
-void check_format(const fs::path& directory) {
-  const fs::path file = directory / kFormatFile;
-  if (!fs::exists(file)) {
-    if (fs::exists(directory / "CURRENT")) {
+void check_format(rocksdb::Env& env, const fs::path& directory) {
+  const std::string file = (directory / kFormatFile).string();
+  const bool has_store = env.FileExists((directory / "CURRENT").string()).ok();
+  if (!env.FileExists(file).ok()) {
+    if (has_store) {
       throw cannot_open(directory,
                         "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
     }
-    write_format(file);
-    return;
+    return write_format(env, directory);
   }
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  if (line.empty() && !fs::exists(directory / "CURRENT")) {
-    write_format(file);  // killed while it was being made
-    return;
+  std::string text;
+  if (const auto status = rocksdb::ReadFileToString(&env, file, &text); !status.ok()) {
+    throw cannot_open(directory, status.ToString());
   }
+  // The power may have gone before it was synced, and so before there was a store.
+  if (!has_store && (text.empty() || text.front() == '\0' || text.back() != '\n')) {
+    return write_format(env, directory);
+  }
+  const std::string line = text.substr(0, text.find('\n'));
   int format = 0;
-  if (line.rfind(kFormatWords, 0) != 0 || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
+  if (!line.starts_with(kFormatWords) || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
     throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
   }
   if (format > kFormat) {
@@ -74,7 +87,8 @@ void check_format(const fs::path& directory) {
 rocksdb::Options rocksdb_options(const Options& options) {
   rocksdb::Options rocks;
   rocks.create_if_missing = true;
-  rocks.write_buffer_size = 64 << 20;
+  rocks.env = &env_of(options);
+  rocks.write_buffer_size = options.write_buffer_bytes;
   rocks.max_background_jobs = 2;
   rocks.compression = rocksdb::kLZ4Compression;
   rocks.level_compaction_dynamic_level_bytes = true;
@@ -115,10 +129,8 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
 
 EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng)
     : clock_(clock), rng_(rng) {
-  std::error_code error;
-  fs::create_directories(options.directory, error);
-  if (error) throw cannot_open(options.directory, error.message());
-  check_format(options.directory);
+  make_directory(env_of(options), options.directory);
+  check_format(env_of(options), options.directory);
   db_ = open_rocksdb(options);
   committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
 }

@@ -16,8 +16,10 @@ inline constexpr int kFormat = 1;
 struct Options {
   std::string directory;  // made if missing
   bool durable = true;    // false: acknowledged commits may be lost in a power cut (not in a crash)
-  std::size_t cache_bytes = 128 << 20;  // of uncompressed blocks
+  std::size_t cache_bytes = 128 << 20;        // of uncompressed blocks
+  std::size_t write_buffer_bytes = 64 << 20;  // of writes that are in the log only
   std::size_t max_watches = 10'000;
+  rocksdb::Env* env = nullptr;  // the file system; null: the machine's
 };
 
 /// A kv::Database in a data directory. Thread-safe. Transactions must not outlive it.
