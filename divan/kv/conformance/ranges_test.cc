@@ -74,6 +74,9 @@ TEST_P(Conformance, AVisitorEndsTheScan) {
     int seen = 0;
     EXPECT_FALSE(tx.scan(kAll, {}, [&](auto, auto) { return ++seen < 2; }));
     EXPECT_EQ(seen, 2);
+    // Be it at the limit.
+    EXPECT_FALSE(tx.scan(kAll, {.limit = 1}, [](auto, auto) { return false; }));
+    EXPECT_TRUE(tx.scan(kAll, {.limit = 1}, [](auto, auto) { return true; }));
   });
 }
 

@@ -4,6 +4,8 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 
+#include <cstdarg>
+#include <cstdio>
 #include <filesystem>
 
 #include "divan/base/log.h"
@@ -84,6 +86,18 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
   }
 }
 
+// What RocksDB complains about goes to our log; it keeps none of its own in the directory.
+class StoreLog final : public rocksdb::Logger {
+ public:
+  StoreLog() : Logger(rocksdb::WARN_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    char line[1000];
+    std::vsnprintf(line, sizeof line, format, arguments);
+    log::warning("RocksDB: {}", line);
+  }
+};
+
 rocksdb::Options rocksdb_options(const Options& options) {
   rocksdb::Options rocks;
   rocks.create_if_missing = true;
@@ -94,8 +108,9 @@ rocksdb::Options rocksdb_options(const Options& options) {
   rocks.level_compaction_dynamic_level_bytes = true;
   rocks.bytes_per_sync = 1 << 20;
   rocks.max_open_files = 1000;
-  rocks.keep_log_file_num = 5;
-  rocks.max_log_file_size = 4 << 20;
+  rocks.info_log = std::make_shared<StoreLog>();
+  // After a failed write only a restart tells what is on the disk: no going on by itself.
+  rocks.max_bgerror_resume_count = 0;
   // One writer: nothing to gain from concurrent insertion.
   rocks.allow_concurrent_memtable_write = false;
   rocks.enable_write_thread_adaptive_yield = false;
