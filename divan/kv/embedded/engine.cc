@@ -10,6 +10,7 @@
 
 #include "divan/base/log.h"
 #include "divan/kv/embedded/key_prefix.h"
+#include "divan/kv/embedded/log_check.h"
 #include "divan/kv/embedded/transaction.h"
 
 namespace divan::kv::embedded {
@@ -55,10 +56,25 @@ void write_format(rocksdb::Env& env, const fs::path& directory) {
   sync_directory(env, directory);
 }
 
+// Whether there is a store. RocksDB would make a new one over the rest of one that has lost its CURRENT file.
+bool find_store(rocksdb::Env& env, const fs::path& directory) {
+  if (env.FileExists((directory / "CURRENT").string()).ok()) return true;
+  std::vector<std::string> files;
+  if (const auto status = env.GetChildren(directory.string(), &files); !status.ok()) {
+    throw cannot_open(directory, status.IsNotFound() ? "it is not a directory." : status.ToString());
+  }
+  for (const auto& file : files) {
+    if (file.ends_with(".sst") || file.ends_with(".log")) {
+      throw cannot_open(directory, fmt::format("its file CURRENT is missing, but there is {}.", file));
+    }
+  }
+  return false;
+}
+
 // Checks the directory's format, or marks a new directory with ours.
 void check_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string file = (directory / kFormatFile).string();
-  const bool has_store = env.FileExists((directory / "CURRENT").string()).ok();
+  const bool has_store = find_store(env, directory);
   if (!env.FileExists(file).ok()) {
     if (has_store) {
       throw cannot_open(directory,
@@ -146,6 +162,7 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
   check_format(env_of(options), options.directory);
+  if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
   committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
 }
