@@ -2,6 +2,7 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 
 #include <cstdarg>
@@ -146,6 +147,22 @@ rocksdb::Options rocksdb_options(const Options& options) {
   return rocks;
 }
 
+// RocksDB blames its manifest for tables that cannot be opened: which of them are damaged?
+std::string damaged_tables(const Options& options) {
+  std::vector<std::string> files;
+  env_of(options).GetChildren(options.directory, &files).PermitUncheckedError();
+  std::string found;
+  for (const auto& file : files) {
+    if (!file.ends_with(".sst")) continue;
+    const std::string path = options.directory + "/" + file;
+    rocksdb::SstFileReader reader(rocksdb_options(options));
+    auto status = reader.Open(path);
+    if (status.ok()) status = reader.VerifyChecksum();
+    if (!status.ok()) found += fmt::format(" {} is damaged.", path);
+  }
+  return found;
+}
+
 std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   rocksdb::DB* db = nullptr;
   const auto status = rocksdb::DB::Open(rocksdb_options(options), options.directory, &db);
@@ -153,7 +170,7 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
     throw cannot_open(options.directory, "it is in use by another process.");
   }
-  throw cannot_open(options.directory, status.ToString());
+  throw cannot_open(options.directory, status.ToString() + damaged_tables(options));
 }
 
 }  // namespace

@@ -42,6 +42,18 @@ class DiskFaults : public testing::Test {
     for (int i = from; i < to; ++i)
       set(store, fmt::format("k{:05}", i), std::string(1000, static_cast<char>('a' + i % 26)));
   }
+  // Another disk with the same files, one of them with a wrong byte.
+  std::shared_ptr<SimulatedDisk> damaged_copy(const std::string& damaged, std::size_t at) const {
+    auto disk = std::make_shared<SimulatedDisk>();
+    for (const auto& file : disk_->files("")) {
+      std::unique_ptr<rocksdb::FSWritableFile> made;
+      EXPECT_TRUE(disk->NewWritableFile(file, {}, &made, nullptr).ok());
+      auto data = disk_->contents(file);
+      if (file == damaged) data.at(at) = static_cast<char>(data.at(at) ^ 0x40);
+      disk->set_contents(file, std::move(data));
+    }
+    return disk;
+  }
   void flip(const std::string& file, std::size_t at) {
     auto data = disk_->contents(file);
     data.at(at) = static_cast<char>(data.at(at) ^ 0x40);
@@ -112,24 +124,21 @@ TEST_F(DiskFaults, ADamagedTableIsFoundWhenItIsRead) {
   open();  // the log becomes a table
   const auto tables = disk_->files(".sst");
   ASSERT_FALSE(tables.empty());
-  const auto whole = disk_->contents(tables[0]);
+  const std::size_t size = disk_->contents(tables[0]).size();
   std::size_t found = 0;
-  for (std::size_t at = 7; at < whole.size(); at += whole.size() / 60) {
-    flip(tables[0], at);
+  for (std::size_t at = 7; at < size; at += size / 60) {
+    SimulatedMachine machine(damaged_copy(tables[0], at));
     const auto reason = reason_of([&] {
-      auto store = open();
+      EmbeddedDatabase store({.directory = "/disk/store", .env = &machine}, clock_, rng_);
       for (int i = 0; i < 100; ++i) {
-        ASSERT_EQ(get(*store, fmt::format("k{:05}", i)), std::string(1000, static_cast<char>('a' + i % 26)))
+        ASSERT_EQ(get(store, fmt::format("k{:05}", i)), std::string(1000, static_cast<char>('a' + i % 26)))
             << at;
       }
-      EXPECT_EQ(store->run([](Transaction& tx) { return tx.get_range({"k", "l"}).rows.size(); }), 100u) << at;
+      EXPECT_EQ(store.run([](Transaction& tx) { return tx.get_range({"k", "l"}).rows.size(); }), 100u) << at;
     });
-    if (reason != "no error") {
-      ++found;
-      // RocksDB blames its manifest for a table's damaged properties.
-      EXPECT_THAT(reason, testing::AnyOf(HasSubstr(".sst"), HasSubstr("properties unsorted in file"))) << at;
-    }
-    disk_->set_contents(tables[0], whole);
+    if (reason == "no error") continue;
+    ++found;
+    EXPECT_THAT(reason, HasSubstr(tables[0])) << at;
   }
   EXPECT_GT(found, 40u);
 }
@@ -194,20 +203,10 @@ TEST_F(DiskFaults, ADamagedLogNeverDropsWhatLiesBehindTheDamage) {
   const auto logs = disk_->files(".log");
   ASSERT_FALSE(logs.empty());
   const std::string& log = logs.back();
-  const auto whole = disk_->contents(log);
-  const auto before = disk_->files("");
+  const std::size_t size = disk_->contents(log).size();
   std::size_t refused = 0;
-  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 150) {
-    auto disk = std::make_shared<SimulatedDisk>();
-    SimulatedMachine machine(disk);
-    for (const auto& file : before) {
-      std::unique_ptr<rocksdb::FSWritableFile> made;
-      ASSERT_TRUE(disk->NewWritableFile(file, {}, &made, nullptr).ok());
-      disk->set_contents(file, disk_->contents(file));
-    }
-    auto data = whole;
-    data[at] = static_cast<char>(data[at] ^ 0x40);
-    disk->set_contents(log, data);
+  for (std::size_t at = 0; at < size; at += 1 + size / 150) {
+    SimulatedMachine machine(damaged_copy(log, at));
     std::size_t rows = 0;
     const auto reason = reason_of([&] {
       EmbeddedDatabase store({.directory = "/disk/store", .env = &machine}, clock_, rng_);
