@@ -181,7 +181,8 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
   check_format(env_of(options), options.directory);
   if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
-  committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
+  committer_ = std::make_unique<Committer>(
+      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_entries});
 }
 
 EmbeddedDatabase::~EmbeddedDatabase() {
