@@ -2,12 +2,16 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 
+#include <cstdarg>
+#include <cstdio>
 #include <filesystem>
 
 #include "divan/base/log.h"
 #include "divan/kv/embedded/key_prefix.h"
+#include "divan/kv/embedded/log_check.h"
 #include "divan/kv/embedded/transaction.h"
 
 namespace divan::kv::embedded {
@@ -53,10 +57,25 @@ void write_format(rocksdb::Env& env, const fs::path& directory) {
   sync_directory(env, directory);
 }
 
+// Whether there is a store. RocksDB would make a new one over the rest of one that has lost its CURRENT file.
+bool find_store(rocksdb::Env& env, const fs::path& directory) {
+  if (env.FileExists((directory / "CURRENT").string()).ok()) return true;
+  std::vector<std::string> files;
+  if (const auto status = env.GetChildren(directory.string(), &files); !status.ok()) {
+    throw cannot_open(directory, status.IsNotFound() ? "it is not a directory." : status.ToString());
+  }
+  for (const auto& file : files) {
+    if (file.ends_with(".sst") || file.ends_with(".log")) {
+      throw cannot_open(directory, fmt::format("its file CURRENT is missing, but there is {}.", file));
+    }
+  }
+  return false;
+}
+
 // Checks the directory's format, or marks a new directory with ours.
 void check_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string file = (directory / kFormatFile).string();
-  const bool has_store = env.FileExists((directory / "CURRENT").string()).ok();
+  const bool has_store = find_store(env, directory);
   if (!env.FileExists(file).ok()) {
     if (has_store) {
       throw cannot_open(directory,
@@ -84,6 +103,18 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
   }
 }
 
+// What RocksDB complains about goes to our log; it keeps none of its own in the directory.
+class StoreLog final : public rocksdb::Logger {
+ public:
+  StoreLog() : Logger(rocksdb::WARN_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    char line[1000];
+    std::vsnprintf(line, sizeof line, format, arguments);
+    log::warning("RocksDB: {}", line);
+  }
+};
+
 rocksdb::Options rocksdb_options(const Options& options) {
   rocksdb::Options rocks;
   rocks.create_if_missing = true;
@@ -94,8 +125,9 @@ rocksdb::Options rocksdb_options(const Options& options) {
   rocks.level_compaction_dynamic_level_bytes = true;
   rocks.bytes_per_sync = 1 << 20;
   rocks.max_open_files = 1000;
-  rocks.keep_log_file_num = 5;
-  rocks.max_log_file_size = 4 << 20;
+  rocks.info_log = std::make_shared<StoreLog>();
+  // After a failed write only a restart tells what is on the disk: no going on by itself.
+  rocks.max_bgerror_resume_count = 0;
   // One writer: nothing to gain from concurrent insertion.
   rocks.allow_concurrent_memtable_write = false;
   rocks.enable_write_thread_adaptive_yield = false;
@@ -115,6 +147,22 @@ rocksdb::Options rocksdb_options(const Options& options) {
   return rocks;
 }
 
+// RocksDB blames its manifest for tables that cannot be opened: which of them are damaged?
+std::string damaged_tables(const Options& options) {
+  std::vector<std::string> files;
+  env_of(options).GetChildren(options.directory, &files).PermitUncheckedError();
+  std::string found;
+  for (const auto& file : files) {
+    if (!file.ends_with(".sst")) continue;
+    const std::string path = options.directory + "/" + file;
+    rocksdb::SstFileReader reader(rocksdb_options(options));
+    auto status = reader.Open(path);
+    if (status.ok()) status = reader.VerifyChecksum();
+    if (!status.ok()) found += fmt::format(" {} is damaged.", path);
+  }
+  return found;
+}
+
 std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   rocksdb::DB* db = nullptr;
   const auto status = rocksdb::DB::Open(rocksdb_options(options), options.directory, &db);
@@ -122,7 +170,7 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
     throw cannot_open(options.directory, "it is in use by another process.");
   }
-  throw cannot_open(options.directory, status.ToString());
+  throw cannot_open(options.directory, status.ToString() + damaged_tables(options));
 }
 
 }  // namespace
@@ -131,8 +179,10 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
   check_format(env_of(options), options.directory);
+  if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
-  committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
+  committer_ = std::make_unique<Committer>(
+      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_entries});
 }
 
 EmbeddedDatabase::~EmbeddedDatabase() {

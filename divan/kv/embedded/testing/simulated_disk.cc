@@ -140,7 +140,7 @@ std::uint64_t SimulatedDisk::changes() const {
   return changes_;
 }
 
-void SimulatedDisk::power_up(Rng& rng) {
+void SimulatedDisk::power_up(Rng& rng, bool in_order) {
   std::lock_guard lock(mutex_);
   for (const auto& [directory, changes] : pending_) {
     const auto kept = rng.below(changes.size() + 1);
@@ -155,7 +155,8 @@ void SimulatedDisk::power_up(Rng& rng) {
     std::string& data = file->data;
     data.resize(file->synced + rng.below(data.size() - file->synced + 1));
     // Not all sectors need to have been written before those behind them.
-    for (std::size_t at = file->synced; rng.below(2) == 0 && at < data.size(); at += kSector) {
+    const bool has_holes = !in_order && rng.below(2) == 0;
+    for (std::size_t at = file->synced; has_holes && at < data.size(); at += kSector) {
       const std::size_t end = std::min((at / kSector + 1) * kSector, data.size());
       if (rng.below(2) == 0)
         std::fill(data.begin() + static_cast<std::ptrdiff_t>(at),

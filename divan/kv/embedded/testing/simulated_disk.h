@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/base/log.h"
 #include "divan/base/rng.h"
 
 namespace divan::kv::embedded {
@@ -38,8 +39,9 @@ class SimulatedDisk final : public rocksdb::FileSystem {
   /// Operations that changed something.
   std::uint64_t changes() const;
 
-  /// The power comes back. Nobody may have files open.
-  void power_up(Rng& rng);
+  /// The power comes back. Nobody may have files open. `in_order`: what was not synced is cut off somewhere,
+  /// but has no blocks of zeros in it.
+  void power_up(Rng& rng, bool in_order = false);
 
   /// The names that end with `suffix`.
   std::vector<std::string> files(const std::string& suffix) const;
@@ -115,6 +117,22 @@ class SimulatedDisk final : public rocksdb::FileSystem {
   std::map<std::string, std::vector<Change>> pending_;  // by directory, in order
   std::uint64_t changes_ = 0;
   std::uint64_t cut_at_ = UINT64_MAX;
+};
+
+/// What RocksDB is given to run on the disk. Its threads sleep a thousandth of what they want to, which is a
+/// second after each failure. As long as it is there nothing is logged: it would be too much.
+class SimulatedMachine final : public rocksdb::EnvWrapper {
+ public:
+  explicit SimulatedMachine(const std::shared_ptr<SimulatedDisk>& disk)
+      : SimulatedMachine(rocksdb::NewCompositeEnv(disk)) {}
+  ~SimulatedMachine() override { log::set_level(log::Level::info); }
+  void SleepForMicroseconds(int micros) override { EnvWrapper::SleepForMicroseconds(micros / 1000); }
+
+ private:
+  explicit SimulatedMachine(std::unique_ptr<rocksdb::Env> env) : EnvWrapper(env.get()), env_(std::move(env)) {
+    log::set_level(log::Level::off);
+  }
+  std::unique_ptr<rocksdb::Env> env_;
 };
 
 }  // namespace divan::kv::embedded
