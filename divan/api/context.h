@@ -28,6 +28,7 @@ struct Context {
   const Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
+  std::atomic<int>& backups;    // that are being taken
   std::string server_uuid;
   std::string version;
 };

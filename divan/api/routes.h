@@ -22,6 +22,7 @@ Answer node(const Context& context, const CallPtr& call);              // /_node
 Answer database_updates(const Context& context, const CallPtr& call);  // /_db_updates
 Answer jobs(const Context& context, const CallPtr& call);              // /_jobs...
 Answer workers(const Context& context, const CallPtr& call);           // /_workers...
+Answer backup(const Context& context, const CallPtr& call);            // /_backup
 
 // Of a database: the path has {db} first.
 Answer database(const Context& context, const CallPtr& call);           // /{db}

@@ -1,0 +1,104 @@
+#include "divan/app/backup.h"
+
+#include <filesystem>
+
+#include "divan/app/files.h"
+#include "divan/app/progress.h"
+#include "divan/app/server.h"
+#include "divan/backup/backup.h"
+#include "divan/base/error.h"
+#include "divan/kv/embedded/engine.h"
+
+namespace divan::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A data directory in the making. Until it is complete the store has a name under which no server serves it.
+class NewDataDirectory {
+ public:
+  // Throws unless `path` is missing or empty.
+  explicit NewDataDirectory(const std::string& path) : path_(path) {
+    std::error_code error;
+    const bool there = fs::exists(path_, error);
+    if (there && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+      throw bad_request(fmt::format(
+          "{} is not empty: a backup is restored into a new directory, or with --url into a running server.",
+          path));
+    }
+    made_ = fs::create_directories(path_, error);
+    if (error) throw bad_request(fmt::format("{} cannot be made: {}", path, error.message()));
+  }
+  ~NewDataDirectory() {
+    std::error_code ignored;
+    if (!complete_) fs::remove_all(store(), ignored);
+    if (!complete_ && made_) fs::remove(path_, ignored);
+  }
+  NewDataDirectory(const NewDataDirectory&) = delete;
+  NewDataDirectory& operator=(const NewDataDirectory&) = delete;
+
+  fs::path store() const { return unfinished_restore(path_.string()); }
+  void complete() {
+    fs::rename(store(), path_ / "store");
+    complete_ = true;
+    sync_directory(path_.string());
+    const fs::path parent = fs::absolute(path_).parent_path();
+    sync_directory(parent.string());
+  }
+
+ private:
+  const fs::path path_;
+  bool made_ = false;
+  bool complete_ = false;
+};
+
+void restore_directory(const RestoreOptions& options) {
+  if (!options.databases.empty() || !options.as.empty())
+    throw bad_request("Single databases are restored into a running server: see --url.");
+  const SystemClock clock;
+  SystemRng rng;
+  Progress progress("Restoring", "rows", clock);
+  NewDataDirectory directory(options.new_data_dir);
+  std::uint64_t rows = 0;
+  {
+    kv::embedded::Options store_options;
+    store_options.directory = directory.store().string();
+    kv::embedded::EmbeddedDatabase store(store_options, clock, rng);
+    backup::RowLoader loader(store);
+    backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+    read_file(options.file, [&](std::string_view piece, double fraction) {
+      parser.feed(piece);
+      if (!options.quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
+    });
+    rows = parser.end().rows;
+    loader.finish(parser.end().version);
+  }
+  directory.complete();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+}  // namespace
+
+void backup(const BackupOptions& options) {
+  const SystemClock clock;
+  Progress progress("Backing up", "rows", clock);
+  http::Client client = connect(options.connection);
+  NewFile file(options.file);
+  backup::Parser parser([](std::string_view, std::string_view) {});
+  const auto response = client.stream("GET", "/_backup", [&](std::string_view bytes) {
+    parser.feed(bytes);
+    file.write(bytes);
+    if (!options.quiet) progress.show(-1, static_cast<std::int64_t>(parser.rows()));
+    return true;
+  });
+  check_response(response);
+  const auto rows = parser.end().rows;
+  file.commit();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+void restore(const RestoreOptions& options) {
+  if (!options.new_data_dir.empty()) return restore_directory(options);
+}
+
+}  // namespace divan::app
