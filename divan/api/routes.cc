@@ -27,6 +27,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_jobs", {jobs, false, true}},
       {"_workers", {workers, false, true}},
       {"_backup", {backup}},
+      {"_restore", {restore, false, true}},
   };
   return routes;
 }

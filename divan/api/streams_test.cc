@@ -37,8 +37,9 @@ struct Streams : testing::Test {
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
   std::atomic<int> backups = 0;
-  const Context context{*store,  catalog,  queue, registry, kinds,   clock, rng, config,
-                        metrics, accounts, pool,  stopping, backups, {},    {}};
+  backup::Restores restores{*store, catalog, clock, rng};
+  const Context context{*store,  catalog,  queue, registry, kinds,   clock,    rng, config,
+                        metrics, accounts, pool,  stopping, backups, restores, {},  {}};
   TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};

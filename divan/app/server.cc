@@ -134,6 +134,7 @@ struct Server::Parts {
   index::Kinds kinds;
   workers::Monitor monitor{store, registry, clock, rng};
   updates::Sequencer sequencer;
+  backup::Restores restores{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
@@ -166,6 +167,7 @@ struct Server::Parts {
     remove_dead_workers();
     monitor.start();
     sequencer.start();
+    restores.start();
     if (settings.background) start_background();
     collect_metrics();
     start_serving();
@@ -239,7 +241,7 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, backups, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, backups, restores, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
   }

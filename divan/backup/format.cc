@@ -214,7 +214,8 @@ void Parser::read_rows(std::string_view payload) {
 void Parser::read_end(std::string_view payload) {
   end_.rows = take_number(payload);
   const std::uint64_t version = take_number(payload);
-  if (!payload.empty() || version > INT64_MAX) throw damaged("its end is not what it should be");
+  if (!payload.empty() || version > static_cast<std::uint64_t>(kMaxVersion))
+    throw damaged("its end is not what it should be");
   end_.version = static_cast<kv::Version>(version);
   if (end_.rows != rows_) throw damaged(fmt::format("it has {} rows of {}", rows_, end_.rows));
 }

@@ -17,6 +17,9 @@ namespace divan::backup {
 /// The format that is written here, and the newest that can be read.
 inline constexpr int kFormat = 1;
 
+/// The highest version that a backup may say: beyond any store's, and far from where versions end.
+inline constexpr kv::Version kMaxVersion = kv::Version{1} << 60;
+
 /// What a backup says of itself.
 struct Header {
   std::string divan_version;
