@@ -9,6 +9,7 @@
 #include "divan/app/load.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
+#include "divan/app/verify.h"
 #include "divan/base/error.h"
 
 namespace {
@@ -38,6 +39,7 @@ struct CommandLine {
   LoadOptions load;
   BackupOptions backup;
   RestoreOptions restore;
+  VerifyOptions verify;
   InspectOptions inspect;
   std::string type;
   bool follow = false;
@@ -105,6 +107,14 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
   return restore;
 }
 
+CLI::App* add_verify(CLI::App& app, CommandLine& line) {
+  auto* verify = app.add_subcommand("verify", "Check a data directory that no server uses");
+  verify->add_option("DIR", line.verify.data_dir, "The data directory; nothing in it is changed")->required();
+  verify->add_flag("--json", line.verify.json, "What was found as JSON");
+  verify->add_flag("--quiet", line.verify.quiet, "No progress bar");
+  return verify;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Divan: a document database that does its own chores.");
   app.set_version_flag("--version", std::string("divan ") + DIVAN_VERSION);
@@ -114,6 +124,7 @@ int run(int argc, char** argv) {
   auto* load_command = add_load(app, line);
   auto* backup_command = add_backup(app, line);
   auto* restore_command = add_restore(app, line);
+  auto* verify_command = add_verify(app, line);
   auto* status = app.add_subcommand("status", "Databases and what is being done");
   auto* jobs = app.add_subcommand("jobs", "Job types and their counts, or the jobs of a type");
   jobs->add_option("TYPE", line.type, "List the jobs of this type");
@@ -136,6 +147,7 @@ int run(int argc, char** argv) {
     if (offline) line.restore.new_data_dir = line.restore.connection.data_dir;
     restore(line.restore);
   }
+  if (*verify_command) return verify(line.verify);
   if (*status) show_status(line.inspect);
   if (*jobs) show_jobs(line.inspect, line.type);
   if (*workers) show_workers(line.inspect);

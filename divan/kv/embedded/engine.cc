@@ -42,35 +42,6 @@ void write_format(const fs::path& file) {
   if (!written) throw cannot_open(file.parent_path(), std::strerror(error));
 }
 
-// Checks the directory's format, or marks a new directory with ours.
-void check_format(const fs::path& directory) {
-  const fs::path file = directory / kFormatFile;
-  if (!fs::exists(file)) {
-    if (fs::exists(directory / "CURRENT")) {
-      throw cannot_open(directory,
-                        "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
-    }
-    write_format(file);
-    return;
-  }
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  if (line.empty() && !fs::exists(directory / "CURRENT")) {
-    write_format(file);  // killed while it was being made
-    return;
-  }
-  int format = 0;
-  if (line.rfind(kFormatWords, 0) != 0 || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
-    throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
-  }
-  if (format > kFormat) {
-    throw cannot_open(
-        directory,
-        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
-  }
-}
-
 rocksdb::Options rocksdb_options(const Options& options) {
   rocksdb::Options rocks;
   rocks.create_if_missing = true;
@@ -113,12 +84,37 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
 
 }  // namespace
 
+bool check_format(const std::string& path) {
+  const fs::path directory(path);
+  const fs::path file = directory / kFormatFile;
+  if (!fs::exists(file)) {
+    if (!fs::exists(directory / "CURRENT")) return false;
+    throw cannot_open(directory,
+                      "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
+  }
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  // Killed while it was being made.
+  if (line.empty() && !fs::exists(directory / "CURRENT")) return false;
+  int format = 0;
+  if (line.rfind(kFormatWords, 0) != 0 || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
+    throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
+  }
+  if (format > kFormat) {
+    throw cannot_open(
+        directory,
+        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
+  }
+  return true;
+}
+
 EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng)
     : clock_(clock), rng_(rng) {
   std::error_code error;
   fs::create_directories(options.directory, error);
   if (error) throw cannot_open(options.directory, error.message());
-  check_format(options.directory);
+  if (!check_format(options.directory)) write_format(fs::path(options.directory) / kFormatFile);
   db_ = open_rocksdb(options);
   committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
 }
