@@ -14,6 +14,7 @@ find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(mozjs REQUIRED IMPORTED_TARGET mozjs-102)
 
 if(DIVAN_TESTS)

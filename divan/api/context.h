@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "divan/api/accounts.h"
+#include "divan/backup/restores.h"
 #include "divan/base/config.h"
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
@@ -28,6 +29,8 @@ struct Context {
   const Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
+  std::atomic<int>& backups;    // that are being taken
+  backup::Restores& restores;
   std::string server_uuid;
   std::string version;
 };

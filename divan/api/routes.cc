@@ -26,6 +26,8 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_db_updates", {database_updates}},
       {"_jobs", {jobs, false, true}},
       {"_workers", {workers, false, true}},
+      {"_backup", {backup}},
+      {"_restore", {restore, false, true}},
   };
   return routes;
 }

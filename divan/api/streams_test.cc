@@ -36,8 +36,10 @@ struct Streams : testing::Test {
   Answerer answerer;
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
-  const Context context{*store, catalog, queue,    registry, kinds,    clock, rng,
-                        config, metrics, accounts, pool,     stopping, {},    {}};
+  std::atomic<int> backups = 0;
+  backup::Restores restores{*store, catalog, clock, rng};
+  const Context context{*store,  catalog,  queue, registry, kinds,   clock,    rng, config,
+                        metrics, accounts, pool,  stopping, backups, restores, {},  {}};
   TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};

@@ -40,12 +40,8 @@ http::Client connect(const ConnectionOptions& options) {
   return http::Client(std::string(host), port, credentials(options));
 }
 
-std::string ask(http::Client& client, std::string_view method, std::string_view target,
-                std::string_view body) {
-  http::Headers headers;
-  if (!body.empty()) headers.push_back({"Content-Type", "application/json"});
-  auto response = client.request(method, target, body, headers);
-  if (response.status < 400) return std::move(response.body);
+void check_response(const http::ClientResponse& response) {
+  if (response.status < 400) return;
   std::string name = "error", reason = response.body;
   try {
     const auto object = json::parse_object(response.body);
@@ -55,6 +51,15 @@ std::string ask(http::Client& client, std::string_view method, std::string_view 
     // Then the body as it is.
   }
   throw Error(response.status, name, reason);
+}
+
+std::string ask(http::Client& client, std::string_view method, std::string_view target,
+                std::string_view body) {
+  http::Headers headers;
+  if (!body.empty()) headers.push_back({"Content-Type", "application/json"});
+  auto response = client.request(method, target, body, headers);
+  check_response(response);
+  return std::move(response.body);
 }
 
 }  // namespace divan::app

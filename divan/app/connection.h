@@ -17,7 +17,10 @@ struct ConnectionOptions {
 /// A client of the server. Throws bad_request for a malformed URL.
 http::Client connect(const ConnectionOptions& options);
 
-/// Asks, and throws the server's error (with its status, name and reason) if it answers one.
+/// Throws the server's error (with its status, name and reason) if the response is one.
+void check_response(const http::ClientResponse& response);
+
+/// Asks, and throws the server's error if it answers one.
 std::string ask(http::Client& client, std::string_view method, std::string_view target,
                 std::string_view body = {});
 

@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "divan/app/backup.h"
 #include "divan/app/inspect.h"
 #include "divan/app/load.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
+#include "divan/app/verify.h"
 #include "divan/base/error.h"
 
 namespace {
@@ -35,6 +37,9 @@ struct CommandLine {
   bool no_background = false;
   bool list_settings = false;
   LoadOptions load;
+  BackupOptions backup;
+  RestoreOptions restore;
+  VerifyOptions verify;
   InspectOptions inspect;
   std::string type;
   bool follow = false;
@@ -76,6 +81,40 @@ CLI::App* add_load(CLI::App& app, CommandLine& line) {
   return load;
 }
 
+CLI::App* add_backup(CLI::App& app, CommandLine& line) {
+  auto* backup = app.add_subcommand("backup", "Write everything that a running server has into a file");
+  backup->add_option("FILE", line.backup.file, "Must not be there; - is standard output")->required();
+  backup->add_flag("--quiet", line.backup.quiet, "No progress bar");
+  add_connection(*backup, line.backup.connection);
+  return backup;
+}
+
+CLI::App* add_restore(CLI::App& app, CommandLine& line) {
+  auto* restore =
+      app.add_subcommand("restore", "Make a data directory, or databases of a running server, from a backup");
+  restore->add_option("FILE", line.restore.file, "The backup")->required();
+  restore->add_option("--database", line.restore.databases,
+                      "Of the databases only this (several times: these)");
+  restore->add_option("--as", line.restore.as, "Another name for the one --database");
+  restore->add_flag("--quiet", line.restore.quiet, "No progress bar");
+  add_connection(*restore, line.restore.connection);
+  restore->footer(
+      "With --data-dir DIR and without --url: makes DIR, a new data directory with all that the backup has; "
+      "no\n"
+      "server is needed. Otherwise: makes the backup's databases in the running server, where none of their "
+      "names\n"
+      "may be taken; jobs stay as they are there.");
+  return restore;
+}
+
+CLI::App* add_verify(CLI::App& app, CommandLine& line) {
+  auto* verify = app.add_subcommand("verify", "Check a data directory that no server uses");
+  verify->add_option("DIR", line.verify.data_dir, "The data directory; nothing in it is changed")->required();
+  verify->add_flag("--json", line.verify.json, "What was found as JSON");
+  verify->add_flag("--quiet", line.verify.quiet, "No progress bar");
+  return verify;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Divan: a document database that does its own chores.");
   app.set_version_flag("--version", std::string("divan ") + DIVAN_VERSION);
@@ -83,6 +122,9 @@ int run(int argc, char** argv) {
   CommandLine line;
   auto* serve_command = add_serve(app, line);
   auto* load_command = add_load(app, line);
+  auto* backup_command = add_backup(app, line);
+  auto* restore_command = add_restore(app, line);
+  auto* verify_command = add_verify(app, line);
   auto* status = app.add_subcommand("status", "Databases and what is being done");
   auto* jobs = app.add_subcommand("jobs", "Job types and their counts, or the jobs of a type");
   jobs->add_option("TYPE", line.type, "List the jobs of this type");
@@ -99,6 +141,13 @@ int run(int argc, char** argv) {
     return serve(line.serve, ::environ);
   }
   if (*load_command) return load(line.load);
+  if (*backup_command) backup(line.backup);
+  if (*restore_command) {
+    const bool offline = restore_command->count("--data-dir") > 0 && restore_command->count("--url") == 0;
+    if (offline) line.restore.new_data_dir = line.restore.connection.data_dir;
+    restore(line.restore);
+  }
+  if (*verify_command) return verify(line.verify);
   if (*status) show_status(line.inspect);
   if (*jobs) show_jobs(line.inspect, line.type);
   if (*workers) show_workers(line.inspect);

@@ -106,6 +106,8 @@ http::ServerOptions http_options(const Config& config) {
 
 std::string admin_file(const std::string& data_dir) { return data_dir + "/admin"; }
 
+std::string unfinished_restore(const std::string& data_dir) { return data_dir + "/store.restoring"; }
+
 std::optional<std::string> read_line(const std::string& path) {
   std::ifstream in(path);
   std::string line;
@@ -132,11 +134,13 @@ struct Server::Parts {
   index::Kinds kinds;
   workers::Monitor monitor{store, registry, clock, rng};
   updates::Sequencer sequencer;
+  backup::Restores restores{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
   std::atomic<bool> stopping = false;
+  std::atomic<int> backups = 0;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
 
@@ -163,6 +167,7 @@ struct Server::Parts {
     remove_dead_workers();
     monitor.start();
     sequencer.start();
+    restores.start();
     if (settings.background) start_background();
     collect_metrics();
     start_serving();
@@ -172,6 +177,10 @@ struct Server::Parts {
     std::error_code error;
     fs::create_directories(data_dir, error);
     if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
+    if (const auto unfinished = unfinished_restore(data_dir); fs::exists(unfinished)) {
+      throw internal_error(fmt::format(
+          "Data directory {}: a backup was being restored into it. Remove it, and restore again.", data_dir));
+    }
     return data_dir;
   }
 
@@ -232,7 +241,7 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, backups, restores, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
   }

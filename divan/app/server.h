@@ -42,6 +42,9 @@ class Server {
 /// The file of the data directory that has the administrator's name and password, "name:password".
 std::string admin_file(const std::string& data_dir);
 
+/// Where a store is in a data directory as long as a backup is being restored into it.
+std::string unfinished_restore(const std::string& data_dir);
+
 /// The first line of a file, or nothing.
 std::optional<std::string> read_line(const std::string& path);
 

@@ -45,15 +45,32 @@ void check_database_name(std::string_view name) {
           name));
 }
 
-std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name) {
-  const auto record = tx.get(record_key(name));
-  if (!record) return std::nullopt;
-  kv::tuple::Reader reader(*record);
+std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_view value) {
+  static const std::string prefix = packed("dbs");
+  if (!key.starts_with(prefix)) return std::nullopt;
+  kv::tuple::Reader name_reader(key.substr(prefix.size()));
+  auto name = name_reader.take_string();
+  if (!name || !name_reader.at_end()) throw internal_error("A key of the catalog is damaged.");
+  kv::tuple::Reader reader(value);
   const auto number = reader.take_int();
   const auto created_ms = reader.take_int();
   if (!number || !created_ms)
-    throw internal_error(fmt::format("The record of database {} is damaged.", name));
-  return Database(*this, std::string(name), *number, *created_ms);
+    throw internal_error(fmt::format("The record of database {} is damaged.", *name));
+  return CatalogRow{*std::move(name), *number, *created_ms};
+}
+
+std::optional<std::int64_t> database_number(std::string_view key) {
+  static const std::string prefix = packed("db");
+  if (!key.starts_with(prefix)) return std::nullopt;
+  return kv::tuple::Reader(key.substr(prefix.size())).take_int();
+}
+
+std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name) {
+  const std::string key = record_key(name);
+  const auto record = tx.get(key);
+  if (!record) return std::nullopt;
+  const auto row = read_catalog_row(key, *record);
+  return Database(*this, std::string(name), row->number, row->created_ms);
 }
 
 Database Catalog::open(kv::Transaction& tx, std::string_view name) {
@@ -62,18 +79,38 @@ Database Catalog::open(kv::Transaction& tx, std::string_view name) {
   return *std::move(database);
 }
 
-Database Catalog::create(kv::Transaction& tx, std::string_view name) {
-  check_database_name(name);
-  if (find(tx, name)) {
-    throw Error(412, "file_exists", "The database could not be created, the file already exists.");
-  }
+std::int64_t Catalog::reserve_number(kv::Transaction& tx) {
   const std::string counter = packed(kNextNumber);
   const std::int64_t number = kv::decode_counter(tx.get(counter));
   tx.add(counter, 1);
-  Database database(*this, std::string(name), number, clock_.wall_ms());
+  return number;
+}
+
+Database Catalog::create(kv::Transaction& tx, std::string_view name) {
+  check_database_name(name);
+  check_new(tx, name);
+  return put(tx, Database(*this, std::string(name), reserve_number(tx), clock_.wall_ms()));
+}
+
+Database Catalog::adopt(kv::Transaction& tx, std::string_view name, std::int64_t number,
+                        std::int64_t created_ms) {
+  check_database_name(name);
+  check_new(tx, name);
+  Database database = put(tx, Database(*this, std::string(name), number, created_ms));
+  // It has documents: whoever follows them is to look.
+  changed(tx, database, DatabaseEvent::updated);
+  return database;
+}
+
+void Catalog::check_new(kv::Transaction& tx, std::string_view name) {
+  if (!find(tx, name)) return;
+  throw Error(412, "file_exists", "The database could not be created, the file already exists.");
+}
+
+Database Catalog::put(kv::Transaction& tx, Database database) {
   std::string record;
-  kv::tuple::Packer(record).integer(number).integer(database.created_ms());
-  tx.set(record_key(name), record);
+  kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
+  tx.set(record_key(database.name()), record);
   changed(tx, database, DatabaseEvent::created);
   return database;
 }

@@ -18,6 +18,18 @@ namespace divan::docs {
 /// CouchDB's own (_users and the like).
 void check_database_name(std::string_view name);
 
+/// A row of the catalog, for those who read rows of whole stores.
+struct CatalogRow {
+  std::string name;
+  std::int64_t number = 0;
+  std::int64_t created_ms = 0;
+};
+/// Nothing if it is another row. Throws an internal error if it is damaged.
+std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_view value);
+
+/// The number of the database that a key belongs to; nothing if it belongs to none.
+std::optional<std::int64_t> database_number(std::string_view key);
+
 class Catalog;
 
 /// A database that was found to exist by some transaction: its name and where its keys are. A value; using it
@@ -61,6 +73,13 @@ class Catalog {
   /// Throws file_exists (412) or illegal_database_name.
   Database create(kv::Transaction& tx, std::string_view name);
 
+  /// The number of a database that is to be made with adopt(): what is written below it meanwhile belongs to
+  /// nobody that can be found.
+  std::int64_t reserve_number(kv::Transaction& tx);
+
+  /// A database of the rows that are below `number` already. Throws as create() does.
+  Database adopt(kv::Transaction& tx, std::string_view name, std::int64_t number, std::int64_t created_ms);
+
   /// Clears everything that the database has. Throws not_found (404).
   void remove(kv::Transaction& tx, std::string_view name);
 
@@ -91,6 +110,9 @@ class Catalog {
   events::Bus& bus() { return bus_; }
 
  private:
+  void check_new(kv::Transaction& tx, std::string_view name);
+  Database put(kv::Transaction& tx, Database database);
+
   events::Bus& bus_;
   const Clock& clock_;
   std::vector<ChangeHook> change_hooks_;

@@ -21,6 +21,22 @@ kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t u
   return kv::Versionstamp::complete(stamp.transaction_version(), narrow<std::uint16_t>(user_version));
 }
 
+kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
+  return {database.keys().change(since) + '\0', below(database.keys().room(Room::changes)).end};
+}
+
+void visit_range(kv::Transaction& tx, const Database& database, const kv::KeyRange& range, bool reverse,
+                 const ChangeVisitor& visit) {
+  if (range.begin >= range.end) return;
+  const std::size_t prefix = database.keys().room(Room::changes).size();
+  tx.scan(range, {.reverse = reverse, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            return visit(decode_change(key.substr(prefix), value));
+          });
+}
+
+}  // namespace
+
 Change decode_change(std::string_view key_after_room, std::string_view value) {
   Change change;
   kv::tuple::Reader key(key_after_room);
@@ -47,22 +63,6 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   change.chunks = narrow<std::uint32_t>(*chunks);
   return change;
 }
-
-kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
-  return {database.keys().change(since) + '\0', below(database.keys().room(Room::changes)).end};
-}
-
-void visit_range(kv::Transaction& tx, const Database& database, const kv::KeyRange& range, bool reverse,
-                 const ChangeVisitor& visit) {
-  if (range.begin >= range.end) return;
-  const std::size_t prefix = database.keys().room(Room::changes).size();
-  tx.scan(range, {.reverse = reverse, .isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view value) {
-            return visit(decode_change(key.substr(prefix), value));
-          });
-}
-
-}  // namespace
 
 void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
                    const ChangeVisitor& visit) {

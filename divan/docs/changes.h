@@ -40,6 +40,10 @@ std::int64_t count_changes(kv::Transaction& tx, const Database& database, const 
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
                                      std::span<const Change> changes, std::size_t max_bytes = SIZE_MAX);
 
+/// A row of the changes: what stands behind the room in its key, and its value. Throws an internal error if
+/// it is damaged.
+Change decode_change(std::string_view key_after_room, std::string_view value);
+
 /// The row of a change; `winner_user_version` is given when the winner was written in this transaction.
 void write_change(kv::Transaction& tx, const Database& database, const Change& change,
                   std::optional<std::uint16_t> winner_user_version);

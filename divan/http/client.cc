@@ -15,6 +15,8 @@ bool is_idempotent(std::string_view method) {
   return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
 }
 
+Error too_large() { return {502, "bad_response", "The server's response is too large."}; }
+
 void check(std::string_view text, bool spaces_allowed) {
   const auto breaks = [&](char c) {
     return c == '\r' || c == '\n' || c == '\0' || (c == ' ' && !spaces_allowed);
@@ -24,45 +26,37 @@ void check(std::string_view text, bool spaces_allowed) {
   }
 }
 
-// Where a response's body goes.
-class BodySink {
+// Cuts a body into lines.
+class Lines {
  public:
-  BodySink(ClientResponse& response, const Client::LineSink* lines, std::uint64_t max_bytes)
-      : response_(response), lines_(lines), max_bytes_(max_bytes) {}
+  Lines(const Client::LineSink& sink, std::uint64_t max_bytes) : sink_(sink), max_bytes_(max_bytes) {}
 
-  void take(std::string_view bytes, bool by_line) {
-    if (enough_) return;
-    auto& gathered = by_line ? line_ : response_.body;
-    for (auto end = bytes.find('\n'); by_line && end != std::string_view::npos; end = bytes.find('\n')) {
+  // Whether to go on.
+  bool take(std::string_view bytes) {
+    for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
       line_ += bytes.substr(0, end);
       bytes.remove_prefix(end + 1);
-      if (!give_line()) return;
+      if (!give()) return false;
     }
-    if (gathered.size() + bytes.size() > max_bytes_) {
-      throw Error(502, "bad_response", "The server's response is too large.");
-    }
-    gathered += bytes;
+    if (line_.size() + bytes.size() > max_bytes_) throw too_large();
+    line_ += bytes;
+    return true;
   }
 
+  // The last line may have no end.
   void finish() {
-    if (!enough_ && !line_.empty()) give_line();
+    if (!line_.empty()) give();
   }
-
-  bool enough() const { return enough_; }
 
  private:
-  bool give_line() {
+  bool give() {
     if (line_.ends_with('\r')) line_.pop_back();
-    enough_ = !(*lines_)(line_);
-    line_.clear();
-    return !enough_;
+    return sink_(std::exchange(line_, {}));
   }
 
-  ClientResponse& response_;
-  const Client::LineSink* lines_;
+  const Client::LineSink& sink_;
   const std::uint64_t max_bytes_;
   std::string line_;
-  bool enough_ = false;
 };
 
 }  // namespace
@@ -83,9 +77,22 @@ ClientResponse Client::request(std::string_view method, std::string_view target,
   return run(method, target, body, headers, nullptr);
 }
 
+ClientResponse Client::stream(std::string_view method, std::string_view target, const BodySink& sink,
+                              std::string_view body, const Headers& headers) {
+  return run(method, target, body, headers, &sink);
+}
+
 ClientResponse Client::stream_lines(std::string_view method, std::string_view target, const LineSink& sink,
                                     std::string_view body, const Headers& headers) {
-  return run(method, target, body, headers, &sink);
+  Lines lines(sink, options_.max_body_bytes);
+  bool enough = false;
+  const BodySink cut = [&](std::string_view bytes) {
+    enough = !lines.take(bytes);
+    return !enough;
+  };
+  auto response = run(method, target, body, headers, &cut);
+  if (!enough) lines.finish();
+  return response;
 }
 
 std::string Client::message(std::string_view method, std::string_view target, std::string_view body,
@@ -106,7 +113,7 @@ std::string Client::message(std::string_view method, std::string_view target, st
 }
 
 ClientResponse Client::run(std::string_view method, std::string_view target, std::string_view body,
-                           const Headers& headers, const LineSink* sink) {
+                           const Headers& headers, const BodySink* sink) {
   const auto bytes = message(method, target, body, headers);
   for (;;) {
     const bool reused = reuse();
@@ -130,20 +137,26 @@ bool Client::reuse() {
 
 // Nothing if the connection ended before anything came.
 std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> socket, std::string_view bytes,
-                                              bool head_only, const LineSink* lines) {
+                                              bool head_only, const BodySink* sink) {
   ClientResponse response;
-  BodySink body(response, lines, options_.max_body_bytes);
+  bool enough = false;
   ParserLimits limits;
   limits.max_header_bytes = options_.max_header_bytes;
-  limits.max_body_bytes = std::numeric_limits<std::uint64_t>::max();  // the sink's task
+  limits.max_body_bytes = std::numeric_limits<std::uint64_t>::max();  // ours
   ResponseParser parser(limits, head_only, [&](std::string_view part) {
-    body.take(part, lines != nullptr && parser.status() / 100 == 2);
+    if (enough) return;
+    if (sink != nullptr && parser.status() / 100 == 2) {
+      enough = !(*sink)(part);
+      return;
+    }
+    if (response.body.size() + part.size() > options_.max_body_bytes) throw too_large();
+    response.body += part;
   });
   // A server may answer and close before it has read all of the request, so a failure here says nothing yet.
   socket->send(bytes);
   InputBuffer input;
   bool any = false;
-  while (!parser.done() && !body.enough()) {
+  while (!parser.done() && !enough) {
     input.make_room(options_.max_header_bytes, false);
     const auto size = socket->receive(input.space());
     if (!any && size.value_or(0) == 0) return std::nullopt;
@@ -156,10 +169,9 @@ std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> sock
     input.commit(*size);
     input.consume(parser.feed(input.data()));
   }
-  body.finish();
   response.status = parser.status();
   response.headers = parser.headers();
-  const bool whole = parser.done() && !body.enough() && input.empty();
+  const bool whole = parser.done() && !enough && input.empty();
   if (whole && parser.keep_alive()) socket_ = std::move(socket);
   return response;
 }

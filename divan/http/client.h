@@ -51,8 +51,16 @@ class Client {
   /// Gets a line without its line end; answers whether to go on.
   using LineSink = std::function<bool(std::string_view line)>;
 
-  /// As request(), but a 2xx response's body goes to `sink` line by line as it comes, and not into the
-  /// response. When `sink` has had enough the connection is closed and the response returned.
+  /// Gets a piece of a body; answers whether to go on.
+  using BodySink = std::function<bool(std::string_view bytes)>;
+
+  /// As request(), but a 2xx response's body goes to `sink` as it comes, and not into the response. When
+  /// `sink` has had enough the connection is closed and the response returned.
+  ClientResponse stream(std::string_view method, std::string_view target, const BodySink& sink,
+                        std::string_view body = {}, const Headers& headers = {});
+
+  /// As stream(), but line by line. When `sink` has had enough the connection is closed and the response
+  /// returned.
   ClientResponse stream_lines(std::string_view method, std::string_view target, const LineSink& sink,
                               std::string_view body = {}, const Headers& headers = {});
 
@@ -60,9 +68,9 @@ class Client {
   std::string message(std::string_view method, std::string_view target, std::string_view body,
                       const Headers& headers) const;
   ClientResponse run(std::string_view method, std::string_view target, std::string_view body,
-                     const Headers& headers, const LineSink* sink);
+                     const Headers& headers, const BodySink* sink);
   std::optional<ClientResponse> attempt(std::unique_ptr<ClientSocket> socket, std::string_view message,
-                                        bool head_only, const LineSink* sink);
+                                        bool head_only, const BodySink* sink);
   bool reuse();
   Error connection_lost(std::string_view when) const;
 

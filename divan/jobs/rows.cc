@@ -75,7 +75,16 @@ void encode_header(Packer& packer, const Job& job) {
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
-Job decode_header(std::string_view type, std::string_view id, std::string_view value) {
+Packer activity_packer(std::string& key, const Job& job) {
+  key = JobKey("act").string(job.type).integer(kShard).key();
+  Packer packer(key);
+  packer.versionstamp(*job.activity).string(job.id);
+  return packer;
+}
+
+}  // namespace
+
+Job decode_job(std::string_view type, std::string_view id, std::string_view value) {
   Reader reader(value);
   Job job;
   job.type = type;
@@ -106,20 +115,20 @@ Job decode_header(std::string_view type, std::string_view id, std::string_view v
   return job;
 }
 
-Packer activity_packer(std::string& key, const Job& job) {
-  key = JobKey("act").string(job.type).integer(kShard).key();
-  Packer packer(key);
-  packer.versionstamp(*job.activity).string(job.id);
-  return packer;
+std::string entry_key(const Job& job) {
+  if (job.state == State::pending) return pending_key(job);
+  if (job.state != State::running) return ended_key(job);
+  if (rides_on_worker(job)) return worker_key(job);
+  std::string key = JobKey("act").string(job.type).integer(kShard).key();
+  if (job.activity) activity_packer(key, job);
+  return key;
 }
-
-}  // namespace
 
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
                             kv::Isolation isolation) {
   const auto row = tx.get(header_key(type, id), isolation);
   if (!row) return std::nullopt;
-  return decode_header(type, id, *row);
+  return decode_job(type, id, *row);
 }
 
 void unlink(kv::Transaction& tx, const Job& job) {
@@ -218,7 +227,7 @@ void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view sta
   range.begin = header_key(type, start_id);
   tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
     const auto id = required(Reader(key.substr(prefix.key().size())).take_string());
-    return visit(decode_header(type, id, value));
+    return visit(decode_job(type, id, value));
   });
 }
 

@@ -41,6 +41,13 @@ inline constexpr std::int64_t kShard = 0;
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
                             kv::Isolation isolation = kv::Isolation::serializable);
 
+/// A job from its header row. Throws an internal error if it is damaged.
+Job decode_job(std::string_view type, std::string_view id, std::string_view header);
+
+/// The key of the one entry that the job has in its state; of a running job that has none, its header's
+/// versionstamp being lost, a key that is never there.
+std::string entry_key(const Job& job);
+
 /// Takes the job out of the store but for its data: its header, its entry, its part of the counts.
 void unlink(kv::Transaction& tx, const Job& job);
 

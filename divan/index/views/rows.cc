@@ -74,12 +74,17 @@ struct RowPlace {
   auto operator<=>(const RowPlace&) const = default;
 
   std::string key(const IndexKeys& keys, std::string_view id, std::uint32_t chunk) const {
-    std::string key = view_prefix(keys, view);
+    std::string key = keys.part(kRowsPart);
+    append_to(key, id, chunk);
+    return key;
+  }
+  // What is behind the part.
+  void append_to(std::string& key, std::string_view id, std::uint32_t chunk) const {
+    Packer(key).integer(view);
     key += encoded_key;
     Packer(key).string(id);
     append_u32(key, number);
     append_u16(key, static_cast<std::uint16_t>(chunk));
-    return key;
   }
 };
 
@@ -273,6 +278,34 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
   tx.scan({range.begin, range.end}, {.reverse = descending, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view piece) { return assembler.take(key, piece); });
   assembler.end();
+}
+
+std::uint32_t check_row(std::string_view key, std::string_view value) {
+  if (key.size() < kRowNumberBytes + kChunkNumberBytes) throw damaged();
+  const std::uint32_t chunk = read_u16(key.substr(key.size() - kChunkNumberBytes));
+  if (chunk > 0) return chunk;
+  const std::uint64_t encoded_size = take_number(value);
+  take_number(value);
+  take_number(value);
+  Reader reader(key);
+  if (!reader.take_int()) throw damaged();
+  std::string_view rest = reader.rest();
+  take_bytes(rest, encoded_size);
+  Reader id(rest);
+  if (!id.take_string() || id.rest().size() != kRowNumberBytes + kChunkNumberBytes) throw damaged();
+  return chunk;
+}
+
+void visit_listed_rows(std::string_view list, std::string_view id,
+                       const std::function<void(std::string_view)>& visit) {
+  std::string key;
+  for (const RowPlace& place : decode_places(list, INT_MAX)) {
+    for (std::uint32_t chunk = 0; chunk < place.chunks; ++chunk) {
+      key.clear();
+      place.append_to(key, id, chunk);
+      visit(key);
+    }
+  }
 }
 
 std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view) {

@@ -50,6 +50,15 @@ RowRange rows_before(RowRange range, std::string_view place);
 void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
                 const ViewRowVisitor& visit);
 
+/// Checks what is behind the part in a row's key, and its value, and answers the number of the chunk. Throws
+/// an internal error if they are no row's.
+std::uint32_t check_row(std::string_view key_behind_part, std::string_view value);
+
+/// Visits the keys (what is behind the part, chunk by chunk) of the rows that the list of a document's rows
+/// names. Throws an internal error if the list is damaged.
+void visit_listed_rows(std::string_view list, std::string_view id,
+                       const std::function<void(std::string_view key_behind_part)>& visit);
+
 /// How many rows a view has.
 std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view);
 

@@ -1,0 +1,151 @@
+// The whole store as a file, and databases from such a file.
+#include <condition_variable>
+#include <mutex>
+
+#include "divan/api/routes.h"
+#include "divan/backup/backup.h"
+#include "divan/backup/restores.h"
+#include "divan/base/json.h"
+#include "divan/base/log.h"
+
+namespace divan::api {
+namespace {
+
+// Each holds a thread, and a version of the store whose later overwritten rows cannot go.
+constexpr int kMaxBackups = 4;
+// What may lie in the socket's queue before the backup waits for the client.
+constexpr std::size_t kMaxUnsent = 1 << 20;
+
+// Counts the backups that are being taken.
+class Place {
+ public:
+  explicit Place(std::atomic<int>& taken) : taken_(taken) {
+    if (taken_++ < kMaxBackups) return;
+    --taken_;
+    throw Error(503, "too_many_backups", fmt::format("{} backups are being taken already.", kMaxBackups));
+  }
+  ~Place() { --taken_; }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  std::atomic<int>& taken_;
+};
+
+// The socket, as something that a thread writes to and waits for.
+class Outlet {
+ public:
+  explicit Outlet(http::Exchange& exchange) : exchange_(exchange) {
+    exchange_.on_close([signal = signal_] { signal->raise(); });
+  }
+
+  // False if the client has gone.
+  bool write(std::string_view bytes) {
+    exchange_.write(std::string(bytes));
+    while (exchange_.unsent() > kMaxUnsent && !exchange_.closed()) {
+      exchange_.on_drained([signal = signal_] { signal->raise(); });
+      signal_->wait();
+    }
+    return !exchange_.closed();
+  }
+
+ private:
+  struct Signal {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool raised = false;
+
+    void raise() {
+      {
+        std::lock_guard lock(mutex);
+        raised = true;
+      }
+      changed.notify_one();
+    }
+    void wait() {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return raised; });
+      raised = false;
+    }
+  };
+
+  http::Exchange& exchange_;
+  const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
+};
+
+// {"version": 1, "databases": [{"name": "shop", "number": 1, "created": 1700000000000}]}
+Answer begin_restore(const Context& context, Call& call) {
+  std::vector<backup::RestoredDatabase> databases;
+  kv::Version version = 0;
+  try {
+    const auto body = json::parse_object(call.json_body());
+    version = body.at("version").as_int64();
+    for (const auto& entry : body.at("databases").as_array()) {
+      const auto& database = entry.as_object();
+      databases.push_back({std::string(database.at("name").as_string()), database.at("number").as_int64(),
+                           database.at("created").as_int64()});
+    }
+  } catch (const Error&) { throw; } catch (const std::exception&) {
+    throw bad_request("A restore begins with the backup's `version` and its `databases`.");
+  }
+  const std::string id = context.restores.begin(databases, version);
+  return json_response(201, fmt::format(R"({{"ok":true,"id":{}}})", json::quoted(id)));
+}
+
+// {"rows": 5}
+Answer finish_restore(const Context& context, Call& call, const std::string& id) {
+  const auto rows = json::member(call.json_body(), "rows");
+  const auto number = rows ? json::int_value(*rows) : std::nullopt;
+  if (!number) throw bad_request("A restore ends with the number of its `rows`.");
+  context.restores.finish(id, *number);
+  return ok_response(201);
+}
+
+}  // namespace
+
+// A restore comes in several requests, none of them large, so that it is nothing special to servers, proxies
+// and clients, and a piece whose answer was lost can be sent again.
+Answer restore(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 1) {
+    call->allow("POST");
+    return begin_restore(context, *call);
+  }
+  const std::string& id = path[1];
+  if (path.size() == 2) {
+    call->allow("POST,DELETE");
+    if (call->method() == "POST") return finish_restore(context, *call, id);
+    context.restores.abandon(id);
+    return ok_response();
+  }
+  if (path.size() > 3) throw not_found("missing");
+  call->allow("PUT");
+  const auto number = json::int_value(path[2]);
+  if (!number || *number < 0) throw bad_request("A piece has a number.");
+  context.restores.add(id, *number, call->body());
+  return ok_response();
+}
+
+// Holds its thread to the end: the store gives rows as fast as they can be taken, and there are few backups.
+Answer backup(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const Place place(context.backups);
+  http::Exchange& exchange = *call->exchange();
+  http::Response head;
+  head.headers = {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}};
+  if (exchange.request().method() == "HEAD") return head;
+  exchange.start(std::move(head));
+  Outlet outlet(exchange);
+  try {
+    const bool complete = backup::write_backup(
+        context.store, {context.version, context.server_uuid, context.clock.wall_ms()},
+        [&](std::string_view bytes) { return outlet.write(bytes) && !context.stopping; });
+    // Otherwise nobody keeps the exchange, which cuts the connection: the client sees that something is
+    // missing.
+    if (complete) exchange.end();
+  } catch (const Error& error) { log::error("A backup was cut off: {}", error.what()); }
+  exchange.on_close([] {});
+  return std::nullopt;
+}
+
+}  // namespace divan::api

@@ -1,0 +1,250 @@
+#include "divan/app/backup.h"
+
+#include <filesystem>
+#include <set>
+
+#include "divan/app/files.h"
+#include "divan/app/progress.h"
+#include "divan/app/server.h"
+#include "divan/backup/backup.h"
+#include "divan/backup/restores.h"
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/kv/embedded/engine.h"
+
+namespace divan::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A data directory in the making. Until it is complete the store has a name under which no server serves it.
+class NewDataDirectory {
+ public:
+  // Throws unless `path` is missing or empty.
+  explicit NewDataDirectory(const std::string& path) : path_(path) {
+    std::error_code error;
+    const bool there = fs::exists(path_, error);
+    if (there && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+      throw bad_request(fmt::format(
+          "{} is not empty: a backup is restored into a new directory, or with --url into a running server.",
+          path));
+    }
+    made_ = fs::create_directories(path_, error);
+    if (error) throw bad_request(fmt::format("{} cannot be made: {}", path, error.message()));
+  }
+  ~NewDataDirectory() {
+    std::error_code ignored;
+    if (!complete_) fs::remove_all(store(), ignored);
+    if (!complete_ && made_) fs::remove(path_, ignored);
+  }
+  NewDataDirectory(const NewDataDirectory&) = delete;
+  NewDataDirectory& operator=(const NewDataDirectory&) = delete;
+
+  fs::path store() const { return unfinished_restore(path_.string()); }
+  void complete() {
+    fs::rename(store(), path_ / "store");
+    complete_ = true;
+    sync_directory(path_.string());
+    const fs::path parent = fs::absolute(path_).parent_path();
+    sync_directory(parent.string());
+  }
+
+ private:
+  const fs::path path_;
+  bool made_ = false;
+  bool complete_ = false;
+};
+
+void restore_directory(const RestoreOptions& options) {
+  if (!options.databases.empty() || !options.as.empty())
+    throw bad_request("Single databases are restored into a running server: see --url.");
+  const SystemClock clock;
+  SystemRng rng;
+  Progress progress("Restoring", "rows", clock);
+  NewDataDirectory directory(options.new_data_dir);
+  std::uint64_t rows = 0;
+  {
+    kv::embedded::Options store_options;
+    store_options.directory = directory.store().string();
+    kv::embedded::EmbeddedDatabase store(store_options, clock, rng);
+    backup::RowLoader loader(store);
+    backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+    read_file(options.file, [&](std::string_view piece, double fraction) {
+      parser.feed(piece);
+      if (!options.quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
+    });
+    rows = parser.end().rows;
+    loader.finish(parser.end().version);
+  }
+  directory.complete();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+// What a backup has, found by reading it from end to end.
+struct Contents {
+  backup::Header header;
+  backup::Parser::End end;
+  std::vector<backup::RestoredDatabase> databases;
+};
+
+Contents check_file(const std::string& path, bool quiet, const Clock& clock) {
+  Contents contents;
+  Progress progress("Checking", "rows", clock);
+  backup::Parser parser(
+      [&](std::string_view key, std::string_view value) {
+        auto database = docs::read_catalog_row(key, value);
+        if (!database) return;
+        contents.databases.push_back({std::move(database->name), database->number, database->created_ms});
+      },
+      [&](const backup::Header& header) { contents.header = header; });
+  read_file(path, [&](std::string_view piece, double fraction) {
+    parser.feed(piece);
+    if (!quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
+  });
+  contents.end = parser.end();
+  if (!quiet) progress.finish(static_cast<std::int64_t>(contents.end.rows));
+  return contents;
+}
+
+std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, const Contents& contents) {
+  std::vector<backup::RestoredDatabase> databases;
+  if (options.databases.empty()) databases = contents.databases;
+  for (const auto& name : options.databases) {
+    const auto found = std::find_if(contents.databases.begin(), contents.databases.end(),
+                                    [&](const auto& database) { return database.name == name; });
+    if (found == contents.databases.end())
+      throw not_found(fmt::format("The backup has no database {}.", name));
+    databases.push_back(*found);
+  }
+  if (!options.as.empty()) {
+    if (databases.size() != 1) throw bad_request("--as names one database: choose it with --database.");
+    databases.front().name = options.as;
+  }
+  return databases;
+}
+
+// Sends rows to a server, piece by piece.
+class Upload {
+ public:
+  Upload(http::Client& client, const Contents& contents,
+         const std::vector<backup::RestoredDatabase>& databases)
+      : client_(client), header_(contents.header), version_(contents.end.version) {
+    std::string body;
+    json::Writer writer(body);
+    writer.begin_object().key("version").number(version_).key("databases").begin_array();
+    for (const auto& [name, number, created_ms] : databases) {
+      writer.begin_object().key("name").string(name).key("number").number(number);
+      writer.key("created").number(created_ms).end_object();
+    }
+    writer.end_array().end_object();
+    const auto answer = json::parse_object(ask(client_, "POST", "/_restore", body));
+    target_ = "/_restore/" + std::string(answer.at("id").as_string());
+    begin_piece();
+  }
+  // Gives it up unless it was finished. Should the server be gone, it does so by itself.
+  ~Upload() {
+    if (finished_) return;
+    try {
+      client_.request("DELETE", target_);
+    } catch (const std::exception&) {}
+  }
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+
+  void add(std::string_view key, std::string_view value) {
+    writer_->add(key, value);
+    ++rows_;
+    if (piece_.size() >= kPieceBytes) send();
+  }
+
+  void finish() {
+    send();
+    ask(client_, "POST", target_, fmt::format(R"({{"rows":{}}})", rows_));
+    finished_ = true;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 2 << 20;
+
+  void begin_piece() {
+    piece_.clear();
+    writer_.emplace(header_, [this](std::string_view bytes) {
+      piece_ += bytes;
+      return true;
+    });
+  }
+  void send() {
+    writer_->finish(version_);
+    const http::Headers headers{{"Content-Type", "application/octet-stream"}};
+    check_response(client_.request("PUT", fmt::format("{}/{}", target_, next_++), piece_, headers));
+    begin_piece();
+  }
+
+  http::Client& client_;
+  const backup::Header header_;
+  const kv::Version version_;
+  std::string target_;
+  std::string piece_;
+  std::optional<backup::Writer> writer_;
+  std::int64_t next_ = 0;
+  std::int64_t rows_ = 0;
+  bool finished_ = false;
+};
+
+// The file is read twice: nothing of a damaged one reaches the server, and the databases' names stand behind
+// their rows.
+void restore_databases(const RestoreOptions& options) {
+  if (options.file == "-") throw bad_request("Into a running server a backup is restored from a file.");
+  const SystemClock clock;
+  const Contents contents = check_file(options.file, options.quiet, clock);
+  const auto databases = chosen(options, contents);
+  std::set<std::int64_t> numbers;
+  for (const auto& database : databases) numbers.insert(database.number);
+  http::Client client = connect(options.connection);
+  Upload upload(client, contents, databases);
+  Progress progress("Restoring", "rows", clock);
+  std::int64_t rows = 0;
+  backup::Parser parser([&](std::string_view key, std::string_view value) {
+    const auto number = docs::database_number(key);
+    if (!number || !numbers.contains(*number)) return;
+    upload.add(key, value);
+    ++rows;
+  });
+  read_file(options.file, [&](std::string_view piece, double fraction) {
+    parser.feed(piece);
+    if (!options.quiet) progress.show(fraction, rows);
+  });
+  parser.end();
+  upload.finish();
+  if (!options.quiet) progress.finish(rows);
+}
+
+}  // namespace
+
+void backup(const BackupOptions& options) {
+  const SystemClock clock;
+  Progress progress("Backing up", "rows", clock);
+  http::Client client = connect(options.connection);
+  NewFile file(options.file);
+  backup::Parser parser([](std::string_view, std::string_view) {});
+  const auto response = client.stream("GET", "/_backup", [&](std::string_view bytes) {
+    parser.feed(bytes);
+    file.write(bytes);
+    if (!options.quiet) progress.show(-1, static_cast<std::int64_t>(parser.rows()));
+    return true;
+  });
+  check_response(response);
+  const auto rows = parser.end().rows;
+  file.commit();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+void restore(const RestoreOptions& options) {
+  if (!options.new_data_dir.empty()) {
+    restore_directory(options);
+  } else {
+    restore_databases(options);
+  }
+}
+
+}  // namespace divan::app

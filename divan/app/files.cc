@@ -1,0 +1,106 @@
+#include "divan/app/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "divan/base/error.h"
+
+namespace divan::app {
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+
+Error failed(const std::string& path, std::string_view what) {
+  return internal_error(fmt::format("{} cannot be {}: {}", path, what, std::strerror(errno)));
+}
+
+// Closes a descriptor that is ours.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ > STDIN_FILENO) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+NewFile::NewFile(const std::string& path) {
+  if (path == "-") {
+    fd_ = STDOUT_FILENO;
+    return;
+  }
+  path_ = path;
+  part_ = path + ".part";
+  if (std::filesystem::exists(path_)) throw bad_request(fmt::format("{} is there already.", path));
+  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd_ < 0) throw bad_request(fmt::format("{} cannot be made: {}", part_, std::strerror(errno)));
+}
+
+NewFile::~NewFile() {
+  if (path_.empty() || fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(part_.c_str());
+}
+
+void NewFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw failed(path_.empty() ? "Standard output" : part_, "written");
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void NewFile::commit() {
+  if (path_.empty()) return;
+  if (::fsync(fd_) != 0) throw failed(part_, "synced");
+  // It may have been made meanwhile, and is not ours to replace.
+  if (::link(part_.c_str(), path_.c_str()) != 0) {
+    if (errno == EEXIST || ::rename(part_.c_str(), path_.c_str()) != 0) throw failed(path_, "made");
+  } else {
+    ::unlink(part_.c_str());
+  }
+  ::close(fd_);
+  fd_ = -1;
+  const auto directory = std::filesystem::path(path_).parent_path();
+  sync_directory(directory.empty() ? "." : directory.string());
+}
+
+void read_file(const std::string& path, const std::function<void(std::string_view, double)>& visit) {
+  const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
+    throw bad_request(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+  const double size = S_ISREG(status.st_mode) ? static_cast<double>(status.st_size) : 0;
+  std::vector<char> piece(kPieceBytes);
+  double done = 0;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw bad_request(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+    if (got == 0) return;
+    done += static_cast<double>(got);
+    visit({piece.data(), static_cast<std::size_t>(got)}, size > 0 ? done / size : -1);
+  }
+}
+
+void sync_directory(const std::string& path) {
+  const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) throw failed(path, "synced");
+}
+
+}  // namespace divan::app

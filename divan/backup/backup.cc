@@ -1,0 +1,49 @@
+#include "divan/backup/backup.h"
+
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::backup {
+namespace {
+
+// Far below the store's limit, which counts more than keys and values.
+constexpr std::size_t kTransactionBytes = 4 << 20;
+
+std::string packed(std::string_view text) {
+  std::string key;
+  kv::tuple::Packer(key).string(text);
+  return key;
+}
+
+}  // namespace
+
+bool write_backup(kv::Database& store, const Header& header, const ByteSink& sink) {
+  const std::string commit_marks = packed("txid");
+  Writer writer(header, sink);
+  bool going_on = true;
+  const kv::Version version = store.dump([&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(commit_marks)) going_on = writer.add(key, value);
+    return going_on;
+  });
+  return going_on && writer.finish(version);
+}
+
+void RowLoader::add(std::string_view key, std::string_view value) {
+  rows_.push_back({std::string(key), std::string(value)});
+  bytes_ += key.size() + value.size();
+  if (bytes_ >= kTransactionBytes) flush();
+}
+
+void RowLoader::flush() {
+  store_.run([&](kv::Transaction& tx) {
+    for (const auto& row : rows_) tx.set(row.key, row.value);
+  });
+  rows_.clear();
+  bytes_ = 0;
+}
+
+void RowLoader::finish(kv::Version version) {
+  flush();
+  store_.advance_version(version);
+}
+
+}  // namespace divan::backup

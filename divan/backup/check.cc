@@ -1,0 +1,18 @@
+#include "divan/backup/check.h"
+
+namespace divan::backup {
+
+bool Check::row(std::string_view key, std::string_view value) {
+  kv::tuple::Reader reader(key);
+  if (reader.take_string() != "restore") return false;
+  const auto part = reader.take_string();
+  if (part == "db" && kv::has_shape(reader.rest(), "si") && kv::has_shape(value, "isi")) {
+    databases_.expect(*kv::tuple::Reader(value).take_int());
+    ++unfinished_;
+  } else if (part != "open" || !kv::has_shape(reader.rest(), "s") || !kv::has_shape(value, "iii")) {
+    findings_.add("this is no row of a restore", key);
+  }
+  return true;
+}
+
+}  // namespace divan::backup

@@ -1,0 +1,26 @@
+// Checks the rows of restores that are under way: for `divan verify`.
+#pragma once
+
+#include "divan/docs/check.h"
+
+namespace divan::backup {
+
+/// Tells the check of the databases which of them are being restored. Not thread-safe.
+class Check final : public kv::RowCheck {
+ public:
+  /// Both must outlive the check.
+  Check(docs::Check& databases, kv::Findings& findings) : databases_(databases), findings_(findings) {}
+
+  bool row(std::string_view key, std::string_view value) override;
+  void finish(kv::RowSource&) override {}
+
+  /// Databases of restores that were not finished: a server clears them away.
+  std::int64_t unfinished() const { return unfinished_; }
+
+ private:
+  docs::Check& databases_;
+  kv::Findings& findings_;
+  std::int64_t unfinished_ = 0;
+};
+
+}  // namespace divan::backup

@@ -1,0 +1,241 @@
+#include "divan/backup/restores.h"
+
+#include <set>
+
+#include "divan/backup/format.h"
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+
+namespace divan::backup {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr Duration kLookEvery = std::chrono::minutes(1);
+// Of rows in a transaction: well below the store's limit, and short enough not to keep others waiting.
+constexpr std::size_t kTransactionBytes = 1 << 20;
+
+std::string open_prefix() {
+  std::string key;
+  Packer(key).string("restore").string("open");
+  return key;
+}
+
+std::string open_key(std::string_view id) {
+  std::string key = open_prefix();
+  Packer(key).string(id);
+  return key;
+}
+
+std::string database_prefix(std::string_view id) {
+  std::string key;
+  Packer(key).string("restore").string("db").string(id);
+  return key;
+}
+
+Error damaged() { return internal_error("A restore's row in the store is damaged."); }
+
+template <class Value>
+Value required(std::optional<Value> value) {
+  if (!value) throw damaged();
+  return *std::move(value);
+}
+
+}  // namespace
+
+Restores::~Restores() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Restores::start() {
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "restores");
+}
+
+void Restores::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    try {
+      collect();
+    } catch (const Error& error) {
+      log::error("What unfinished restores left could not be cleared: {}", error.what());
+    }
+    lock.lock();
+    clock_.wait_until(lock, changed_, clock_.now() + kLookEvery, [this] { return stopping_; });
+  }
+}
+
+std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::Version version) {
+  if (version < 0 || version > kMaxVersion) throw bad_request("There is no such version.");
+  std::set<std::string_view> names;
+  std::set<std::int64_t> numbers;
+  for (const auto& database : databases) {
+    docs::check_database_name(database.name);
+    if (!names.insert(database.name).second || !numbers.insert(database.number).second)
+      throw bad_request(fmt::format("Database {} comes twice.", database.name));
+  }
+  const std::string id = rng_.uuid();
+  store_.run([&](kv::Transaction& tx) {
+    for (const auto& database : databases) check_free(tx, database.name);
+    for (const auto& database : databases) {
+      std::string key = database_prefix(id), value;
+      Packer(key).integer(database.number);
+      Packer(value).integer(catalog_.reserve_number(tx)).string(database.name).integer(database.created_ms);
+      tx.set(key, value);
+    }
+    write(tx, id, {});
+  });
+  store_.advance_version(version);
+  return id;
+}
+
+void Restores::check_free(kv::Transaction& tx, const std::string& name) {
+  if (!catalog_.find(tx, name)) return;
+  throw Error(412, "file_exists", fmt::format("There is a database {} already; nothing was restored.", name));
+}
+
+void Restores::add(const std::string& id, std::int64_t number, std::string_view piece) {
+  const Targets databases = store_.run([&](kv::Transaction& tx) {
+    read(tx, id);
+    return targets(tx, id);
+  });
+  const auto rows = moved_rows(databases, piece);
+  std::size_t next = 0;
+  do {
+    next = store_.run([&](kv::Transaction& tx) {
+      // In each transaction, so that none is committed any more once the restore is further or over.
+      Progress progress = read(tx, id);
+      if (progress.next_piece > number) return rows.size();
+      if (progress.next_piece < number)
+        throw conflict(fmt::format("Piece {} must come first.", progress.next_piece));
+      std::size_t bytes = 0, i = next;
+      for (; i < rows.size() && bytes < kTransactionBytes; ++i) {
+        tx.set(rows[i].key, rows[i].value);
+        bytes += rows[i].key.size() + rows[i].value.size();
+      }
+      if (i == rows.size()) {
+        ++progress.next_piece;
+        progress.rows += static_cast<std::int64_t>(rows.size());
+        write(tx, id, progress);
+      }
+      return i;
+    });
+  } while (next < rows.size());
+}
+
+// The rows of a piece, under the numbers that they have here.
+std::vector<kv::KeyValue> Restores::moved_rows(const Targets& databases, std::string_view piece) {
+  std::vector<kv::KeyValue> rows;
+  Parser parser([&](std::string_view key, std::string_view value) {
+    Reader reader(key);
+    const bool is_of_database = reader.take_string() == "db";
+    const auto found = is_of_database ? databases.find(reader.take_int().value_or(-1)) : databases.end();
+    if (found == databases.end() || reader.at_end())
+      throw bad_request("A piece has a row of something else than the restore's databases.");
+    const docs::DatabaseKeys keys(found->second.number);
+    rows.push_back({keys.prefix() + std::string(reader.rest()), std::string(value)});
+    if (rows.back().key.size() > kv::kMaxKeyBytes) throw bad_request("A key becomes too long.");
+  });
+  parser.feed(piece);
+  parser.end();
+  return rows;
+}
+
+void Restores::finish(const std::string& id, std::int64_t rows) {
+  store_.run([&](kv::Transaction& tx) {
+    const Progress progress = read(tx, id);
+    if (progress.rows != rows)
+      throw bad_request(fmt::format("The restore has {} rows, not {}.", progress.rows, rows));
+    for (const auto& [number, target] : targets(tx, id)) {
+      check_free(tx, target.name);
+      catalog_.adopt(tx, target.name, target.number, target.created_ms);
+    }
+    forget(tx, id);
+  });
+}
+
+void Restores::abandon(const std::string& id) {
+  store_.run([&](kv::Transaction& tx) {
+    read(tx, id);
+    clear(tx, id);
+  });
+}
+
+std::size_t Restores::collect() {
+  const std::string prefix = open_prefix();
+  std::vector<std::string> ids;
+  store_.run([&](kv::Transaction& tx) {
+    ids.clear();
+    tx.scan(kv::below(prefix), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view) {
+              ids.push_back(required(Reader(key.substr(prefix.size())).take_string()));
+              return true;
+            });
+  });
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  std::size_t collected = 0;
+  for (const auto& id : ids) {
+    collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
+      if (!tx.get(open_key(id))) return 0;
+      const std::int64_t silent = clock_.wall_ms() - read(tx, id).heard_ms;
+      if (silent < duration_cast<milliseconds>(kRestorePatience).count()) return 0;
+      clear(tx, id);
+      return 1;
+    });
+  }
+  if (collected > 0) log::info("What {} unfinished restores left was cleared.", collected);
+  return collected;
+}
+
+Restores::Progress Restores::read(kv::Transaction& tx, const std::string& id) {
+  const auto row = tx.get(open_key(id));
+  if (!row) throw not_found("There is no such restore under way.");
+  Reader reader(*row);
+  Progress progress;
+  progress.next_piece = required(reader.take_int());
+  progress.rows = required(reader.take_int());
+  progress.heard_ms = required(reader.take_int());
+  return progress;
+}
+
+void Restores::write(kv::Transaction& tx, const std::string& id, const Progress& progress) {
+  std::string value;
+  Packer(value).integer(progress.next_piece).integer(progress.rows).integer(clock_.wall_ms());
+  tx.set(open_key(id), value);
+}
+
+Restores::Targets Restores::targets(kv::Transaction& tx, const std::string& id) {
+  const std::string prefix = database_prefix(id);
+  Targets found;
+  tx.scan(kv::below(prefix), {}, [&](std::string_view key, std::string_view value) {
+    const auto number = required(Reader(key.substr(prefix.size())).take_int());
+    Reader reader(value);
+    const auto target = required(reader.take_int());
+    auto name = required(reader.take_string());
+    found.emplace(number, Target{target, std::move(name), required(reader.take_int())});
+    return true;
+  });
+  return found;
+}
+
+void Restores::forget(kv::Transaction& tx, const std::string& id) {
+  tx.clear(open_key(id));
+  tx.clear_range(kv::below(database_prefix(id)));
+}
+
+void Restores::clear(kv::Transaction& tx, const std::string& id) {
+  for (const auto& [number, target] : targets(tx, id)) {
+    tx.clear_range(docs::DatabaseKeys(target.number).all());
+  }
+  forget(tx, id);
+}
+
+}  // namespace divan::backup

@@ -1,0 +1,97 @@
+// Databases of a backup on their way into a running server.
+//
+// Their rows come in pieces, each of them a small backup file of its own, and get new numbers below which
+// nobody looks. The last transaction gives all the databases their names, so they appear together or not at
+// all. What is known of a restore stands in the store: any process on it takes the next piece, a piece that
+// comes twice is taken once, and what a restore left that was not finished is cleared away once nothing has
+// been heard of it for a while.
+//
+// Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number).
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "divan/base/rng.h"
+#include "divan/docs/catalog.h"
+
+namespace divan::backup {
+
+/// After so long without a piece a restore is given up.
+inline constexpr Duration kRestorePatience = std::chrono::minutes(10);
+
+/// A database that is to be made from the rows of one in a backup.
+struct RestoredDatabase {
+  std::string name;             // that it is to have
+  std::int64_t number = 0;      // that its rows have in the backup
+  std::int64_t created_ms = 0;  // since 1970
+};
+
+/// The restores of a store. Thread-safe. All that it is given must outlive it.
+class Restores {
+ public:
+  Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng)
+      : store_(store), catalog_(catalog), clock_(clock), rng_(rng) {}
+  ~Restores();
+  Restores(const Restores&) = delete;
+  Restores& operator=(const Restores&) = delete;
+
+  /// Starts the thread that clears away what was given up.
+  void start();
+
+  /// Begins to restore from a backup of this version, and answers the restore's id. Throws file_exists (412)
+  /// naming a database that is there, bad_request for names that cannot be or come twice, and for versions
+  /// that cannot be.
+  std::string begin(const std::vector<RestoredDatabase>& databases, kv::Version version);
+
+  /// Takes piece `number` (from 0 on, one after the other): a backup file of rows of the databases. One that
+  /// was taken before changes nothing. Throws not_found for a restore that is not under way, conflict if the
+  /// piece before is missing, bad_backup.
+  void add(const std::string& id, std::int64_t number, std::string_view piece);
+
+  /// All pieces were added, with `rows` in all: the databases appear. Throws as begin() and add() do; then
+  /// nothing has appeared.
+  void finish(const std::string& id, std::int64_t rows);
+
+  /// Gives a restore up. Throws not_found.
+  void abandon(const std::string& id);
+
+  /// Clears away what restores left of which nothing was heard for kRestorePatience; answers how many.
+  std::size_t collect();
+
+ private:
+  struct Progress {
+    std::int64_t next_piece = 0;
+    std::int64_t rows = 0;
+    std::int64_t heard_ms = 0;
+  };
+  struct Target {
+    std::int64_t number;  // in the store
+    std::string name;
+    std::int64_t created_ms;
+  };
+  using Targets = std::map<std::int64_t, Target>;  // by the number in the backup
+
+  void check_free(kv::Transaction& tx, const std::string& name);
+  Progress read(kv::Transaction& tx, const std::string& id);
+  void write(kv::Transaction& tx, const std::string& id, const Progress& progress);
+  Targets targets(kv::Transaction& tx, const std::string& id);
+  void forget(kv::Transaction& tx, const std::string& id);
+  void clear(kv::Transaction& tx, const std::string& id);
+  std::vector<kv::KeyValue> moved_rows(const Targets& targets, std::string_view piece);
+  void run();
+
+  kv::Database& store_;
+  docs::Catalog& catalog_;
+  const Clock& clock_;
+  Rng& rng_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace divan::backup

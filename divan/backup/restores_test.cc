@@ -1,0 +1,237 @@
+#include "divan/backup/restores.h"
+
+#include "divan/backup/backup.h"
+#include "divan/base/error.h"
+#include "divan/docs/changes.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::backup {
+namespace {
+
+using kv::Transaction;
+
+struct Node {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  events::Bus bus;
+  docs::Catalog catalog{bus, clock};
+  Restores restores{*store, catalog, clock, rng};
+
+  void write(const std::string& name, int first, int count) {
+    std::vector<docs::IncomingDocument> documents;
+    for (int i = first; i < first + count; ++i) {
+      documents.push_back(docs::parse_document(fmt::format(R"({{"_id":"{}","n":{}}})", i, i)));
+    }
+    docs::bulk_edit(*store, catalog, name, documents, rng);
+  }
+  std::int64_t documents(const std::string& name) {
+    return store->run([&](Transaction& tx) { return docs::read_info(tx, catalog.open(tx, name)).doc_count; });
+  }
+  std::vector<std::string> names() {
+    return store->run([&](Transaction& tx) { return catalog.list(tx); });
+  }
+  std::size_t rows() {
+    std::size_t count = 0;
+    store->dump([&](std::string_view, std::string_view) { return ++count > 0; });
+    return count;
+  }
+};
+
+// The rows of a database as pieces.
+struct Pieces {
+  RestoredDatabase database;
+  kv::Version version = 0;
+  std::vector<std::string> bytes;
+  std::int64_t rows = 0;
+};
+
+std::string piece_of(const std::vector<kv::KeyValue>& rows) {
+  std::string bytes;
+  Writer writer({}, [&](std::string_view piece) {
+    bytes += piece;
+    return true;
+  });
+  for (const auto& row : rows) writer.add(row.key, row.value);
+  writer.finish(1);
+  return bytes;
+}
+
+Pieces pieces_of(Node& node, const std::string& name, std::size_t rows_each) {
+  Pieces pieces;
+  std::vector<kv::KeyValue> rows;
+  const auto number = node.store->run([&](Transaction& tx) { return node.catalog.open(tx, name).number(); });
+  const auto flush = [&] {
+    pieces.bytes.push_back(piece_of(rows));
+    rows.clear();
+  };
+  pieces.version = node.store->dump([&](std::string_view key, std::string_view value) {
+    if (docs::database_number(key) != number) return true;
+    rows.push_back({std::string(key), std::string(value)});
+    ++pieces.rows;
+    if (rows.size() == rows_each) flush();
+    return true;
+  });
+  flush();
+  pieces.database = {name, number, 5};
+  return pieces;
+}
+
+struct RestoresTest : testing::Test {
+  Node source, target;
+  Pieces pieces;
+
+  void SetUp() override {
+    source.store->run([&](Transaction& tx) {
+      source.catalog.create(tx, "before");
+      source.catalog.create(tx, "shop");
+    });
+    source.write("shop", 0, 20);
+    pieces = pieces_of(source, "shop", 15);
+    ASSERT_GT(pieces.bytes.size(), 3u);
+  }
+
+  std::string begin() { return target.restores.begin({pieces.database}, pieces.version); }
+  void add_all(const std::string& id) {
+    for (std::size_t i = 0; i < pieces.bytes.size(); ++i)
+      target.restores.add(id, static_cast<std::int64_t>(i), pieces.bytes[i]);
+  }
+  static std::string refusal(const std::function<void()>& call) {
+    try {
+      call();
+      return {};
+    } catch (const Error& error) { return error.name(); }
+  }
+};
+
+TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
+  std::vector<std::string> changes;
+  target.catalog.on_change([&](Transaction&, const docs::Database& database, events::DatabaseEvent kind) {
+    changes.push_back(fmt::format("{} {}", database.name(), static_cast<int>(kind)));
+  });
+  const std::string id = begin();
+  add_all(id);
+  EXPECT_TRUE(target.names().empty());
+  EXPECT_TRUE(changes.empty());
+  target.restores.finish(id, pieces.rows);
+  EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
+  EXPECT_EQ(target.documents("shop"), 20);
+  EXPECT_EQ(changes.size(), 2u);
+  // Nothing else is left, and sequences go on.
+  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
+  target.write("shop", 20, 1);
+  target.store->run([&](Transaction& tx) {
+    const auto database = target.catalog.open(tx, "shop");
+    EXPECT_EQ(database.created_ms(), 5);
+    std::string last;
+    docs::visit_changes(tx, database, {}, [&](const docs::Change& change) {
+      last = change.id;
+      return true;
+    });
+    EXPECT_EQ(last, "20");
+  });
+}
+
+TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
+  const std::string id = begin();
+  target.restores.add(id, 0, pieces.bytes[0]);
+  EXPECT_EQ(refusal([&] { target.restores.add(id, 2, pieces.bytes[2]); }), "conflict");
+  target.restores.add(id, 0, pieces.bytes[0]);
+  for (std::size_t i = 1; i < pieces.bytes.size(); ++i) {
+    target.restores.add(id, static_cast<std::int64_t>(i), pieces.bytes[i]);
+    target.restores.add(id, i - 1, pieces.bytes[i - 1]);
+  }
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows - 1); }), "bad_request");
+  EXPECT_TRUE(target.names().empty());
+  target.restores.finish(id, pieces.rows);
+  EXPECT_EQ(target.documents("shop"), 20);
+  // What comes late changes nothing.
+  EXPECT_EQ(refusal([&] { target.restores.add(id, 0, pieces.bytes[0]); }), "not_found");
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
+}
+
+TEST_F(RestoresTest, WhatWasGivenUpIsCleared) {
+  const std::string id = begin();
+  add_all(id);
+  target.restores.abandon(id);
+  EXPECT_EQ(target.rows(), 1u);  // the number is not given again
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
+}
+
+TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
+  const std::string silent = begin();
+  target.restores.add(silent, 0, pieces.bytes[0]);
+  target.clock.advance(kRestorePatience / 2);
+  const std::string heard = begin();
+  target.clock.advance(kRestorePatience / 2 - std::chrono::seconds(1));
+  target.restores.add(heard, 0, pieces.bytes[0]);
+  EXPECT_EQ(target.restores.collect(), 0u);
+  target.clock.advance(std::chrono::seconds(1));
+  EXPECT_EQ(target.restores.collect(), 1u);
+  EXPECT_EQ(refusal([&] { target.restores.add(silent, 1, pieces.bytes[1]); }), "not_found");
+  target.clock.advance(kRestorePatience - std::chrono::seconds(2));
+  for (std::size_t i = 1; i < pieces.bytes.size(); ++i) target.restores.add(heard, i, pieces.bytes[i]);
+  target.restores.finish(heard, pieces.rows);
+  EXPECT_EQ(target.documents("shop"), 20);
+  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
+}
+
+TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
+  const std::string id = begin();
+  add_all(id);
+  target.store->run([&](Transaction& tx) { target.catalog.create(tx, "shop"); });
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "file_exists");
+  EXPECT_EQ(target.documents("shop"), 0);
+  EXPECT_EQ(refusal([&] { begin(); }), "file_exists");
+  target.store->run([&](Transaction& tx) { target.catalog.remove(tx, "shop"); });
+  target.restores.finish(id, pieces.rows);
+  EXPECT_EQ(target.documents("shop"), 20);
+}
+
+TEST_F(RestoresTest, OtherRowsAreRefused) {
+  const std::string id = begin();
+  const auto key_of = [](auto&&... numbers) {
+    std::string key;
+    kv::tuple::Packer packer(key);
+    packer.string("db");
+    (packer.integer(numbers), ...);
+    return key;
+  };
+  std::string server;
+  kv::tuple::Packer(server).string("server_uuid");
+  for (const auto& key :
+       {server, key_of(pieces.database.number + 1, 0), key_of(pieces.database.number), key_of()}) {
+    EXPECT_EQ(refusal([&] { target.restores.add(id, 0, piece_of({{key, "x"}})); }), "bad_request");
+  }
+  EXPECT_EQ(refusal([&] { target.restores.add(id, 0, pieces.bytes[0].substr(0, 40)); }), "bad_backup");
+  add_all(id);
+  target.restores.finish(id, pieces.rows);
+}
+
+TEST(WholeBackup, IsTheSameStoreAgain) {
+  Node source, target;
+  source.store->run([&](Transaction& tx) {
+    source.catalog.create(tx, "shop");
+    std::string mark;
+    kv::tuple::Packer(mark).string("txid").integer(5).bytes("id");
+    tx.set(mark, "");
+  });
+  source.write("shop", 0, 20);
+  std::string bytes;
+  ASSERT_TRUE(write_backup(*source.store, {"1", "uuid", 5}, [&](std::string_view piece) {
+    bytes += piece;
+    return true;
+  }));
+  RowLoader loader(*target.store);
+  Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+  parser.feed(bytes);
+  loader.finish(parser.end().version);
+  EXPECT_EQ(target.documents("shop"), 20);
+  EXPECT_EQ(target.rows(), source.rows() - 1);  // the mark means nothing there
+  EXPECT_GE(target.store->begin()->read_version(), source.store->begin()->read_version());
+}
+
+}  // namespace
+}  // namespace divan::backup

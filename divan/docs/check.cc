@@ -1,0 +1,200 @@
+#include "divan/docs/check.h"
+
+#include "divan/base/error.h"
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+
+namespace divan::docs {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+Error wrong(std::string_view what) { return internal_error(std::string(what)); }
+
+template <class Value>
+Value required(std::optional<Value> value) {
+  if (!value) throw wrong("this is no key of a database");
+  return *std::move(value);
+}
+
+}  // namespace
+
+bool Check::row(std::string_view key, std::string_view value) {
+  try {
+    if (database_row(key, value)) return room_ != static_cast<std::int64_t>(Room::indexes);
+    if (auto row = read_catalog_row(key, value)) {
+      catalog_.emplace(row->name, *row);
+      return true;
+    }
+    static const std::string next_number = [] {
+      std::string packed;
+      Packer(packed).string("next_db");
+      return packed;
+    }();
+    if (key != next_number) return false;
+    next_number_ = kv::decode_counter(value);
+  } catch (const Error& error) { findings_.add(error.reason(), key); }
+  return true;
+}
+
+bool Check::database_row(std::string_view key, std::string_view value) {
+  const auto number = database_number(key);
+  if (!number) {
+    end_room();
+    return false;
+  }
+  Reader reader(key);
+  reader.take_string();
+  reader.take_int();
+  const std::int64_t room = required(reader.take_int());
+  if (*number != number_ || room != room_) {
+    end_room();
+    number_ = *number;
+    tally_ = &tallies_[number_];
+    room_ = room;
+  }
+  const std::string_view rest = reader.rest();
+  switch (static_cast<Room>(room)) {
+    case Room::config: config_row(rest, value); break;
+    case Room::stats: stats_row(rest, value); break;
+    case Room::revs: leaf_row(rest, value); break;
+    case Room::body: body_row(rest, value); break;
+    case Room::changes: change_row(rest, value); break;
+    case Room::local: local_row(rest, value); break;
+    case Room::indexes: break;
+    default: throw wrong("a database has no such part");
+  }
+  return true;
+}
+
+void Check::config_row(std::string_view rest, std::string_view value) {
+  if (!kv::has_shape(rest, "s")) throw wrong("a setting has a name");
+  json::compact(value);
+}
+
+void Check::stats_row(std::string_view rest, std::string_view value) {
+  auto name = Reader(rest).take_string();
+  if (!name || !kv::has_shape(rest, "s") || value.size() != 8) throw wrong("this is no counter");
+  tally_->counters[*std::move(name)] = kv::decode_counter(value);
+}
+
+void Check::check_version(const kv::Versionstamp& stamp) {
+  if (kv::is_beyond(stamp, version_))
+    throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+}
+
+void Check::leaf_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  auto id = required(reader.take_string());
+  if (document_ && document_->id != id) end_document();
+  Leaf leaf = decode_leaf(reader, value);
+  if (!document_) document_ = DocumentRows{std::move(id)};
+  if (leaf.chunks > 0)
+    tally_->bodies_wanted.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
+  tally_->bytes += static_cast<std::int64_t>(leaf.body_bytes);
+  document_->add(std::move(leaf));
+  check_version(document_->last.sequence);
+}
+
+void Check::end_document() {
+  if (!document_) return;
+  ++(document_->last.deleted ? tally_->deleted : tally_->docs);
+  tally_->changes_wanted.add(change_digest(document_->change()));
+  document_.reset();
+}
+
+// Chunks are numbered from 0 without a gap.
+void Check::chunk_row(std::string_view key, std::string_view rest, std::string_view value) {
+  if (chunks_ && chunks_->key != key) end_body();
+  if (!chunks_) chunks_ = Chunks{std::string(key)};
+  const auto number = required(Reader(rest).take_int());
+  if (!kv::has_shape(rest, "i")) throw wrong("a chunk's key ends with its number");
+  chunks_->bytes += value.size();
+  if (number != chunks_->count++) throw wrong("a chunk before this one is missing");
+}
+
+void Check::body_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto stamp = required(reader.take_versionstamp());
+  chunk_row(stamp.bytes(), reader.rest(), value);
+  check_version(stamp);
+}
+
+void Check::end_body() {
+  if (chunks_ && room_ == static_cast<std::int64_t>(Room::body))
+    tally_->bodies.add(body_digest(chunks_->key, static_cast<std::uint64_t>(chunks_->count), chunks_->bytes));
+  chunks_.reset();
+}
+
+void Check::change_row(std::string_view rest, std::string_view value) {
+  const Change change = decode_change(rest, value);
+  tally_->changes.add(change_digest(change));
+  check_version(change.sequence);
+}
+
+void Check::local_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto id = required(reader.take_string());
+  chunk_row(id, reader.rest(), value);
+  const auto revision = chunks_->count == 1 ? Reader(value).take_int() : 1;
+  if (!revision || *revision < 1) throw wrong("a local document begins with its revision");
+}
+
+void Check::end_room() {
+  end_document();
+  end_body();
+  room_ = number_ = -1;
+}
+
+void Check::finish(kv::RowSource& rows) {
+  end_room();
+  check_catalog();
+  std::set<std::int64_t> known = expected_;
+  for (const auto& [name, row] : catalog_) {
+    known.insert(row.number);
+    const Tally& tally = tallies_[row.number];
+    databases_.push_back({name, tally.docs, tally.deleted, tally.bytes});
+    compare(databases_.back(), row.number, tally, rows);
+  }
+  for (const auto& [number, tally] : tallies_) {
+    if (!known.contains(number))
+      findings_.add(fmt::format("There are rows of database number {}, which no database has.", number));
+  }
+}
+
+std::optional<std::string> Check::name_of(std::int64_t number) const {
+  for (const auto& [name, row] : catalog_) {
+    if (row.number == number) return name;
+  }
+  return std::nullopt;
+}
+
+void Check::check_catalog() {
+  std::map<std::int64_t, std::string> names;
+  for (const auto& [name, row] : catalog_) {
+    const auto [other, is_new] = names.emplace(row.number, name);
+    if (!is_new)
+      findings_.add(
+          fmt::format("Databases {} and {} have the same number {}.", other->second, name, row.number));
+    if (row.number < 0 || row.number >= next_number_)
+      findings_.add(fmt::format("Database {} has number {}, which was never given.", name, row.number));
+  }
+}
+
+void Check::compare(const Summary& database, std::int64_t number, const Tally& tally, kv::RowSource& rows) {
+  const auto compare_counter = [&](const char* name, std::int64_t counted) {
+    const auto it = tally.counters.find(name);
+    const std::int64_t stored = it == tally.counters.end() ? 0 : it->second;
+    if (stored != counted)
+      findings_.add(fmt::format("Database {}: its counter `{}` is {}, and there are {}.", database.name, name,
+                                stored, counted));
+  };
+  compare_counter("docs", tally.docs);
+  compare_counter("deleted", tally.deleted);
+  compare_counter("bytes", tally.bytes);
+  if (tally.bodies != tally.bodies_wanted || tally.changes != tally.changes_wanted)
+    explain_disagreement(rows, findings_, database.name, number, tally.bodies.count(), tally.changes.count());
+}
+
+}  // namespace divan::docs

@@ -1,0 +1,88 @@
+// Checks the catalog and the documents of all databases: for `divan verify`.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "divan/docs/catalog.h"
+#include "divan/docs/check_agreement.h"
+#include "divan/kv/check.h"
+
+namespace divan::docs {
+
+/// Every row is what it should be; leaves, bodies, changes and counters of a database agree; every row is of
+/// a database that the catalog names. Indexes are looked at by others. Not thread-safe.
+class Check final : public kv::RowCheck {
+ public:
+  /// `version` is the store's. The findings must outlive the check.
+  Check(kv::Version version, kv::Findings& findings) : version_(version), findings_(findings) {}
+
+  bool row(std::string_view key, std::string_view value) override;
+  void finish(kv::RowSource& rows) override;
+
+  /// Before finish(): rows of this database may be there, though none has the number yet.
+  void expect(std::int64_t number) { expected_.insert(number); }
+
+  /// After finish().
+  std::optional<std::string> name_of(std::int64_t number) const;
+
+  struct Summary {
+    std::string name;
+    std::int64_t docs = 0;
+    std::int64_t deleted = 0;
+    std::int64_t bytes = 0;
+  };
+  /// After finish(): the databases, by name.
+  const std::vector<Summary>& databases() const { return databases_; }
+
+ private:
+  // What is known of a database from its rows.
+  struct Tally {
+    std::int64_t docs = 0;
+    std::int64_t deleted = 0;
+    std::int64_t bytes = 0;
+    std::map<std::string, std::int64_t> counters;
+    kv::RowSum bodies_wanted, bodies;    // digests of versionstamp, chunks, bytes
+    kv::RowSum changes_wanted, changes;  // digests of Change
+  };
+  // A value in chunks that go by.
+  struct Chunks {
+    std::string key;  // without the chunk's number
+    std::int64_t count = 0;
+    std::size_t bytes = 0;
+  };
+
+  bool database_row(std::string_view key, std::string_view value);
+  void config_row(std::string_view rest, std::string_view value);
+  void stats_row(std::string_view rest, std::string_view value);
+  void leaf_row(std::string_view rest, std::string_view value);
+  void body_row(std::string_view rest, std::string_view value);
+  void change_row(std::string_view rest, std::string_view value);
+  void local_row(std::string_view rest, std::string_view value);
+  void chunk_row(std::string_view key, std::string_view rest, std::string_view value);
+  void check_version(const kv::Versionstamp& stamp);
+  // What went by is complete.
+  void end_room();
+  void end_document();
+  void end_body();
+
+  void check_catalog();
+  void compare(const Summary& database, std::int64_t number, const Tally& tally, kv::RowSource& rows);
+
+  const kv::Version version_;
+  kv::Findings& findings_;
+  std::map<std::string, CatalogRow> catalog_;
+  std::int64_t next_number_ = 0;
+  std::set<std::int64_t> expected_;
+  std::map<std::int64_t, Tally> tallies_;
+  std::vector<Summary> databases_;
+
+  // Where the row that goes by is.
+  std::int64_t number_ = -1;
+  Tally* tally_ = nullptr;
+  std::int64_t room_ = -1;
+  std::optional<DocumentRows> document_;
+  std::optional<Chunks> chunks_;
+};
+
+}  // namespace divan::docs

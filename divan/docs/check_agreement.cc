@@ -1,0 +1,127 @@
+#include "divan/docs/check_agreement.h"
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/docs/reader.h"
+
+namespace divan::docs {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr std::size_t kMaxNamed = 20;
+
+// Goes through the leaves of a database and looks for what belongs to each.
+class Explainer {
+ public:
+  Explainer(kv::RowSource& rows, kv::Findings& findings, const std::string& database, std::int64_t number)
+      : rows_(rows), findings_(findings), database_(database), keys_(number) {}
+
+  void run(std::uint64_t bodies, std::uint64_t changes) {
+    const std::string revs = keys_.room(Room::revs);
+    rows_.scan(below(revs), [&](std::string_view key, std::string_view value) {
+      try {
+        Reader reader(key.substr(revs.size()));
+        auto id = reader.take_string();
+        if (id) look_at_leaf(*std::move(id), decode_leaf(reader, value));
+      } catch (const Error&) {}  // a damaged row was found before
+      return named_ < kMaxNamed;
+    });
+    look_at_change();
+    if (named_ >= kMaxNamed) return;
+    if (bodies > bodies_owned_) name(fmt::format("{} bodies belong to no document.", bodies - bodies_owned_));
+    if (changes > changes_owned_)
+      name(fmt::format("{} rows of the changes belong to no document.", changes - changes_owned_));
+  }
+
+ private:
+  void look_at_leaf(std::string id, Leaf leaf) {
+    if (document_ && document_->id != id) look_at_change();
+    if (!document_) document_ = DocumentRows{std::move(id)};
+    document_->add(std::move(leaf));
+    if (document_->last.chunks > 0) look_at_body(document_->last);
+  }
+
+  void look_at_body(const Leaf& leaf) {
+    std::string prefix;
+    keys_.packer(prefix, Room::body).versionstamp(leaf.sequence);
+    std::uint64_t chunks = 0, bytes = 0;
+    rows_.scan(below(prefix), [&](std::string_view, std::string_view value) {
+      ++chunks;
+      bytes += value.size();
+      return true;
+    });
+    if (chunks > 0) ++bodies_owned_;
+    if (chunks == leaf.chunks && bytes == leaf.body_bytes) return;
+    name(fmt::format("the body of document {}, revision {}, is {}.", document_->id,
+                     leaf.revision().to_string(), chunks == 0 ? "missing" : "not whole"));
+  }
+
+  void look_at_change() {
+    if (!document_) return;
+    const Change wanted = document_->change();
+    document_.reset();
+    const auto row = rows_.get(keys_.change(wanted.sequence));
+    if (row) ++changes_owned_;
+    std::string stamp;
+    Packer(stamp).versionstamp(wanted.sequence);
+    try {
+      if (row && change_digest(decode_change(stamp, *row)) == change_digest(wanted)) return;
+    } catch (const Error&) {}  // a damaged row was found before
+    name(fmt::format("document {} has {} in the changes.", wanted.id, row ? "a wrong row" : "no row"));
+  }
+
+  void name(const std::string& what) {
+    findings_.add(fmt::format("Database {}: {}", database_, what));
+    ++named_;
+  }
+
+  kv::RowSource& rows_;
+  kv::Findings& findings_;
+  const std::string& database_;
+  const DatabaseKeys keys_;
+  std::optional<DocumentRows> document_;
+  std::uint64_t bodies_owned_ = 0;
+  std::uint64_t changes_owned_ = 0;
+  std::size_t named_ = 0;
+};
+
+}  // namespace
+
+Change DocumentRows::change() const {
+  Change change;
+  change.sequence = sequence;
+  change.id = id;
+  change.winner = last.revision();
+  change.deleted = last.deleted;
+  change.body_sequence = last.sequence;
+  change.chunks = last.chunks;
+  return change;
+}
+
+std::string body_digest(std::string_view stamp_bytes, std::uint64_t chunks, std::uint64_t bytes) {
+  std::string digest(stamp_bytes);
+  append_varint(digest, chunks);
+  append_varint(digest, bytes);
+  return digest;
+}
+
+std::string change_digest(const Change& change) {
+  std::string digest(change.sequence.bytes());
+  Packer(digest)
+      .string(change.id)
+      .boolean(change.deleted)
+      .integer(change.winner.generation)
+      .bytes(change.winner.id)
+      .versionstamp(change.body_sequence)
+      .integer(change.chunks);
+  return digest;
+}
+
+void explain_disagreement(kv::RowSource& rows, kv::Findings& findings, const std::string& database,
+                          std::int64_t number, std::uint64_t bodies, std::uint64_t changes) {
+  Explainer(rows, findings, database, number).run(bodies, changes);
+}
+
+}  // namespace divan::docs

@@ -1,0 +1,110 @@
+#include "divan/index/views/check.h"
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+#include "divan/docs/catalog.h"
+#include "divan/docs/keys.h"
+#include "divan/index/views/rows.h"
+
+namespace divan::index::views {
+namespace {
+
+using kv::tuple::Reader;
+
+constexpr std::size_t kSignatureBytes = 16;
+
+Error wrong(std::string_view what) { return internal_error(std::string(what)); }
+
+template <class Value>
+Value required(std::optional<Value> value) {
+  if (!value) throw wrong("this is no key of an index");
+  return *std::move(value);
+}
+
+}  // namespace
+
+bool Check::row(std::string_view key, std::string_view value) {
+  const auto number = docs::database_number(key);
+  if (!number) return false;
+  try {
+    Reader reader(key);
+    reader.take_string();
+    reader.take_int();
+    if (reader.take_int() != static_cast<std::int64_t>(docs::Room::indexes)) return false;
+    const std::string signature = required(reader.take_bytes());
+    if (signature.size() != kSignatureBytes) throw wrong("an index's signature has 16 bytes");
+    Tally& tally = tallies_[{*number, signature}];
+    if (&tally != tally_) end_list();
+    tally_ = &tally;
+    look_at(reader.rest(), value);
+  } catch (const Error& error) { findings_.add(error.reason(), key); }
+  return true;
+}
+
+void Check::look_at(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto part = required(reader.take_int());
+  rest = reader.rest();
+  if (part != 2) end_list();
+  if (part == 0) {
+    if (!rest.empty() || !kv::has_shape(value, "v")) throw wrong("this is no state of an index");
+    if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
+      throw wrong(fmt::format("the index is further than the store's version {}", version_));
+  } else if (part == 1) {
+    row_row(rest, value);
+  } else if (part == 2) {
+    list_row(rest, value);
+  } else if (part == 3) {
+    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("this is no counter");
+    tally_->counters[*Reader(rest).take_int()] = kv::decode_counter(value);
+  } else {
+    throw wrong("an index has no such part");
+  }
+}
+
+void Check::row_row(std::string_view rest, std::string_view value) {
+  const auto view = required(Reader(rest).take_int());
+  const auto chunk = check_row(rest, value);
+  tally_->rows.add(rest);
+  if (chunk == 0) ++tally_->counted[view];
+}
+
+void Check::list_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  auto id = required(reader.take_string());
+  const auto chunk = required(reader.take_int());
+  if (chunk == 0) end_list();
+  if (chunk != 0 && (id != document_ || list_.empty())) throw wrong("a chunk before this one is missing");
+  document_ = std::move(id);
+  list_ += value;
+}
+
+void Check::end_list() {
+  if (list_.empty()) return;
+  const std::string list = std::exchange(list_, {});
+  visit_listed_rows(list, document_, [this](std::string_view key) { tally_->listed.add(key); });
+}
+
+void Check::finish(kv::RowSource&) {
+  try {
+    end_list();
+  } catch (const Error& error) { findings_.add(error.reason()); }
+  for (auto& [place, tally] : tallies_) {
+    const auto name = name_of_(place.first);
+    if (!name) continue;
+    const auto found = [&](std::string_view what) {
+      findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(place.second), what));
+    };
+    if (tally.rows != tally.listed)
+      found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
+                        tally.rows.count(), tally.listed.count()));
+    for (const auto& [view, counted] : tally.counted) tally.counters.try_emplace(view, 0);
+    for (const auto& [view, counter] : tally.counters) {
+      if (counter != tally.counted[view])
+        found(fmt::format("the counter of view {} is {}, and it has {} rows.", view, counter,
+                          tally.counted[view]));
+    }
+  }
+}
+
+}  // namespace divan::index::views

@@ -1,0 +1,46 @@
+// Checks the rows of indexes: for `divan verify`.
+#pragma once
+
+#include <map>
+
+#include "divan/kv/check.h"
+
+namespace divan::index::views {
+
+/// The rows of a view are those that its documents' lists name, its counter counts them, and no index is
+/// further than the store. Not thread-safe.
+class Check final : public kv::RowCheck {
+ public:
+  /// The name of the database with a number; nothing if there is none, and then its indexes do not matter.
+  using NameOf = std::function<std::optional<std::string>(std::int64_t number)>;
+
+  /// `version` is the store's. The findings must outlive the check.
+  Check(kv::Version version, kv::Findings& findings, NameOf name_of)
+      : version_(version), findings_(findings), name_of_(std::move(name_of)) {}
+
+  bool row(std::string_view key, std::string_view value) override;
+  void finish(kv::RowSource& rows) override;
+
+ private:
+  struct Tally {
+    kv::RowSum rows, listed;                                 // keys behind the part
+    std::map<std::int64_t, std::int64_t> counted, counters;  // rows of a view
+  };
+
+  void look_at(std::string_view rest, std::string_view value);
+  void row_row(std::string_view rest, std::string_view value);
+  void list_row(std::string_view rest, std::string_view value);
+  void end_list();
+
+  const kv::Version version_;
+  kv::Findings& findings_;
+  const NameOf name_of_;
+  std::map<std::pair<std::int64_t, std::string>, Tally> tallies_;  // by database and signature
+
+  // Of the row that goes by.
+  Tally* tally_ = nullptr;
+  std::string document_;  // whose list goes by
+  std::string list_;      // so far
+};
+
+}  // namespace divan::index::views

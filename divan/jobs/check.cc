@@ -1,0 +1,126 @@
+#include "divan/jobs/check.h"
+
+#include "divan/base/json.h"
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr std::size_t kMaxNamed = 20;
+
+Error wrong(std::string_view what) { return internal_error(std::string(what)); }
+
+const std::string& prefix() {
+  static const std::string packed = [] {
+    std::string key;
+    Packer(key).string("jobs");
+    return key;
+  }();
+  return packed;
+}
+
+// The kinds of rows that are keys alone, one for each job, and the elements behind the kind.
+const std::map<std::string, std::string_view>& entry_shapes() {
+  static const std::map<std::string, std::string_view> shapes = {
+      {"pend", "siiis"}, {"act", "sivs"}, {"by_worker", "ssss"}, {"fin", "sis"}};
+  return shapes;
+}
+
+}  // namespace
+
+bool Check::row(std::string_view key, std::string_view value) {
+  if (!key.starts_with(prefix())) return false;
+  try {
+    look_at(key, value);
+  } catch (const Error& error) { findings_.add(error.reason(), key); }
+  return true;
+}
+
+void Check::look_at(std::string_view key, std::string_view value) {
+  Reader reader(key.substr(prefix().size()));
+  const std::string kind = reader.take_string().value_or("");
+  const std::string_view rest = reader.rest();
+  const auto expect = [&](bool right) {
+    if (!right) throw wrong("this is no row of the job queue");
+  };
+  const auto entry = entry_shapes().find(kind);
+  if (entry != entry_shapes().end()) {
+    expect(kv::has_shape(rest, entry->second) && value.empty());
+    entries_.add(key);
+  } else if (kind == "job") {
+    header_row(rest, value);
+  } else if (kind == "cnt") {
+    count_row(rest, value);
+  } else if (kind == "type") {
+    expect(kv::has_shape(rest, "s"));
+    parse_settings(value);
+  } else if (kind == "wake") {
+    expect(kv::has_shape(rest, "si") && value.size() == 8);
+  } else {
+    expect((kind == "data" || kind == "next") && kv::has_shape(rest, "ssi"));
+  }
+}
+
+void Check::header_row(std::string_view rest, std::string_view value) {
+  if (!kv::has_shape(rest, "ss")) throw wrong("a job has a type and an id");
+  Reader reader(rest);
+  const auto type = reader.take_string();
+  const auto id = reader.take_string();
+  const Job job = decode_job(*type, *id, value);
+  ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
+  entries_wanted_.add(entry_key(job));
+  if (job.activity && kv::is_beyond(*job.activity, version_))
+    throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+}
+
+void Check::count_row(std::string_view rest, std::string_view value) {
+  if (!kv::has_shape(rest, "sii") || value.size() != 8) throw wrong("this is no counter");
+  Reader reader(rest);
+  const auto type = reader.take_string();
+  const auto state = reader.take_int();
+  // Of all shards together.
+  counters_[{*type, *state}] += kv::decode_counter(value);
+}
+
+void Check::finish(kv::RowSource& rows) {
+  for (const auto& [key, count] : counted_) counters_.try_emplace(key, 0);
+  for (const auto& [key, counter] : counters_) {
+    const auto it = counted_.find(key);
+    const std::int64_t counted = it == counted_.end() ? 0 : it->second;
+    if (counter != counted)
+      findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, and there are {}.",
+                                key.first, key.second, counter, counted));
+  }
+  if (entries_ != entries_wanted_) explain(rows);
+}
+
+// Reads again, to name the jobs without their entry and the entries without their job.
+void Check::explain(kv::RowSource& rows) {
+  std::size_t named = 0;
+  std::uint64_t owned = 0;
+  const JobKey headers("job");
+  rows.scan(headers.range(), [&](std::string_view key, std::string_view value) {
+    Reader reader(key.substr(headers.key().size()));
+    const auto type = reader.take_string();
+    const auto id = reader.take_string();
+    try {
+      if (!type || !id) return true;
+      const Job job = decode_job(*type, *id, value);
+      if (rows.get(entry_key(job))) {
+        ++owned;
+      } else {
+        findings_.add(fmt::format("Job {} of type {} is {} and has no entry for that: nobody would find it.",
+                                  *id, *type, state_name(job.state)));
+        ++named;
+      }
+    } catch (const Error&) {}  // a damaged row was found before
+    return named < kMaxNamed;
+  });
+  if (named < kMaxNamed && entries_.count() > owned)
+    findings_.add(fmt::format("{} entries of the job queue belong to no job.", entries_.count() - owned));
+}
+
+}  // namespace divan::jobs

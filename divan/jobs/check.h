@@ -1,0 +1,35 @@
+// Checks the rows of the job queue: for `divan verify`.
+#pragma once
+
+#include <map>
+
+#include "divan/jobs/types.h"
+#include "divan/kv/check.h"
+
+namespace divan::jobs {
+
+/// Every job has exactly the entry that belongs to its state, there are no other entries, and the counts are
+/// right. Not thread-safe.
+class Check final : public kv::RowCheck {
+ public:
+  /// `version` is the store's. The findings must outlive the check.
+  Check(kv::Version version, kv::Findings& findings) : version_(version), findings_(findings) {}
+
+  bool row(std::string_view key, std::string_view value) override;
+  void finish(kv::RowSource& rows) override;
+
+ private:
+  using Counts = std::map<std::pair<std::string, std::int64_t>, std::int64_t>;  // of a type and a state
+
+  void look_at(std::string_view key, std::string_view value);
+  void header_row(std::string_view rest, std::string_view value);
+  void count_row(std::string_view rest, std::string_view value);
+  void explain(kv::RowSource& rows);
+
+  const kv::Version version_;
+  kv::Findings& findings_;
+  kv::RowSum entries_wanted_, entries_;  // keys
+  Counts counted_, counters_;
+};
+
+}  // namespace divan::jobs

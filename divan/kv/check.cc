@@ -1,0 +1,46 @@
+#include "divan/kv/check.h"
+
+#include "divan/base/bytes.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::kv {
+
+void Findings::add(std::string_view what, std::string_view key) {
+  if (kept_.size() >= kMaxKept) {
+    ++count_;
+    return;
+  }
+  add(fmt::format("{}: {}", tuple::describe(key), what));
+}
+
+std::optional<std::string> RowSource::get(std::string_view key) {
+  std::optional<std::string> found;
+  scan({std::string(key), std::string(key) + '\0'}, [&](std::string_view, std::string_view value) {
+    found = value;
+    return false;
+  });
+  return found;
+}
+
+bool has_shape(std::string_view packed, std::string_view shape) {
+  tuple::Reader reader(packed);
+  for (const char element : shape) {
+    bool taken = false;
+    switch (element) {
+      case 's': taken = reader.take_string().has_value(); break;
+      case 'b': taken = reader.take_bytes().has_value(); break;
+      case 'i': taken = reader.take_int().has_value(); break;
+      case 't': taken = reader.take_bool().has_value(); break;
+      case 'v': taken = reader.take_versionstamp().has_value(); break;
+      default: break;
+    }
+    if (!taken) return false;
+  }
+  return reader.at_end();
+}
+
+bool is_beyond(const Versionstamp& stamp, Version version) {
+  return read_u64(stamp.bytes()) > static_cast<std::uint64_t>(version);
+}
+
+}  // namespace divan::kv

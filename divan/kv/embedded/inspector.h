@@ -1,0 +1,48 @@
+// A store that no server uses, open to be looked at.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "divan/kv/check.h"
+
+namespace rocksdb {
+class DB;
+class FileLock;
+}  // namespace rocksdb
+
+namespace divan::kv::embedded {
+
+/// Reads a store's files and rows, and changes nothing. As long as it lives no server can open the store. Not
+/// thread-safe.
+class Inspector final : public RowSource {
+ public:
+  /// Throws divan::Error 500 with a reason that names the directory: there is no store, it is in use, or its
+  /// format is newer than this version of Divan.
+  explicit Inspector(const std::string& directory);
+  ~Inspector() override;
+  Inspector(const Inspector&) = delete;
+  Inspector& operator=(const Inspector&) = delete;
+
+  using Progress = std::function<void(double fraction)>;
+
+  /// Reads every file and checks its checksums; what is damaged is found by its name. Answers whether the
+  /// rows can be read.
+  bool check_files(Findings& findings, const Progress& progress);
+
+  // After check_files() has answered true.
+
+  /// The last version; what is wrong with the engine's own rows is found.
+  Version check_engine_rows(Findings& findings);
+  /// About how many rows there are.
+  std::uint64_t estimated_rows() const;
+  void scan(const KeyRange& range, const RowVisitor& visit) override;
+
+ private:
+  const std::string directory_;
+  rocksdb::FileLock* lock_ = nullptr;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+}  // namespace divan::kv::embedded

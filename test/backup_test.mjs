@@ -1,0 +1,352 @@
+// Backups of a running server, and what comes back from them.
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import { test } from 'node:test'
+import { startProxy } from './support/proxy.mjs'
+import { authorization } from './support/raw.mjs'
+import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const it = shareServer()
+
+function run(server, args, url = server.url) {
+  return runDivan([...args, '--quiet', '--url', url, '--user', server.credentials])
+}
+
+// Takes a backup: the file.
+async function backUp(server) {
+  const file = path.join(temporaryDirectory(), 'backup')
+  const { code, stderr } = await run(server, ['backup', file])
+  assert.equal(code, 0, stderr)
+  return file
+}
+
+async function restoreInto(server, file, ...args) {
+  const { code, stderr } = await run(server, ['restore', file, ...args])
+  assert.equal(code, 0, stderr)
+}
+
+// Makes a data directory of a backup, and runs `body` on a server there.
+async function withRestored(file, body) {
+  const dataDir = path.join(temporaryDirectory(), 'new')
+  const { code, stderr } = await runDivan(['restore', file, '--quiet', '--data-dir', dataDir])
+  assert.equal(code, 0, stderr)
+  const server = await Server.start({ dataDir })
+  try {
+    await body(server)
+  } finally {
+    await server.stop()
+  }
+}
+
+const VIEWS = {
+  views: { by: { map: 'function (doc) { emit(doc.kind, doc.n); }', reduce: '_stats' }, ids: { map: 'function (doc) { emit(doc._id); }' } }
+}
+
+// A database with everything that one can have.
+async function fillDatabase(client, db) {
+  await client.ok('PUT', `/${db}`)
+  await client.ok('PUT', `/${db}/_revs_limit`, 7)
+  await client.ok('PUT', `/${db}/_security`, { admins: { names: ['ann'], roles: [] }, members: { names: [], roles: ['crew'] } })
+  await client.ok('PUT', `/${db}/_design/all`, VIEWS)
+  const docs = Array.from({ length: 300 }, (_, n) => ({ _id: `doc${n}`, n, kind: ['a', 'ü', null][n % 3] }))
+  await client.ok('POST', `/${db}/_bulk_docs`, { docs })
+  await client.ok('PUT', `/${db}/large`, { text: 'x'.repeat(300_000) })
+  await client.ok('PUT', `/${db}/_local/place`, { text: 'l'.repeat(200_000) })
+  await client.ok('PUT', `/${db}/_local/gone`, {}).then(({ rev }) => client.ok('DELETE', `/${db}/_local/gone?rev=${rev}`))
+  const conflicts = [
+    { _id: 'conflicted', _rev: '3-c', _revisions: { start: 3, ids: ['c', 'b', 'a'] }, n: 1 },
+    { _id: 'conflicted', _rev: '2-x', _revisions: { start: 2, ids: ['x', 'a'] }, n: 2 },
+    { _id: 'conflicted', _rev: '4-d', _deleted: true, _revisions: { start: 4, ids: ['d', 'z', 'y', 'a'] } },
+    { _id: 'loser-last', _rev: '5-b', _revisions: { start: 5, ids: ['b'] }, big: 'y'.repeat(100_000) }
+  ]
+  await client.ok('POST', `/${db}/_bulk_docs`, { new_edits: false, docs: conflicts })
+  await client.ok('POST', `/${db}/_bulk_docs`, { new_edits: false, docs: [{ _id: 'loser-last', _rev: '1-a', n: 3 }] })
+  let { rev } = await client.ok('PUT', `/${db}/changed`, { v: 0 })
+  for (let v = 1; v < 12; ++v) rev = (await client.ok('PUT', `/${db}/changed?rev=${rev}`, { v })).rev
+  await client.ok('DELETE', `/${db}/doc7?rev=${(await client.ok('GET', `/${db}/doc7`))._rev}`)
+}
+
+// All that a client can see of it.
+async function look(client, db) {
+  const requests = [
+    '_all_docs?include_docs=true&conflicts=true',
+    '_changes?style=all_docs&include_docs=true&conflicts=true&attachments=false',
+    '_local_docs?include_docs=true',
+    '_local/place',
+    '_security',
+    '_revs_limit',
+    'conflicted?open_revs=all&revs=true',
+    'changed?revs=true',
+    'loser-last?revs=true&conflicts=true',
+    '_design/all/_view/by?group=true',
+    '_design/all/_view/ids'
+  ]
+  const seen = {}
+  for (const target of requests) {
+    const headers = { Accept: 'application/json' }
+    seen[target] = (await client.request('GET', `/${db}/${target}`, { headers })).text
+  }
+  const { db_name, ...info } = await client.ok('GET', `/${db}`)
+  return { ...seen, info: JSON.stringify(info) }
+}
+
+it('everything comes back, in a new directory and in a running server', async (server) => {
+  const { client } = server
+  await fillDatabase(client, 'full')
+  await client.ok('PUT', '/_jobs/mail')
+  await client.ok('PUT', '/_jobs/mail/a', { data: { to: 'ann' } })
+  const before = await look(client, 'full')
+  assert.match(before['_changes?style=all_docs&include_docs=true&conflicts=true&attachments=false'], /"deleted":true/)
+  const file = await backUp(server)
+
+  await withRestored(file, async (restored) => {
+    assert.deepEqual(await look(restored.client, 'full'), before)
+    assert.equal((await restored.client.ok('GET', '/')).uuid, (await client.ok('GET', '/')).uuid)
+    assert.deepEqual((await restored.client.ok('GET', '/_jobs/mail/a')).data, { to: 'ann' })
+    await checkGoesOn(restored.client, 'full')
+  })
+
+  await restoreInto(server, file, '--database', 'full', '--as', 'again')
+  assert.deepEqual(await look(client, 'again'), before)
+  await checkGoesOn(client, 'again')
+  assert.deepEqual(await look(client, 'full'), before)
+})
+
+// Sequences that clients know are still good, and later ones are greater.
+async function checkGoesOn(client, db) {
+  const { last_seq } = await client.ok('GET', `/${db}/_changes`)
+  assert.deepEqual((await client.ok('GET', `/${db}/_changes?since=${last_seq}`)).results, [])
+  await client.ok('PUT', `/${db}/doc7`, { kind: 'new', n: 1000 })
+  const { results } = await client.ok('GET', `/${db}/_changes?since=${last_seq}`)
+  assert.deepEqual(results.map(({ id }) => id), ['doc7'])
+  assert.ok(parseInt(results[0].seq) > parseInt(last_seq), `${results[0].seq} after ${last_seq}`)
+  const { rows } = await client.ok('GET', `/${db}/_design/all/_view/by?key="new"&reduce=false`)
+  assert.deepEqual(rows, [{ id: 'doc7', key: 'new', value: 1000 }])
+}
+
+test('backup: a database moves to a younger server, and its sequences go on', async () => {
+  const old = await Server.start()
+  const young = await Server.start()
+  await fillDatabase(old.client, 'moved')
+  for (let n = 0; n < 50; ++n) await old.client.ok('POST', '/moved', { n })
+  const before = await look(old.client, 'moved')
+  const { results: updates } = await young.client.ok('GET', '/_db_updates')
+  assert.deepEqual(updates, [])
+  const feed = await young.client.open('/_db_updates?feed=continuous&since=now')
+  await restoreInto(young, await backUp(old))
+  assert.deepEqual(await look(young.client, 'moved'), before)
+  const { db_name, type } = await feed.row()
+  assert.deepEqual([db_name, type], ['moved', 'created'])
+  feed.close()
+  await checkGoesOn(young.client, 'moved')
+  await old.stop()
+  await young.stop()
+})
+
+testWithServer('a backup under writes is of one moment', {}, async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/pairs')
+  // Enough that a backup takes a while.
+  for (let i = 0; i < 10; ++i) {
+    const docs = Array.from({ length: 2000 }, (_, n) => ({ _id: `m${i}-${n}`, text: 'x'.repeat(500) }))
+    await client.ok('POST', '/pairs/_bulk_docs', { docs })
+  }
+  let writing = true
+  let rounds = 0
+  // Two documents that always change together: the first and (nearly) the last of the database.
+  const writer = async (w) => {
+    let revs = [undefined, undefined]
+    for (let n = 0; writing; ++n, ++rounds) {
+      const docs = [`a${w}`, `z${w}`].map((_id, i) => ({ _id, _rev: revs[i], n }))
+      revs = (await client.ok('POST', '/pairs/_bulk_docs', { docs })).map(({ rev }) => rev)
+    }
+  }
+  const writers = [0, 1, 2].map(writer)
+  await waitFor('writes', () => rounds > 20)
+  const files = []
+  for (let i = 0; i < 3; ++i) files.push(await backUp(server))
+  writing = false
+  await Promise.all(writers)
+  let last = -1
+  for (const file of files) {
+    await withRestored(file, async (restored) => {
+      for (const w of [0, 1, 2]) {
+        const a = await restored.client.ok('GET', `/pairs/a${w}`)
+        const z = await restored.client.ok('GET', `/pairs/z${w}`)
+        assert.equal(a.n, z.n)
+      }
+      const { n } = await restored.client.ok('GET', '/pairs/a0')
+      assert.ok(n > last)
+      last = n
+      assert.equal((await restored.client.ok('GET', '/pairs')).doc_count, 20_006)
+      assert.equal((await restored.client.ok('GET', '/pairs/_changes')).results.length, 20_006)
+    })
+  }
+})
+
+it('no database is replaced, and then none comes', async (server) => {
+  await server.client.ok('PUT', '/one')
+  await server.client.ok('PUT', '/two')
+  const file = await backUp(server)
+  await server.client.ok('DELETE', '/one')
+  const { code, stderr } = await run(server, ['restore', file, '--database', 'one', '--database', 'two'])
+  assert.equal(code, 1)
+  assert.match(stderr, /file_exists: There is a database two already/)
+  assert.equal((await server.client.get('/one')).status, 404)
+  await restoreInto(server, file, '--database', 'one')
+  assert.equal((await server.client.get('/one')).status, 200)
+  const unknown = await run(server, ['restore', file, '--database', 'three'])
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.stderr, /The backup has no database three/)
+  const unclear = await run(server, ['restore', file, '--as', 'four'])
+  assert.equal(unclear.code, 1)
+  const illegal = await run(server, ['restore', file, '--database', 'one', '--as', 'Four'])
+  assert.match(illegal.stderr, /illegal_database_name/)
+})
+
+it('damaged and cut files are refused everywhere, and leave nothing', async (server) => {
+  await server.client.ok('PUT', '/damaged')
+  const docs = Array.from({ length: 3000 }, (_, n) => ({ _id: `d${n}`, n, text: 'x'.repeat(200) }))
+  await server.client.ok('POST', '/damaged/_bulk_docs', { docs })
+  const whole = readFileSync(await backUp(server))
+  const flipped = Buffer.from(whole)
+  flipped[whole.length >> 1] ^= 1
+  const bad = { cut: [whole.subarray(0, whole.length - 1), /cut short/], flipped: [flipped, /checksum of block \d+ is wrong/], other: [Buffer.from('PK3'), /no backup of Divan/] }
+  const directory = temporaryDirectory()
+  for (const [name, [bytes, words]] of Object.entries(bad)) {
+    const file = path.join(directory, name)
+    writeFileSync(file, bytes)
+    const dataDir = path.join(directory, `of-${name}`)
+    const offline = await runDivan(['restore', file, '--quiet', '--data-dir', dataDir])
+    assert.equal(offline.code, 1)
+    assert.match(offline.stderr, words)
+    assert.ok(!existsSync(dataDir))
+    const online = await run(server, ['restore', file, '--database', 'damaged', '--as', `of-${name}`])
+    assert.equal(online.code, 1)
+    assert.match(online.stderr, words)
+  }
+  assert.deepEqual((await server.client.ok('GET', '/_all_dbs')).filter((name) => name.startsWith('of-')), [])
+})
+
+it('a directory that has something is left alone', async (server) => {
+  const file = await backUp(server)
+  const dataDir = temporaryDirectory()
+  writeFileSync(path.join(dataDir, 'precious'), '')
+  const { code, stderr } = await runDivan(['restore', file, '--data-dir', dataDir])
+  assert.equal(code, 1)
+  assert.match(stderr, /is not empty/)
+  assert.deepEqual(readdirSync(dataDir), ['precious'])
+  // What a restore that was killed leaves is not served.
+  const killed = temporaryDirectory()
+  mkdirSync(path.join(killed, 'store.restoring'))
+  const served = await runDivan(['serve', '--data-dir', killed, '--port', '0'])
+  assert.equal(served.code, 1)
+  assert.match(served.stderr, /was being restored/)
+  assert.deepEqual(readdirSync(killed), ['store.restoring'])
+})
+
+it('a backup file appears when it is complete', async (server) => {
+  const file = await backUp(server)
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  const again = await run(server, ['backup', file])
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /is there already/)
+  const { client } = server
+  await client.ok('PUT', '/filler')
+  await client.ok('POST', '/filler/_bulk_docs', { docs: Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) })) })
+  const proxy = await startProxy(server, { onAnswer: (bytes) => (bytes > 1_000_000 ? 'cut' : undefined) })
+  const directory = temporaryDirectory()
+  const cut = await run(server, ['backup', path.join(directory, 'cut')], proxy.url)
+  proxy.close()
+  assert.equal(cut.code, 1)
+  assert.notEqual(cut.stderr, '')
+  assert.deepEqual(readdirSync(directory), [])
+  const piped = await runDivan(['backup', '-', '--quiet', '--url', server.url, '--user', server.credentials])
+  assert.ok(piped.stdout.startsWith('DIVANBAK'))
+})
+
+it('only administrators take and restore backups', async (server) => {
+  for (const user of [undefined, 'admin:wrong']) {
+    const client = server.as(user)
+    assert.equal((await client.get('/_backup')).status, 401)
+    assert.equal((await client.request('POST', '/_restore', { body: {} })).status, 401)
+  }
+  const { client } = server
+  assert.equal((await client.request('POST', '/_backup')).status, 405)
+  assert.equal((await client.request('HEAD', '/_backup')).status, 200)
+})
+
+it('what is no restore is refused', async ({ client }) => {
+  const begin = (body) => client.request('POST', '/_restore', { body })
+  for (const body of [{}, { version: 1 }, { version: 'x', databases: [] }, { version: -1, databases: [] }, { version: 2 ** 62, databases: [] }, '{']) {
+    assert.equal((await begin(body)).status, 400, JSON.stringify(body))
+  }
+  const database = (name, number = 1) => ({ name, number, created: 1 })
+  assert.equal((await begin({ version: 1, databases: [database('Illegal')] })).status, 400)
+  assert.equal((await begin({ version: 1, databases: [database('x'), database('x', 2)] })).status, 400)
+  const { id } = await client.ok('POST', '/_restore', { version: 1, databases: [database('never')] })
+  const piece = (number, body) => client.request('PUT', `/_restore/${id}/${number}`, { body, headers: { 'Content-Type': 'application/octet-stream' } })
+  assert.equal((await piece(0, 'nonsense')).json.error, 'bad_backup')
+  assert.equal((await piece('x', 'nonsense')).status, 400)
+  assert.equal((await client.request('POST', `/_restore/${id}`, { body: { rows: 1 } })).status, 400)
+  assert.equal((await client.request('POST', `/_restore/${id}`, { body: {} })).status, 400)
+  await client.ok('DELETE', `/_restore/${id}`)
+  assert.equal((await client.request('POST', `/_restore/${id}`, { body: { rows: 0 } })).status, 404)
+  assert.equal((await client.request('DELETE', '/_restore/nobody')).status, 404)
+  assert.equal((await client.get('/never')).status, 404)
+})
+
+test('backup: a server that is killed during a restore shows nothing of it, and the next try works', async () => {
+  const source = await Server.start()
+  await source.client.ok('PUT', '/big')
+  for (let i = 0; i < 5; ++i) {
+    await source.client.ok('POST', '/big/_bulk_docs', { docs: Array.from({ length: 2000 }, (_, n) => ({ _id: `${i}-${n}`, text: 'x'.repeat(1000) })) })
+  }
+  const file = await backUp(source)
+  const info = await source.client.ok('GET', '/big')
+  await source.stop()
+
+  const dataDir = temporaryDirectory()
+  const target = await Server.start({ dataDir })
+  await target.client.ok('PUT', '/other')
+  let killed
+  const proxy = await startProxy(target, {
+    onRequest: (text) => {
+      if (text.startsWith('PUT /_restore/') && / \/_restore\/\w+\/3 /.test(text)) killed ??= target.kill()
+    }
+  })
+  const { code, stderr } = await run(target, ['restore', file], proxy.url)
+  proxy.close()
+  assert.ok(killed)
+  await killed
+  assert.equal(code, 1)
+  assert.notEqual(stderr, '')
+
+  const again = await Server.start({ dataDir })
+  assert.deepEqual(await again.client.ok('GET', '/_all_dbs'), ['other'])
+  assert.equal((await again.client.get('/big')).status, 404)
+  await restoreInto(again, file)
+  assert.deepEqual(await again.client.ok('GET', '/big'), info)
+  assert.equal((await again.client.ok('GET', '/big/_all_docs')).rows.length, 10_000)
+  await again.stop()
+})
+
+testWithServer('a client that reads nothing keeps no server from stopping', {}, async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/filler')
+  for (let i = 0; i < 10; ++i) {
+    await client.ok('POST', '/filler/_bulk_docs', { docs: Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) })) })
+  }
+  const stalled = net.connect(client.port, client.hostname)
+  stalled.on('error', () => {})
+  stalled.write(`GET /_backup HTTP/1.1\r\nHost: h\r\n${authorization(server)}\r\n`)
+  await new Promise((resolve) => stalled.once('readable', resolve))
+  // Others go on meanwhile.
+  await client.ok('PUT', '/filler/a', {})
+  process.kill(server.pid, 'SIGTERM')
+  await server.ended()
+  stalled.destroy()
+})

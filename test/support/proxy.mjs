@@ -1,0 +1,40 @@
+// A TCP proxy before a server, which sees what passes and can cut it off.
+import net from 'node:net'
+
+/**
+ * Answers {url, close}. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
+ * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes.
+ */
+export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
+  const { hostname, port } = new URL(server.url)
+  const sockets = new Set()
+  const listener = net.createServer((client) => {
+    const upstream = net.connect({ host: hostname, port: Number(port) })
+    const cut = () => {
+      client.destroy()
+      upstream.destroy()
+    }
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', cut).on('close', () => {
+        sockets.delete(socket)
+        cut()
+      })
+    }
+    let answered = 0
+    client.on('data', (bytes) => (onRequest(bytes.toString('latin1')) === 'cut' ? cut() : upstream.write(bytes)))
+    upstream.on('data', (bytes) => {
+      answered += bytes.length
+      if (onAnswer(answered) === 'cut') cut()
+      else client.write(bytes)
+    })
+  })
+  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${listener.address().port}`,
+    close() {
+      listener.close()
+      for (const socket of sockets) socket.destroy()
+    }
+  }
+}
