@@ -139,6 +139,19 @@ TEST_P(Conformance, AtomicOperationsOnAStampedValueComeAfterTheStamp) {
   EXPECT_EQ(get("k"), tx->versionstamp() + '\x03');
 }
 
+TEST_P(Conformance, AStampedValueGoesOverWhatWasWrittenBefore) {
+  const auto tx = db.begin();
+  tx->atomic(AtomicOp::byte_max, "k", "\xf0");
+  tx->set_versionstamped_value("k", stampable("<"));
+  tx->set("l", "before");
+  tx->set_versionstamped_value("l", stampable("<"));
+  tx->clear("m");
+  tx->set_versionstamped_value("m", stampable("<"));
+  tx->commit();
+  const std::string value = "<" + tx->versionstamp();
+  EXPECT_EQ(stored(), "k=" + value + " l=" + value + " m=" + value + " ");
+}
+
 TEST_P(Conformance, TheLastOfTwoWritesToOneStampedKeyCounts) {
   db.run([](Transaction& tx) {
     tx.set_versionstamped_key(stampable("s"), "first");
