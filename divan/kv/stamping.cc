@@ -39,7 +39,7 @@ std::string stamped(std::string_view bytes, std::uint32_t offset, std::string_vi
 }
 
 KeyRange possible_keys(std::string_view key, std::uint32_t offset, Version read_version) {
-  return {stamped(key, offset, versionstamp_bytes(read_version, 0)),
+  return {stamped(key, offset, versionstamp_bytes(read_version + 1, 0)),
           stamped(key, offset, std::string(kVersionstampBytes, '\xff')) + '\0'};
 }
 

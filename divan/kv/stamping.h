@@ -21,7 +21,8 @@ std::uint32_t take_stamp_offset(std::string_view& bytes);
 /// `bytes` with the stamp at `offset`.
 std::string stamped(std::string_view bytes, std::uint32_t offset, std::string_view stamp);
 
-/// The keys that a versionstamped key may become when its transaction reads `read_version`.
+/// The keys that a versionstamped key may become when its transaction reads `read_version`: commits after
+/// that have higher versions.
 KeyRange possible_keys(std::string_view key, std::uint32_t offset, Version read_version);
 
 }  // namespace divan::kv

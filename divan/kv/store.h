@@ -131,9 +131,9 @@ class Transaction {
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
   // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the
-  // smallest and the largest key that a versionstamped key may become, counted from the read version on. A
-  // set() there does not make it readable again, a clear() or clear_range() does. Keys beyond the limit of
-  // length are not there.
+  // smallest and the largest key that a versionstamped key may become, counted from the version after the one
+  // that is read. A set() there does not make it readable again, a clear() or clear_range() does. Keys beyond
+  // the limit of length are not there.
 
   virtual std::optional<std::string> get(std::string_view key,
                                          Isolation isolation = Isolation::serializable) = 0;

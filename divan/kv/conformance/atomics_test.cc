@@ -102,6 +102,15 @@ TEST_P(Conformance, AtomicOperationsBuildOnEachOther) {
   EXPECT_EQ(get("m"), "");
 }
 
+TEST_P(Conformance, AdditionsOfDifferentLengthsFollowEachOther) {
+  set("n", std::string(8, '\x01'));
+  db.run([](Transaction& tx) {
+    tx.atomic(AtomicOp::add, "n", bytes({1, 0}));
+    tx.add("n", 1);
+  });
+  EXPECT_EQ(get("n"), bytes({3, 1, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST_P(Conformance, ConcurrentAdditionsAllCount) {
   const auto first = db.begin();
   const auto second = db.begin();

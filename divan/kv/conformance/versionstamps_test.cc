@@ -78,13 +78,14 @@ TEST_P(Conformance, WhereAStampedKeyMayComeToStandNothingCanBeRead) {
   const auto earlier = db.begin();
   earlier->set_versionstamped_key(stampable("s", "~"), "earlier");
   earlier->commit();
-  set("newer", "so that the read version is above the stamp");
   db.run([&](Transaction& tx) {
     tx.set_versionstamped_key(stampable("s"), "own");
     const auto unreadable = ErrorCode::accessed_unreadable;
     EXPECT_EQ(code_of([&] { tx.get_range({"s", "t"}); }), unreadable);
     EXPECT_EQ(code_of([&] { tx.get_range({"s", "t"}, {.isolation = Isolation::snapshot}); }), unreadable);
     EXPECT_EQ(code_of([&] { tx.get("s" + std::string(10, '\xf0')); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get("s" + std::string(10, '\xff')); }), unreadable);
+    EXPECT_EQ(tx.get("s" + std::string(10, '\xff') + '\0'), std::nullopt);
     EXPECT_EQ(code_of([&] { tx.get_key(KeySelector::last_less_than("t")); }), unreadable);
     // What came before, and what lies beside it.
     EXPECT_EQ(tx.get("s" + earlier->versionstamp() + "~"), "earlier");
@@ -136,6 +137,19 @@ TEST_P(Conformance, AtomicOperationsOnAStampedValueComeAfterTheStamp) {
   EXPECT_EQ(code_of([&] { tx->get("k"); }), ErrorCode::accessed_unreadable);
   tx->commit();
   EXPECT_EQ(get("k"), tx->versionstamp() + '\x03');
+}
+
+TEST_P(Conformance, AStampedValueGoesOverWhatWasWrittenBefore) {
+  const auto tx = db.begin();
+  tx->atomic(AtomicOp::byte_max, "k", "\xf0");
+  tx->set_versionstamped_value("k", stampable("<"));
+  tx->set("l", "before");
+  tx->set_versionstamped_value("l", stampable("<"));
+  tx->clear("m");
+  tx->set_versionstamped_value("m", stampable("<"));
+  tx->commit();
+  const std::string value = "<" + tx->versionstamp();
+  EXPECT_EQ(stored(), "k=" + value + " l=" + value + " m=" + value + " ");
 }
 
 TEST_P(Conformance, TheLastOfTwoWritesToOneStampedKeyCounts) {

@@ -45,7 +45,10 @@ TEST_P(Conformance, AWatchDoesNotFireWithoutAChange) {
   set("k", "1");
   set("l", "2");
   db.run([](Transaction& tx) { tx.clear_range("l", "z"), tx.add_write_conflict({"", "\xff"}); });
+  set("j", "beside it");
+  const auto beside = watch_key(db, "j");
   db.run([](Transaction& tx) { tx.clear_range("a", "z"), tx.set("k", "1"); });
+  EXPECT_TRUE(beside->wait_until(clock_, soon()));
   EXPECT_STILL_WAITING(watch);
   set("k", "2");
   EXPECT_TRUE(watch->wait_until(clock_, soon()));
@@ -184,8 +187,9 @@ TEST_P(Conformance, WatchesHaveALimit) {
   held.clear();
   for (std::size_t i = 0; i < kMaxWatches + 1; ++i) {
     const auto late = db.begin();
-    held.push_back(late->watch("k"));
-    db.run([](Transaction& tx) { tx.add("k", 1); });
+    const std::string key = "late" + std::to_string(i);
+    held.push_back(late->watch(key));
+    set(key, "changed");
     late->commit();
     ASSERT_TRUE(held.back()->wait_until(clock_, soon()));
   }
