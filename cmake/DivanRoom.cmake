@@ -62,8 +62,8 @@ function(divan_executables)
     set(kv_tests ${tests})
     list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|model)/")
     add_executable(kv_conformance_test EXCLUDE_FROM_ALL ${kv_tests})
-    target_link_libraries(kv_conformance_test PRIVATE divan_kv_conformance divan_kv_model GTest::gtest GTest::gmock
-                                                      GTest::gtest_main)
+    target_link_libraries(kv_conformance_test PRIVATE divan_kv_conformance divan_kv_model divan_kv_embedded_testing
+                                                      GTest::gtest GTest::gmock GTest::gtest_main)
     target_precompile_headers(kv_conformance_test PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
     target_compile_options(kv_conformance_test PRIVATE -Wno-sign-conversion)
     if(TARGET divan-js)

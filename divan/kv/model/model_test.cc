@@ -37,10 +37,10 @@ std::vector<Step> random_steps(std::uint64_t seed) {
     step.number = rng.below(kOpen);
     step.operation = random_operation(rng);
     const auto choice = rng.below(48);
-    if (choice < 4) step.kind = Step::Kind::commit;
-    if (choice == 4) step.kind = Step::Kind::reset;
-    if (choice == 5 || choice == 6) step.kind = Step::Kind::watch;
-    if (choice == 7) step.kind = Step::Kind::pass_time;
+    if (choice < 5) step.kind = Step::Kind::commit;
+    if (choice == 5) step.kind = Step::Kind::reset;
+    if (choice == 6) step.kind = Step::Kind::pass_time;
+    if (choice >= 7 && choice < 10) step.kind = Step::Kind::watch;
     if (step.kind == Step::Kind::watch) step.operation.begin.key = random_key(rng);
     step.time = std::chrono::milliseconds(rng.below(4'000));
   }
@@ -52,7 +52,10 @@ class History {
  public:
   explicit History(Stores& stores) : stores_(stores) {
     on_both([](Database& database) {
-      database.run([](Transaction& tx) { tx.clear_range("", "\xff"); });
+      database.run([](Transaction& tx) {
+        tx.clear_range("", "\xff");
+        for (const auto* const key : {"a", "b", "d", "f", "fa", "h"}) tx.set(key, "1");
+      });
       return std::string();
     });
     for (std::size_t i = 0; i < kOpen; ++i) {
