@@ -7,6 +7,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/kv/embedded/engine.h"
+#include "divan/kv/embedded/log_check.h"
 
 namespace divan::kv::embedded {
 namespace {
@@ -20,8 +21,6 @@ constexpr std::size_t kReadAhead = 2 << 20;
 rocksdb::Options options() {
   rocksdb::Options rocks;
   rocks.max_open_files = kMaxOpenFiles;
-  // A log that a power cut tore ends early, which is as it should be; damage within it is not.
-  rocks.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   return rocks;
 }
 
@@ -37,9 +36,7 @@ std::vector<std::string> table_files(const std::string& directory) {
 }  // namespace
 
 Inspector::Inspector(const std::string& directory) : directory_(directory) {
-  if (!fs::exists(fs::path(directory) / "CURRENT"))
-    throw internal_error(fmt::format("Data directory {}: there is no store.", directory));
-  check_format(directory);
+  check_store_format(directory);
   const auto status = rocksdb::Env::Default()->LockFile(directory + "/LOCK", &lock_);
   if (!status.ok())
     throw internal_error(fmt::format("Data directory {}: it is in use by another process.", directory));
@@ -52,6 +49,9 @@ Inspector::~Inspector() {
 
 bool Inspector::check_files(Findings& findings, const Progress& progress) {
   const std::size_t before = findings.count();
+  try {
+    check_logs(*rocksdb::Env::Default(), directory_);
+  } catch (const Error& error) { findings.add(error.reason()); }
   rocksdb::DB* db = nullptr;
   const auto opened = rocksdb::DB::OpenForReadOnly(options(), directory_, &db);
   db_.reset(db);
