@@ -24,7 +24,7 @@ const table = (text) => text.trimEnd().split('\n').map((line) => line.trimEnd().
 test('cli: help names every command, and every setting of the server', async () => {
   const { code, stdout } = await runDivan(['--help'])
   assert.equal(code, 0)
-  for (const command of ['serve', 'load', 'status', 'jobs', 'workers', 'updates']) {
+  for (const command of ['serve', 'load', 'backup', 'restore', 'verify', 'status', 'jobs', 'workers', 'updates']) {
     assert.match(stdout, new RegExp(`^  ${command} `, 'm'))
     const help = await runDivan([command, '--help'])
     assert.deepEqual([help.code, help.stderr], [0, ''])

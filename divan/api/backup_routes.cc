@@ -11,26 +11,8 @@
 namespace divan::api {
 namespace {
 
-// Each holds a thread, and a version of the store whose later overwritten rows cannot go.
-constexpr int kMaxBackups = 4;
 // What may lie in the socket's queue before the backup waits for the client.
 constexpr std::size_t kMaxUnsent = 1 << 20;
-
-// Counts the backups that are being taken.
-class Place {
- public:
-  explicit Place(std::atomic<int>& taken) : taken_(taken) {
-    if (taken_++ < kMaxBackups) return;
-    --taken_;
-    throw Error(503, "too_many_backups", fmt::format("{} backups are being taken already.", kMaxBackups));
-  }
-  ~Place() { --taken_; }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
- private:
-  std::atomic<int>& taken_;
-};
 
 // The socket, as something that a thread writes to and waits for.
 class Outlet {
@@ -72,6 +54,22 @@ class Outlet {
   http::Exchange& exchange_;
   const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
 };
+
+// On a thread of its own from beginning to end: a backup waits for its client, and the requests' threads are
+// not for that.
+void send_backup(const Context& context, http::Exchange& exchange, const http::Response& head) {
+  exchange.start(head);
+  Outlet outlet(exchange);
+  try {
+    const bool complete = backup::write_backup(
+        context.store, {context.version, context.server_uuid, context.clock.wall_ms()},
+        [&](std::string_view bytes) { return outlet.write(bytes) && !context.stopping; });
+    if (complete) exchange.end();
+  } catch (const Error& error) { log::error("A backup was cut off: {}", error.what()); }
+  // If it is not complete, nobody keeps the exchange now, which cuts the connection: the client sees that
+  // something is missing.
+  exchange.on_close([] {});
+}
 
 // {"version": 1, "databases": [{"name": "shop", "number": 1, "created": 1700000000000}]}
 Answer begin_restore(const Context& context, Call& call) {
@@ -126,25 +124,15 @@ Answer restore(const Context& context, const CallPtr& call) {
   return ok_response();
 }
 
-// Holds its thread to the end: the store gives rows as fast as they can be taken, and there are few backups.
 Answer backup(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  const Place place(context.backups);
-  http::Exchange& exchange = *call->exchange();
   http::Response head;
   head.headers = {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}};
-  if (exchange.request().method() == "HEAD") return head;
-  exchange.start(std::move(head));
-  Outlet outlet(exchange);
-  try {
-    const bool complete = backup::write_backup(
-        context.store, {context.version, context.server_uuid, context.clock.wall_ms()},
-        [&](std::string_view bytes) { return outlet.write(bytes) && !context.stopping; });
-    // Otherwise nobody keeps the exchange, which cuts the connection: the client sees that something is
-    // missing.
-    if (complete) exchange.end();
-  } catch (const Error& error) { log::error("A backup was cut off: {}", error.what()); }
-  exchange.on_close([] {});
+  if (call->exchange()->request().method() == "HEAD") return head;
+  const bool taken = context.backups.submit([context, exchange = call->exchange(), head = std::move(head)] {
+    send_backup(context, *exchange, head);
+  });
+  if (!taken) throw Error(503, "too_many_backups", "Other backups are being taken; try again later.");
   return std::nullopt;
 }
 

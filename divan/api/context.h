@@ -29,7 +29,7 @@ struct Context {
   const Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
-  std::atomic<int>& backups;    // that are being taken
+  ThreadPool& backups;          // a thread for each that is being taken
   backup::Restores& restores;
   std::string server_uuid;
   std::string version;

@@ -36,7 +36,7 @@ struct Streams : testing::Test {
   Answerer answerer;
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;
-  std::atomic<int> backups = 0;
+  ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
   const Context context{*store,  catalog,  queue, registry, kinds,   clock,    rng, config,
                         metrics, accounts, pool,  stopping, backups, restores, {},  {}};

@@ -27,6 +27,9 @@ using std::chrono::milliseconds;
 
 // What has not ended by itself so long after the server began to stop is cut.
 constexpr milliseconds kStopTimeout{2'000};
+// At once, and as many more that wait. Each keeps a version of the store, whose overwritten rows stay as
+// long.
+constexpr std::size_t kMaxBackups = 4;
 constexpr const char* kDefaultAdmin = "admin";
 
 // A small secret file, synced and readable by its owner only.
@@ -139,8 +142,8 @@ struct Server::Parts {
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
+  std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
-  std::atomic<int> backups = 0;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
 
@@ -240,8 +243,9 @@ struct Server::Parts {
     request_pool.emplace(
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
+    backups.emplace("backup", kMaxBackups, kMaxBackups);
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, backups, restores, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, *backups, restores, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
   }
@@ -296,6 +300,7 @@ struct Server::Parts {
     if (service) service->stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
+    if (backups) backups->stop();
     ken.reset();
     builder.reset();
     maintenance.reset();

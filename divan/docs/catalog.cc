@@ -54,7 +54,7 @@ std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_vie
   kv::tuple::Reader reader(value);
   const auto number = reader.take_int();
   const auto created_ms = reader.take_int();
-  if (!number || !created_ms)
+  if (!number || !created_ms || !reader.at_end())
     throw internal_error(fmt::format("The record of database {} is damaged.", *name));
   return CatalogRow{*std::move(name), *number, *created_ms};
 }

@@ -33,6 +33,7 @@ bool Check::row(std::string_view key, std::string_view value) {
       return packed;
     }();
     if (key != next_number) return false;
+    if (value.size() != 8) throw wrong("this is no counter");
     next_number_ = kv::decode_counter(value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
   return true;

@@ -1,6 +1,6 @@
 // Kills a server again and again while it works, starts it on what is left, and compares all that it has with
 // all that was acknowledged.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -183,6 +183,12 @@ async function round_of_divan_load() {
   };
 }
 
+// The rows that the kill left, before the next server touches them.
+function verify_directory() {
+  const { status, stdout, stderr } = spawnSync(path.join(buildDir, 'divan'), ['verify', '--quiet', server.dataDir]);
+  check(status === 0, () => `\`divan verify\` says after the kill:\n${stdout}${stderr}`);
+}
+
 async function kill_while_starting() {
   server.launch();
   await sleep(random.below(250));
@@ -204,6 +210,7 @@ async function run() {
     await server.gone();
     client.close();
     ++counts.kills;
+    verify_directory();
     if (round % kKillStartEvery === 0) await kill_while_starting();
     await server.start();
     await then();

@@ -72,6 +72,37 @@ bool find_store(rocksdb::Env& env, const fs::path& directory) {
   return false;
 }
 
+// Checks the directory's format, or marks a new directory with ours.
+void check_format(rocksdb::Env& env, const fs::path& directory) {
+  const std::string file = (directory / kFormatFile).string();
+  const bool has_store = find_store(env, directory);
+  if (!env.FileExists(file).ok()) {
+    if (has_store) {
+      throw cannot_open(directory,
+                        "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
+    }
+    return write_format(env, directory);
+  }
+  std::string text;
+  if (const auto status = rocksdb::ReadFileToString(&env, file, &text); !status.ok()) {
+    throw cannot_open(directory, status.ToString());
+  }
+  // The power may have gone before it was synced, and so before there was a store.
+  if (!has_store && (text.empty() || text.front() == '\0' || text.back() != '\n')) {
+    return write_format(env, directory);
+  }
+  const std::string line = text.substr(0, text.find('\n'));
+  int format = 0;
+  if (!line.starts_with(kFormatWords) || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
+    throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
+  }
+  if (format > kFormat) {
+    throw cannot_open(
+        directory,
+        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
+  }
+}
+
 // What RocksDB complains about goes to our log; it keeps none of its own in the directory.
 class StoreLog final : public rocksdb::Logger {
  public:
@@ -144,40 +175,18 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
 
 }  // namespace
 
-bool check_format(rocksdb::Env& env, const std::string& path) {
-  const fs::path directory(path);
-  const std::string file = (directory / kFormatFile).string();
-  const bool has_store = find_store(env, directory);
-  if (!env.FileExists(file).ok()) {
-    if (!has_store) return false;
-    throw cannot_open(directory,
-                      "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
-  }
-  std::string text;
-  if (const auto status = rocksdb::ReadFileToString(&env, file, &text); !status.ok()) {
-    throw cannot_open(directory, status.ToString());
-  }
-  // The power may have gone before it was synced, and so before there was a store.
-  if (!has_store && (text.empty() || text.front() == '\0' || text.back() != '\n')) return false;
-  const std::string line = text.substr(0, text.find('\n'));
-  int format = 0;
-  if (!line.starts_with(kFormatWords) || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
-    throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
-  }
-  if (format > kFormat) {
-    throw cannot_open(
-        directory,
-        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
-  }
-  return true;
+void check_store_format(const std::string& directory) {
+  rocksdb::Env& env = *rocksdb::Env::Default();
+  if (!env.FileExists(directory).ok() || !find_store(env, directory))
+    throw cannot_open(directory, "there is no store.");
+  check_format(env, directory);
 }
 
 EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng)
     : clock_(clock), rng_(rng) {
-  rocksdb::Env& env = env_of(options);
-  make_directory(env, options.directory);
-  if (!check_format(env, options.directory)) write_format(env, options.directory);
-  if (options.durable) check_logs(env, options.directory);
+  make_directory(env_of(options), options.directory);
+  check_format(env_of(options), options.directory);
+  if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
   committer_ = std::make_unique<Committer>(
       *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_entries});

@@ -13,9 +13,8 @@ namespace divan::kv::embedded {
 /// The format of a data directory that this version writes. docs/keyspace.md
 inline constexpr int kFormat = 1;
 
-/// Throws divan::Error 500 naming the directory unless it is a store of a format that this version knows, or
-/// one that was begun. Answers whether the format was found.
-bool check_format(rocksdb::Env& env, const std::string& directory);
+/// Throws divan::Error 500 naming the directory unless there is a store of a format that this version knows.
+void check_store_format(const std::string& directory);
 
 struct Options {
   std::string directory;  // made if missing

@@ -21,8 +21,6 @@ constexpr std::size_t kReadAhead = 2 << 20;
 rocksdb::Options options() {
   rocksdb::Options rocks;
   rocks.max_open_files = kMaxOpenFiles;
-  // A log that a power cut tore ends early, which is as it should be; damage within it is not.
-  rocks.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   return rocks;
 }
 
@@ -38,9 +36,7 @@ std::vector<std::string> table_files(const std::string& directory) {
 }  // namespace
 
 Inspector::Inspector(const std::string& directory) : directory_(directory) {
-  if (!fs::exists(fs::path(directory) / "CURRENT"))
-    throw internal_error(fmt::format("Data directory {}: there is no store.", directory));
-  check_format(*rocksdb::Env::Default(), directory);
+  check_store_format(directory);
   const auto status = rocksdb::Env::Default()->LockFile(directory + "/LOCK", &lock_);
   if (!status.ok())
     throw internal_error(fmt::format("Data directory {}: it is in use by another process.", directory));

@@ -1,0 +1,175 @@
+#include "divan/docs/check.h"
+
+#include "divan/docs/local.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::docs {
+namespace {
+
+using kv::testing::MapRows;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct DocsCheck : testing::Test {
+  SystemClock clock;
+  kv::embedded::TemporaryStore store;
+  SeededRng rng{1};
+  events::Bus bus;
+  Catalog catalog{bus, clock};
+  DatabaseKeys keys{1};
+
+  void SetUp() override {
+    store->run([&](kv::Transaction& tx) {
+      catalog.create(tx, "other");
+      catalog.create(tx, "db");
+      catalog.create(tx, "empty");
+      write_config(tx, catalog.open(tx, "db"), "revs_limit", "10");
+      write_local(tx, catalog.open(tx, "db"), parse_document(R"({"_id":"_local/small"})"));
+      auto large = parse_document(R"({"_id":"_local/large"})");
+      large.body = R"({"t":")" + std::string(200'000, 'x') + R"("})";
+      write_local(tx, catalog.open(tx, "db"), large);
+    });
+    edit(R"({"_id":"a","n":1})");
+    edit(R"({"_id":"b","n":1})");
+    edit(R"({"_id":"c"})");
+    edit(R"({"_id":"large","t":")" + std::string(200'000, 'x') + R"("})");
+    edit(R"({"_id":"gone","_deleted":true,"why":"x"})");
+    for (const char* revision :
+         {R"({"_id":"conflict","_rev":"3-x","n":1})", R"({"_id":"conflict","_rev":"2-y"})",
+          R"({"_id":"conflict","_rev":"1-z","_deleted":true,"n":3})"}) {
+      bulk_replicate(*store, catalog, "db", {parse_document(revision)});
+    }
+    std::vector<IncomingDocument> other = {parse_document(R"({"_id":"a"})")};
+    bulk_edit(*store, catalog, "other", other, rng);
+  }
+
+  void edit(const std::string& json) {
+    std::vector<IncomingDocument> documents = {parse_document(json)};
+    const auto results = bulk_edit(*store, catalog, "db", documents, rng);
+    ASSERT_FALSE(results.front().error) << results.front().error->what();
+  }
+
+  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+    kv::Findings findings;
+    Check check(version, findings);
+    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+    return findings;
+  }
+  // What is found once `damage` has been done.
+  std::vector<std::string> found(const std::function<void(MapRows::Map&)>& damage) {
+    MapRows rows(*store);
+    damage(rows.map());
+    return check(rows).kept();
+  }
+  // The first row of a room of "db".
+  static MapRows::Map::iterator first(MapRows::Map& map, Room room) {
+    return map.lower_bound(DatabaseKeys(1).room(room));
+  }
+};
+
+TEST_F(DocsCheck, NothingIsWrongWithWhatWasWritten) {
+  MapRows rows(*store);
+  kv::Findings findings;
+  Check check(store->begin()->read_version(), findings);
+  EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+  EXPECT_THAT(findings.kept(), ElementsAre());
+  const auto& databases = check.databases();
+  ASSERT_EQ(databases.size(), 3u);
+  EXPECT_EQ(databases[0].name, "db");
+  EXPECT_EQ(databases[0].docs, 5);
+  EXPECT_EQ(databases[0].deleted, 1);
+  EXPECT_EQ(check.name_of(1), "db");
+  EXPECT_EQ(check.name_of(7), std::nullopt);
+}
+
+TEST_F(DocsCheck, EveryRowThatIsLostIsMissed) {
+  std::vector<std::string> names;
+  for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); }))
+    names.push_back(kv::tuple::to_string(kv::tuple::unpack(key)));
+  // Nothing else depends on these: a database without documents, a setting, a local document's only or last
+  // chunk.
+  EXPECT_THAT(names, ElementsAre(R"(("db", 1, 0, "revs_limit"))", R"(("db", 1, 5, "large", 2))",
+                                 R"(("db", 1, 5, "small", 0))", R"(("dbs", "empty"))"));
+}
+
+TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
+  MapRows rows(*store);
+  const auto original = rows.map();
+  std::vector<std::string> unnoticed;
+  for (const auto& [key, value] : original) {
+    // The bytes of local documents are nobody else's; of a number may be left a number.
+    if (key.starts_with(keys.room(Room::local)) || key.starts_with(keys.room(Room::config))) continue;
+    for (const auto& changed : {value + 'x', value.substr(0, value.size() / 2)}) {
+      rows.map()[key] = changed;
+      if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
+    }
+    rows.map()[key] = value;
+  }
+  EXPECT_THAT(unnoticed, ElementsAre());
+}
+
+TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::changes)); }),
+              ElementsAre("Database db: document a has no row in the changes."));
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::body)); }),
+              ElementsAre(HasSubstr("Database db: the body of document a, revision 1-")));
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::revs)); }),
+              testing::AllOf(Contains("Database db: 1 bodies belong to no document."),
+                             Contains("Database db: 1 rows of the changes belong to no document."),
+                             Contains("Database db: its counter `docs` is 5, and there are 4.")));
+  EXPECT_THAT(found([&](auto& map) {
+                auto change = first(map, Room::changes);
+                change->second = std::next(change)->second;
+              }),
+              ElementsAre("Database db: document a has a wrong row in the changes."));
+  EXPECT_THAT(found([&](auto& map) { map.erase(keys.local("large", 1)); }),
+              ElementsAre(R"(("db", 1, 5, "large", 2): a chunk before this one is missing)"));
+}
+
+TEST_F(DocsCheck, CatalogAndNumbers) {
+  const auto record = [](std::string_view name) {
+    std::string key;
+    kv::tuple::Packer(key).string("dbs").string(name);
+    return key;
+  };
+  EXPECT_THAT(found([&](auto& map) { map.erase(record("db")); }),
+              ElementsAre("There are rows of database number 1, which no database has."));
+  EXPECT_THAT(found([&](auto& map) { map[record("twin")] = map[record("empty")]; }),
+              ElementsAre("Databases empty and twin have the same number 2."));
+  EXPECT_THAT(found([&](auto& map) { map[record("wrong")] = "x"; }),
+              ElementsAre(HasSubstr("wrong is damaged")));
+
+  MapRows rows(*store);
+  rows.map().erase(record("db"));
+  kv::Findings findings;
+  Check check(1000, findings);
+  check.expect(1);
+  kv::testing::run_checks(rows, {&check});
+  EXPECT_EQ(findings.count(), 0u);
+}
+
+TEST_F(DocsCheck, NothingIsLaterThanTheStore) {
+  MapRows rows(*store);
+  const auto now = store->begin()->read_version();
+  EXPECT_EQ(check(rows, now).count(), 0u);
+  EXPECT_THAT(check(rows, 4).kept(), Contains(HasSubstr("beyond the store's version 4")));
+}
+
+TEST_F(DocsCheck, KeysThatCannotBeAreFound) {
+  const auto with_key = [&](const std::string& key) { return found([&](auto& map) { map[key] = "x"; }); };
+  std::string unknown_room = keys.prefix();
+  kv::tuple::Packer(unknown_room).integer(6);
+  for (const auto& key :
+       {keys.prefix(), unknown_room, keys.room(Room::revs) + "x", keys.room(Room::stats),
+        keys.room(Room::changes) + "\x02z", keys.room(Room::body), keys.room(Room::config)}) {
+    EXPECT_FALSE(with_key(key).empty()) << kv::tuple::describe(key);
+  }
+}
+
+}  // namespace
+}  // namespace divan::docs

@@ -1,0 +1,108 @@
+#include "divan/index/views/check.h"
+
+#include "divan/docs/catalog.h"
+#include "divan/index/views/rows.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/tuple.h"
+
+namespace divan::index::views {
+namespace {
+
+using kv::testing::MapRows;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct ViewsCheck : testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  docs::Catalog catalog{bus, clock};
+
+  void SetUp() override {
+    for (const std::int64_t number : {1, 2}) {
+      const docs::Database database(catalog, "db", number, 0);
+      for (const char signature : {'a', 'b'}) {
+        const IndexKeys keys(database, std::string(16, signature));
+        ViewBatch batch(2);
+        for (std::size_t i = 0; i < 3; ++i) {
+          batch.add_document(fmt::format("doc{}", i));
+          batch.add_row(i, 0, "1", "null");
+          batch.add_row(i, 0, "1", "2");
+          batch.add_row(i, 1, R"("long")", '"' + std::string(200'000, 'x') + '"');
+        }
+        if (number == 1 && signature == 'a') {
+          // Its list of rows takes several chunks.
+          batch.add_document("many");
+          for (int n = 0; n < 12'000; ++n) batch.add_row(3, 1, std::to_string(n), "1");
+        }
+        for (std::size_t done = 0; done < batch.documents();) {
+          done = store->run([&](kv::Transaction& tx) { return batch.write(tx, keys, done); });
+        }
+        store->run([&](kv::Transaction& tx) { write_sequence(tx, keys, {}); });
+      }
+    }
+  }
+  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+    kv::Findings findings;
+    Check check(version, findings, [](std::int64_t number) {
+      return number == 1 ? std::optional<std::string>("db") : std::nullopt;
+    });
+    EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
+    return findings;
+  }
+};
+
+TEST_F(ViewsCheck, NothingIsWrongWithWhatWasWritten) {
+  MapRows rows(*store);
+  EXPECT_THAT(check(rows).kept(), ElementsAre());
+}
+
+TEST_F(ViewsCheck, RowsThatAreLostOrDamagedAreFound) {
+  MapRows rows(*store);
+  const docs::Database database(catalog, "db", 1, 0);
+  const IndexKeys keys(database, std::string(16, 'a'));
+  // Only this index, so that it is quick.
+  MapRows::Map map;
+  rows.scan(keys.all(),
+            [&](std::string_view key, std::string_view value) { return map.emplace(key, value).second; });
+  MapRows index(map);
+  ASSERT_EQ(check(index).count(), 0u);
+  std::size_t place = 0, tried = 0;
+  for (const auto& [key, value] : map) {
+    if ((++place % 1000 > 6 && key < keys.part(2)) || key == keys.state()) continue;
+    ++tried;
+    index.map().erase(key);
+    EXPECT_GT(check(index).count(), 0u) << kv::tuple::describe(key);
+    index.map()[key] = value;
+    index.map()[key + "\x02x"] = value;
+    EXPECT_GT(check(index).count(), 0u) << kv::tuple::describe(key);
+    index.map().erase(key + "\x02x");
+  }
+  EXPECT_GT(tried, 80u);
+  std::string counter = keys.part(3);
+  kv::tuple::Packer(counter).integer(0);
+  index.map()[counter] = std::string("\x05\0\0\0\0\0\0\0", 8);
+  EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("the counter of view 0 is 5, and it has 6 rows")));
+}
+
+TEST_F(ViewsCheck, NoIndexIsFurtherThanTheStore) {
+  const docs::Database database(catalog, "db", 1, 0);
+  const IndexKeys keys(database, std::string(16, 'a'));
+  store->run([&](kv::Transaction& tx) {
+    write_sequence(tx, keys, kv::Versionstamp::complete(std::string("\0\0\0\0\0\0\x03\xe9\0\0", 10)));
+  });
+  MapRows rows(*store);
+  EXPECT_EQ(check(rows, 1001).count(), 0u);
+  EXPECT_THAT(check(rows, 1000).kept(), ElementsAre(HasSubstr("further than the store's version 1000")));
+}
+
+TEST_F(ViewsCheck, WhatBelongsToNoDatabaseDoesNotMatter) {
+  const docs::Database database(catalog, "db", 2, 0);
+  MapRows rows(*store);
+  rows.map().erase(rows.map().lower_bound(IndexKeys(database, std::string(16, 'a')).part(1)));
+  EXPECT_EQ(check(rows).count(), 0u);
+}
+
+}  // namespace
+}  // namespace divan::index::views

@@ -1,0 +1,117 @@
+#include "divan/jobs/check.h"
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/queue.h"
+#include "divan/jobs/rows.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/tuple.h"
+#include "divan/workers/check.h"
+
+namespace divan::jobs {
+namespace {
+
+using kv::testing::MapRows;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A job in each state, and a worker.
+struct JobsCheck : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+
+  void SetUp() override {
+    store->run([&](kv::Transaction& tx) { queue.set_type(tx, "mail", {}); });
+    add("running");
+    accept({});
+    add("finished");
+    const auto attempt = accept({}).attempt();
+    store->run([&](kv::Transaction& tx) { finish(queue, tx, attempt); });
+    const auto worker =
+        store->run([&](kv::Transaction& tx) { return registry.add(tx, "mailer", "host", "{}"); });
+    add("riding");
+    AcceptOptions options;
+    options.worker = worker;
+    accept(options);
+    add("pending");
+  }
+  void add(const std::string& id) {
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "mail", id, R"({"n":1})"); });
+  }
+  AcceptedJob accept(const AcceptOptions& options) {
+    const std::vector<std::string> types{"mail"};
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs.at(0); });
+  }
+
+  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+    kv::Findings findings;
+    Check jobs(version, findings);
+    workers::Check workers(version, findings);
+    EXPECT_EQ(kv::testing::run_checks(rows, {&jobs, &workers}), 0u);
+    return findings;
+  }
+  std::vector<std::string> without(const std::string& key) {
+    MapRows rows(*store);
+    EXPECT_EQ(rows.map().erase(key), 1u) << kv::tuple::describe(key);
+    return check(rows).kept();
+  }
+  Job job(const std::string& id) {
+    return store->run([&](kv::Transaction& tx) { return *read_job(tx, "mail", id); });
+  }
+};
+
+TEST_F(JobsCheck, NothingIsWrongWithWhatWasWritten) {
+  MapRows rows(*store);
+  EXPECT_THAT(check(rows, store->begin()->read_version()).kept(), ElementsAre());
+}
+
+TEST_F(JobsCheck, EveryRowThatIsLostIsMissed) {
+  std::vector<std::string> names;
+  for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); }))
+    names.push_back(kv::tuple::describe(key));
+  // Of these there may be some or none.
+  EXPECT_THAT(names, ElementsAre(R"(("jobs", "data", "mail", "finished", 0))",
+                                 R"(("jobs", "data", "mail", "pending", 0))",
+                                 R"(("jobs", "data", "mail", "riding", 0))",
+                                 R"(("jobs", "data", "mail", "running", 0))", R"(("jobs", "type", "mail"))",
+                                 R"(("jobs", "wake", "mail", 0))", R"(("workers", "mailer", "vs"))"));
+}
+
+TEST_F(JobsCheck, WhatDoesNotAgreeIsNamed) {
+  for (const char* id : {"pending", "running", "riding", "finished"}) {
+    EXPECT_THAT(without(entry_key(job(id))),
+                ElementsAre(HasSubstr(fmt::format("Job {} of type mail is ", id))));
+  }
+  EXPECT_THAT(without(JobKey("job").string("mail").string("pending").key()),
+              ElementsAre("Jobs of type mail: the counter of state 0 is 1, and there are 0.",
+                          "1 entries of the job queue belong to no job."));
+}
+
+TEST_F(JobsCheck, DamagedRowsAreFound) {
+  MapRows rows(*store);
+  const auto original = rows.map();
+  std::vector<std::string> unnoticed;
+  for (const auto& [key, value] : original) {
+    if (key.starts_with(JobKey("data").key())) continue;  // any JSON
+    for (const auto& changed : {value + 'x', "x" + value}) {
+      rows.map()[key] = changed;
+      if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
+    }
+    rows.map()[key] = value;
+  }
+  EXPECT_THAT(unnoticed, ElementsAre());
+  rows.map()[JobKey("nonsense").key()] = "";
+  EXPECT_EQ(check(rows).count(), 1u);
+}
+
+TEST_F(JobsCheck, NothingIsLaterThanTheStore) {
+  MapRows rows(*store);
+  EXPECT_GT(check(rows, 1).count(), 0u);
+}
+
+}  // namespace
+}  // namespace divan::jobs
