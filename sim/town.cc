@@ -1,0 +1,70 @@
+#include "sim/town.h"
+
+namespace divan::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Plan Plan::random(Rng& rng) {
+  Plan plan;
+  const auto chance = [&](std::uint64_t highest) { return rng.below(3) == 0 ? 0 : rng.below(highest); };
+  for (std::uint64_t i = 0, types = 1 + rng.below(2); i < types; ++i) {
+    plan.types.push_back(i == 0 ? "mail" : "index");
+    jobs::TypeSettings settings;
+    // Settings are kept in milliseconds.
+    const auto ms = [&](Duration low, Duration high) {
+      return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
+    };
+    settings.timeout = ms(seconds(1), seconds(12));
+    settings.max_attempts = 2 + static_cast<std::int64_t>(rng.below(6));
+    settings.backoff_min = ms(milliseconds(100), seconds(2));
+    settings.backoff_max = ms(seconds(2), seconds(10));
+    settings.retention = rng.below(2) == 0 ? Duration(seconds(20)) : Duration(std::chrono::hours(24));
+    plan.settings[plan.types.back()] = settings;
+  }
+  plan.ids = 2 + rng.below(10);
+  plan.worker_timeout = std::chrono::duration_cast<milliseconds>(between(rng, seconds(1), seconds(15)));
+  plan.acceptors = 1 + rng.below(3);
+  plan.with_worker = chance(1'000'001);
+  plan.late = chance(100'000);
+  plan.forget = chance(150'000);
+  plan.failing = chance(400'000);
+  plan.client_pause = between(rng, milliseconds(200), seconds(5));
+  return plan;
+}
+
+Town::Town(World& the_world)
+    : world(the_world),
+      true_clock(world, Duration(), 0, 1.0),
+      engine_rng(world.rng().next()),
+      engine(world, true_clock, engine_rng),
+      observer(engine),
+      steps(world),
+      jobs(engine),
+      workers(world) {
+  observer.add(steps);
+  observer.add(jobs);
+  observer.add(workers);
+}
+
+std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn) {
+  step.token = town.token();
+  std::optional<bool> told;
+  std::string answer = "done";
+  try {
+    store.run([&](kv::Transaction& tx) {
+      fn(tx);
+      note(tx, step);
+    });
+    told = true;
+  } catch (const kv::Error& error) { answer = error.what(); } catch (const Error& error) {
+    answer = error.name();
+    told = false;
+  }
+  world.trace(fmt::format("{} {}/{} ({}): {}", kind_name(step.kind), step.type, step.id, step.token, answer));
+  world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
+  if (!world.is_unwinding()) town.steps.compare(step, told);
+  return told;
+}
+
+}  // namespace divan::sim
