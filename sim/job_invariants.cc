@@ -81,6 +81,7 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
     }
     const auto entry = parse(change.key);
     if (!entry) continue;
+    if (entry->kind == "job") jobs_[entry->job].changed = commit.version;
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
         entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
@@ -106,7 +107,7 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
   }
   std::set<std::string> types;
   for (const auto& name : touched.jobs) {
-    check_job(name, steps[name], touched, commit, rows);
+    check_job(name, steps[name], touched, rows);
     types.insert(name.first);
   }
   for (const auto& type : types) check_counts(type, rows);
@@ -125,7 +126,7 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
 }
 
 void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched,
-                              const Commit& commit, const Rows& rows) {
+                              const Rows& rows) {
   Seen& seen = jobs_[name];
   const auto tx = engine_.database.begin();
   const auto now = jobs::read_job(*tx, name.first, name.second, kv::Isolation::snapshot);
@@ -146,7 +147,6 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
     fail(name, "its effect was not written once for each run.");
   }
   seen.job = now;
-  seen.changed = commit.version;
 }
 
 void JobInvariants::run_ends(Seen& seen, State otherwise) {

@@ -54,8 +54,7 @@ class JobInvariants final : public Invariant {
   };
 
   Touched collect(const Commit& commit);
-  void check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched,
-                 const Commit& commit, const Rows& rows);
+  void check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched, const Rows& rows);
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);

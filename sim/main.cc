@@ -20,11 +20,13 @@ struct Arguments {
   std::uint64_t from = 1;
   std::uint64_t seeds = 300;
   bool trace = false;
+  bool keep_going = false;
   unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 };
 
 [[noreturn]] void usage() {
-  fmt::print(stderr, "divan-sim [--seeds N] [--from SEED] | --seed SEED [--trace]\n");
+  fmt::print(stderr,
+             "divan-sim [--seeds N] [--from SEED] [--keep-going] [--threads N] | --seed SEED [--trace]\n");
   std::exit(2);
 }
 
@@ -34,6 +36,10 @@ Arguments parse(int argc, char** argv) {
     const std::string flag = argv[i];
     if (flag == "--trace") {
       arguments.trace = true;
+      continue;
+    }
+    if (flag == "--keep-going") {
+      arguments.keep_going = true;
       continue;
     }
     if (i + 1 == argc) usage();
@@ -69,14 +75,14 @@ class Runs {
     }
     for (auto& thread : threads) thread.join();
     report();
-    return failed_ ? 1 : 0;
+    return failed_ > 0 ? 1 : 0;
   }
 
  private:
   void work() {
     for (;;) {
       const std::uint64_t seed = next_++;
-      if (seed >= arguments_.from + arguments_.seeds || failed_) return;
+      if (seed >= arguments_.from + arguments_.seeds || (failed_ > 0 && !arguments_.keep_going)) return;
       const Outcome outcome = run_seed(seed, arguments_.trace);
       std::lock_guard lock(mutex_);
       add(seed, outcome);
@@ -89,12 +95,14 @@ class Runs {
     virtual_seconds_ += outcome.virtual_seconds;
     for (const auto& [what, count] : outcome.counts) counts_[what] += count;
     if (arguments_.seeds == 1) fmt::print("trace {:016x}\n", outcome.trace_hash);
-    if (!outcome.failure.empty() && !failed_.exchange(true)) {
+    if (!outcome.failure.empty() && failed_++ == 0) {
       if (!arguments_.trace) {
         for (const auto& line : outcome.last_lines) fmt::print("{}\n", line);
       }
       fmt::print("\nSeed {}: {}\nTo see it again: ./dev sim --seed {} --trace\n\n", seed, outcome.failure,
                  seed);
+    } else if (!outcome.failure.empty()) {
+      fmt::print("Seed {}: {}\n", seed, outcome.failure);
     } else if (done_ % 100 == 0) {
       fmt::print("{} seeds\n", done_);
       std::fflush(stdout);
@@ -106,13 +114,13 @@ class Runs {
     for (const auto& [what, count] : counts_) fmt::print("{:>10}  {}\n", count, what);
     fmt::print("{} seeds, {} steps in {:.1f} s ({:.0f} steps/s), {:.0f} s of their time: {}\n", done_, steps_,
                seconds, static_cast<double>(steps_) / seconds, virtual_seconds_,
-               failed_ ? "FAILED" : "all invariants held");
+               failed_ > 0 ? fmt::format("{} FAILED", failed_.load()) : "all invariants held");
   }
 
   const Arguments arguments_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<std::uint64_t> next_;
-  std::atomic<bool> failed_ = false;
+  std::atomic<int> failed_ = 0;
   std::mutex mutex_;
   std::uint64_t done_ = 0;
   std::int64_t steps_ = 0;
