@@ -45,16 +45,17 @@ class Client {
   }
 
   void add() {
-    Step step{.kind = Step::Kind::add, .type = any_type(), .data = any_data()};
+    const std::string data = any_data();
+    Step step{.kind = Step::Kind::add, .type = any_type(), .data = fingerprint(data)};
     const bool named = rng_.below(8) > 0;
     const std::string id = any_id();
     const jobs::Queue::AddOptions options{.scheduled_at = any_time(),
                                           .priority = static_cast<std::int64_t>(rng_.below(3))};
     base_.perform(step, [&](kv::Transaction& tx) {
-      step.id = base_.queue
-                    .add(tx, step.type, named ? std::optional<std::string_view>(id) : std::nullopt, step.data,
-                         options)
-                    .id;
+      step.id =
+          base_.queue
+              .add(tx, step.type, named ? std::optional<std::string_view>(id) : std::nullopt, data, options)
+              .id;
     });
   }
 
@@ -83,7 +84,7 @@ class Client {
           }
         }
       });
-    } catch (const kv::Error& error) { base_.world.trace(error.what()); }
+    } catch (const kv::Error& error) { base_.check_expected(error); }
   }
 
   Base base_;

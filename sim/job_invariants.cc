@@ -264,9 +264,10 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
                                   jobs::state_name(model.state)));
   }
   const auto tx = engine_.database.begin();
-  if (jobs::read_data(*tx, *now) != model.data) fail(name, "its data are not those of its last add.");
+  if (fingerprint(jobs::read_data(*tx, *now)) != model.data)
+    fail(name, "its data are not those of its last add.");
   const auto next = jobs::has_data(*tx, *now, jobs::DataSlot::next)
-                        ? std::optional(jobs::read_data(*tx, *now, jobs::DataSlot::next))
+                        ? std::optional(fingerprint(jobs::read_data(*tx, *now, jobs::DataSlot::next)))
                         : std::nullopt;
   if (next != model.next || now->resubmit != model.next.has_value()) {
     fail(name, "what it is to run with next is not what was asked for.");

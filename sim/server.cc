@@ -31,7 +31,7 @@ class Server {
     while (worker_ == nullptr) {
       try {
         worker_ = monitor_.add(kRole, base_.process.name, "{}", base_.town.plan.worker_timeout);
-      } catch (const Error& error) { world_.trace(error.what()); }
+      } catch (const kv::Error& error) { base_.check_expected(error); }
     }
     while (!leaving_) sleep_until(monitor_.step());
   }
@@ -48,6 +48,9 @@ class Server {
   void sleep_until(MonotonicTime time) {
     world_.wait(nullptr, world_.now() + std::max(Duration(), time - clock_.now()),
                 [this] { return leaving_; });
+  }
+  void check_is(std::string_view name, const Error& error) {
+    if (error.name() != name) world_.fail(fmt::format("An error that nobody expects: {}", error.what()));
   }
   void attempt(const AcceptedJob& job);
   // Answers whether the attempt is over.
@@ -79,7 +82,7 @@ void Server::work() {
     std::vector<AcceptedJob> accepted;
     try {
       accepted = acceptor_.accept(plan.types, options, clock_.now() + between(rng_, seconds(1), seconds(20)));
-    } catch (const kv::Error& error) { world_.trace(error.what()); } catch (const Error& error) {
+    } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
       world_.count("accept: not a worker any more");
       world_.pause(milliseconds(100));
     }
@@ -131,7 +134,7 @@ bool Server::update(const AcceptedJob& job, bool& cancel) {
   // An update that nothing else is written with.
   try {
     base_.store.run(go);
-  } catch (const kv::Error& error) { world_.trace(error.what()); } catch (const Error& error) {
+  } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
     world_.count("halts of updates");
     return true;
   }
@@ -156,7 +159,7 @@ void Server::subscribe() {
   while (!leaving_) {
     try {
       rng_.below(2) == 0 ? watch_a_job() : watch_members();
-    } catch (const kv::Error& error) { world_.trace(error.what()); }
+    } catch (const kv::Error& error) { base_.check_expected(error); }
   }
 }
 

@@ -36,6 +36,12 @@ std::string_view kind_name(Step::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string fingerprint(std::string_view data) {
+  constexpr std::size_t kShort = 200;
+  if (data.size() <= kShort) return std::string(data);
+  return fmt::format("{} ... {} bytes", data.substr(0, kShort / 2), data.size());
+}
+
 std::string effect_key(std::string_view type, std::string_view id) {
   std::string key;
   Packer(key).string("sim").string("effect").string(type).string(id);

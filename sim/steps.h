@@ -19,8 +19,10 @@ struct Step {
   std::string type;
   std::string id;
   std::string lock;  // of the attempt that does it
-  std::string data;  // that the job gets
+  std::string data;  // that the job gets, as fingerprint() has it
 };
+/// Data in short: themselves, or what tells long ones apart.
+std::string fingerprint(std::string_view data);
 std::string_view kind_name(Step::Kind kind);
 
 /// Writes the step down: a counter under a key that says everything.

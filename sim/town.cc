@@ -47,6 +47,12 @@ Town::Town(World& the_world)
   observer.add(workers);
 }
 
+void Base::check_expected(const kv::Error& error) {
+  if (error.code() == kv::ErrorCode::transaction_cancelled && world.is_unwinding()) return;
+  if (error.code() == kv::ErrorCode::transaction_timed_out) return;
+  world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+}
+
 std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn) {
   step.token = town.token();
   std::optional<bool> told;
@@ -57,7 +63,10 @@ std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Trans
       note(tx, step);
     });
     told = true;
-  } catch (const kv::Error& error) { answer = error.what(); } catch (const Error& error) {
+  } catch (const kv::Error& error) {
+    answer = error.name();
+    check_expected(error);
+  } catch (const Error& error) {
     answer = error.name();
     told = false;
   }

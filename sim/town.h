@@ -73,6 +73,9 @@ struct Base {
   /// Answers whether it was done; nothing if that is not known. `fn` may complete the step.
   std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn);
 
+  /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
+  void check_expected(const kv::Error& error);
+
   Duration pause_up_to(Duration longest) { return between(world.rng(), {}, longest); }
 };
 

@@ -4,6 +4,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::jobs {
@@ -313,6 +314,39 @@ TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
   add("b", "1");
   EXPECT_EQ(data("b"), "1");
   EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
+}
+
+// A store that takes its time to begin a transaction, or the process was frozen just there.
+class SlowStore final : public kv::ForwardingDatabase {
+ public:
+  SlowStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (slow_begins > 0) {
+      --slow_begins;
+      clock_.advance(seconds(100));
+    }
+    return inner().begin();
+  }
+  int slow_begins = 0;
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
+  SlowStore slow(*store, clock);
+  Maintenance maintenance(queue, slow, clock);
+  add("a");
+  const auto accepted = accept_one();
+  slow.slow_begins = 3;  // the last of them for the look at the running jobs
+  maintenance.step();
+  // The job was seen just now: it has not been silent for long.
+  clock.advance(seconds(1));
+  maintenance.step();
+  EXPECT_EQ(state("a"), State::running);
+  clock.advance(seconds(30));
+  maintenance.step();
+  EXPECT_EQ(state("a"), State::pending);
 }
 
 TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {
