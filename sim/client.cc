@@ -14,8 +14,10 @@ class Client {
       const auto deed = rng_.below(100);
       if (deed < 60) {
         add();
-      } else if (deed < 90) {
+      } else if (deed < 88) {
         change();
+      } else if (deed < 90) {
+        pause_or_go_on();
       } else {
         look();
       }
@@ -69,6 +71,18 @@ class Client {
       if (step.kind == Kind::cancel) base_.queue.cancel(tx, step.type, step.id);
       if (step.kind == Kind::remove) base_.queue.remove(tx, step.type, step.id);
     });
+  }
+
+  void pause_or_go_on() {
+    const std::string type = any_type();
+    auto settings = base_.town.plan.settings.at(type);
+    settings.paused = rng_.below(2) == 0;
+    base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "goes on with", type));
+    try {
+      base_.store.run([&](kv::Transaction& tx) {
+        if (!base_.town.quiet) base_.queue.set_type(tx, type, settings);
+      });
+    } catch (const kv::Error& error) { base_.check_expected(error); }
   }
 
   // One version of the store must agree with itself.

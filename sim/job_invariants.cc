@@ -81,6 +81,7 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
     }
     const auto entry = parse(change.key);
     if (!entry) continue;
+    if (entry->kind == "type") touched.types.insert(entry->job.first);
     if (entry->kind == "job") jobs_[entry->job].changed = commit.version;
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
@@ -111,6 +112,9 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     types.insert(name.first);
   }
   for (const auto& type : types) check_counts(type, rows);
+  for (const auto& type : touched.types) {
+    types_[type] = jobs::parse_settings(rows.at(JobKey("type").string(type).key()));
+  }
   for (const auto& name : touched.pending) {
     if (!touched.woken.contains(name.first)) fail(name, "it became pending and no acceptor was woken.");
   }
@@ -229,6 +233,7 @@ void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job
   }
   if (model->state == State::pending && now->state == State::running) {
     model->state = State::running;
+    if (types_.at(name.first).paused) fail(name, "it was accepted though its type is paused.");
     world_.count(now->worker_id.empty() ? "accepted without a worker" : "accepted with a worker");
   } else if (model->state == State::running && now->state == State::running && seen.job &&
              seen.job->lock != now->lock) {

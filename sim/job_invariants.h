@@ -50,7 +50,8 @@ class JobInvariants final : public Invariant {
     std::set<Name> jobs;
     std::set<Name> pending;  // that got an entry among the pending ones
     std::set<std::string> woken;
-    std::set<Name> workers;  // role and id of rows that changed
+    std::set<std::string> types;  // with other settings
+    std::set<Name> workers;       // role and id of rows that changed
   };
 
   Touched collect(const Commit& commit);

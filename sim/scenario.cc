@@ -24,6 +24,7 @@ class Scenario {
 
  private:
   void story();
+  void declare_types();
   void settle();
   void trouble();
   void calm_down();
@@ -39,6 +40,7 @@ class Scenario {
   World& world_;
   Rng& rng_;
   Town town_;
+  std::unique_ptr<Base> founder_;  // acts for the world itself
   std::vector<Process*> processes_;
   Duration ahead_{};  // how far wall clocks are ahead, at most
   bool over_ = false;
@@ -78,23 +80,26 @@ void Scenario::live(Process& process, Start start) {
   });
 }
 
+void Scenario::declare_types() {
+  founder_->store.run([&](kv::Transaction& tx) {
+    for (const auto& [type, settings] : town_.plan.settings) founder_->queue.set_type(tx, type, settings);
+  });
+}
+
 void Scenario::settle() {
-  workers::Registry registry(town_.engine_rng);
-  jobs::Queue queue(registry, town_.true_clock, town_.engine_rng);
-  Store store(town_.engine, add("founder", true));
+  founder_ = std::make_unique<Base>(town_, add("founder", true));
   processes_.clear();
   const Faults faults = std::exchange(town_.engine.faults, {});
-  store.run([&](kv::Transaction& t) {
-    for (const auto& [type, settings] : town_.plan.settings) {
-      town_.jobs.declare(type, settings);
-      queue.set_type(t, type, settings);
-    }
-  });
+  for (const auto& [type, settings] : town_.plan.settings) town_.jobs.declare(type, settings);
+  declare_types();
   town_.engine.faults = faults;
   for (std::uint64_t i = 0, servers = 1 + rng_.below(4); i < servers; ++i) {
     live(add(fmt::format("server{}", i), i == 0), start_server);
   }
   town_.last_server = processes_[0];
+  for (std::uint64_t i = 0, remotes = rng_.below(3); i < remotes; ++i) {
+    live(add(fmt::format("remote{}", i), false), start_remote);
+  }
   for (std::uint64_t i = 0, clients = 1 + rng_.below(3); i < clients; ++i) {
     live(add(fmt::format("client{}", i), false), start_client);
   }
@@ -129,6 +134,8 @@ void Scenario::calm_down() {
   town_.engine.faults = {};
   town_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = process->frozen_until = {};
+  // Types that a client has paused go on.
+  declare_types();
 }
 
 void Scenario::wait_for_the_end_of_all_jobs() {

@@ -1,11 +1,9 @@
 // A server: keeps a worker registered, looks after the others' and after silent jobs, and works on jobs.
-#include "sim/town.h"
+#include "sim/hands.h"
 
 namespace divan::sim {
 namespace {
 
-using jobs::AcceptedJob;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 class Server {
@@ -17,7 +15,7 @@ class Server {
         clock_(*process.clock),
         monitor_(base_.store, base_.registry, clock_, *process.rng),
         maintenance_(base_.queue, base_.store, clock_),
-        acceptor_(base_.queue, base_.store, clock_) {}
+        hands_(base_) {}
 
   // In the last task of this life, which cannot be unwound here.
   ~Server() {
@@ -40,22 +38,17 @@ class Server {
     while (!leaving_) sleep_until(maintenance_.step());
   }
 
-  void work();
+  void work() {
+    hands_.work([this] { return worker_ == nullptr ? std::nullopt : std::optional(worker_->ref()); });
+  }
   void subscribe();
-  void retire();
+  void leave();
 
  private:
   void sleep_until(MonotonicTime time) {
     world_.wait(nullptr, world_.now() + std::max(Duration(), time - clock_.now()),
                 [this] { return leaving_; });
   }
-  void check_is(std::string_view name, const Error& error) {
-    if (error.name() != name) world_.fail(fmt::format("An error that nobody expects: {}", error.what()));
-  }
-  void attempt(const AcceptedJob& job);
-  // Answers whether the attempt is over.
-  bool update(const AcceptedJob& job, bool& cancel);
-  void end(const AcceptedJob& job, Step::Kind how);
   void watch_a_job();
   void watch_members();
 
@@ -65,95 +58,10 @@ class Server {
   const SimClock& clock_;
   workers::Monitor monitor_;
   jobs::Maintenance maintenance_;
-  jobs::Acceptor acceptor_;
+  Hands hands_;
   std::unique_ptr<workers::LocalWorker> worker_;
   bool leaving_ = false;
 };
-
-void Server::work() {
-  const Plan& plan = base_.town.plan;
-  while (!leaving_) {
-    jobs::AcceptOptions options;
-    options.limit = base_.town.quiet ? 1 : 1 + rng_.below(3);
-    if (worker_ != nullptr && happens(rng_, plan.with_worker)) {
-      options.worker = worker_->ref();
-      if (rng_.below(4) == 0) options.worker->incarnation.clear();
-    }
-    std::vector<AcceptedJob> accepted;
-    try {
-      accepted = acceptor_.accept(plan.types, options, clock_.now() + between(rng_, seconds(1), seconds(20)));
-    } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
-      world_.count("accept: not a worker any more");
-      world_.pause(milliseconds(100));
-    }
-    // What was accepted and is not worked on yet is held, too.
-    struct Held {
-      ~Held() {
-        for (const auto& job : jobs) town.held.erase(job.job.lock);
-      }
-      Town& town;
-      const std::vector<AcceptedJob>& jobs;
-    } held{base_.town, accepted};
-    for (const auto& job : accepted) base_.town.held.insert(job.job.lock);
-    for (const auto& job : accepted) attempt(job);
-  }
-}
-
-void Server::attempt(const AcceptedJob& job) {
-  const Plan& plan = base_.town.plan;
-  const bool quiet = base_.town.quiet;
-  const Duration timeout = plan.settings.at(job.job.type).timeout;
-  world_.trace(fmt::format("works on {}/{} {}", job.job.type, job.job.id, job.job.lock));
-  const bool alone = job.job.worker_id.empty();
-  bool cancel = false;
-  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel; ++i) {
-    const bool late = happens(rng_, plan.late);
-    world_.pause(late ? between(rng_, timeout, timeout * 3) : base_.pause_up_to(timeout / 2));
-    if (update(job, cancel)) return;
-  }
-  world_.pause(base_.pause_up_to(quiet ? Duration(milliseconds(100)) : timeout / 2));
-  if (!quiet && alone && happens(rng_, plan.forget)) {
-    world_.count("forgotten by its attempt");
-    return;
-  }
-  if (!quiet && happens(rng_, plan.failing)) return end(job, Step::Kind::fail);
-  if (!quiet && rng_.below(20) == 0) return end(job, Step::Kind::release);
-  end(job, Step::Kind::finish);
-}
-
-bool Server::update(const AcceptedJob& job, bool& cancel) {
-  const auto data = rng_.below(4) == 0 ? std::optional(job.data) : std::nullopt;
-  const auto progress = rng_.below(2) == 0 ? std::optional(fmt::format("{}", rng_.below(100))) : std::nullopt;
-  const auto go = [&](kv::Transaction& tx) {
-    cancel = jobs::update(base_.queue, tx, job.attempt(), data, progress).cancel;
-  };
-  if (rng_.below(2) == 0) {
-    Step step{.kind = Step::Kind::update, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
-    return base_.perform(step, go) == false;
-  }
-  // An update that nothing else is written with.
-  try {
-    base_.store.run(go);
-  } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
-    world_.count("halts of updates");
-    return true;
-  }
-  return false;
-}
-
-void Server::end(const AcceptedJob& job, Step::Kind how) {
-  // Whoever rides on a worker must go on until there is an answer: nobody takes the job from it.
-  for (std::optional<bool> told; !told && !world_.is_unwinding();) {
-    Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
-    told = base_.perform(step, [&](kv::Transaction& tx) {
-      const auto attempt = job.attempt();
-      if (how == Step::Kind::fail) return jobs::fail(base_.queue, tx, attempt, "It did not work.");
-      if (how == Step::Kind::release) return jobs::release(base_.queue, tx, attempt);
-      jobs::finish(base_.queue, tx, attempt);
-      tx.add(effect_key(job.job.type, job.job.id), 1);
-    });
-  }
-}
 
 void Server::subscribe() {
   while (!leaving_) {
@@ -196,17 +104,10 @@ void Server::watch_members() {
   }
 }
 
-void Server::retire() {
-  // A server is stopped now and then, and starts again.
-  const Duration life = between(rng_, seconds(5), std::chrono::minutes(5));
-  world_.wait(nullptr, world_.now() + life, [this] { return base_.town.quiet; });
-  // In quiet nobody leaves before the work is done.
-  if (base_.town.quiet) {
-    world_.wait(nullptr, MonotonicTime::max(),
-                [this] { return base_.town.closing && base_.town.last_server != &base_.process; });
-  }
+void Server::leave() {
+  base_.wait_to_leave();
   leaving_ = true;
-  acceptor_.interrupt();
+  hands_.leave();
 }
 
 }  // namespace
@@ -220,7 +121,7 @@ void start_server(Town& town, Process& process) {
   spawn("jobs", &Server::watch_jobs);
   for (std::size_t i = 0; i < town.plan.acceptors; ++i) spawn(fmt::format("worker{}", i), &Server::work);
   spawn("watcher", &Server::subscribe);
-  spawn("stop", &Server::retire);
+  spawn("stop", &Server::leave);
 }
 
 }  // namespace divan::sim

@@ -53,14 +53,27 @@ void Base::check_expected(const kv::Error& error) {
   world.fail(fmt::format("An error that nobody expects: {}", error.what()));
 }
 
-std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn) {
+void Base::check_is(std::string_view name, const Error& error) {
+  if (error.name() != name) world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+}
+
+void Base::wait_to_leave() {
+  const Duration life = between(world.rng(), seconds(5), std::chrono::minutes(5));
+  world.wait(nullptr, world.now() + life, [this] { return town.quiet; });
+  if (!town.quiet) return;
+  world.wait(nullptr, MonotonicTime::max(), [this] { return town.closing && town.last_server != &process; });
+}
+
+std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn, Step* also) {
   step.token = town.token();
+  if (also != nullptr) also->token = town.token();
   std::optional<bool> told;
   std::string answer = "done";
   try {
     store.run([&](kv::Transaction& tx) {
       fn(tx);
       note(tx, step);
+      if (also != nullptr) note(tx, *also);
     });
     told = true;
   } catch (const kv::Error& error) {
@@ -72,7 +85,9 @@ std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Trans
   }
   world.trace(fmt::format("{} {}/{} ({}): {}", kind_name(step.kind), step.type, step.id, step.token, answer));
   world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
-  if (!world.is_unwinding()) town.steps.compare(step, told);
+  if (world.is_unwinding()) return told;
+  town.steps.compare(step, told);
+  if (also != nullptr) town.steps.compare(*also, told);
   return told;
 }
 

@@ -71,10 +71,19 @@ struct Base {
 
   /// Does a step in a transaction of its own, notes it there, and holds the answer against the truth.
   /// Answers whether it was done; nothing if that is not known. `fn` may complete the step.
-  std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn);
+  /// `also` is done with it or not at all.
+  std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
+                              Step* also = nullptr);
 
   /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
   void check_expected(const kv::Error& error);
+
+  /// The one error that may come besides.
+  void check_is(std::string_view name, const Error& error);
+
+  /// Waits until this life of a process is to end in good order: now and then, but in quiet times not before
+  /// all work is done.
+  void wait_to_leave();
 
   Duration pause_up_to(Duration longest) { return between(world.rng(), {}, longest); }
 };
@@ -82,6 +91,7 @@ struct Base {
 /// Begins a life of a process. Its tasks own what it has in memory.
 using Start = std::function<void(Town&, Process&)>;
 void start_server(Town& town, Process& process);
+void start_remote(Town& town, Process& process);
 void start_client(Town& town, Process& process);
 
 }  // namespace divan::sim
