@@ -49,7 +49,7 @@ class Scenario {
 Process& Scenario::add(const std::string& name, bool right_clock) {
   Process& process = world_.add_process(name);
   const bool right = right_clock || rng_.below(2) == 0;
-  const std::int64_t widest = rng_.below(4) == 0 ? kHourMs : 5'000;
+  const std::int64_t widest = rng_.below(10) == 0 ? kHourMs : 5'000;
   const auto offset =
       right ? 0 : static_cast<std::int64_t>(rng_.below(2 * static_cast<std::uint64_t>(widest))) - widest;
   ahead_ = std::max<Duration>(ahead_, milliseconds(offset));
@@ -131,11 +131,13 @@ void Scenario::trouble() {
 
 void Scenario::calm_down() {
   world_.trace("quiet from now on");
+  const Duration slowest = town_.engine.faults.slowest;
   town_.engine.faults = {};
   town_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = process->frozen_until = {};
-  // Types that a client has paused go on.
+  // Types that a client has paused go on. Slow operations that are under way come to their end.
   declare_types();
+  world_.pause(slowest);
 }
 
 void Scenario::wait_for_the_end_of_all_jobs() {

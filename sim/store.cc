@@ -107,6 +107,10 @@ void FaultyTransaction::do_commit() {
   World& world = engine_.world;
   const Faults& faults = engine_.faults;
   if (inner().read_only()) return inner().commit();
+  if (happens(world.rng(), faults.stall)) {
+    world.count("fault: stall before a commit");
+    world.freeze(store_.process(), between(world.rng(), {}, kv::kTransactionLifetime));
+  }
   store_.step();
   if (happens(world.rng(), faults.crash_before)) {
     world.count("fault: crash before a commit");
@@ -165,7 +169,7 @@ void Store::step() {
   check();
   while (process_.cut_off_until > world.now()) {
     world.count("waits for the store");
-    world.pause(process_.cut_off_until - world.now());
+    world.wait(nullptr, process_.cut_off_until, [&] { return process_.cut_off_until <= world.now(); });
     check();
   }
   if (happens(rng, engine_.faults.slow)) {
