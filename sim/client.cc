@@ -17,7 +17,7 @@ class Client {
       } else if (deed < 88) {
         change();
       } else if (deed < 90) {
-        pause_or_go_on();
+        rng_.below(4) > 0 ? pause_or_go_on() : clear_type();
       } else {
         look();
       }
@@ -83,6 +83,15 @@ class Client {
         if (!base_.town.quiet) base_.queue.set_type(tx, type, settings);
       });
     } catch (const kv::Error& error) { base_.check_expected(error); }
+  }
+
+  // Removes a type with all its jobs, and declares it again.
+  void clear_type() {
+    Step step{.kind = Step::Kind::clear_type, .type = any_type()};
+    base_.perform(step, [&](kv::Transaction& tx) {
+      base_.queue.remove_type(tx, step.type, true);
+      base_.queue.set_type(tx, step.type, base_.town.plan.settings.at(step.type));
+    });
   }
 
   // One version of the store must agree with itself.

@@ -103,6 +103,10 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
   Touched touched = collect(commit);
   std::map<Name, std::vector<Step>> steps;
   for (auto& step : steps_of(world_, commit)) {
+    if (step.kind == Step::Kind::clear_type) {
+      clear_type(step.type, touched, steps);
+      continue;
+    }
     touched.jobs.emplace(step.type, step.id);
     steps[{step.type, step.id}].push_back(std::move(step));
   }
@@ -126,6 +130,15 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     if (!rows.contains(worker) && entry != rows.end() && entry->first.starts_with(riding.key())) {
       world_.fail(fmt::format("Worker {}/{} is gone and a job still rides on it.", role, id));
     }
+  }
+}
+
+void JobInvariants::clear_type(const std::string& type, Touched& touched,
+                               std::map<Name, std::vector<Step>>& steps) {
+  for (const auto& [name, seen] : jobs_) {
+    if (name.first != type || !seen.model) continue;
+    touched.jobs.insert(name);
+    steps[name].push_back({.kind = Step::Kind::remove, .type = type, .id = name.second});
   }
 }
 
@@ -206,6 +219,7 @@ void JobInvariants::apply(const Step& step, Seen& seen) {
       if (runs) world_.count("removed while it runs");
       model.reset();
       break;
+    case Kind::clear_type:
     case Kind::update: break;
     case Kind::finish:
       ++seen.finishes;

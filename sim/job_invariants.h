@@ -55,6 +55,7 @@ class JobInvariants final : public Invariant {
   };
 
   Touched collect(const Commit& commit);
+  void clear_type(const std::string& type, Touched& touched, std::map<Name, std::vector<Step>>& steps);
   void check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched, const Rows& rows);
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,

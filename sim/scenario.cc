@@ -6,7 +6,6 @@ namespace divan::sim {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -126,7 +125,7 @@ void Scenario::trouble() {
   repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
   repeat("cut off", faults.cut_off_every,
          [this](Process& process) { process.cut_off_until = world_.now() + absence(); });
-  world_.pause(between(rng_, seconds(20), minutes(3)));
+  world_.pause(between(rng_, seconds(15), seconds(100)));
 }
 
 void Scenario::calm_down() {

@@ -31,7 +31,7 @@ std::string step_key(const Step& step) {
 }  // namespace
 
 std::string_view kind_name(Step::Kind kind) {
-  constexpr std::string_view kNames[] = {"add",    "resubmit", "cancel", "remove",
+  constexpr std::string_view kNames[] = {"add",    "resubmit", "cancel", "remove", "clear_type",
                                          "update", "finish",   "fail",   "release"};
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -13,11 +13,11 @@ namespace divan::sim {
 
 /// One deed of an inhabitant; every one has a token of its own.
 struct Step {
-  enum class Kind { add, resubmit, cancel, remove, update, finish, fail, release };
+  enum class Kind { add, resubmit, cancel, remove, clear_type, update, finish, fail, release };
   Kind kind = Kind::add;
   std::string token;
   std::string type;
-  std::string id;
+  std::string id;    // but for clear_type
   std::string lock;  // of the attempt that does it
   std::string data;  // that the job gets, as fingerprint() has it
 };

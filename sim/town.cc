@@ -8,6 +8,8 @@ using std::chrono::seconds;
 Plan Plan::random(Rng& rng) {
   Plan plan;
   const auto chance = [&](std::uint64_t highest) { return rng.below(3) == 0 ? 0 : rng.below(highest); };
+  // Short ones, too, that end within one transaction's life.
+  const auto any_timeout = [&] { return rng.below(2) == 0 ? seconds(3) : seconds(15); };
   for (std::uint64_t i = 0, types = 1 + rng.below(2); i < types; ++i) {
     plan.types.push_back(i == 0 ? "mail" : "index");
     jobs::TypeSettings settings;
@@ -15,7 +17,7 @@ Plan Plan::random(Rng& rng) {
     const auto ms = [&](Duration low, Duration high) {
       return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
     };
-    settings.timeout = ms(seconds(1), seconds(12));
+    settings.timeout = ms(milliseconds(500), any_timeout());
     settings.max_attempts = 2 + static_cast<std::int64_t>(rng.below(6));
     settings.backoff_min = ms(milliseconds(100), seconds(2));
     settings.backoff_max = ms(seconds(2), seconds(10));
@@ -23,7 +25,8 @@ Plan Plan::random(Rng& rng) {
     plan.settings[plan.types.back()] = settings;
   }
   plan.ids = 2 + rng.below(10);
-  plan.worker_timeout = std::chrono::duration_cast<milliseconds>(between(rng, seconds(1), seconds(15)));
+  plan.worker_timeout =
+      std::chrono::duration_cast<milliseconds>(between(rng, milliseconds(500), any_timeout()));
   plan.acceptors = 1 + rng.below(3);
   plan.with_worker = chance(1'000'001);
   plan.late = chance(100'000);
