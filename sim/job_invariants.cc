@@ -169,7 +169,9 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
 void JobInvariants::run_ends(Seen& seen, State otherwise) {
   Model& model = *seen.model;
   if (model.next) {
-    model = {State::pending, *model.next, {}, false};
+    model.state = State::pending;
+    model.data = *model.next;
+    model.next.reset();
     world_.count("runs again after a resubmit");
   } else if (model.cancel) {
     model.state = State::cancelled;
@@ -197,16 +199,18 @@ void JobInvariants::apply(const Step& step, Seen& seen) {
       if (runs) {
         world_.count("resubmitted while it runs");
         model->next = step.data;
+      } else if (model && model->state == State::pending) {
+        model->data = step.data;
       } else {
-        model = Model{State::pending, step.data, {}, false};
+        model = Model{.data = step.data};
       }
       break;
     case Kind::resubmit:
       if (!model) return fail(name, "resubmitted though it is not there.");
       if (runs) {
         model->next = model->next.value_or(model->data);
-      } else {
-        model = Model{State::pending, model->data, {}, false};
+      } else if (model->state != State::pending) {
+        model = Model{.data = model->data};
       }
       break;
     case Kind::cancel:
@@ -223,10 +227,11 @@ void JobInvariants::apply(const Step& step, Seen& seen) {
     case Kind::update: break;
     case Kind::finish:
       ++seen.finishes;
+      model->failures = 0;
       run_ends(seen, State::finished);
       break;
     case Kind::fail: {
-      const bool last = seen.job->failures + 1 >= types_.at(step.type).max_attempts;
+      const bool last = ++model->failures >= types_.at(step.type).max_attempts;
       run_ends(seen, last ? State::failed : State::pending);
       break;
     }
@@ -291,6 +296,7 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
   if (next != model.next || now->resubmit != model.next.has_value()) {
     fail(name, "what it is to run with next is not what was asked for.");
   }
+  if (now->failures != model.failures) fail(name, "its failures are not counted.");
   if (now->cancel != model.cancel) fail(name, "its cancel flag is not what was asked for.");
 }
 

@@ -35,6 +35,7 @@ class JobInvariants final : public Invariant {
     std::string data;
     std::optional<std::string> next;  // flagged to run again, with these data
     bool cancel = false;
+    std::int64_t failures = 0;  // since the last success, or since it was added
   };
   struct Seen {
     std::optional<jobs::Job> job;

@@ -71,6 +71,7 @@ void Scenario::live(Process& process, Start start) {
       const MonotonicTime back = world_.now() + absence();
       world_.wait(nullptr, back, [&] { return town_.quiet; });
       if (over_) return;
+      town_.leaving.erase(&process);
       ++process.life;
       process.alive = true;
       process.cut_off_until = process.frozen_until = {};
@@ -137,6 +138,10 @@ void Scenario::calm_down() {
   // Types that a client has paused go on. Slow operations that are under way come to their end.
   declare_types();
   world_.pause(slowest);
+  if (!world_.wait(nullptr, world_.now() + seconds(100),
+                   [this] { return town_.leaving.empty() && !town_.incarnation_of_last_server().empty(); })) {
+    world_.fail("A process that is to stop goes on.");
+  }
 }
 
 void Scenario::wait_for_the_end_of_all_jobs() {
@@ -173,6 +178,7 @@ void Scenario::wait_for_the_end_of_all_jobs() {
 }
 
 void Scenario::wait_for_the_workers_to_leave() {
+  const std::string before = town_.incarnation_of_last_server();
   // Half of them in good order, half of them not.
   town_.closing = true;
   for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
@@ -180,6 +186,8 @@ void Scenario::wait_for_the_workers_to_leave() {
   const bool left =
       world_.wait(nullptr, world_.now() + bound, [this] { return town_.workers.incarnations().size() <= 1; });
   if (!left) world_.fail("A worker is gone and its rows are still there.");
+  if (before.empty() || town_.incarnation_of_last_server() != before)
+    world_.fail("A worker lost its registration for nothing.");
 }
 
 void Scenario::story() {

@@ -63,7 +63,10 @@ void Base::check_is(std::string_view name, const Error& error) {
 void Base::wait_to_leave() {
   const Duration life = between(world.rng(), seconds(5), std::chrono::minutes(5));
   world.wait(nullptr, world.now() + life, [this] { return town.quiet; });
-  if (!town.quiet) return;
+  if (!town.quiet) {
+    town.leaving.insert(&process);
+    return;
+  }
   world.wait(nullptr, MonotonicTime::max(), [this] { return town.closing && town.last_server != &process; });
 }
 

@@ -43,8 +43,14 @@ struct Town {
   bool quiet = false;    // no more trouble, no more new jobs: what is there is to be brought to its end
   bool closing = false;  // all but the last server stop
   const Process* last_server = nullptr;
+  std::set<const Process*> leaving;                         // that stop in good order, and are to come back
   std::set<std::string> held;                               // locks of attempts that somebody works on
   std::map<std::string, std::vector<std::string>> members;  // of the role, by version
+
+  /// Empty while it is not registered.
+  std::string incarnation_of_last_server() const {
+    return workers.incarnations()[{std::string(kRole), last_server->name}];
+  }
 
   std::string token() { return fmt::format("{}", ++tokens_); }
 
