@@ -100,6 +100,17 @@ TEST_F(Jobs, ATypeIsDeclaredFirst) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
 }
 
+TEST_F(Jobs, AJobThatIsAcceptedWhileItsTypeIsRemovedLeavesNoEntry) {
+  const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
+  add("a");
+  const auto removal = store->begin();
+  queue.remove_type(*removal, "t", true);
+  EXPECT_EQ(accept({.worker = worker}).size(), 1u);
+  EXPECT_THROW(removal->commit(), kv::Error);
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  in_tx([&](kv::Transaction& tx) { EXPECT_TRUE(tx.get_range(JobKey("by_worker").range()).rows.empty()); });
+}
+
 TEST_F(Jobs, TextsThatCouldNotBeReadBackAreRefused) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t\xff", {}); }); }),
             "bad_request");
