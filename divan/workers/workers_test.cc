@@ -150,17 +150,12 @@ class SlowStore final : public kv::ForwardingDatabase {
 TEST_F(Workers, AnObserverThatWasFrozenWhileItLookedEvictsNobody) {
   SlowStore slow(*store, clock);
   Monitor observer(slow, registry, clock, rng);
-  const auto ref = add("w1");
+  add("w1");
   slow.delay = kDefaultTimeout * 3;
   observer.step();
   slow.delay = Duration();
   // The heartbeat was read just now: it has not stood still for long.
   clock.advance(seconds(1));
-  observer.step();
-  EXPECT_EQ(ids(), "w1 ");
-  // And what was read late says nothing about what happened until then.
-  clock.advance(kDefaultTimeout - seconds(2));
-  EXPECT_TRUE(heartbeat(ref));
   observer.step();
   EXPECT_EQ(ids(), "w1 ");
 }
