@@ -49,10 +49,17 @@ struct CommitStats {
   std::uint64_t conflict_entries = 0;
 };
 
+/// As in Options.
+struct CommitterOptions {
+  bool durable;
+  std::size_t max_watches;
+  std::size_t max_conflict_entries;
+};
+
 /// Owns the committing thread. Thread-safe.
 class Committer {
  public:
-  Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches);
+  Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options);
   ~Committer();
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -75,6 +82,7 @@ class Committer {
   void work();
   Group next_group();
   void commit_group(const Group& group);
+  void forget_conflicts(MonotonicTime now);
   bool conflicts(const CommitRequest& request) const;
   void expect_atomics(const Group& group, GroupWrite& write);
   void apply(const CommitRequest& request, GroupWrite& write);
@@ -83,7 +91,7 @@ class Committer {
 
   rocksdb::DB& db_;
   const Clock& clock_;
-  const bool durable_;
+  const CommitterOptions options_;
 
   mutable std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> latest_;
