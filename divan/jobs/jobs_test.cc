@@ -4,6 +4,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::jobs {
@@ -97,6 +98,17 @@ TEST_F(Jobs, ATypeIsDeclaredFirst) {
   in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
   EXPECT_TRUE(in_tx([&](kv::Transaction& tx) { return queue.types(tx); }).empty());
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
+}
+
+TEST_F(Jobs, AJobThatIsAcceptedWhileItsTypeIsRemovedLeavesNoEntry) {
+  const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
+  add("a");
+  const auto removal = store->begin();
+  queue.remove_type(*removal, "t", true);
+  EXPECT_EQ(accept({.worker = worker}).size(), 1u);
+  EXPECT_THROW(removal->commit(), kv::Error);
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  in_tx([&](kv::Transaction& tx) { EXPECT_TRUE(tx.get_range(JobKey("by_worker").range()).rows.empty()); });
 }
 
 TEST_F(Jobs, TextsThatCouldNotBeReadBackAreRefused) {
@@ -313,6 +325,39 @@ TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
   add("b", "1");
   EXPECT_EQ(data("b"), "1");
   EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
+}
+
+// A store that takes its time to begin a transaction, or the process was frozen just there.
+class SlowStore final : public kv::ForwardingDatabase {
+ public:
+  SlowStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (slow_begins > 0) {
+      --slow_begins;
+      clock_.advance(seconds(100));
+    }
+    return inner().begin();
+  }
+  int slow_begins = 0;
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
+  SlowStore slow(*store, clock);
+  Maintenance maintenance(queue, slow, clock);
+  add("a");
+  const auto accepted = accept_one();
+  slow.slow_begins = 3;  // the last of them for the look at the running jobs
+  maintenance.step();
+  // The job was seen just now: it has not been silent for long.
+  clock.advance(seconds(1));
+  maintenance.step();
+  EXPECT_EQ(state("a"), State::running);
+  clock.advance(seconds(30));
+  maintenance.step();
+  EXPECT_EQ(state("a"), State::pending);
 }
 
 TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {

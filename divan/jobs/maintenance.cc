@@ -42,7 +42,7 @@ void Maintenance::run() {
 
 MonotonicTime Maintenance::step() {
   std::lock_guard step(stepping_);
-  const MonotonicTime now = clock_.now();
+  const MonotonicTime started = clock_.now();
   Duration interval = kMaxLookInterval;
   std::vector<std::string> types;
   try {
@@ -53,7 +53,7 @@ MonotonicTime Maintenance::step() {
       const auto settings = store_.run([&](kv::Transaction& tx) { return queue_.find_type(tx, type); });
       if (!settings) continue;
       interval = std::min(interval, settings->timeout / kLooksPerTimeout);
-      take_back_silent(type, settings->timeout, now);
+      take_back_silent(type, settings->timeout);
       while (store_.run([&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction); }) >
              0) {}
     } catch (const Error& error) {
@@ -63,17 +63,19 @@ MonotonicTime Maintenance::step() {
   std::erase_if(seen_, [&](const auto& entry) {
     return std::find(types.begin(), types.end(), entry.first) == types.end();
   });
-  return now + interval;
+  return started + interval;
 }
 
-void Maintenance::take_back_silent(const std::string& type, Duration timeout, MonotonicTime now) {
+void Maintenance::take_back_silent(const std::string& type, Duration timeout) {
   const JobKey prefix = JobKey("act").string(type).integer(kShard);
   SeenJobs& before = seen_[type];
   SeenJobs present;
   std::vector<std::string> silent;
+  // The store may take its time, or this process may be frozen in between: what was read stands still from
+  // the answer on at the earliest, and did until it was asked for at the least.
+  const MonotonicTime asked = clock_.now();
   store_.run([&](kv::Transaction& tx) {
     present.clear();
-    silent.clear();
     tx.scan(prefix.range(), {.limit = kMaxLookedAt, .isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view) {
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
@@ -82,12 +84,15 @@ void Maintenance::take_back_silent(const std::string& type, Duration timeout, Mo
               if (!stamp || !id) throw internal_error("A row of running jobs in the store is damaged.");
               const auto known = before.find(*id);
               const bool moved = known == before.end() || known->second.activity != *stamp;
-              const Seen seen{*stamp, moved ? now : known->second.since};
-              if (now - seen.since >= timeout) silent.push_back(*id);
-              present.emplace(*std::move(id), seen);
+              present.emplace(*std::move(id), moved ? Seen{*stamp, MonotonicTime::max()} : known->second);
               return true;
             });
   });
+  const MonotonicTime answered = clock_.now();
+  for (auto& [id, seen] : present) {
+    seen.since = std::min(seen.since, answered);
+    if (asked - seen.since >= timeout) silent.push_back(id);
+  }
   for (const auto& id : silent) {
     const bool taken = store_.run([&](kv::Transaction& tx) {
       auto job = read_job(tx, type, id);

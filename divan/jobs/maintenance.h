@@ -37,7 +37,7 @@ class Maintenance {
   };
   using SeenJobs = std::map<std::string, Seen, std::less<>>;
 
-  void take_back_silent(const std::string& type, Duration timeout, MonotonicTime now);
+  void take_back_silent(const std::string& type, Duration timeout);
   void run();
 
   Queue& queue_;

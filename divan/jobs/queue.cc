@@ -85,6 +85,9 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   if (!force && !tx.get_range(jobs, {.limit = 1}).rows.empty()) {
     throw conflict("The job type has jobs; ?force=true removes them, too.");
   }
+  // Whoever accepts or adds one of them meanwhile would leave an entry behind, by which the job's next
+  // namesake could be taken from a living worker.
+  tx.add_read_conflict(jobs);
   for (const auto& job : running(tx, type, SIZE_MAX)) erase(tx, job);
   for (const std::string_view kind : {"job", "data", "next", "pend", "act", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());

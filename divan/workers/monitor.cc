@@ -86,7 +86,7 @@ MonotonicTime Monitor::step() {
   try {
     // First our own: a process that was frozen does not evict itself when it wakes up.
     send_heartbeats(now);
-    interval = std::min(interval, observe(now) / kLooksPerTimeout);
+    interval = std::min(interval, observe() / kLooksPerTimeout);
   } catch (const Error& error) {
     log::error("The workers' heartbeats could not be read or written: {}", error.what());
   }
@@ -129,16 +129,21 @@ void Monitor::send_heartbeats(MonotonicTime now) {
   }
 }
 
-Duration Monitor::observe(MonotonicTime now) {
+Duration Monitor::observe() {
   std::map<WorkerRef, Observation> seen;
   Duration shortest = kMaxTimeout;
-  for (const auto& heartbeat : store_.run([&](kv::Transaction& tx) { return registry_.heartbeats(tx); })) {
+  // The store may take its time, or this process may be frozen in between: what was read stands still from
+  // the answer on at the earliest, and did until it was asked for at the least.
+  const MonotonicTime asked = clock_.now();
+  const auto heartbeats = store_.run([&](kv::Transaction& tx) { return registry_.heartbeats(tx); });
+  const MonotonicTime answered = clock_.now();
+  for (const auto& heartbeat : heartbeats) {
     shortest = std::min(shortest, heartbeat.timeout);
-    Observation observation{heartbeat.counter, now};
+    Observation observation{heartbeat.counter, answered};
     const auto before = observed_.find(heartbeat.ref);
     if (before != observed_.end() && before->second.counter == heartbeat.counter)
       observation = before->second;
-    if (now - observation.since < heartbeat.timeout) {
+    if (asked - observation.since < heartbeat.timeout) {
       seen.emplace(heartbeat.ref, observation);
       continue;
     }

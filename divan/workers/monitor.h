@@ -65,7 +65,7 @@ class Monitor {
   void forget(LocalWorker& worker);
   void send_heartbeats(MonotonicTime now);
   // Answers the shortest timeout that anybody has.
-  Duration observe(MonotonicTime now);
+  Duration observe();
   void run();
 
   kv::Database& store_;

@@ -133,6 +133,33 @@ TEST_F(Workers, AFrozenProcessDoesNotEvictItself) {
   EXPECT_EQ(worker->ref(), ref);
 }
 
+// A store that takes its time to begin a transaction, or the process was frozen just there.
+class SlowStore final : public kv::ForwardingDatabase {
+ public:
+  SlowStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    clock_.advance(delay);
+    return inner().begin();
+  }
+  Duration delay{};
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST_F(Workers, AnObserverThatWasFrozenWhileItLookedEvictsNobody) {
+  SlowStore slow(*store, clock);
+  Monitor observer(slow, registry, clock, rng);
+  add("w1");
+  slow.delay = kDefaultTimeout * 3;
+  observer.step();
+  slow.delay = Duration();
+  // The heartbeat was read just now: it has not stood still for long.
+  clock.advance(seconds(1));
+  observer.step();
+  EXPECT_EQ(ids(), "w1 ");
+}
+
 TEST_F(Workers, AnEvictedButLivingWorkerRegistersAgain) {
   Monitor monitor(*store, registry, clock, rng);
   Monitor observer(*store, registry, clock, rng);

@@ -1,0 +1,125 @@
+// A client: adds jobs, asks for them again, cancels and removes them, and looks what is there.
+#include "sim/town.h"
+
+namespace divan::sim {
+namespace {
+
+class Client {
+ public:
+  Client(Town& town, Process& process) : base_(town, process), rng_(town.world.rng()) {}
+
+  void live() {
+    while (!base_.town.quiet) {
+      base_.world.pause(base_.pause_up_to(base_.town.plan.client_pause));
+      const auto deed = rng_.below(100);
+      if (deed < 60) {
+        add();
+      } else if (deed < 88) {
+        change();
+      } else if (deed < 90) {
+        rng_.below(4) > 0 ? pause_or_go_on() : clear_type();
+      } else {
+        look();
+      }
+    }
+    base_.world.wait(nullptr, MonotonicTime::max(), [this] { return base_.town.closing; });
+  }
+
+ private:
+  std::string any_type() {
+    const auto& types = base_.town.plan.types;
+    return types[rng_.below(types.size())];
+  }
+  std::string any_id() { return fmt::format("job{}", rng_.below(base_.town.plan.ids)); }
+
+  // A date in the near future or past, or none. It is the world's, not that of a clock that is off.
+  std::int64_t any_time() {
+    if (rng_.below(3) > 0) return 0;
+    return base_.town.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
+  }
+
+  std::string any_data() {
+    std::string data = fmt::format(R"({{"for":"{}"}})", ++made_);
+    data.insert(data.size() - 1, fmt::format(R"(,"by":"{}.{}")", base_.process.name, base_.process.life));
+    // Some take more than one row.
+    if (rng_.below(40) == 0) data.insert(data.size() - 1, R"(,"x":")" + std::string(150'000, 'x') + '"');
+    return data;
+  }
+
+  void add() {
+    const std::string data = any_data();
+    Step step{.kind = Step::Kind::add, .type = any_type(), .data = fingerprint(data)};
+    const bool named = rng_.below(8) > 0;
+    const std::string id = any_id();
+    const jobs::Queue::AddOptions options{.scheduled_at = any_time(),
+                                          .priority = static_cast<std::int64_t>(rng_.below(3))};
+    base_.perform(step, [&](kv::Transaction& tx) {
+      step.id =
+          base_.queue
+              .add(tx, step.type, named ? std::optional<std::string_view>(id) : std::nullopt, data, options)
+              .id;
+    });
+  }
+
+  void change() {
+    using Kind = Step::Kind;
+    constexpr Kind kKinds[] = {Kind::resubmit, Kind::cancel, Kind::remove};
+    Step step{.kind = kKinds[rng_.below(3)], .type = any_type(), .id = any_id()};
+    const std::int64_t at = any_time();
+    base_.perform(step, [&](kv::Transaction& tx) {
+      if (step.kind == Kind::resubmit) base_.queue.resubmit(tx, step.type, step.id, at);
+      if (step.kind == Kind::cancel) base_.queue.cancel(tx, step.type, step.id);
+      if (step.kind == Kind::remove) base_.queue.remove(tx, step.type, step.id);
+    });
+  }
+
+  void pause_or_go_on() {
+    const std::string type = any_type();
+    auto settings = base_.town.plan.settings.at(type);
+    settings.paused = rng_.below(2) == 0;
+    base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "goes on with", type));
+    try {
+      base_.store.run([&](kv::Transaction& tx) {
+        if (!base_.town.quiet) base_.queue.set_type(tx, type, settings);
+      });
+    } catch (const kv::Error& error) { base_.check_expected(error); }
+  }
+
+  // Removes a type with all its jobs, and declares it again.
+  void clear_type() {
+    Step step{.kind = Step::Kind::clear_type, .type = any_type()};
+    base_.perform(step, [&](kv::Transaction& tx) {
+      base_.queue.remove_type(tx, step.type, true);
+      base_.queue.set_type(tx, step.type, base_.town.plan.settings.at(step.type));
+    });
+  }
+
+  // One version of the store must agree with itself.
+  void look() {
+    const std::string type = any_type();
+    try {
+      base_.store.run([&](kv::Transaction& tx) {
+        auto counts = base_.queue.counts(tx, type);
+        for (const auto& job : base_.queue.list(tx, type, std::nullopt, "", SIZE_MAX)) --counts[job.state];
+        for (const auto& [state, left] : counts) {
+          if (left != 0) {
+            base_.world.fail(fmt::format("The counts of {} are not those of its list.", type));
+          }
+        }
+      });
+    } catch (const kv::Error& error) { base_.check_expected(error); }
+  }
+
+  Base base_;
+  Rng& rng_;
+  int made_ = 0;
+};
+
+}  // namespace
+
+void start_client(Town& town, Process& process) {
+  auto client = std::make_shared<Client>(town, process);
+  town.world.spawn(&process, "client", [client] { client->live(); });
+}
+
+}  // namespace divan::sim

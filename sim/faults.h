@@ -1,0 +1,44 @@
+// How often what goes wrong. Drawn anew for every seed: some worlds are calm, some wild, some have one kind
+// of trouble only, since rare faults hide behind frequent ones.
+#pragma once
+
+#include <cstdint>
+
+#include "divan/base/clock.h"
+#include "divan/base/rng.h"
+
+namespace divan::sim {
+
+/// Chances in parts of a million.
+struct Faults {
+  // Of each commit.
+  std::uint64_t conflict = 0;        // refused although nothing conflicts
+  std::uint64_t too_old = 0;         // of each read, too
+  std::uint64_t unknown_done = 0;    // carried out, but the answer is lost
+  std::uint64_t unknown_undone = 0;  // not carried out, and the answer is lost
+  std::uint64_t stall = 0;           // the process stands still for up to 5 s just before
+  std::uint64_t crash_before = 0;    // the process crashes just before
+  std::uint64_t crash_after = 0;     // or just after
+  // Of each operation.
+  std::uint64_t slow = 0;  // takes up to `slowest`
+  Duration slowest = std::chrono::milliseconds(100);
+  std::uint64_t watch_lost = 0;  // of each watch: it ends without an answer
+  // Mean times between such events in the whole world; 0: never.
+  Duration crash_every{};
+  Duration freeze_every{};
+  Duration cut_off_every{};
+  Duration longest_absence = std::chrono::seconds(20);  // of a crashed, frozen or cut off process
+
+  static Faults random(Rng& rng);
+};
+
+/// Whether something with this chance happens now.
+inline bool happens(Rng& rng, std::uint64_t chance) { return chance > 0 && rng.below(1'000'000) < chance; }
+
+/// Uniform in [low, high].
+inline Duration between(Rng& rng, Duration low, Duration high) {
+  return low +
+         Duration(static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>((high - low).count()) + 1)));
+}
+
+}  // namespace divan::sim

@@ -1,0 +1,113 @@
+#include "sim/hands.h"
+
+namespace divan::sim {
+
+using jobs::AcceptedJob;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+void Hands::leave() {
+  leaving_ = true;
+  acceptor_.interrupt();
+}
+
+void Hands::work(const std::function<std::optional<workers::WorkerRef>()>& worker) {
+  while (!leaving_) {
+    const auto ref = happens(rng_, base_.town.plan.with_worker) ? worker() : std::nullopt;
+    const auto accepted = accept(ref);
+    // What was accepted and is not worked on yet is held, too.
+    struct Held {
+      ~Held() {
+        for (const auto& job : jobs) town.held.erase(job.job.lock);
+      }
+      Town& town;
+      const std::vector<AcceptedJob>& jobs;
+    } held{base_.town, accepted};
+    for (const auto& job : accepted) base_.town.held.insert(job.job.lock);
+    for (const auto& job : accepted) attempt(job);
+  }
+}
+
+std::vector<AcceptedJob> Hands::accept(const std::optional<workers::WorkerRef>& worker) {
+  jobs::AcceptOptions options;
+  options.limit = base_.town.quiet ? 1 : 1 + rng_.below(3);
+  options.worker = worker;
+  if (worker && rng_.below(4) == 0) options.worker->incarnation.clear();
+  const auto deadline = base_.process.clock->now() + between(rng_, seconds(1), seconds(20));
+  try {
+    return acceptor_.accept(base_.town.plan.types, options, deadline);
+  } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
+    base_.check_is("not_found", error);
+    world_.count("accept: not a worker any more");
+    world_.pause(milliseconds(100));
+  }
+  return {};
+}
+
+void Hands::attempt(const AcceptedJob& job) {
+  const Plan& plan = base_.town.plan;
+  const bool quiet = base_.town.quiet;
+  const Duration timeout = plan.settings.at(job.job.type).timeout;
+  world_.trace(fmt::format("works on {}/{} {}", job.job.type, job.job.id, job.job.lock));
+  const bool alone = job.job.worker_id.empty();
+  bool cancel = false;
+  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel; ++i) {
+    const bool late = happens(rng_, plan.late);
+    world_.pause(late ? between(rng_, timeout, timeout * 3) : base_.pause_up_to(timeout / 2));
+    if (update(job, cancel)) return;
+  }
+  world_.pause(base_.pause_up_to(quiet ? Duration(milliseconds(100)) : timeout / 2));
+  if (!quiet && alone && happens(rng_, plan.forget)) {
+    world_.count("forgotten by its attempt");
+    return;
+  }
+  if (!quiet && happens(rng_, plan.failing)) return end(job, Step::Kind::fail);
+  if (!quiet && rng_.below(20) == 0) return end(job, Step::Kind::release);
+  end(job, Step::Kind::finish);
+}
+
+bool Hands::update(const AcceptedJob& job, bool& cancel) {
+  const auto data = rng_.below(4) == 0 ? std::optional(job.data) : std::nullopt;
+  const auto progress = rng_.below(2) == 0 ? std::optional(fmt::format("{}", rng_.below(100))) : std::nullopt;
+  const auto go = [&](kv::Transaction& tx) {
+    cancel = jobs::update(base_.queue, tx, job.attempt(), data, progress).cancel;
+  };
+  if (rng_.below(2) == 0) {
+    Step step{.kind = Step::Kind::update, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
+    return base_.perform(step, go) == false;
+  }
+  // An update that nothing else is written with.
+  try {
+    base_.store.run(go);
+  } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
+    base_.check_is("halt", error);
+    world_.count("halts of updates");
+    return true;
+  }
+  return false;
+}
+
+void Hands::end(const AcceptedJob& job, Step::Kind how) {
+  // Whoever rides on a worker must go on until there is an answer: nobody takes the job from it.
+  for (std::optional<bool> told; !told && !world_.is_unwinding();) {
+    Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
+    // Some runs ask for another job in the transaction that ends them.
+    const bool asks = !base_.town.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
+    Step next{.kind = Step::Kind::add,
+              .type = job.job.type,
+              .data = fmt::format(R"({{"after":"{}"}})", job.job.lock)};
+    told = base_.perform(
+        step,
+        [&](kv::Transaction& tx) {
+          const auto attempt = job.attempt();
+          if (how == Step::Kind::fail) return jobs::fail(base_.queue, tx, attempt, "It did not work.");
+          if (how == Step::Kind::release) return jobs::release(base_.queue, tx, attempt);
+          tx.add(effect_key(job.job.type, job.job.id), 1);
+          jobs::finish(base_.queue, tx, attempt);
+          if (asks) next.id = base_.queue.add(tx, next.type, std::nullopt, next.data).id;
+        },
+        asks ? &next : nullptr);
+  }
+}
+
+}  // namespace divan::sim

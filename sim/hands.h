@@ -1,0 +1,36 @@
+// Hands that work on jobs: they accept some, say now and then that they are alive, and end them, all that as
+// well and as badly as the plan says.
+#pragma once
+
+#include "sim/town.h"
+
+namespace divan::sim {
+
+/// Of one life of a process; any number of its tasks may work.
+class Hands {
+ public:
+  explicit Hands(Base& base)
+      : base_(base),
+        world_(base.world),
+        rng_(base.world.rng()),
+        acceptor_(base.queue, base.store, *base.process.clock) {}
+
+  /// Works until leave(). `worker` tells on whose heartbeat accepted jobs may ride.
+  void work(const std::function<std::optional<workers::WorkerRef>()>& worker);
+  void leave();
+
+ private:
+  std::vector<jobs::AcceptedJob> accept(const std::optional<workers::WorkerRef>& worker);
+  void attempt(const jobs::AcceptedJob& job);
+  // Answers whether the attempt has lost the job.
+  bool update(const jobs::AcceptedJob& job, bool& cancel);
+  void end(const jobs::AcceptedJob& job, Step::Kind how);
+
+  Base& base_;
+  World& world_;
+  Rng& rng_;
+  jobs::Acceptor acceptor_;
+  bool leaving_ = false;
+};
+
+}  // namespace divan::sim

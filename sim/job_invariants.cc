@@ -1,0 +1,361 @@
+#include "sim/job_invariants.h"
+
+#include <fmt/core.h>
+
+#include "divan/jobs/rows.h"
+
+namespace divan::sim {
+namespace {
+
+using jobs::Job;
+using jobs::JobKey;
+using jobs::State;
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+bool has_ended(State state) { return state != State::pending && state != State::running; }
+
+// The one entry that a job must have, as docs/keyspace.md has it.
+std::string entry_of(const Job& job) {
+  std::string key;
+  Packer packer(key);
+  packer.string("jobs");
+  if (job.state == State::pending) {
+    packer.string("pend")
+        .string(job.type)
+        .integer(0)
+        .integer(job.priority)
+        .integer(job.due_at)
+        .string(job.id);
+  } else if (job.state == State::running && job.worker_id.empty()) {
+    packer.string("act").string(job.type).integer(0).versionstamp(job.activity.value()).string(job.id);
+  } else if (job.state == State::running) {
+    packer.string("by_worker").string(job.worker_role).string(job.worker_id).string(job.type).string(job.id);
+  } else {
+    packer.string("fin").string(job.type).integer(job.finished_at).string(job.id);
+  }
+  return key;
+}
+
+struct Entry {
+  std::string kind;
+  JobInvariants::Name job;
+};
+
+// Whose row it is, if it is a job's.
+std::optional<Entry> parse(std::string_view key) {
+  Reader reader(key);
+  if (reader.take_string() != "jobs") return std::nullopt;
+  Entry entry;
+  entry.kind = reader.take_string().value();
+  const bool by_worker = entry.kind == "by_worker";
+  if (by_worker) reader.take_string(), reader.take_string();
+  entry.job.first = reader.take_string().value_or("");
+  if (entry.kind == "pend") reader.take_int(), reader.take_int(), reader.take_int();
+  if (entry.kind == "act") reader.take_int(), reader.take_versionstamp();
+  if (entry.kind == "fin") reader.take_int();
+  entry.job.second = reader.take_string().value_or("");
+  return entry;
+}
+
+std::string name_of(const std::optional<Job>& job) {
+  return job ? std::string(jobs::state_name(job->state)) : "gone";
+}
+
+}  // namespace
+
+void JobInvariants::fail(const Name& name, const std::string& what) {
+  world_.fail(fmt::format("Job {}/{}: {}", name.first, name.second, what));
+}
+
+JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
+  Touched touched;
+  for (const auto& change : commit.changes) {
+    Reader reader(change.key);
+    const auto first = reader.take_string();
+    if (first == "workers") {
+      auto role = reader.take_string();
+      const auto kind = reader.take_string();
+      if (kind == "w") touched.workers.emplace(*role, *reader.take_string());
+      continue;
+    }
+    const auto entry = parse(change.key);
+    if (!entry) continue;
+    if (entry->kind == "type") touched.types.insert(entry->job.first);
+    if (entry->kind == "job") jobs_[entry->job].changed = commit.version;
+    if (entry->kind == "wake") touched.woken.insert(entry->job.first);
+    const bool is_entry =
+        entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
+    if (is_entry) {
+      auto& entries = jobs_[entry->job].entries;
+      if (change.after) entries.insert(change.key);
+      if (!change.after) entries.erase(change.key);
+      if (entry->kind == "pend" && change.after) touched.pending.insert(entry->job);
+    }
+    if (is_entry || entry->kind == "job" || entry->kind == "data" || entry->kind == "next") {
+      touched.jobs.insert(entry->job);
+    }
+  }
+  return touched;
+}
+
+void JobInvariants::check(const Commit& commit, const Rows& rows) {
+  Touched touched = collect(commit);
+  std::map<Name, std::vector<Step>> steps;
+  for (auto& step : steps_of(world_, commit)) {
+    if (step.kind == Step::Kind::clear_type) {
+      clear_type(step.type, touched, steps);
+      continue;
+    }
+    touched.jobs.emplace(step.type, step.id);
+    steps[{step.type, step.id}].push_back(std::move(step));
+  }
+  std::set<std::string> types;
+  for (const auto& name : touched.jobs) {
+    check_job(name, steps[name], touched, rows);
+    types.insert(name.first);
+  }
+  for (const auto& type : types) check_counts(type, rows);
+  for (const auto& type : touched.types) {
+    types_[type] = jobs::parse_settings(rows.at(JobKey("type").string(type).key()));
+  }
+  for (const auto& name : touched.pending) {
+    if (!touched.woken.contains(name.first)) fail(name, "it became pending and no acceptor was woken.");
+  }
+  for (const auto& [role, id] : touched.workers) {
+    std::string worker;
+    Packer(worker).string("workers").string(role).string("w").string(id);
+    const JobKey riding = JobKey("by_worker").string(role).string(id);
+    const auto entry = rows.lower_bound(riding.key());
+    if (!rows.contains(worker) && entry != rows.end() && entry->first.starts_with(riding.key())) {
+      world_.fail(fmt::format("Worker {}/{} is gone and a job still rides on it.", role, id));
+    }
+  }
+}
+
+void JobInvariants::clear_type(const std::string& type, Touched& touched,
+                               std::map<Name, std::vector<Step>>& steps) {
+  for (const auto& [name, seen] : jobs_) {
+    if (name.first != type || !seen.model) continue;
+    touched.jobs.insert(name);
+    steps[name].push_back({.kind = Step::Kind::remove, .type = type, .id = name.second});
+  }
+}
+
+void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched,
+                              const Rows& rows) {
+  Seen& seen = jobs_[name];
+  const auto tx = engine_.database.begin();
+  const auto now = jobs::read_job(*tx, name.first, name.second, kv::Isolation::snapshot);
+  if (seen.job) --counts_[name.first][seen.job->state];
+  if (now) ++counts_[name.first][now->state];
+  world_.trace(fmt::format("  {}/{} {} -> {}{}", name.first, name.second, name_of(seen.job), name_of(now),
+                           steps.empty() ? "" : fmt::format(" by {}", kind_name(steps[0].kind))));
+  for (const auto& step : steps) apply(step, seen);
+  follow(name, seen, now, touched);
+  compare(name, seen, now);
+  check_attempt(name, seen, now);
+  check_entries(name, seen, now, rows);
+  const bool sign = now && now->state == State::running && now->worker_id.empty() &&
+                    (!seen.job || seen.job->activity != now->activity);
+  if (sign) seen.alive_at = world_.now();
+  const auto effects = rows.find(effect_key(name.first, name.second));
+  if ((effects == rows.end() ? 0 : kv::decode_counter(std::string_view(effects->second))) != seen.finishes) {
+    fail(name, "its effect was not written once for each run.");
+  }
+  seen.job = now;
+}
+
+void JobInvariants::run_ends(Seen& seen, State otherwise) {
+  Model& model = *seen.model;
+  if (model.next) {
+    model.state = State::pending;
+    model.data = *model.next;
+    model.next.reset();
+    world_.count("runs again after a resubmit");
+  } else if (model.cancel) {
+    model.state = State::cancelled;
+    world_.count("cancelled while it ran");
+  } else {
+    model.state = otherwise;
+  }
+  if (model.state != State::running) model.cancel = false;
+}
+
+void JobInvariants::apply(const Step& step, Seen& seen) {
+  const Name name{step.type, step.id};
+  auto& model = seen.model;
+  using Kind = Step::Kind;
+  const bool by_attempt = step.kind >= Kind::update;
+  if (by_attempt) {
+    if (!model || model->state != State::running || seen.job->lock != step.lock) {
+      return fail(name,
+                  fmt::format("{} by an attempt that has lost it ({}).", kind_name(step.kind), step.lock));
+    }
+  }
+  const bool runs = model && model->state == State::running;
+  switch (step.kind) {
+    case Kind::add:
+      if (runs) {
+        world_.count("resubmitted while it runs");
+        model->next = step.data;
+      } else if (model && model->state == State::pending) {
+        model->data = step.data;
+      } else {
+        model = Model{.data = step.data};
+      }
+      break;
+    case Kind::resubmit:
+      if (!model) return fail(name, "resubmitted though it is not there.");
+      if (runs) {
+        model->next = model->next.value_or(model->data);
+      } else if (model->state != State::pending) {
+        model = Model{.data = model->data};
+      }
+      break;
+    case Kind::cancel:
+      if (!model) return fail(name, "cancelled though it is not there.");
+      if (runs) model->cancel = true;
+      if (model->state == State::pending) model->state = State::cancelled;
+      break;
+    case Kind::remove:
+      if (!model) return fail(name, "removed though it is not there.");
+      if (runs) world_.count("removed while it runs");
+      model.reset();
+      break;
+    case Kind::clear_type:
+    case Kind::update: break;
+    case Kind::finish:
+      ++seen.finishes;
+      model->failures = 0;
+      run_ends(seen, State::finished);
+      break;
+    case Kind::fail: {
+      const bool last = ++model->failures >= types_.at(step.type).max_attempts;
+      run_ends(seen, last ? State::failed : State::pending);
+      break;
+    }
+    case Kind::release: run_ends(seen, State::pending); break;
+  }
+}
+
+void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job>& now,
+                           const Touched& touched) {
+  auto& model = seen.model;
+  if (!model) return;
+  if (!now) {
+    if (has_ended(model->state)) {
+      world_.count("pruned");
+      model.reset();
+    }
+    return;
+  }
+  if (model->state == State::pending && now->state == State::running) {
+    model->state = State::running;
+    if (types_.at(name.first).paused) fail(name, "it was accepted though its type is paused.");
+    world_.count(now->worker_id.empty() ? "accepted without a worker" : "accepted with a worker");
+  } else if (model->state == State::running && now->state == State::running && seen.job &&
+             seen.job->lock != now->lock) {
+    fail(name, "a second attempt has it while the first still does.");
+  } else if (model->state == State::running && now->state != State::running) {
+    const Job& before = *seen.job;
+    if (!before.worker_id.empty()) {
+      if (!touched.workers.contains({before.worker_role, before.worker_id})) {
+        fail(name, "taken from a worker that is still there.");
+      }
+      world_.count("taken back with its worker");
+    } else {
+      if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
+        fail(name, "taken back before its timeout.");
+      }
+      world_.count("taken back from silence");
+    }
+    run_ends(seen, State::pending);
+  }
+}
+
+void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now) {
+  if (seen.model.has_value() != now.has_value()) {
+    return fail(name, now ? "it is there and should not be." : "it is not there and should be.");
+  }
+  if (!now) {
+    if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
+    return;
+  }
+  const Model& model = *seen.model;
+  if (model.state != now->state) {
+    return fail(name, fmt::format("it is {} and should be {}.", jobs::state_name(now->state),
+                                  jobs::state_name(model.state)));
+  }
+  const auto tx = engine_.database.begin();
+  if (fingerprint(jobs::read_data(*tx, *now)) != model.data)
+    fail(name, "its data are not those of its last add.");
+  const auto next = jobs::has_data(*tx, *now, jobs::DataSlot::next)
+                        ? std::optional(fingerprint(jobs::read_data(*tx, *now, jobs::DataSlot::next)))
+                        : std::nullopt;
+  if (next != model.next || now->resubmit != model.next.has_value()) {
+    fail(name, "what it is to run with next is not what was asked for.");
+  }
+  if (now->failures != model.failures) fail(name, "its failures are not counted.");
+  if (now->cancel != model.cancel) fail(name, "its cancel flag is not what was asked for.");
+}
+
+void JobInvariants::check_attempt(const Name& name, Seen& seen, const std::optional<Job>& now) {
+  if (!now || now->state != State::running) {
+    if (now && !now->lock.empty()) fail(name, "it does not run and has a lock.");
+    return;
+  }
+  const bool same = seen.job && seen.job->state == State::running && seen.job->lock == now->lock;
+  if (same) {
+    if (seen.job->epoch != now->epoch) fail(name, "the epoch of an attempt has changed.");
+    return;
+  }
+  if (now->lock.empty()) fail(name, "it runs without a lock.");
+  if (!seen.locks.insert(now->lock).second) fail(name, "a lock has come back.");
+  if (now->epoch <= seen.epoch) fail(name, "the epoch of a new attempt is not above the last one's.");
+  seen.epoch = now->epoch;
+}
+
+void JobInvariants::check_entries(const Name& name, const Seen& seen, const std::optional<Job>& now,
+                                  const Rows& rows) {
+  if (!now) return;
+  if (now->state == State::running && now->worker_id.empty() && !now->activity) {
+    return fail(name, "it runs without a worker and has no entry of activity.");
+  }
+  const std::string expected = entry_of(*now);
+  if (!seen.entries.contains(expected)) {
+    return fail(name, fmt::format("it is {} and has not the entry for that.", jobs::state_name(now->state)));
+  }
+  if (seen.entries.size() != 1) fail(name, "it has more than one entry.");
+  if (now->state == State::running && !now->worker_id.empty()) {
+    std::string worker;
+    Packer(worker).string("workers").string(now->worker_role).string("w").string(now->worker_id);
+    if (!rows.contains(worker)) fail(name, "it rides on a worker that is not there.");
+  }
+}
+
+void JobInvariants::check_counts(const std::string& type, const Rows& rows) {
+  for (const State state : jobs::kStates) {
+    const auto row = rows.find(jobs::count_key(type, state));
+    const std::int64_t counted = row == rows.end() ? 0 : kv::decode_counter(std::string_view(row->second));
+    if (counted != counts_[type][state]) {
+      world_.fail(fmt::format("Type {}: {} jobs are {}, and the store counts {}.", type, counts_[type][state],
+                              jobs::state_name(state), counted));
+    }
+  }
+}
+
+std::vector<Job> JobInvariants::open() const {
+  std::vector<Job> open;
+  for (const auto& [name, seen] : jobs_) {
+    if (seen.job && !has_ended(seen.job->state)) open.push_back(*seen.job);
+  }
+  return open;
+}
+
+kv::Version JobInvariants::last_change(const Name& name) const {
+  const auto seen = jobs_.find(name);
+  return seen == jobs_.end() ? 0 : seen->second.changed;
+}
+
+}  // namespace divan::sim

@@ -1,0 +1,80 @@
+// What must hold of jobs after every commit.
+//
+// Beside each job runs a model of it: a few words that say what the steps done so far (steps.h) make of a
+// job. A commit may change a job only as its steps say, or as the queue does by itself: accept a pending job,
+// take back one whose worker is gone or silent, prune an ended one. And what lies in the store must fit the
+// model, row by row.
+#pragma once
+
+#include <set>
+
+#include "divan/jobs/types.h"
+#include "sim/steps.h"
+
+namespace divan::sim {
+
+class JobInvariants final : public Invariant {
+ public:
+  using Name = std::pair<std::string, std::string>;  // type and id
+
+  JobInvariants(Engine& engine) : engine_(engine), world_(engine.world) {}
+
+  void check(const Commit& commit, const Rows& rows) override;
+
+  /// Types must be known before they have jobs.
+  void declare(const std::string& type, const jobs::TypeSettings& settings) { types_[type] = settings; }
+
+  /// Jobs that have not ended.
+  std::vector<jobs::Job> open() const;
+  /// The version of the job's last change; 0 if it never was.
+  kv::Version last_change(const Name& name) const;
+
+ private:
+  struct Model {
+    jobs::State state = jobs::State::pending;
+    std::string data;
+    std::optional<std::string> next;  // flagged to run again, with these data
+    bool cancel = false;
+    std::int64_t failures = 0;  // since the last success, or since it was added
+  };
+  struct Seen {
+    std::optional<jobs::Job> job;
+    std::optional<Model> model;
+    std::set<std::string> entries;
+    std::set<std::string> locks;     // all that it ever had
+    std::int64_t epoch = INT64_MIN;  // of the last attempt
+    std::int64_t finishes = 0;
+    MonotonicTime alive_at{};  // the last sign of life of the running attempt, in true time
+    kv::Version changed = 0;
+  };
+  struct Touched {
+    std::set<Name> jobs;
+    std::set<Name> pending;  // that got an entry among the pending ones
+    std::set<std::string> woken;
+    std::set<std::string> types;  // with other settings
+    std::set<Name> workers;       // role and id of rows that changed
+  };
+
+  Touched collect(const Commit& commit);
+  void clear_type(const std::string& type, Touched& touched, std::map<Name, std::vector<Step>>& steps);
+  void check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched, const Rows& rows);
+  void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
+  void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
+                     const Rows& rows);
+  void check_counts(const std::string& type, const Rows& rows);
+  // What the steps make of the job.
+  void apply(const Step& step, Seen& seen);
+  // What the queue did by itself.
+  void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, const Touched& touched);
+  void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now);
+  void run_ends(Seen& seen, jobs::State otherwise);
+  void fail(const Name& name, const std::string& what);
+
+  Engine& engine_;
+  World& world_;
+  std::map<std::string, jobs::TypeSettings> types_;
+  std::map<Name, Seen> jobs_;
+  std::map<std::string, std::map<jobs::State, std::int64_t>> counts_;
+};
+
+}  // namespace divan::sim

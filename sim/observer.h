@@ -1,0 +1,60 @@
+// Looks at the engine after every commit, past all faults, and hands what changed to the invariants.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/store.h"
+
+namespace divan::sim {
+
+/// One row's change. Absent rows are nothing.
+struct Change {
+  std::string key;
+  std::optional<std::string> before;
+  std::optional<std::string> after;
+};
+
+/// A commit as the invariants see it.
+struct Commit {
+  std::vector<Change> changes;  // by key
+  std::string stamp;            // ten bytes
+  kv::Version version = 0;
+
+  const Change* find(std::string_view key) const;
+};
+
+/// The rows of the store as the last commit left them.
+using Rows = std::map<std::string, std::string, std::less<>>;
+
+/// What must hold after every commit.
+class Invariant {
+ public:
+  virtual ~Invariant() = default;
+  /// Called after each commit with the rows after it. Says with World::fail() what does not hold.
+  virtual void check(const Commit& commit, const Rows& rows) = 0;
+};
+
+/// Keeps a copy of the engine's rows and checks the invariants.
+class Observer {
+ public:
+  explicit Observer(Engine& engine);
+
+  void add(Invariant& invariant) { invariants_.push_back(&invariant); }
+  const Rows& rows() const { return rows_; }
+
+  /// Compares the copy with the engine.
+  void check_copy();
+
+ private:
+  void committed(const Written& written);
+
+  Engine& engine_;
+  Rows rows_;
+  std::vector<Invariant*> invariants_;
+};
+
+}  // namespace divan::sim

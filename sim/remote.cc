@@ -1,0 +1,86 @@
+// A worker in another language: it keeps its registration alive by its own calls, changes what it offers,
+// works on jobs, and looks after nobody else.
+#include "sim/hands.h"
+
+namespace divan::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Remote {
+ public:
+  Remote(Town& town, Process& process)
+      : base_(town, process), world_(town.world), rng_(world_.rng()), hands_(base_) {}
+
+  void stay_registered();
+  void work() {
+    hands_.work([this] { return ref_; });
+  }
+  void leave();
+
+ private:
+  void enter();
+  void beat();
+
+  Base base_;
+  World& world_;
+  Rng& rng_;
+  Hands hands_;
+  std::optional<workers::WorkerRef> ref_;
+  bool leaving_ = false;
+};
+
+// Registers, or offers something else under the registration that it has.
+void Remote::enter() {
+  const std::string incarnation = ref_ ? ref_->incarnation : "";
+  const std::string offers = fmt::format(R"({{"speed":{}}})", rng_.below(3));
+  ref_ = base_.store.run([&](kv::Transaction& tx) {
+    return base_.registry.add(tx, kRole, base_.process.name, offers, base_.town.plan.worker_timeout,
+                              incarnation);
+  });
+  if (!incarnation.empty())
+    world_.count(ref_->incarnation == incarnation ? "offers changed" : "registered again");
+}
+
+void Remote::beat() {
+  const bool alive =
+      base_.store.run([&](kv::Transaction& tx) { return base_.registry.heartbeat(tx, *ref_); });
+  if (alive) return;
+  world_.count("a remote worker learnt that it was evicted");
+  ref_.reset();
+}
+
+void Remote::stay_registered() {
+  while (!leaving_) {
+    try {
+      ref_&& rng_.below(10) > 0 ? beat() : enter();
+    } catch (const kv::Error& error) { base_.check_expected(error); }
+    const Duration pause = ref_ ? base_.town.plan.worker_timeout / 3 : Duration(milliseconds(10));
+    world_.wait(nullptr, world_.now() + pause, [this] { return leaving_; });
+  }
+  if (!ref_) return;
+  base_.town.workers.expect_removal(ref_->incarnation);
+  try {
+    base_.store.run([&](kv::Transaction& tx) { base_.registry.remove(tx, *ref_); });
+  } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
+    base_.check_is("not_found", error);
+  }
+}
+
+void Remote::leave() {
+  base_.wait_to_leave();
+  leaving_ = true;
+  hands_.leave();
+}
+
+}  // namespace
+
+void start_remote(Town& town, Process& process) {
+  auto remote = std::make_shared<Remote>(town, process);
+  town.world.spawn(&process, "beat", [remote] { remote->stay_registered(); });
+  town.world.spawn(&process, "worker", [remote] { remote->work(); });
+  town.world.spawn(&process, "stop", [remote] { remote->leave(); });
+}
+
+}  // namespace divan::sim

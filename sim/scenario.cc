@@ -1,0 +1,219 @@
+#include "sim/scenario.h"
+
+#include "sim/town.h"
+
+namespace divan::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::int64_t kHourMs = 3'600'000;
+
+class Scenario {
+ public:
+  explicit Scenario(World& world) : world_(world), rng_(world.rng()), town_(world) {}
+
+  void run() {
+    town_.plan = Plan::random(rng_);
+    town_.engine.faults = Faults::random(rng_);
+    world_.spawn(nullptr, "story", [this] { story(); });
+    world_.run();
+  }
+
+ private:
+  void story();
+  void declare_types();
+  void settle();
+  void trouble();
+  void calm_down();
+  void wait_for_the_end_of_all_jobs();
+  void wait_for_the_workers_to_leave();
+
+  Process& add(const std::string& name, bool right_clock);
+  // Begins the lives of a process, one after the other.
+  void live(Process& process, Start start);
+  void repeat(const std::string& what, Duration every, std::function<void(Process&)> fn);
+  Duration absence() { return between(rng_, milliseconds(1), town_.engine.faults.longest_absence); }
+
+  World& world_;
+  Rng& rng_;
+  Town town_;
+  std::unique_ptr<Base> founder_;  // acts for the world itself
+  std::vector<Process*> processes_;
+  Duration ahead_{};  // how far wall clocks are ahead, at most
+  bool over_ = false;
+};
+
+Process& Scenario::add(const std::string& name, bool right_clock) {
+  Process& process = world_.add_process(name);
+  const bool right = right_clock || rng_.below(2) == 0;
+  const std::int64_t widest = rng_.below(10) == 0 ? kHourMs : 5'000;
+  const auto offset =
+      right ? 0 : static_cast<std::int64_t>(rng_.below(2 * static_cast<std::uint64_t>(widest))) - widest;
+  ahead_ = std::max<Duration>(ahead_, milliseconds(offset));
+  const double drift = right ? 1.0 : 0.999 + static_cast<double>(rng_.below(2000)) / 1e6;
+  process.clock =
+      std::make_unique<SimClock>(world_, between(rng_, {}, std::chrono::hours(100)), offset, drift);
+  process.rng = std::make_unique<SeededRng>(rng_.next());
+  processes_.push_back(&process);
+  return process;
+}
+
+void Scenario::live(Process& process, Start start) {
+  start(town_, process);
+  world_.spawn(nullptr, "fate of " + process.name, [this, &process, start] {
+    for (;;) {
+      world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.tasks_of(process) == 0; });
+      if (over_ || town_.closing) return;
+      world_.trace(fmt::format("{} has {}", process.name, process.alive ? "stopped" : "crashed"));
+      world_.count(process.alive ? "processes stopped" : "processes crashed");
+      const MonotonicTime back = world_.now() + absence();
+      world_.wait(nullptr, back, [&] { return town_.quiet; });
+      if (over_) return;
+      town_.leaving.erase(&process);
+      ++process.life;
+      process.alive = true;
+      process.cut_off_until = process.frozen_until = {};
+      start(town_, process);
+    }
+  });
+}
+
+void Scenario::declare_types() {
+  founder_->store.run([&](kv::Transaction& tx) {
+    for (const auto& [type, settings] : town_.plan.settings) founder_->queue.set_type(tx, type, settings);
+  });
+}
+
+void Scenario::settle() {
+  founder_ = std::make_unique<Base>(town_, add("founder", true));
+  processes_.clear();
+  const Faults faults = std::exchange(town_.engine.faults, {});
+  for (const auto& [type, settings] : town_.plan.settings) town_.jobs.declare(type, settings);
+  declare_types();
+  town_.engine.faults = faults;
+  for (std::uint64_t i = 0, servers = 1 + rng_.below(4); i < servers; ++i) {
+    live(add(fmt::format("server{}", i), i == 0), start_server);
+  }
+  town_.last_server = processes_[0];
+  for (std::uint64_t i = 0, remotes = rng_.below(3); i < remotes; ++i) {
+    live(add(fmt::format("remote{}", i), false), start_remote);
+  }
+  for (std::uint64_t i = 0, clients = 1 + rng_.below(3); i < clients; ++i) {
+    live(add(fmt::format("client{}", i), false), start_client);
+  }
+}
+
+void Scenario::repeat(const std::string& what, Duration every, std::function<void(Process&)> fn) {
+  if (every == Duration()) return;
+  world_.spawn(nullptr, what, [this, what, every, fn] {
+    for (;;) {
+      const MonotonicTime next = world_.now() + between(rng_, {}, every * 2);
+      if (world_.wait(nullptr, next, [this] { return town_.quiet; })) return;
+      Process& process = *processes_[rng_.below(processes_.size())];
+      if (!process.alive) continue;
+      world_.trace(what + " " + process.name);
+      world_.count("fault: " + what);
+      fn(process);
+    }
+  });
+}
+
+void Scenario::trouble() {
+  const Faults& faults = town_.engine.faults;
+  repeat("crash of", faults.crash_every, [this](Process& process) { world_.crash(process); });
+  repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
+  repeat("cut off", faults.cut_off_every,
+         [this](Process& process) { process.cut_off_until = world_.now() + absence(); });
+  world_.pause(between(rng_, seconds(15), seconds(100)));
+}
+
+void Scenario::calm_down() {
+  world_.trace("quiet from now on");
+  const Duration slowest = town_.engine.faults.slowest;
+  town_.engine.faults = {};
+  town_.quiet = true;
+  for (Process* process : processes_) process->cut_off_until = process->frozen_until = {};
+  // Types that a client has paused go on. Slow operations that are under way come to their end.
+  declare_types();
+  world_.pause(slowest);
+  if (!world_.wait(nullptr, world_.now() + seconds(100),
+                   [this] { return town_.leaving.empty() && !town_.incarnation_of_last_server().empty(); })) {
+    world_.fail("A process that is to stop goes on.");
+  }
+}
+
+void Scenario::wait_for_the_end_of_all_jobs() {
+  const MonotonicTime start = world_.now();
+  std::map<std::string, MonotonicTime> unheld;  // by lock: since when nobody works on the attempt
+  Duration longest{};
+  for (const auto& [type, settings] : town_.plan.settings) {
+    longest = std::max(longest, settings.timeout * 3 + settings.backoff_max);
+  }
+  longest = std::max(longest, town_.plan.worker_timeout * 3);
+  for (;;) {
+    const auto open = town_.jobs.open();
+    if (open.empty()) return;
+    for (const auto& job : open) {
+      if (job.state != jobs::State::running || town_.held.contains(job.lock)) continue;
+      const auto since = unheld.emplace(job.lock, world_.now()).first->second;
+      // Who is silent for a timeout is found out within another one.
+      const Duration timeout =
+          job.worker_id.empty() ? town_.plan.settings.at(job.type).timeout : town_.plan.worker_timeout;
+      if (world_.now() - since > timeout * 2 + seconds(6)) {
+        world_.fail(
+            fmt::format("Job {}/{} runs, nobody works on it, and nobody takes it back.", job.type, job.id));
+      }
+    }
+    // Scheduled jobs are due within 15 s. What a process adds or tries again whose clock is ahead is due when
+    // the others' clocks are there, too.
+    const Duration bound = seconds(20) + longest + ahead_ + seconds(1) * static_cast<int>(open.size());
+    if (world_.now() - start > bound) {
+      world_.fail(fmt::format("Job {}/{} is still {} when all should have ended.", open[0].type, open[0].id,
+                              jobs::state_name(open[0].state)));
+    }
+    world_.pause(milliseconds(250));
+  }
+}
+
+void Scenario::wait_for_the_workers_to_leave() {
+  const std::string before = town_.incarnation_of_last_server();
+  // Half of them in good order, half of them not.
+  town_.closing = true;
+  for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
+  const Duration bound = town_.plan.worker_timeout * 2 + seconds(5);
+  const bool left =
+      world_.wait(nullptr, world_.now() + bound, [this] { return town_.workers.incarnations().size() <= 1; });
+  if (!left) world_.fail("A worker is gone and its rows are still there.");
+  if (before.empty() || town_.incarnation_of_last_server() != before)
+    world_.fail("A worker lost its registration for nothing.");
+}
+
+void Scenario::story() {
+  settle();
+  trouble();
+  calm_down();
+  wait_for_the_end_of_all_jobs();
+  wait_for_the_workers_to_leave();
+  town_.observer.check_copy();
+  over_ = true;
+  for (Process* process : processes_) world_.crash(*process);
+}
+
+}  // namespace
+
+Outcome run_seed(std::uint64_t seed, bool print_trace) {
+  World world(seed);
+  if (print_trace) world.print_trace();
+  Scenario scenario(world);
+  scenario.run();
+  return {world.failure(),
+          world.last_lines(),
+          world.trace_hash(),
+          world.steps(),
+          std::chrono::duration<double>(world.now().time_since_epoch()).count(),
+          world.counts()};
+}
+
+}  // namespace divan::sim

@@ -1,0 +1,127 @@
+// A server: keeps a worker registered, looks after the others' and after silent jobs, and works on jobs.
+#include "sim/hands.h"
+
+namespace divan::sim {
+namespace {
+
+using std::chrono::seconds;
+
+class Server {
+ public:
+  Server(Town& town, Process& process)
+      : base_(town, process),
+        world_(town.world),
+        rng_(world_.rng()),
+        clock_(*process.clock),
+        monitor_(base_.store, base_.registry, clock_, *process.rng),
+        maintenance_(base_.queue, base_.store, clock_),
+        hands_(base_) {}
+
+  // In the last task of this life, which cannot be unwound here.
+  ~Server() {
+    if (worker_ != nullptr && !world_.is_unwinding()) {
+      base_.town.workers.expect_removal(worker_->ref().incarnation);
+      worker_.reset();
+    }
+  }
+
+  void watch_workers() {
+    while (worker_ == nullptr) {
+      try {
+        worker_ = monitor_.add(kRole, base_.process.name, "{}", base_.town.plan.worker_timeout);
+      } catch (const kv::Error& error) { base_.check_expected(error); }
+    }
+    while (!leaving_) sleep_until(monitor_.step());
+  }
+
+  void watch_jobs() {
+    while (!leaving_) sleep_until(maintenance_.step());
+  }
+
+  void work() {
+    hands_.work([this] { return worker_ == nullptr ? std::nullopt : std::optional(worker_->ref()); });
+  }
+  void subscribe();
+  void leave();
+
+ private:
+  void sleep_until(MonotonicTime time) {
+    world_.wait(nullptr, world_.now() + std::max(Duration(), time - clock_.now()),
+                [this] { return leaving_; });
+  }
+  void watch_a_job();
+  void watch_members();
+
+  Base base_;
+  World& world_;
+  Rng& rng_;
+  const SimClock& clock_;
+  workers::Monitor monitor_;
+  jobs::Maintenance maintenance_;
+  Hands hands_;
+  std::unique_ptr<workers::LocalWorker> worker_;
+  bool leaving_ = false;
+};
+
+void Server::subscribe() {
+  while (!leaving_) {
+    try {
+      rng_.below(2) == 0 ? watch_a_job() : watch_members();
+    } catch (const kv::Error& error) { base_.check_expected(error); }
+  }
+}
+
+void Server::watch_a_job() {
+  const Plan& plan = base_.town.plan;
+  const JobInvariants::Name name{plan.types[rng_.below(plan.types.size())],
+                                 fmt::format("job{}", rng_.below(plan.ids))};
+  kv::Version version = 0;
+  const auto watch = base_.store.run([&](kv::Transaction& tx) {
+    version = tx.read_version();
+    return base_.queue.watch(tx, name.first, name.second);
+  });
+  if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
+  if (base_.town.jobs.last_change(name) > version && !watch->fired()) {
+    world_.fail(fmt::format("Who watched job {}/{} missed its change.", name.first, name.second));
+  }
+}
+
+void Server::watch_members() {
+  kv::Version version = 0;
+  std::shared_ptr<kv::Watch> watch;
+  const auto members = base_.store.run([&](kv::Transaction& tx) {
+    version = tx.read_version();
+    watch = base_.registry.watch(tx, kRole);
+    return base_.registry.members(tx, kRole);
+  });
+  std::vector<std::string> incarnations;
+  for (const auto& worker : members.workers) incarnations.push_back(worker.incarnation);
+  const auto& known = base_.town.members.emplace(members.version.hex(), incarnations).first->second;
+  if (known != incarnations) world_.fail("One version of the members has two sets of them.");
+  if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
+  if (base_.town.workers.last_change() > version && !watch->fired()) {
+    world_.fail("Who watched the members missed a change.");
+  }
+}
+
+void Server::leave() {
+  base_.wait_to_leave();
+  leaving_ = true;
+  hands_.leave();
+}
+
+}  // namespace
+
+void start_server(Town& town, Process& process) {
+  auto server = std::make_shared<Server>(town, process);
+  const auto spawn = [&](const std::string& name, void (Server::*task)()) {
+    town.world.spawn(&process, name, [server, task] { (server.get()->*task)(); });
+  };
+  spawn("monitor", &Server::watch_workers);
+  spawn("jobs", &Server::watch_jobs);
+  for (std::size_t i = 0; i < town.plan.acceptors; ++i) spawn(fmt::format("worker{}", i), &Server::work);
+  spawn("watcher", &Server::subscribe);
+  spawn("stop", &Server::leave);
+}
+
+}  // namespace divan::sim

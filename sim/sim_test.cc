@@ -1,0 +1,260 @@
+#include "divan/base/log.h"
+#include "divan/jobs/rows.h"
+#include "sim/scenario.h"
+#include "sim/town.h"
+
+namespace divan::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A world with one process, for one task.
+struct Worlds : testing::Test {
+  World world{1};
+  Process& process = new_process("p");
+
+  Process& new_process(const std::string& name) {
+    Process& made = world.add_process(name);
+    made.clock = std::make_unique<SimClock>(world, hours(3), 0, 1.0);
+    made.rng = std::make_unique<SeededRng>(world.rng().next());
+    return made;
+  }
+  double now() { return std::chrono::duration<double>(world.now().time_since_epoch()).count(); }
+};
+
+TEST_F(Worlds, TimePassesOnlyWhileAllWait) {
+  std::vector<double> times;
+  world.spawn(&process, "slow", [&] {
+    process.clock->sleep(hours(1));
+    times.push_back(now());
+  });
+  world.spawn(nullptr, "quick", [&] {
+    world.pause(seconds(2));
+    times.push_back(now());
+  });
+  world.run();
+  EXPECT_EQ(times, (std::vector<double>{2, 3600}));
+}
+
+TEST_F(Worlds, AWaitEndsWithItsConditionOrItsDeadline) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  world.spawn(&process, "waits", [&] {
+    std::unique_lock lock(mutex);
+    const Clock& clock = *process.clock;
+    EXPECT_FALSE(clock.wait_until(lock, changed, clock.now() + seconds(1), [&] { return done; }));
+    EXPECT_EQ(now(), 1);
+    EXPECT_TRUE(clock.wait_until(lock, changed, MonotonicTime::max(), [&] { return done; }));
+    EXPECT_TRUE(lock.owns_lock());
+    EXPECT_EQ(now(), 5);
+  });
+  world.spawn(nullptr, "sets", [&] {
+    world.pause(seconds(5));
+    std::lock_guard lock(mutex);
+    done = true;
+  });
+  world.run();
+  EXPECT_EQ(world.failure(), "");
+}
+
+TEST_F(Worlds, ACrashUnwindsWhatWaits) {
+  bool went_on = false;
+  const auto memory = std::make_shared<int>(1);
+  world.spawn(&process, "victim", [&went_on, this, memory] {
+    try {
+      world.pause(seconds(10));
+    } catch (const std::exception&) { went_on = true; }
+    went_on = true;
+  });
+  world.spawn(nullptr, "killer", [&] {
+    world.pause(seconds(1));
+    world.crash(process);
+    world.wait(nullptr, MonotonicTime::max(), [&] { return world.tasks_of(process) == 0; });
+    EXPECT_EQ(now(), 1);
+  });
+  world.run();
+  EXPECT_FALSE(went_on);
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+TEST_F(Worlds, AFrozenProcessGoesOnLater) {
+  double woke = 0;
+  world.spawn(&process, "sleeper", [&] {
+    world.pause(seconds(10));
+    woke = now();
+  });
+  world.spawn(nullptr, "freezer", [&] {
+    world.pause(seconds(5));
+    world.freeze(process, seconds(30));
+  });
+  world.run();
+  EXPECT_EQ(woke, 35);
+}
+
+TEST_F(Worlds, TasksThatWaitForEachOtherAreAFailure) {
+  world.spawn(nullptr, "stuck", [&] { world.wait(nullptr, MonotonicTime::max(), [] { return false; }); });
+  world.run();
+  EXPECT_EQ(world.failure(), "All tasks wait for each other.");
+}
+
+TEST_F(Worlds, WritesAreMadeOnceWhateverTheStoreAnswers) {
+  Town town(world);
+  town.engine.faults.unknown_done = 300'000;
+  town.engine.faults.unknown_undone = 200'000;
+  town.engine.faults.conflict = 200'000;
+  town.engine.faults.too_old = 50'000;
+  world.spawn(&process, "writer", [&] {
+    Store store(town.engine, process);
+    for (int i = 0; i < 200; ++i) store.run([](kv::Transaction& tx) { tx.add("counter", 1); });
+  });
+  world.run();
+  EXPECT_EQ(world.failure(), "");
+  EXPECT_EQ(kv::decode_counter(std::string_view(town.observer.rows().at("counter"))), 200);
+  EXPECT_GT(world.counts().at("fault: unknown, committed"), 10);
+  EXPECT_GT(world.counts().at("fault: unknown, not committed"), 10);
+}
+
+TEST_F(Worlds, TheStoreOfACrashedProcessDoesNothing) {
+  Town town(world);
+  struct Memory {
+    ~Memory() {
+      EXPECT_THROW(store.run([](kv::Transaction& tx) { tx.set("late", "1"); }), kv::Error);
+    }
+    Store& store;
+  };
+  Store store(town.engine, process);
+  world.spawn(&process, "victim", [&] {
+    Memory memory{store};
+    world.crash(process);
+    store.run([](kv::Transaction& tx) { tx.set("late", "1"); });
+  });
+  world.run();
+  EXPECT_TRUE(town.observer.rows().empty());
+}
+
+// What each invariant is there for: a job that somebody has tampered with.
+struct Tampering : Worlds {
+  Town town{world};
+  Tampering() {
+    town.plan.types = {"mail"};
+    town.jobs.declare("mail", {});
+    town.plan.settings["mail"] = {};
+  }
+  // Adds a job, and accepts it if asked to, then does `fn`; answers what the invariants say.
+  std::string failure_of(bool accept,
+                         const std::function<void(Base&, kv::Transaction&, const jobs::Job&)>& fn) {
+    world.spawn(&process, "tampers", [&, accept] {
+      Base base(town, process);
+      base.store.run([&](kv::Transaction& tx) { base.queue.set_type(tx, "mail", {}); });
+      Step step{.kind = Step::Kind::add, .type = "mail", .id = "a", .data = "{}"};
+      base.perform(step, [&](kv::Transaction& tx) { base.queue.add(tx, "mail", "a", "{}"); });
+      if (accept) {
+        base.store.run([&](kv::Transaction& tx) { jobs::accept(base.queue, tx, town.plan.types, {}); });
+      }
+      base.store.run([&](kv::Transaction& tx) { fn(base, tx, *base.queue.find(tx, "mail", "a")); });
+    });
+    world.run();
+    return world.failure();
+  }
+};
+
+TEST_F(Tampering, NothingIsNoFailure) {
+  EXPECT_EQ(failure_of(true, [](Base&, kv::Transaction&, const jobs::Job&) {}), "");
+}
+
+TEST_F(Tampering, AJobWithoutItsEntry) {
+  EXPECT_THAT(failure_of(false,
+                         [](Base&, kv::Transaction& tx, const jobs::Job&) {
+                           tx.clear_range(jobs::JobKey("pend").string("mail").range());
+                         }),
+              testing::HasSubstr("has not the entry"));
+}
+
+TEST_F(Tampering, ACountThatIsWrong) {
+  EXPECT_THAT(
+      failure_of(
+          false,
+          [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+            jobs::unlink(tx, job);
+            jobs::link(tx, job);
+            tx.add(jobs::count_key("mail", jobs::State::failed), 1);
+            note(tx, {.kind = Step::Kind::resubmit, .token = base.town.token(), .type = "mail", .id = "a"});
+          }),
+      testing::HasSubstr("the store counts"));
+}
+
+TEST_F(Tampering, AnEndWithoutAnAttempt) {
+  EXPECT_THAT(
+      failure_of(false,
+                 [](Base& base, kv::Transaction& tx, const jobs::Job&) {
+                   note(tx,
+                        {.kind = Step::Kind::finish, .token = base.town.token(), .type = "mail", .id = "a"});
+                 }),
+      testing::HasSubstr("by an attempt that has lost it"));
+}
+
+TEST_F(Tampering, AJobTakenFromALivingAttempt) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base&, kv::Transaction& tx, const jobs::Job& job) {
+                           jobs::Job taken = job;
+                           jobs::take_back(tx, taken, 0);
+                         }),
+              testing::HasSubstr("before its timeout"));
+}
+
+TEST_F(Tampering, AnEffectThatNoRunHad) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+                           jobs::finish(base.queue, tx, {"mail", "a", job.lock});
+                           tx.add(effect_key("mail", "a"), 2);
+                           note(tx, {.kind = Step::Kind::finish,
+                                     .token = base.town.token(),
+                                     .type = "mail",
+                                     .id = "a",
+                                     .lock = job.lock});
+                         }),
+              testing::HasSubstr("not written once"));
+}
+
+TEST_F(Tampering, AWorkerWithoutAHeartbeat) {
+  EXPECT_THAT(failure_of(false,
+                         [](Base& base, kv::Transaction& tx, const jobs::Job&) {
+                           base.registry.add(tx, "role", "w", "{}");
+                           std::string key;
+                           kv::tuple::Packer(key).string("workers").string("role").string("hb").string("w");
+                           tx.clear(key);
+                         }),
+              testing::HasSubstr("a row but no heartbeat"));
+}
+
+TEST_F(Tampering, AWorkerThatIsEvictedWithoutASilence) {
+  EXPECT_THAT(
+      failure_of(false,
+                 [](Base& base, kv::Transaction&, const jobs::Job&) {
+                   base.store.run([&](kv::Transaction& tx) { base.registry.add(tx, "role", "w", "{}"); });
+                   base.store.run([&](kv::Transaction& tx) { base.registry.remove_any(tx, "role", "w"); });
+                 }),
+      testing::HasSubstr("evicted before its timeout"));
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameHistory) {
+  // Evictions and the like are what these worlds are about.
+  log::set_level(log::Level::off);
+  std::set<std::uint64_t> hashes;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Outcome first = run_seed(seed);
+    const Outcome second = run_seed(seed);
+    EXPECT_EQ(first.trace_hash, second.trace_hash) << seed;
+    EXPECT_EQ(first.steps, second.steps) << seed;
+    EXPECT_EQ(first.last_lines, second.last_lines) << seed;
+    hashes.insert(first.trace_hash);
+  }
+  EXPECT_EQ(hashes.size(), 5u);
+  log::set_level(log::Level::warning);
+}
+
+}  // namespace
+}  // namespace divan::sim

@@ -1,0 +1,95 @@
+#include "sim/steps.h"
+
+#include <fmt/core.h>
+
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::sim {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+std::string prefix() {
+  std::string key;
+  Packer(key).string("sim").string("step");
+  return key;
+}
+
+std::string step_key(const Step& step) {
+  std::string key = prefix();
+  Packer(key)
+      .integer(static_cast<int>(step.kind))
+      .string(step.token)
+      .string(step.type)
+      .string(step.id)
+      .string(step.lock)
+      .string(step.data);
+  return key;
+}
+
+}  // namespace
+
+std::string_view kind_name(Step::Kind kind) {
+  constexpr std::string_view kNames[] = {"add",    "resubmit", "cancel", "remove", "clear_type",
+                                         "update", "finish",   "fail",   "release"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string fingerprint(std::string_view data) {
+  constexpr std::size_t kShort = 200;
+  if (data.size() <= kShort) return std::string(data);
+  return fmt::format("{} ... {} bytes", data.substr(0, kShort / 2), data.size());
+}
+
+std::string effect_key(std::string_view type, std::string_view id) {
+  std::string key;
+  Packer(key).string("sim").string("effect").string(type).string(id);
+  return key;
+}
+
+void note(kv::Transaction& tx, const Step& step) { tx.add(step_key(step), 1); }
+
+std::vector<Step> steps_of(World& world, const Commit& commit) {
+  static const std::string kPrefix = prefix();
+  std::vector<Step> steps;
+  for (const auto& change : commit.changes) {
+    if (!change.key.starts_with(kPrefix)) continue;
+    Reader reader(std::string_view(change.key).substr(kPrefix.size()));
+    Step step;
+    step.kind = static_cast<Step::Kind>(reader.take_int().value());
+    step.token = reader.take_string().value();
+    step.type = reader.take_string().value();
+    step.id = reader.take_string().value();
+    step.lock = reader.take_string().value();
+    step.data = reader.take_string().value();
+    if (change.before || kv::decode_counter(change.after) != 1) {
+      world.fail(
+          fmt::format("{} {}/{} ({}) was done twice.", kind_name(step.kind), step.type, step.id, step.token));
+    }
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+void StepsDone::check(const Commit& commit, const Rows&) {
+  for (const auto& step : steps_of(world_, commit)) {
+    if (!done_.emplace(step.token, commit.version).second) {
+      world_.fail(fmt::format("{} ({}) was done twice, to {}/{}.", kind_name(step.kind), step.token,
+                              step.type, step.id));
+    }
+  }
+}
+
+void StepsDone::compare(const Step& step, std::optional<bool> told) {
+  const bool truth = done(step.token);
+  if (!told) {
+    world_.count(truth ? "outcome unknown: was committed" : "outcome unknown: was not");
+  } else if (*told != truth) {
+    world_.fail(fmt::format("Whoever asked to {} {}/{} was told that it was {}done, and it was {}done.",
+                            kind_name(step.kind), step.type, step.id, *told ? "" : "not ",
+                            truth ? "" : "not "));
+  }
+}
+
+}  // namespace divan::sim

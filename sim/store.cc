@@ -1,0 +1,185 @@
+#include "sim/store.h"
+
+#include "divan/kv/stamping.h"
+
+namespace divan::sim {
+namespace {
+
+using kv::ErrorCode;
+using kv::Isolation;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+class FaultyTransaction final : public kv::ForwardingTransaction {
+ public:
+  FaultyTransaction(Store& store, std::unique_ptr<kv::Transaction> inner)
+      : ForwardingTransaction(std::move(inner)), store_(store), engine_(store.engine()) {}
+
+  std::optional<std::string> get(std::string_view key, Isolation isolation) override {
+    read();
+    return inner().get(key, isolation);
+  }
+  std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                   Isolation isolation) override {
+    read();
+    return inner().get_many(keys, isolation);
+  }
+  std::string get_key(const kv::KeySelector& selector, Isolation isolation) override {
+    read();
+    return inner().get_key(selector, isolation);
+  }
+  using Transaction::scan;
+  bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+            const kv::RowVisitor& visit) override {
+    read();
+    return inner().scan(begin, end, options, visit);
+  }
+  std::shared_ptr<kv::Watch> watch(std::string_view key) override {
+    read();
+    auto watch = inner().watch(key);
+    if (happens(engine_.world.rng(), engine_.faults.watch_lost)) {
+      engine_.world.count("fault: watch lost");
+      watch->cancel();
+    }
+    return watch;
+  }
+
+  void set(std::string_view key, std::string_view value) override {
+    inner().set(key, value);
+    written_.keys.emplace(key);
+  }
+  void clear(std::string_view key) override {
+    inner().clear(key);
+    written_.keys.emplace(key);
+  }
+  using Transaction::clear_range;
+  void clear_range(std::string_view begin, std::string_view end) override {
+    inner().clear_range(begin, end);
+    written_.ranges.push_back({std::string(begin), std::string(end)});
+  }
+  void atomic(kv::AtomicOp op, std::string_view key, std::string_view operand) override {
+    inner().atomic(op, key, operand);
+    written_.keys.emplace(key);
+  }
+  void set_versionstamped_key(std::string_view key, std::string_view value) override {
+    inner().set_versionstamped_key(key, value);
+    stamped_keys_.emplace_back(key);
+  }
+  void set_versionstamped_value(std::string_view key, std::string_view value) override {
+    inner().set_versionstamped_value(key, value);
+    written_.keys.emplace(key);
+  }
+
+ protected:
+  void do_commit() override;
+  void do_reset() override {
+    ForwardingTransaction::do_reset();
+    written_ = {};
+    stamped_keys_.clear();
+  }
+
+ private:
+  void read() {
+    store_.step();
+    if (happens(engine_.world.rng(), engine_.faults.too_old)) {
+      engine_.world.count("fault: read too old");
+      throw kv::Error(ErrorCode::transaction_too_old);
+    }
+  }
+  void crash() {
+    engine_.world.crash(store_.process());
+    store_.step();
+  }
+  [[noreturn]] void refuse(const char* what, ErrorCode code) {
+    engine_.world.count(what);
+    engine_.world.trace(what);
+    throw kv::Error(code);
+  }
+  void tell_observer();
+
+  Store& store_;
+  Engine& engine_;
+  Written written_;
+  std::vector<std::string> stamped_keys_;
+};
+
+void FaultyTransaction::do_commit() {
+  World& world = engine_.world;
+  const Faults& faults = engine_.faults;
+  if (inner().read_only()) return inner().commit();
+  if (happens(world.rng(), faults.stall)) {
+    world.count("fault: stall before a commit");
+    world.freeze(store_.process(), between(world.rng(), {}, kv::kTransactionLifetime));
+  }
+  store_.step();
+  if (happens(world.rng(), faults.crash_before)) {
+    world.count("fault: crash before a commit");
+    world.trace("crashes before a commit");
+    crash();
+  }
+  if (happens(world.rng(), faults.conflict)) refuse("fault: conflict", ErrorCode::not_committed);
+  if (happens(world.rng(), faults.too_old)) refuse("fault: commit too old", ErrorCode::transaction_too_old);
+  if (happens(world.rng(), faults.unknown_undone)) {
+    refuse("fault: unknown, not committed", ErrorCode::commit_unknown_result);
+  }
+  try {
+    inner().commit();
+  } catch (const kv::Error& error) {
+    if (error.code() == ErrorCode::not_committed) world.count("true conflicts");
+    throw;
+  }
+  tell_observer();
+  if (happens(world.rng(), faults.crash_after)) {
+    world.count("fault: crash after a commit");
+    world.trace("crashes after a commit");
+    crash();
+  }
+  if (happens(world.rng(), faults.unknown_done)) {
+    refuse("fault: unknown, committed", ErrorCode::commit_unknown_result);
+  }
+  store_.step();
+}
+
+void FaultyTransaction::tell_observer() {
+  engine_.world.count("commits");
+  written_.version = inner().committed_version();
+  written_.stamp = inner().versionstamp();
+  for (const auto& given : stamped_keys_) {
+    std::string_view key = given;
+    const std::uint32_t offset = kv::take_stamp_offset(key);
+    written_.keys.insert(kv::stamped(key, offset, written_.stamp));
+  }
+  if (engine_.on_commit) engine_.on_commit(written_);
+}
+
+}  // namespace
+
+std::unique_ptr<kv::Transaction> Store::begin() {
+  step();
+  return std::make_unique<FaultyTransaction>(*this, engine_.database.begin(*process_.clock, *process_.rng));
+}
+
+void Store::step() {
+  World& world = engine_.world;
+  Rng& rng = world.rng();
+  const auto check = [&] {
+    if (world.is_unwinding()) throw kv::Error(ErrorCode::transaction_cancelled);
+  };
+  world.pause({});
+  check();
+  while (process_.cut_off_until > world.now()) {
+    world.count("waits for the store");
+    world.wait(nullptr, process_.cut_off_until, [&] { return process_.cut_off_until <= world.now(); });
+    check();
+  }
+  if (happens(rng, engine_.faults.slow)) {
+    world.count("fault: slow operation");
+    world.pause(between(rng, {}, engine_.faults.slowest));
+    check();
+  } else if (rng.below(2) == 0) {
+    world.pause(between(rng, microseconds(50), milliseconds(4)));
+    check();
+  }
+}
+
+}  // namespace divan::sim

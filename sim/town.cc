@@ -1,0 +1,100 @@
+#include "sim/town.h"
+
+namespace divan::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Plan Plan::random(Rng& rng) {
+  Plan plan;
+  const auto chance = [&](std::uint64_t highest) { return rng.below(3) == 0 ? 0 : rng.below(highest); };
+  // Short ones, too, that end within one transaction's life.
+  const auto any_timeout = [&] { return rng.below(2) == 0 ? seconds(3) : seconds(15); };
+  for (std::uint64_t i = 0, types = 1 + rng.below(2); i < types; ++i) {
+    plan.types.push_back(i == 0 ? "mail" : "index");
+    jobs::TypeSettings settings;
+    // Settings are kept in milliseconds.
+    const auto ms = [&](Duration low, Duration high) {
+      return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
+    };
+    settings.timeout = ms(milliseconds(500), any_timeout());
+    settings.max_attempts = 2 + static_cast<std::int64_t>(rng.below(6));
+    settings.backoff_min = ms(milliseconds(100), seconds(2));
+    settings.backoff_max = ms(seconds(2), seconds(10));
+    settings.retention = rng.below(2) == 0 ? Duration(seconds(20)) : Duration(std::chrono::hours(24));
+    plan.settings[plan.types.back()] = settings;
+  }
+  plan.ids = 2 + rng.below(10);
+  plan.worker_timeout =
+      std::chrono::duration_cast<milliseconds>(between(rng, milliseconds(500), any_timeout()));
+  plan.acceptors = 1 + rng.below(3);
+  plan.with_worker = chance(1'000'001);
+  plan.late = chance(100'000);
+  plan.forget = chance(150'000);
+  plan.failing = chance(400'000);
+  plan.client_pause = between(rng, milliseconds(200), seconds(5));
+  return plan;
+}
+
+Town::Town(World& the_world)
+    : world(the_world),
+      true_clock(world, Duration(), 0, 1.0),
+      engine_rng(world.rng().next()),
+      engine(world, true_clock, engine_rng),
+      observer(engine),
+      steps(world),
+      jobs(engine),
+      workers(world) {
+  observer.add(steps);
+  observer.add(jobs);
+  observer.add(workers);
+}
+
+void Base::check_expected(const kv::Error& error) {
+  if (error.code() == kv::ErrorCode::transaction_cancelled && world.is_unwinding()) return;
+  if (error.code() == kv::ErrorCode::transaction_timed_out) return;
+  world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+}
+
+void Base::check_is(std::string_view name, const Error& error) {
+  if (error.name() != name) world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+}
+
+void Base::wait_to_leave() {
+  const Duration life = between(world.rng(), seconds(5), std::chrono::minutes(5));
+  world.wait(nullptr, world.now() + life, [this] { return town.quiet; });
+  if (!town.quiet) {
+    town.leaving.insert(&process);
+    return;
+  }
+  world.wait(nullptr, MonotonicTime::max(), [this] { return town.closing && town.last_server != &process; });
+}
+
+std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn, Step* also) {
+  step.token = town.token();
+  if (also != nullptr) also->token = town.token();
+  std::optional<bool> told;
+  std::string answer = "done";
+  try {
+    store.run([&](kv::Transaction& tx) {
+      fn(tx);
+      note(tx, step);
+      if (also != nullptr) note(tx, *also);
+    });
+    told = true;
+  } catch (const kv::Error& error) {
+    answer = error.name();
+    check_expected(error);
+  } catch (const Error& error) {
+    answer = error.name();
+    told = false;
+  }
+  world.trace(fmt::format("{} {}/{} ({}): {}", kind_name(step.kind), step.type, step.id, step.token, answer));
+  world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
+  if (world.is_unwinding()) return told;
+  town.steps.compare(step, told);
+  if (also != nullptr) town.steps.compare(*also, told);
+  return told;
+}
+
+}  // namespace divan::sim

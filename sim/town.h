@@ -1,0 +1,103 @@
+// What the inhabitants of one world share: the store, who watches over it, and what they are to do there.
+#pragma once
+
+#include "divan/jobs/acceptor.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/workers/monitor.h"
+#include "sim/job_invariants.h"
+#include "sim/steps.h"
+#include "sim/worker_invariants.h"
+
+namespace divan::sim {
+
+inline constexpr std::string_view kRole = "server";
+
+/// Drawn anew for every seed.
+struct Plan {
+  std::vector<std::string> types;
+  std::map<std::string, jobs::TypeSettings> settings;
+  std::size_t ids = 8;  // names of jobs that the clients share
+  Duration worker_timeout{};
+  std::size_t acceptors = 2;      // a server
+  std::uint64_t with_worker = 0;  // chance that an accept rides on the server's worker
+  std::uint64_t late = 0;         // chance that a pause of an attempt is longer than its timeout
+  std::uint64_t forget = 0;       // chance that an attempt without a worker is dropped
+  std::uint64_t failing = 0;      // chance that an attempt fails
+  Duration client_pause{};        // between the deeds of a client, at most
+
+  static Plan random(Rng& rng);
+};
+
+struct Town {
+  explicit Town(World& the_world);
+
+  World& world;
+  SimClock true_clock;
+  SeededRng engine_rng;
+  Engine engine;
+  Observer observer;
+  StepsDone steps;
+  JobInvariants jobs;
+  WorkerInvariants workers;
+  Plan plan;
+  bool quiet = false;    // no more trouble, no more new jobs: what is there is to be brought to its end
+  bool closing = false;  // all but the last server stop
+  const Process* last_server = nullptr;
+  std::set<const Process*> leaving;                         // that stop in good order, and are to come back
+  std::set<std::string> held;                               // locks of attempts that somebody works on
+  std::map<std::string, std::vector<std::string>> members;  // of the role, by version
+
+  /// Empty while it is not registered.
+  std::string incarnation_of_last_server() const {
+    return workers.incarnations()[{std::string(kRole), last_server->name}];
+  }
+
+  std::string token() { return fmt::format("{}", ++tokens_); }
+
+ private:
+  std::int64_t tokens_ = 0;
+};
+
+/// The parts of every process that uses the store, for one of its lives.
+struct Base {
+  Base(Town& the_town, Process& the_process)
+      : town(the_town),
+        process(the_process),
+        world(the_town.world),
+        store(the_town.engine, the_process),
+        registry(*the_process.rng),
+        queue(registry, *the_process.clock, *the_process.rng) {}
+
+  Town& town;
+  Process& process;
+  World& world;
+  Store store;
+  workers::Registry registry;
+  jobs::Queue queue;
+
+  /// Does a step in a transaction of its own, notes it there, and holds the answer against the truth.
+  /// Answers whether it was done; nothing if that is not known. `fn` may complete the step.
+  /// `also` is done with it or not at all.
+  std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
+                              Step* also = nullptr);
+
+  /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
+  void check_expected(const kv::Error& error);
+
+  /// The one error that may come besides.
+  void check_is(std::string_view name, const Error& error);
+
+  /// Waits until this life of a process is to end in good order: now and then, but in quiet times not before
+  /// all work is done.
+  void wait_to_leave();
+
+  Duration pause_up_to(Duration longest) { return between(world.rng(), {}, longest); }
+};
+
+/// Begins a life of a process. Its tasks own what it has in memory.
+using Start = std::function<void(Town&, Process&)>;
+void start_server(Town& town, Process& process);
+void start_remote(Town& town, Process& process);
+void start_client(Town& town, Process& process);
+
+}  // namespace divan::sim

@@ -1,0 +1,112 @@
+#include "sim/worker_invariants.h"
+
+#include <fmt/core.h>
+
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::sim {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+std::string row_key(const WorkerInvariants::Name& name, std::string_view kind) {
+  std::string key;
+  Packer(key).string("workers").string(name.first).string(kind).string(name.second);
+  return key;
+}
+
+}  // namespace
+
+void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
+  std::set<Name> touched;
+  std::set<std::string> membership;
+  std::map<std::string, const Change*> versions;
+  for (const auto& change : commit.changes) {
+    Reader reader(change.key);
+    if (reader.take_string() != "workers") continue;
+    const auto role = reader.take_string().value();
+    const auto kind = reader.take_string().value();
+    if (kind == "vs") {
+      versions[role] = &change;
+      continue;
+    }
+    touched.emplace(role, reader.take_string().value());
+    if (kind == "w") membership.insert(role);
+  }
+  for (const auto& name : touched) check_worker(name, rows);
+  if (!membership.empty()) changed_ = commit.version;
+  for (const auto& role : membership) {
+    if (!versions.contains(role))
+      world_.fail(fmt::format("The members of {} changed and its version did not.", role));
+  }
+  for (const auto& [role, change] : versions) {
+    if (!membership.contains(role)) {
+      world_.fail(fmt::format("The version of {} changed and its members did not.", role));
+    }
+    std::string expected;
+    Packer(expected).versionstamp(kv::Versionstamp::complete(commit.stamp));
+    if (change->after != expected)
+      world_.fail(fmt::format("The version of {} is not that of its change.", role));
+  }
+}
+
+void WorkerInvariants::check_worker(const Name& name, const Rows& rows) {
+  const auto row = rows.find(row_key(name, "w"));
+  const auto heartbeat = rows.find(row_key(name, "hb"));
+  Seen& seen = workers_[name];
+  if ((row == rows.end()) != (heartbeat == rows.end())) {
+    return world_.fail(fmt::format("Worker {}/{} has {} but no {}.", name.first, name.second,
+                                   row == rows.end() ? "a heartbeat" : "a row",
+                                   row == rows.end() ? "row" : "heartbeat"));
+  }
+  if (row == rows.end()) {
+    ended(name, seen, false);
+    seen = {};
+    return;
+  }
+  Reader reader(row->second);
+  const auto incarnation = reader.take_string().value();
+  const auto timeout = std::chrono::milliseconds(reader.take_int().value());
+  Reader beat(heartbeat->second);
+  const auto beating = beat.take_string().value();
+  const auto beats = beat.take_int().value();
+  if (incarnation != beating) {
+    world_.fail(
+        fmt::format("The heartbeat of worker {}/{} is another registration's.", name.first, name.second));
+  }
+  if (gone_.contains(incarnation)) {
+    world_.fail(fmt::format("Worker {}/{} was removed and is back.", name.first, name.second));
+  }
+  if (incarnation != seen.incarnation) {
+    if (!seen.incarnation.empty()) ended(name, seen, true);
+    world_.trace(fmt::format("  worker {}/{} registered", name.first, name.second));
+    seen = {incarnation, timeout, beats, world_.now()};
+    return;
+  }
+  if (beats < seen.beats) world_.fail(fmt::format("Worker {}/{} counts backwards.", name.first, name.second));
+  if (beats > seen.beats) seen.beat_at = world_.now();
+  seen.beats = beats;
+  seen.timeout = timeout;
+}
+
+void WorkerInvariants::ended(const Name& name, const Seen& seen, bool replaced) {
+  gone_.insert(seen.incarnation);
+  const char* how = replaced ? "replaced" : leaving_.contains(seen.incarnation) ? "unregistered" : "evicted";
+  world_.count(fmt::format("worker {}", how));
+  world_.trace(fmt::format("  worker {}/{} {}", name.first, name.second, how));
+  if (replaced || leaving_.contains(seen.incarnation)) return;
+  if (world_.now() - seen.beat_at < seen.timeout) {
+    world_.fail(fmt::format("Worker {}/{} was evicted before its timeout.", name.first, name.second));
+  }
+}
+
+std::map<WorkerInvariants::Name, std::string> WorkerInvariants::incarnations() const {
+  std::map<Name, std::string> present;
+  for (const auto& [name, seen] : workers_) {
+    if (!seen.incarnation.empty()) present.emplace(name, seen.incarnation);
+  }
+  return present;
+}
+
+}  // namespace divan::sim

@@ -1,0 +1,45 @@
+// What must hold of workers after every commit.
+#pragma once
+
+#include <set>
+
+#include "sim/observer.h"
+
+namespace divan::sim {
+
+/// A row for every heartbeat and a heartbeat for every row; a role's version changes exactly with its
+/// membership; nobody is evicted before it was silent for its timeout; and who was, does not come back.
+class WorkerInvariants final : public Invariant {
+ public:
+  using Name = std::pair<std::string, std::string>;  // role and id
+
+  explicit WorkerInvariants(World& world) : world_(world) {}
+
+  void check(const Commit& commit, const Rows& rows) override;
+
+  /// Whoever owns the worker is about to unregister it: then it may go without a silence.
+  void expect_removal(const std::string& incarnation) { leaving_.insert(incarnation); }
+
+  std::map<Name, std::string> incarnations() const;
+  /// The version of the last change of any membership.
+  kv::Version last_change() const { return changed_; }
+
+ private:
+  struct Seen {
+    std::string incarnation;  // empty: not there
+    Duration timeout{};
+    std::int64_t beats = 0;
+    MonotonicTime beat_at{};  // in true time
+  };
+
+  void check_worker(const Name& name, const Rows& rows);
+  void ended(const Name& name, const Seen& seen, bool replaced);
+
+  World& world_;
+  std::map<Name, Seen> workers_;
+  std::set<std::string> gone_;
+  std::set<std::string> leaving_;
+  kv::Version changed_ = 0;
+};
+
+}  // namespace divan::sim

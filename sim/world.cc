@@ -1,0 +1,245 @@
+#include "sim/world.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <semaphore>
+#include <thread>
+
+namespace divan::sim {
+namespace {
+
+constexpr std::size_t kKeptLines = 60;
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+struct World::Task {
+  std::uint64_t number = 0;
+  std::string name;
+  Process* process = nullptr;
+  int life = 0;
+  std::function<void()> body;
+  std::thread thread;
+  std::binary_semaphore go{0};
+
+  bool ended = false;
+  // What it waits for.
+  MonotonicTime deadline{};
+  std::unique_lock<std::mutex>* lock = nullptr;
+  const std::function<bool()>* done = nullptr;
+
+  bool unwinding = false;
+  int unwindless = 0;
+};
+
+struct World::Done {
+  std::binary_semaphore all_ended{0};
+};
+
+World::Task*& World::current() {
+  thread_local Task* task = nullptr;
+  return task;
+}
+
+World::World(std::uint64_t seed) : rng_(seed), done_(std::make_unique<Done>()) {}
+
+World::~World() = default;
+
+Process& World::add_process(const std::string& name) {
+  auto process = std::make_unique<Process>();
+  process->name = name;
+  processes_.push_back(std::move(process));
+  return *processes_.back();
+}
+
+void World::spawn(Process* process, const std::string& name, std::function<void()> body) {
+  auto task = std::make_unique<Task>();
+  task->number = ++spawned_;
+  task->name = process == nullptr ? name : process->name + "." + name;
+  task->process = process;
+  task->life = process == nullptr ? 0 : process->life;
+  task->body = std::move(body);
+  task->deadline = now_;
+  Task& started = *task;
+  tasks_.push_back(std::move(task));
+  started.thread = std::thread([this, &started] { this->body(started); });
+}
+
+void World::body(Task& task) {
+  task.go.acquire();
+  current() = &task;
+  try {
+    check_alive(task);
+    task.body();
+  } catch (const Crash&) {
+  } catch (const std::exception& error) {
+    fail(fmt::format("Task {} ended with an error: {}", task.name, error.what()));
+  }
+  // What the body holds may use the store when it goes.
+  ++task.unwindless;
+  task.body = nullptr;
+  task.ended = true;
+  hand_over(&task);
+}
+
+void World::run() {
+  if (tasks_.empty()) return;
+  hand_over(nullptr);
+  done_->all_ended.acquire();
+  for (const auto& task : tasks_) task->thread.join();
+  tasks_.clear();
+}
+
+bool World::is_dead(const Task& task) const {
+  if (!failure_.empty()) return true;
+  return task.process != nullptr && (!task.process->alive || task.process->life != task.life);
+}
+
+void World::check_alive(Task& task) {
+  if (!is_dead(task) || task.unwinding || task.unwindless > 0) return;
+  task.unwinding = true;
+  throw Crash{};
+}
+
+bool World::is_unwinding() const {
+  const Task* task = current();
+  return task != nullptr && is_dead(*task);
+}
+
+bool World::can_run(Task& task) {
+  if (task.ended) return false;
+  if (is_dead(task)) return true;
+  if (task.process != nullptr && task.process->frozen_until > now_) return false;
+  if (task.deadline <= now_) return true;
+  if (task.done == nullptr) return false;
+  // A mutex that another task holds while it gives way: what it guards has not changed yet.
+  if (task.lock != nullptr && !task.lock->try_lock()) return false;
+  const bool done = (*task.done)();
+  if (task.lock != nullptr) task.lock->unlock();
+  return done;
+}
+
+World::Task* World::choose() {
+  for (;;) {
+    std::vector<Task*> ready;
+    bool any = false;
+    for (const auto& task : tasks_) {
+      any = any || !task->ended;
+      if (can_run(*task)) ready.push_back(task.get());
+    }
+    if (!ready.empty()) return ready[rng_.below(ready.size())];
+    if (!any) return nullptr;
+    MonotonicTime next = MonotonicTime::max();
+    for (const auto& task : tasks_) {
+      if (task->ended) continue;
+      const bool frozen = task->process != nullptr && task->process->frozen_until > now_;
+      // What a frozen task waits for may be there when it thaws.
+      const MonotonicTime frozen_until = frozen ? task->process->frozen_until : now_;
+      const bool has_more = frozen && task->done != nullptr;
+      next = std::min(next, has_more ? frozen_until : std::max(task->deadline, frozen_until));
+    }
+    if (next == MonotonicTime::max()) {
+      fail("All tasks wait for each other.");
+      continue;
+    }
+    now_ = next;
+  }
+}
+
+void World::hand_over(Task* from) {
+  if (from != nullptr && from->ended) {
+    // Threads that have ended are not needed any more, but this one still runs.
+    std::erase_if(tasks_, [&](const auto& task) {
+      if (!task->ended || task.get() == from) return false;
+      task->thread.join();
+      return true;
+    });
+  }
+  Task* next = choose();
+  ++steps_;
+  if (next == nullptr) {
+    done_->all_ended.release();
+    return;
+  }
+  mix(next->number);
+  mix(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+  if (next == from) return;
+  const bool ended = from == nullptr || from->ended;
+  next->go.release();
+  if (!ended) from->go.acquire();
+}
+
+void World::give_way(Task& task) {
+  hand_over(&task);
+  task.done = nullptr;
+  task.lock = nullptr;
+}
+
+void World::pause(Duration duration) {
+  Task& task = *current();
+  check_alive(task);
+  if (is_dead(task)) return;
+  task.deadline = now_ + duration;
+  give_way(task);
+  check_alive(task);
+}
+
+bool World::wait(std::unique_lock<std::mutex>* lock, MonotonicTime deadline,
+                 const std::function<bool()>& done) {
+  Task& task = *current();
+  check_alive(task);
+  if (is_dead(task) || done()) return done();
+  if (lock != nullptr) lock->unlock();
+  task.deadline = deadline;
+  task.lock = lock;
+  task.done = &done;
+  give_way(task);
+  if (lock != nullptr) lock->lock();
+  check_alive(task);
+  return done();
+}
+
+void World::crash(Process& process) {
+  process.alive = false;
+  process.frozen_until = {};
+}
+
+void World::freeze(Process& process, Duration duration) { process.frozen_until = now_ + duration; }
+
+int World::tasks_of(const Process& process) const {
+  int count = 0;
+  for (const auto& task : tasks_) count += !task->ended && task->process == &process ? 1 : 0;
+  return count;
+}
+
+World::Unwindless::Unwindless(World& world) : world_(world) { ++world_.current()->unwindless; }
+World::Unwindless::~Unwindless() { --world_.current()->unwindless; }
+
+void World::fail(const std::string& what) {
+  if (failure_.empty()) {
+    trace("FAILED: " + what);
+    failure_ = what;
+  }
+  if (current() != nullptr) check_alive(*current());
+}
+
+void World::trace(std::string_view line) {
+  const auto ns = now_.time_since_epoch().count();
+  const Task* task = current();
+  std::string full = fmt::format("{:>4}.{:06} {:<14} {}", ns / 1'000'000'000, ns / 1'000 % 1'000'000,
+                                 task == nullptr ? "" : task->name, line);
+  mix(hash_of(full));
+  if (print_) fmt::print("{}\n", full);
+  lines_.push_back(std::move(full));
+  if (lines_.size() > kKeptLines) lines_.pop_front();
+}
+
+void World::mix(std::uint64_t value) { hash_ = (hash_ ^ value) * 1099511628211u + 0x9e3779b97f4a7c15u; }
+
+}  // namespace divan::sim

@@ -1,0 +1,128 @@
+// A world with its own time, in which everything that happens follows from one seed.
+//
+// The world runs tasks: ordinary functions, each on a thread of its own, of which exactly one runs at any
+// moment. A task gives way where it waits (World::pause(), a Clock's waits) and nowhere else; who goes on is
+// chosen by the seed among those that can. Time does not pass while a task runs: when nobody can run, the
+// clock jumps to the next moment at which somebody can. So an hour takes milliseconds, and the same seed
+// gives the same history, step by step.
+//
+// Tasks belong to processes, which can be frozen (nothing of them runs for a while; then they go on and know
+// nothing of it) and crashed: then each of their tasks unwinds from the point where it waits, and all that it
+// had in memory is gone.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "divan/base/clock.h"
+#include "divan/base/rng.h"
+#include "sim/process.h"
+
+namespace divan::sim {
+
+/// Unwinds the tasks of a crashed process. Not a std::exception, so that nothing on the way takes it for an
+/// error that it can handle.
+struct Crash {};
+
+/// Thread-safe in the sense that only one task runs at a time.
+class World {
+ public:
+  explicit World(std::uint64_t seed);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Rng& rng() { return rng_; }
+  /// The true time, which no process sees.
+  MonotonicTime now() const { return now_; }
+
+  /// The process lives as long as the world.
+  Process& add_process(const std::string& name);
+
+  /// Starts a task of the process's present life; of nobody (it cannot be crashed or frozen) without a
+  /// process. It runs when others give way.
+  void spawn(Process* process, const std::string& name, std::function<void()> body);
+
+  /// Runs until no task is left. From outside of the tasks.
+  void run();
+
+  // For tasks. All of them may throw Crash.
+
+  /// Gives way for `duration` (0: others may run, time does not pass).
+  void pause(Duration duration);
+  /// Gives way until `done()` or the deadline; answers done().
+  bool wait(std::unique_lock<std::mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done);
+  /// Whether the present task's process has crashed and the task is on its way out: nothing may wait then.
+  bool is_unwinding() const;
+
+  /// Ends the process's life: no task of it does anything any more.
+  void crash(Process& process);
+  void freeze(Process& process, Duration duration);
+  /// Tasks of the process that have not ended.
+  int tasks_of(const Process& process) const;
+
+  /// While this lives, a crash does not unwind the present task: for destructors that use the store, which
+  /// then refuses to work instead.
+  class Unwindless {
+   public:
+    explicit Unwindless(World& world);
+    ~Unwindless();
+    Unwindless(const Unwindless&) = delete;
+    Unwindless& operator=(const Unwindless&) = delete;
+
+   private:
+    World& world_;
+  };
+
+  // The record of the run.
+
+  /// Says that an invariant does not hold: ends the run. The first one counts.
+  void fail(const std::string& what);
+  const std::string& failure() const { return failure_; }
+
+  /// One line of history; kept are the last ones, and a hash of all.
+  void trace(std::string_view line);
+  const std::deque<std::string>& last_lines() const { return lines_; }
+  std::uint64_t trace_hash() const { return hash_; }
+  void print_trace() { print_ = true; }
+
+  /// Counts what happened, for the statistics.
+  void count(const std::string& what, std::int64_t by = 1) { counts_[what] += by; }
+  const std::map<std::string, std::int64_t>& counts() const { return counts_; }
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  struct Task;
+  static Task*& current();
+
+  void body(Task& task);
+  void give_way(Task& task);
+  // Chooses who runs next and lets it; time passes if it must.
+  void hand_over(Task* from);
+  Task* choose();
+  bool can_run(Task& task);
+  bool is_dead(const Task& task) const;
+  void check_alive(Task& task);
+  void mix(std::uint64_t value);
+
+  SeededRng rng_;
+  MonotonicTime now_{};
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Task>> tasks_;
+  std::uint64_t spawned_ = 0;
+  struct Done;
+  std::unique_ptr<Done> done_;
+
+  std::string failure_;
+  std::deque<std::string> lines_;
+  std::uint64_t hash_ = 14695981039346656037u;
+  bool print_ = false;
+  std::map<std::string, std::int64_t> counts_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace divan::sim
