@@ -1,10 +1,11 @@
-// What a transaction costs beyond the disk. Commits are not synced here; the RocksDB write that a commit makes
-// is measured by itself, to be subtracted. Process CPU time: the committer's part is in it.
+// What a transaction costs beyond the disk. Commits are not synced here; the RocksDB write that a commit
+// makes is measured by itself, to be subtracted. Process CPU time: the committer's part is in it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include "divan/kv/embedded/rocksdb_options.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/tuple_packer.h"
 
@@ -64,14 +65,13 @@ void begin_get_set_commit(benchmark::State& state) {
   }
 }
 
-// The batch that such a commit makes, written and seen by a snapshot.
+// The batch that such a commit makes, with the engine's options.
 void rocksdb_write(benchmark::State& state) {
   const TemporaryDirectory directory;
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.allow_concurrent_memtable_write = false;
+  Options ours;
+  ours.directory = directory.path();
   rocksdb::DB* opened = nullptr;
-  if (!rocksdb::DB::Open(options, directory.path() + "/raw", &opened).ok()) {
+  if (!rocksdb::DB::Open(rocksdb_options(ours), ours.directory, &opened).ok()) {
     return state.SkipWithError("cannot open");
   }
   const std::unique_ptr<rocksdb::DB> db(opened);
