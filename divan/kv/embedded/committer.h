@@ -54,10 +54,21 @@ struct CommitStats {
   std::uint64_t conflict_entries = 0;
 };
 
+<<<<<<< HEAD
 /// Thread-safe.
+=======
+/// As in Options.
+struct CommitterOptions {
+  bool durable;
+  std::size_t max_watches;
+  std::size_t max_conflict_entries;
+};
+
+/// Owns the committing thread. Thread-safe.
+>>>>>>> main
 class Committer {
  public:
-  Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches);
+  Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options);
   ~Committer();
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -80,9 +91,14 @@ class Committer {
   // Writes the next group, which the leader's own request is part of.
   void lead(const CommitRequest& own) noexcept;
   Group next_group();
+<<<<<<< HEAD
   GroupWrite commit_group(const Group& group);
   void fire_watches(const GroupWrite& write);
   void pass_on();
+=======
+  void commit_group(const Group& group);
+  void forget_conflicts(MonotonicTime now);
+>>>>>>> main
   bool conflicts(const CommitRequest& request) const;
   void expect_atomics(const Group& group, GroupWrite& write);
   void apply(const CommitRequest& request, GroupWrite& write);
@@ -91,7 +107,7 @@ class Committer {
 
   rocksdb::DB& db_;
   const Clock& clock_;
-  const bool durable_;
+  const CommitterOptions options_;
 
   mutable std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> latest_;
