@@ -74,7 +74,8 @@ function(divan_executables)
 
   if(DIVAN_BENCHMARKS)
     add_executable(divan_bench ${benches})
-    target_link_libraries(divan_bench PRIVATE ${rooms} benchmark::benchmark benchmark::benchmark_main)
+    target_link_libraries(divan_bench PRIVATE ${rooms} benchmark::benchmark benchmark::benchmark_main
+                                              PkgConfig::jemalloc PkgConfig::lmdb)
   endif()
 endfunction()
 

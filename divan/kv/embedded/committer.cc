@@ -3,6 +3,8 @@
 #include <absl/container/flat_hash_map.h>
 #include <rocksdb/write_batch.h>
 
+#include <thread>
+
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
 #include "divan/kv/stamping.h"
@@ -17,6 +19,9 @@ constexpr std::size_t kMaxGroupCommits = 4096;
 // A cleared range of up to this many keys becomes single deletions: every range deletion makes all later
 // reads of its memtable dearer.
 constexpr std::size_t kMaxSingleDeletions = 64;
+
+// After a smaller group than this, one that goes early is cheaper than giving the core away.
+constexpr std::size_t kCompany = 8;
 
 // Transactions live kTransactionLifetime; the rest is for those that are just being queued.
 constexpr Duration kConflictWindow = kTransactionLifetime + std::chrono::seconds(1);
@@ -36,6 +41,7 @@ Version stored_version(rocksdb::DB& db) {
 struct Committer::GroupWrite {
   rocksdb::WriteBatch batch;
   Version version;
+  bool done = false;
   std::shared_ptr<const Snapshot> before;
   // What the keys that anybody in this group does atomic operations on have come to so far; each operation
   // builds on what was written before it, be it in the same group.
@@ -53,28 +59,52 @@ struct Committer::GroupWrite {
 Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options)
     : db_(db), clock_(clock), options_(options), watches_(options.max_watches) {
   publish(stored_version(db_));
-  thread_ = std::thread([this] { work(); });
-  pthread_setname_np(thread_.native_handle(), "kv-commit");
 }
 
 Committer::~Committer() {
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopping_ = true;
+    idle_.wait(lock, [this] { return !led_; });
   }
-  wake_.notify_all();
-  thread_.join();
   watches_.cancel_all();
 }
 
 void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (stopping_) throw Error(ErrorCode::transaction_cancelled);
     queue_.push_back(request);
+    if (std::exchange(led_, true)) {
+      lock.unlock();
+      request->wake.acquire();
+      if (!request->leads) return;
+    }
   }
-  wake_.notify_one();
-  request->done.acquire();
+  lead(*request);
+}
+
+void Committer::lead(const CommitRequest& own) noexcept {
+  // The members of a large group come back at about the same time: whoever is first lets the others catch up.
+  if (last_group_ >= kCompany) std::this_thread::yield();
+  const Group group = next_group();
+  const GroupWrite write = commit_group(group);
+  for (const auto& request : group) {
+    if (request.get() != &own) request->wake.release();
+  }
+  fire_watches(write);
+  pass_on();
+}
+
+void Committer::pass_on() {
+  std::lock_guard lock(mutex_);
+  if (queue_.empty()) {
+    led_ = false;
+    idle_.notify_all();
+    return;
+  }
+  queue_.front()->leads = true;
+  queue_.front()->wake.release();
 }
 
 std::shared_ptr<const Snapshot> Committer::latest() const {
@@ -84,17 +114,8 @@ std::shared_ptr<const Snapshot> Committer::latest() const {
 
 CommitStats Committer::stats() const { return {groups_, commits_, conflicts_, conflict_entries_}; }
 
-void Committer::work() {
-  for (;;) {
-    const Group group = next_group();
-    if (group.empty()) return;
-    commit_group(group);
-  }
-}
-
 Committer::Group Committer::next_group() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  std::lock_guard lock(mutex_);
   Group group;
   std::size_t bytes = 0;
   while (!queue_.empty() && group.size() < kMaxGroupCommits && bytes < kMaxGroupBytes) {
@@ -102,6 +123,7 @@ Committer::Group Committer::next_group() {
     group.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  last_group_ = group.size();
   return group;
 }
 
@@ -119,7 +141,7 @@ void Committer::forget_conflicts(MonotonicTime now) {
   if (forgotten) conflict_set_.forget_before(*forgotten + 1, too_many);
 }
 
-void Committer::commit_group(const Group& group) {
+Committer::GroupWrite Committer::commit_group(const Group& group) {
   const auto now = clock_.now();
   forget_conflicts(now);
 
@@ -171,10 +193,13 @@ void Committer::commit_group(const Group& group) {
     }
     committed = 0;
   }
+  write.done = committed > 0;
   conflict_entries_ = conflict_set_.size();
+  return write;
+}
 
-  for (const auto& request : group) request->done.release();
-  if (committed == 0) return;
+void Committer::fire_watches(const GroupWrite& write) {
+  if (!write.done) return;
   if (write.collect_keys) {
     watches_.check(write.keys, write.ranges, *latest());
   } else if (!watches_.empty()) {

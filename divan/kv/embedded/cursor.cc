@@ -55,7 +55,7 @@ void Cursor::advance_stored() {
 }
 
 void Cursor::skip_cleared() {
-  while (stored_->Valid()) {
+  while (stored_->Valid() && !writes_.cleared().empty()) {
     const std::string_view key = view(stored_->key());
     const auto cleared = writes_.cleared().covering(key);
     if (cleared == writes_.cleared().end()) break;
@@ -66,7 +66,7 @@ void Cursor::skip_cleared() {
     stored_->SeekForPrev(cleared->first);
     if (stored_->Valid() && view(stored_->key()) == cleared->first) stored_->Prev();
   }
-  check_status(stored_->status());
+  if (!stored_->Valid()) check_status(stored_->status());
 }
 
 bool Cursor::take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored) {

@@ -1,0 +1,12 @@
+// How the engine sets RocksDB up. What pays and what does not was measured with `./dev bench kv`.
+#pragma once
+
+#include <rocksdb/options.h>
+
+#include "divan/kv/embedded/engine.h"
+
+namespace divan::kv::embedded {
+
+rocksdb::Options rocksdb_options(const Options& options);
+
+}  // namespace divan::kv::embedded
