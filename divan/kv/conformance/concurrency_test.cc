@@ -152,9 +152,12 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
   };
   in_threads(kThreads, [&](int t) {
     for (int i = 0; i < kRounds; ++i) {
-      const std::string key = "k" + std::to_string((t + i) % 2);
-      // Atomic operations more often: they build on what the others did.
-      const std::string_view kind = i % 2 == 0 ? "add" : kKinds[static_cast<std::size_t>(t + i / 2) % 5];
+      // All threads meet at one key, and a few rounds later at the next.
+      const std::string key = "k" + std::to_string(100 + i / 3);
+      // Those more often that look at what others did in the same moment.
+      const std::string_view kind = i % 3 == 0   ? "add"
+                                    : i % 3 == 1 ? "clear_range"
+                                                 : kKinds[static_cast<std::size_t>(t + i / 3) % 5];
       db.run([&](Transaction& tx) {
         write(tx, kind, key);
         tx.set_versionstamped_key(stampable("log"), std::string(kind) + " " + key);
