@@ -41,6 +41,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
       engine_.world.count("fault: watch lost");
       watch->cancel();
     }
+    watches_.push_back(watch);
     return watch;
   }
 
@@ -76,6 +77,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     ForwardingTransaction::do_reset();
     written_ = {};
     stamped_keys_.clear();
+    watches_.clear();
   }
 
  private:
@@ -91,6 +93,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     store_.step();
   }
   [[noreturn]] void refuse(const char* what, ErrorCode code) {
+    for (const auto& watch : watches_) watch->cancel();
     engine_.world.count(what);
     engine_.world.trace(what);
     throw kv::Error(code);
@@ -101,6 +104,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   Engine& engine_;
   Written written_;
   std::vector<std::string> stamped_keys_;
+  std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
 void FaultyTransaction::do_commit() {
