@@ -85,6 +85,12 @@ void Watch::end(State how) {
   if (callback) callback();
 }
 
+bool Transaction::scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
+  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
+  return scan(KeySelector::first_greater_or_equal(range.begin),
+              KeySelector::first_greater_or_equal(range.end), options, visit);
+}
+
 RangePage Transaction::get_range(const KeySelector& begin, const KeySelector& end,
                                  const RangeOptions& options) {
   RangePage page;
@@ -96,6 +102,7 @@ RangePage Transaction::get_range(const KeySelector& begin, const KeySelector& en
 }
 
 RangePage Transaction::get_range(const KeyRange& range, const RangeOptions& options) {
+  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
   return get_range(KeySelector::first_greater_or_equal(range.begin),
                    KeySelector::first_greater_or_equal(range.end), options);
 }

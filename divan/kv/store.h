@@ -33,7 +33,8 @@ inline constexpr Duration kTransactionLifetime = std::chrono::seconds(5);
 /// How often run() tries before it gives up with transaction_timed_out.
 inline constexpr int kMaxAttempts = 200;
 
-/// A committed transaction's number; grows with every commit.
+/// Numbers the commits: one that begins after another was acknowledged has a higher one. Commits at the same
+/// time may share a version; their versionstamps differ.
 using Version = std::int64_t;
 
 enum class Isolation {
@@ -72,16 +73,20 @@ struct RangePage {
   bool more = false;  // a limit or target cut the page short; there may be more rows
 };
 
-/// Receives a row, valid during the call; answers whether to go on.
+/// Receives a row, valid during the call; answers whether to go on. It may read by the same transaction, but
+/// not write.
 using RowVisitor = std::function<bool(std::string_view key, std::string_view value)>;
 
 /// Atomic read-modify-write operations, done at commit without a read (and so without a conflict). Operands
-/// and results as in FoundationDB's API reference, "MutationType".
+/// and results as in FoundationDB's API reference, "MutationType": add, min and max take little-endian
+/// numbers and their result is as long as the operand (a longer value loses its high bytes, a shorter one is
+/// filled up with zeros); a missing value is 0 for add and the operand for all others but compare_and_clear.
 enum class AtomicOp { add, min, max, byte_min, byte_max, compare_and_clear };
 
 /// Tells that a key's value has changed since the transaction that asked for the watch. It ends once: it
 /// fires, or it is cancelled because its transaction was not committed or the store is closing. A value that
-/// changed and changed back may fire it or not; and a watch that fires only says that it is time to look.
+/// changed and changed back may fire it or not; and a watch that fires only says that it is time to look. It
+/// goes on after its transaction was reset or destroyed, once that is committed.
 /// Thread-safe.
 class Watch {
  public:
@@ -113,6 +118,12 @@ class Watch {
 
 /// One transaction. Not thread-safe: one thread at a time. After commit(), be it that it failed, only the
 /// results, on_error() and reset() may be called; all else throws used_during_commit.
+///
+/// It sees its own writes, in snapshot reads too. What they decide is not read from the store: get() of a key
+/// that the transaction has set or cleared before does not conflict, while one of a key with atomic
+/// operations on what is stored does. Whether keys that it has written conflict as part of a range that is
+/// read, passed over by a selector or given to add_read_conflict() is unspecified (FoundationDB leaves them
+/// out).
 class Transaction {
  public:
   virtual ~Transaction() = default;
@@ -120,7 +131,9 @@ class Transaction {
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
   // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the
-  // smallest and the largest key that a versionstamped key may become, counted from the read version on.
+  // smallest and the largest key that a versionstamped key may become, counted from the read version on. A
+  // set() there does not make it readable again, a clear() or clear_range() does. Keys beyond the limit of
+  // length are not there.
 
   virtual std::optional<std::string> get(std::string_view key,
                                          Isolation isolation = Isolation::serializable) = 0;
@@ -133,20 +146,23 @@ class Transaction {
   virtual std::string get_key(const KeySelector& selector, Isolation isolation = Isolation::serializable) = 0;
 
   /// Visits the rows from what `begin` finds up to but not including what `end` finds. Answers whether the
-  /// limit or the target cut it short (a visitor that stops gives false).
+  /// limit or the target cut it short, whether or not a row follows (a visitor that stops gives false). What
+  /// the visitor was shown has been read, also if it throws. A range that ends before it begins is empty.
+  /// What a page does not need of the range after its last row does not conflict where `end` is a "first
+  /// greater"; how much more than they need other selectors read is unspecified.
   virtual bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
                     const RowVisitor& visit) = 0;
-  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
-    return scan(KeySelector::first_greater_or_equal(range.begin),
-                KeySelector::first_greater_or_equal(range.end), options, visit);
-  }
+  /// Throws inverted_range.
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit);
   RangePage get_range(const KeySelector& begin, const KeySelector& end, const RangeOptions& options = {});
+  /// Throws inverted_range.
   RangePage get_range(const KeyRange& range, const RangeOptions& options = {});
 
   /// The version that this transaction reads.
   virtual Version read_version() = 0;
 
-  // Writes. They throw key_too_large, value_too_large, key_outside_legal_range, inverted_range.
+  // Writes. They throw key_too_large, value_too_large (a versionstamp's offset counts), inverted_range, and
+  // key_outside_legal_range for keys that begin with "\xff". The bounds of a range may be longer than keys.
 
   virtual void set(std::string_view key, std::string_view value) = 0;
   virtual void clear(std::string_view key) = 0;
@@ -164,8 +180,9 @@ class Transaction {
   /// The same for the value.
   virtual void set_versionstamped_value(std::string_view key, std::string_view value) = 0;
 
-  /// A watch on the key's value as this transaction sees it; set at commit. Throws too_many_watches: then
-  /// the key is to be polled.
+  /// A watch on the key's value as this transaction sees it now; set at commit, and fired there if the commit
+  /// leaves another value, be it this transaction's own. May conflict like a get(). Throws too_many_watches:
+  /// then the key is to be polled.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
 
   // Conflict ranges beyond those that reads and writes make by themselves. They throw inverted_range and
@@ -174,7 +191,8 @@ class Transaction {
   virtual void add_write_conflict(const KeyRange& range) = 0;
 
   /// Makes the writes durable and visible, all or none, then runs the after_commit() callbacks. Throws
-  /// not_committed, commit_unknown_result, transaction_too_old, transaction_too_large, io_error. Only after
+  /// not_committed, commit_unknown_result, transaction_too_old (if it has read and writes, more than 5 s
+  /// after it began), transaction_too_large, io_error. A commit that throws cancels the watches. Only after
   /// commit_unknown_result and io_error may the writes have been made all the same; whether they were is
   /// settled by then, and after commit_unknown_result the next transaction sees it.
   void commit();
@@ -182,20 +200,23 @@ class Transaction {
   /// Whether commit() would have nothing to write: then it succeeds whatever others do.
   virtual bool read_only() const = 0;
 
-  /// The version of the commit; -1 if nothing was written.
+  /// The version of the commit; -1 if nothing was written or committed.
   virtual Version committed_version() const = 0;
 
-  /// The ten bytes that the commit put into versionstamped keys and values.
+  /// The ten bytes that the commit put into versionstamped keys and values. Throws client_invalid_operation
+  /// if nothing was written or committed.
   virtual std::string versionstamp() const = 0;
 
-  /// Bytes that count towards kMaxTransactionBytes so far.
+  /// Bytes that count towards kMaxTransactionBytes so far: keys and values of the writes, and what the engine
+  /// needs to remember of the conflict ranges, which differs.
   virtual std::size_t approximate_size() const = 0;
 
   /// Waits as long as the error's kind and the number of tries so far suggest, and resets the transaction for
-  /// another try; throws the error again if that is no use, or transaction_timed_out after kMaxAttempts.
+  /// another try; throws the error again if that is no use, or transaction_timed_out after kMaxAttempts. Then
+  /// only reset() is left.
   virtual void on_error(const Error& error) = 0;
 
-  /// As new, with a new read version.
+  /// As new, with a new read version and all its tries.
   void reset();
 
   /// Called on the committing thread after a successful commit, in order; forgotten at a reset. Must not

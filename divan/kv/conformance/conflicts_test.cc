@@ -64,6 +64,19 @@ TEST_P(Conformance, WhatALimitCutOffWasNotRead) {
   EXPECT_FALSE(survives_over("bdfh", visits_one, writes("b")));
 }
 
+TEST_P(Conformance, AVisitorThatThrowsHasReadWhatItSaw) {
+  const auto throwing = [](RangeOptions options) {
+    return [options](Transaction& tx) {
+      EXPECT_THROW(tx.scan(KeyRange{"a", "z"}, options,
+                           [](auto, auto) -> bool { throw std::runtime_error("enough"); }),
+                   std::runtime_error);
+    };
+  };
+  EXPECT_FALSE(survives_over("bdf", throwing({}), writes("b")));
+  EXPECT_FALSE(survives_over("bdf", throwing({.reverse = true}), writes("f")));
+  EXPECT_TRUE(survives_over("bdf", throwing({.isolation = Isolation::snapshot}), writes("b")));
+}
+
 TEST_P(Conformance, ASelectorReadsWhatItPassesOver) {
   const auto finds = [](KeySelector selector) {
     return [selector](Transaction& tx) { tx.get_key(selector); };
@@ -97,6 +110,8 @@ TEST_P(Conformance, SnapshotReadsDoNotConflict) {
   EXPECT_TRUE(survives_over(
       "abc", [](Transaction& tx) { tx.get_key(KeySelector::first_greater_than("a"), Isolation::snapshot); },
       writes("ab")));
+  EXPECT_TRUE(survives_over(
+      "abc", [](Transaction& tx) { tx.add("a", 1), tx.get("a", Isolation::snapshot); }, writes("a")));
   // They see own writes all the same, and a conflict by hand makes up for them.
   set_all("abc");
   db.run([&](Transaction& tx) {
@@ -122,6 +137,29 @@ TEST_P(Conformance, OwnWritesAreNotReadFromTheStore) {
   EXPECT_TRUE(survives([](Transaction& tx) { tx.add("c", 1); }, [](Transaction& tx) { tx.add("c", 1); }));
   EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("c")); }), 2);
   EXPECT_FALSE(survives([](Transaction& tx) { tx.add("c", 1), tx.get("c"); }, writes("c")));
+  EXPECT_TRUE(survives([](Transaction& tx) { tx.set("c", ""), tx.add("c", 1), tx.get("c"); }, writes("c")));
+  EXPECT_TRUE(survives([](Transaction& tx) { tx.clear("c"), tx.add("c", 1), tx.get("c"); }, writes("c")));
+  EXPECT_TRUE(
+      survives([](Transaction& tx) { tx.clear_range("b", "d"), tx.add("c", 1), tx.get("c"); }, writes("c")));
+  EXPECT_TRUE(survives([](Transaction& tx) { tx.add("c", 1), tx.set("c", ""), tx.get("c"); }, writes("c")));
+  // What was read before it was written was read.
+  EXPECT_FALSE(survives([](Transaction& tx) { tx.get("c"), tx.set("c", ""); }, writes("c")));
+  EXPECT_FALSE(survives([](Transaction& tx) { tx.get("c"), tx.clear_range("b", "d"); }, writes("c")));
+  EXPECT_FALSE(survives(
+      [](Transaction& tx) {
+        tx.add_read_conflict({"c", "d"}), tx.set("c", "");
+      },
+      writes("c")));
+  // Beside what it has written, the store is read.
+  EXPECT_FALSE(survives_over(
+      "bdf",
+      [](Transaction& tx) {
+        tx.clear_range("c", "e"), tx.set("f", ""), tx.get_range({"a", "z"});
+      },
+      writes("e")));
+  EXPECT_FALSE(survives_over(
+      "bdf", [](Transaction& tx) { tx.clear("b"), tx.get_key(KeySelector::first_greater_than("a")); },
+      writes("c")));
 }
 
 TEST_P(Conformance, BlindWritesNeverConflict) {
@@ -205,6 +243,28 @@ TEST_P(Conformance, ConflictsAreFoundHoweverManyCommitsLieBetween) {
   set("a", "2");
   for (int i = 0; i < 300; ++i) set("b" + std::to_string(i), "x");
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
+}
+
+TEST_P(Conformance, OverlappingRangesConflictByWhenEachPartWasWritten) {
+  const auto clear_range = [&](std::string_view begin, std::string_view end) {
+    db.run([&](Transaction& tx) { tx.clear_range(begin, end); });
+  };
+  clear_range("b", "f");
+  clear_range("h", "j");
+  std::map<std::string, std::unique_ptr<Transaction>> readers;
+  for (const std::string key : {"b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+    readers[key] = db.begin();
+    readers[key]->get(key);
+    readers[key]->set("elsewhere", key);
+  }
+  clear_range("d", "e");
+  clear_range("g", "i");
+  clear_range("d", "d");
+  std::string conflicts;
+  for (const auto& [key, reader] : readers) {
+    if (code_of([&] { reader->commit(); }) == ErrorCode::not_committed) conflicts += key;
+  }
+  EXPECT_EQ(conflicts, "dgh");
 }
 
 }  // namespace

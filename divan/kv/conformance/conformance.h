@@ -6,7 +6,18 @@
 
 #include "divan/kv/conformance/engines.h"
 
+namespace divan::kv {
+
+inline void PrintTo(ErrorCode code, std::ostream* out) { *out << Error(code).name(); }
+
+}  // namespace divan::kv
+
 namespace divan::kv::conformance {
+
+#define DIVAN_NEEDS_INJECTED_TIME()                                             \
+  do {                                                                          \
+    if (!GetParam().time_is_injected) { GTEST_SKIP() << "waits for no clock"; } \
+  } while (false)
 
 class Conformance : public testing::TestWithParam<Engine> {
  protected:

@@ -35,7 +35,7 @@ class ReferenceStore final : public TestStore {
 
 template <class Store>
 Engine engine(std::string name) {
-  return {std::move(name), [](const Clock& clock, std::size_t max_watches) {
+  return {std::move(name), true, [](const Clock& clock, std::size_t max_watches) {
             return std::make_unique<Store>(clock, max_watches);
           }};
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace divan::kv::conformance {
 
-/// A store of one test's own: empty, and gone with this object.
+/// A store of one test's own: empty, and gone with this object. An engine that has only one store, of which
+/// many processes live, clears it.
 class TestStore {
  public:
   virtual ~TestStore() = default;
@@ -19,9 +21,13 @@ class TestStore {
 
 struct Engine {
   std::string name;
+  /// Its transactions age by the clock that it is given. Tests of what happens after 5 s need that.
+  bool time_is_injected = true;
   /// The clock must outlive the store.
   std::function<std::unique_ptr<TestStore>(const Clock& clock, std::size_t max_watches)> make;
 };
+
+inline void PrintTo(const Engine& engine, std::ostream* out) { *out << engine.name; }
 
 /// Whoever writes an engine adds it here.
 const std::vector<Engine>& engines();

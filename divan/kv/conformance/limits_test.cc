@@ -10,7 +10,6 @@ TEST_P(Conformance, SizesAreLimited) {
   db.run([&](Transaction& tx) {
     EXPECT_EQ(code_of([&] { tx.set(longest_key + "k", ""); }), key);
     EXPECT_EQ(code_of([&] { tx.clear(longest_key + "k"); }), key);
-    EXPECT_EQ(code_of([&] { tx.clear_range("a", longest_key + "k"); }), key);
     EXPECT_EQ(code_of([&] { tx.add(longest_key + "k", 1); }), key);
     EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable(longest_key), ""); }), key);
     EXPECT_EQ(code_of([&] { tx.set_versionstamped_value(longest_key + "k", stampable("")); }), key);
@@ -18,15 +17,41 @@ TEST_P(Conformance, SizesAreLimited) {
     EXPECT_EQ(code_of([&] { tx.atomic(AtomicOp::byte_max, "k", longest_value + "v"); }), value);
     EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable("k"), longest_value + "v"); }), value);
     EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("k", stampable(longest_value)); }), value);
+    // The four bytes of the offset count.
+    const std::string rest(kMaxKeyBytes - 14, 'r');
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable("k", rest), ""); }), key);
+    const std::string rest_of_value(kMaxValueBytes - 13, 'r');
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("k", stampable("", rest_of_value)); }), value);
     for (const std::string foreign : {"\xff", "\xff/x"}) {
       EXPECT_EQ(code_of([&] { tx.set(foreign, ""); }), ErrorCode::key_outside_legal_range);
       EXPECT_EQ(code_of([&] { tx.clear(foreign); }), ErrorCode::key_outside_legal_range);
       EXPECT_EQ(code_of([&] { tx.add(foreign, 1); }), ErrorCode::key_outside_legal_range);
     }
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_key(stampable("\xff"), ""); }),
+              ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.set_versionstamped_value("\xff", stampable("")); }),
+              ErrorCode::key_outside_legal_range);
+    EXPECT_EQ(code_of([&] { tx.watch("\xff"); }), ErrorCode::key_outside_legal_range);
     EXPECT_TRUE(tx.read_only());
     tx.set(longest_key, longest_value);
+    tx.set_versionstamped_key(stampable("s", rest.substr(1)), "");
+    tx.set_versionstamped_value("t", stampable("", rest_of_value.substr(1)));
   });
   EXPECT_EQ(get(longest_key), longest_value);
+  EXPECT_EQ(get("t").size(), kMaxValueBytes - 4);
+}
+
+TEST_P(Conformance, RangesReachBeyondTheLongestKey) {
+  const std::string longest_key(kMaxKeyBytes, 'k');
+  const KeyRange just = {longest_key, longest_key + '\0'};
+  set(longest_key, "1");
+  db.run([&](Transaction& tx) {
+    EXPECT_EQ(tx.get(longest_key + "k"), std::nullopt);  // there are no such keys
+    EXPECT_EQ(tx.get_range(just).rows.size(), 1u);
+    tx.add_read_conflict(just), tx.add_write_conflict(just);
+    tx.clear_range(just);
+  });
+  EXPECT_EQ(stored(), "");
 }
 
 TEST_P(Conformance, ATransactionIsLimited) {
@@ -52,6 +77,7 @@ TEST_P(Conformance, ATransactionIsLimited) {
 }
 
 TEST_P(Conformance, ATransactionLivesFiveSeconds) {
+  DIVAN_NEEDS_INJECTED_TIME();
   ManualClock clock;
   const auto store = GetParam().make(clock, kMaxWatches);
   const auto tx = store->database().begin();
@@ -75,6 +101,7 @@ TEST_P(Conformance, ATransactionLivesFiveSeconds) {
 }
 
 TEST_P(Conformance, ConflictsAreRememberedAsLongAsATransactionLives) {
+  DIVAN_NEEDS_INJECTED_TIME();
   ManualClock clock;
   const auto store = GetParam().make(clock, kMaxWatches);
   const auto write = [&](std::string_view key) {
@@ -125,6 +152,52 @@ TEST_P(Conformance, AfterItsCommitATransactionTakesNothing) {
   tx->set("c", "4");
   tx->commit();
   EXPECT_EQ(stored(), "a=3 c=4 ");
+}
+
+TEST_P(Conformance, ConflictRangesAndOperandsCountTowardsTheLimit) {
+  const std::string long_key(kMaxKeyBytes, 'k');
+  const std::vector<std::function<void(Transaction&)>> steps = {
+      [&](Transaction& tx) {
+        tx.add_read_conflict({"a", long_key});
+      },
+      [&](Transaction& tx) {
+        tx.add_write_conflict({"a", long_key});
+      },
+      [&](Transaction& tx) {
+        tx.get_range({"a", long_key});
+      },
+      [&](Transaction& tx) { tx.clear_range("a", long_key); },
+      [&](Transaction& tx) { tx.clear(long_key); },
+      [&](Transaction& tx) { tx.atomic(AtomicOp::byte_max, "a", long_key); },
+      [&](Transaction& tx) { tx.set_versionstamped_value("a", stampable("", long_key)); },
+      [&](Transaction& tx) { tx.set_versionstamped_key(stampable("s"), long_key); },
+  };
+  for (const auto& step : steps) {
+    const auto tx = db.begin();
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t before = tx->approximate_size();
+      step(*tx);
+      EXPECT_GE(tx->approximate_size(), before + kMaxKeyBytes) << &step - steps.data() << " " << i;
+    }
+  }
+}
+
+TEST_P(Conformance, WhatOnlyWritesIsNeverTooLate) {
+  DIVAN_NEEDS_INJECTED_TIME();
+  ManualClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  const auto tx = store->database().begin();
+  tx->set("a", "1");
+  clock.advance(4 * kTransactionLifetime);
+  tx->add("b", 1);
+  tx->commit();
+  EXPECT_GT(tx->committed_version(), 0);
+  // A read makes it so, however early it was.
+  tx->reset();
+  tx->get("a");
+  clock.advance(4 * kTransactionLifetime);
+  tx->set("a", "2");
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_old);
 }
 
 }  // namespace

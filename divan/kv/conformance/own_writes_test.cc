@@ -169,6 +169,9 @@ TEST_P(Conformance, ADumpHasTheRowsOfOneVersion) {
     return true;
   });
   EXPECT_EQ(seen, "a=va b=vb ");
+  int rows = 0;
+  db.dump([&](auto, auto) { return ++rows < 2; });
+  EXPECT_EQ(rows, 2);
   EXPECT_LT(version, db.begin()->read_version());
 }
 

@@ -74,9 +74,12 @@ TEST_P(Conformance, AVisitorEndsTheScan) {
     int seen = 0;
     EXPECT_FALSE(tx.scan(kAll, {}, [&](auto, auto) { return ++seen < 2; }));
     EXPECT_EQ(seen, 2);
-    // Be it at the limit.
-    EXPECT_FALSE(tx.scan(kAll, {.limit = 1}, [](auto, auto) { return false; }));
-    EXPECT_TRUE(tx.scan(kAll, {.limit = 1}, [](auto, auto) { return true; }));
+    seen = 0;
+    EXPECT_FALSE(tx.scan(kAll, {.limit = 2}, [&](auto, auto) { return ++seen < 2; }));
+    EXPECT_EQ(seen, 2);
+    // The limit is reached; whether more follows was not looked at.
+    EXPECT_TRUE(tx.get_range(kAll, {.limit = 4}).more);
+    EXPECT_TRUE(tx.get_range(kAll, {.limit = 4, .reverse = true}).more);
   });
 }
 
@@ -96,6 +99,14 @@ TEST_P(Conformance, LimitsCountOwnRowsAndSkipOwnClears) {
 TEST_P(Conformance, InvertedAndForeignRangesAreRefused) {
   db.run([](Transaction& tx) {
     EXPECT_EQ(code_of([&] { tx.get_range({"b", "a"}); }), ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] {
+                tx.scan(KeyRange{"b", "a"}, {}, [](auto, auto) { return true; });
+              }),
+              ErrorCode::inverted_range);
+    EXPECT_EQ(code_of([&] {
+                tx.get_range(KeySelector::first_greater_than("\xff\x01"), {"a", false, 1});
+              }),
+              ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.clear_range("b", "a"); }), ErrorCode::inverted_range);
     EXPECT_EQ(code_of([&] { tx.add_read_conflict({"b", "a"}); }), ErrorCode::inverted_range);
     EXPECT_EQ(code_of([&] { tx.add_write_conflict({"b", "a"}); }), ErrorCode::inverted_range);
@@ -159,7 +170,11 @@ TEST_P(Conformance, SelectorsBoundRanges) {
     EXPECT_EQ(between(KeySelector::last_less_or_equal("a"), KeySelector::first_greater_or_equal("d")),
               "b=vb ");
     EXPECT_EQ(between({"b", false, 9}, {"z", false, 1}), "");
+    EXPECT_EQ(between({"", false, -5}, {"\xff", true, 5}), "b=vb d=vd e=own h=vh ");
+    EXPECT_EQ(between(KeySelector::first_greater_than("\xff"), {"\xff", false, 1}), "");
     // Selectors that find the wrong way round give nothing.
+    EXPECT_EQ(between({"h", false, 1}, {"b", false, 1}), "");
+    EXPECT_EQ(between(KeySelector::first_greater_than("d"), KeySelector::first_greater_or_equal("d")), "");
     EXPECT_EQ(between({"z", false, 0}, {"b", false, 2}), "");
   });
 }

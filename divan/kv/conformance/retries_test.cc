@@ -38,6 +38,7 @@ class SleeplessClock final : public Clock {
 };
 
 TEST_P(Conformance, RunTriesAgainWithAYoungTransaction) {
+  DIVAN_NEEDS_INJECTED_TIME();
   SleeplessClock clock;
   const auto store = GetParam().make(clock, kMaxWatches);
   int tries = 0;
@@ -75,6 +76,7 @@ TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
                           ErrorCode::used_during_commit, ErrorCode::accessed_unreadable,
                           ErrorCode::transaction_cancelled, ErrorCode::too_many_watches}) {
     EXPECT_EQ(code_of([&] { tx->on_error(Error(code)); }), code);
+    tx->reset();
   }
   for (const auto code :
        {ErrorCode::not_committed, ErrorCode::transaction_too_old, ErrorCode::commit_unknown_result}) {
@@ -88,6 +90,7 @@ TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
 }
 
 TEST_P(Conformance, RetriesHaveAnEnd) {
+  DIVAN_NEEDS_INJECTED_TIME();
   SleeplessClock clock;
   const auto store = GetParam().make(clock, kMaxWatches);
   int tries = 0;
@@ -99,6 +102,17 @@ TEST_P(Conformance, RetriesHaveAnEnd) {
             }),
             ErrorCode::transaction_timed_out);
   EXPECT_EQ(tries, kMaxAttempts);
+}
+
+TEST_P(Conformance, AResetGivesBackAllTries) {
+  DIVAN_NEEDS_INJECTED_TIME();
+  SleeplessClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  const auto tx = store->database().begin();
+  for (int i = 0; i < 2 * kMaxAttempts; ++i) {
+    tx->on_error(Error(ErrorCode::not_committed));
+    if (i % 100 == 0) tx->reset();
+  }
 }
 
 TEST_P(Conformance, CallbacksRunInOrderAfterTheCommitAndMayCommitThemselves) {
@@ -126,6 +140,9 @@ class LossyDatabase final : public ForwardingDatabase {
   }
   std::optional<std::string> new_transaction_id() override { return std::string("\0id", 3) + id_++; }
 
+  /// The reads of single keys that follow fail, so many of them.
+  void fail_gets(int count) { failing_gets_ = count; }
+
   std::size_t marks() {
     return inner().run(
         [](Transaction& tx) { return tx.get_range(tuple::range({tuple::String{"txid"}})).rows.size(); });
@@ -136,6 +153,14 @@ class LossyDatabase final : public ForwardingDatabase {
    public:
     LossyTransaction(LossyDatabase& database, std::unique_ptr<Transaction> inner)
         : ForwardingTransaction(std::move(inner)), database_(database) {}
+
+    std::optional<std::string> get(std::string_view key, Isolation isolation) override {
+      if (database_.failing_gets_ > 0) {
+        --database_.failing_gets_;
+        throw Error(ErrorCode::transaction_too_old);
+      }
+      return ForwardingTransaction::get(key, isolation);
+    }
 
    protected:
     void do_commit() override {
@@ -152,6 +177,7 @@ class LossyDatabase final : public ForwardingDatabase {
 
   std::vector<Fate> fates_;
   std::size_t commits_ = 0;
+  int failing_gets_ = 0;
   char id_ = 'a';
 };
 
@@ -194,6 +220,19 @@ TEST_P(Conformance, ALostAnswerAndThenAConflict) {
   EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("n")); }), 1);
 }
 
+TEST_P(Conformance, ALostAnswerIsLookedForUntilTheStoreAnswers) {
+  using enum LossyDatabase::Fate;
+  LossyDatabase lossy(db, {lost_after_commit});
+  int tries = 0;
+  lossy.run([&](Transaction& tx) {
+    tx.add("n", 1);
+    ++tries;
+    lossy.fail_gets(3);
+  });
+  EXPECT_EQ(tries, 1);
+  EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("n")); }), 1);
+}
+
 TEST_P(Conformance, OnlyWritesLeaveMarksAndOnlyWhereAnswersCanBeLost) {
   LossyDatabase lossy(db, {});
   lossy.run([](Transaction& tx) { tx.get("a"); });
@@ -210,6 +249,10 @@ TEST_P(Conformance, OldMarksAreCleared) {
   db.advance_version(db.begin()->read_version() + 2 * 3'600'000'000);  // two hours, as FoundationDB counts
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
   EXPECT_EQ(lossy.marks(), 1u);
+  // Not those that somebody may look for yet.
+  db.advance_version(db.begin()->read_version() + 600'000'000);
+  lossy.run([](Transaction& tx) { tx.set("a", "3"); });
+  EXPECT_EQ(lossy.marks(), 2u);
 }
 
 }  // namespace

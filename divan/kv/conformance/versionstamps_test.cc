@@ -173,5 +173,92 @@ TEST_P(Conformance, VersionsCanBeAdvanced) {
   EXPECT_EQ(stored(), "a=1 b=2 ");
 }
 
+TEST_P(Conformance, OnlyAClearMakesAStampedValueReadableAgain) {
+  db.run([](Transaction& tx) {
+    const auto unreadable = ErrorCode::accessed_unreadable;
+    const auto check = [&](std::string_view key) {
+      EXPECT_EQ(code_of([&] { tx.get(key); }), unreadable);
+      EXPECT_EQ(code_of([&] { tx.get_range({"", "\xff"}); }), unreadable);
+      EXPECT_EQ(code_of([&] { tx.get_range({"", "\xff"}, {.reverse = true}); }), unreadable);
+    };
+    tx.set_versionstamped_value("k", stampable(""));
+    tx.set("k", "plain");
+    check("k");
+    tx.atomic(AtomicOp::byte_max, "k", "plainer");
+    check("k");
+    tx.atomic(AtomicOp::compare_and_clear, "k", "plainer");
+    check("k");
+    tx.clear("k");
+    EXPECT_EQ(tx.get("k"), std::nullopt);
+    EXPECT_EQ(rows(tx, {"", "\xff"}), "");
+    tx.set("k", "again");
+    EXPECT_EQ(rows(tx, {"", "\xff"}), "k=again ");
+    tx.set_versionstamped_value("l", stampable(""));
+    check("l");
+    tx.clear_range("l", "m");
+    tx.add("l", 1);
+    EXPECT_EQ(decode_counter(tx.get("l")), 1);
+    tx.set_versionstamped_value("m", stampable(""));
+    tx.set("m", "plain");
+    tx.clear("l");
+  });
+  EXPECT_EQ(stored(), "k=again m=plain ");
+}
+
+TEST_P(Conformance, WhereAStampedKeyMayComeToStandOnlyAClearMakesKeysReadable) {
+  db.run([](Transaction& tx) { tx.set("sb", "before"), tx.set("sc", "before"); });
+  const auto unreadable = ErrorCode::accessed_unreadable;
+  db.run([&](Transaction& tx) {
+    tx.set_versionstamped_key(stampable("s"), "stamped");
+    tx.set("sc", "own");
+    EXPECT_EQ(code_of([&] { tx.get("sc"); }), unreadable);
+    tx.clear("sc");
+    EXPECT_EQ(tx.get("sc"), std::nullopt);
+    tx.set("sc", "own");
+    EXPECT_EQ(rows(tx, {"sc", std::string("sc\0", 3)}), "sc=own ");
+    EXPECT_EQ(code_of([&] { tx.get(std::string("sc\0", 3)); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get("sb"); }), unreadable);
+    tx.clear_range("sf", "sh");
+    tx.set("sg", "own");
+    EXPECT_EQ(rows(tx, {"sf", "sh"}), "sg=own ");
+    EXPECT_EQ(rows(tx, {"sf", "sh"}, {.reverse = true}), "sg=own ");
+    EXPECT_EQ(code_of([&] { tx.get("sh"); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get("sez"); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_range({"sf", "si"}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_range({"se", "sh"}, {.reverse = true}); }), unreadable);
+    EXPECT_EQ(code_of([&] { tx.get_key(KeySelector::last_less_than("sf")); }), unreadable);
+    EXPECT_EQ(tx.get_key(KeySelector::last_less_than("sh")), "sg");
+  });
+  // The stamp of these years begins with a zero.
+  std::string values;
+  db.run([&](Transaction& tx) {
+    for (const auto& row : tx.get_range({"s", "t"}).rows) values += row.value + " ";
+  });
+  EXPECT_EQ(values, "stamped before own own ");
+  db.run([&](Transaction& tx) {
+    tx.clear_range("s", "t");
+    tx.set_versionstamped_key(stampable("s"), "stamped");
+    tx.set_versionstamped_key(stampable("s", "~"), "stamped");
+    tx.clear_range("s", "t");
+    EXPECT_EQ(rows(tx, {"", "\xff"}), "");
+    tx.set("sg", "own");
+    EXPECT_EQ(rows(tx, {"", "\xff"}), "sg=own ");
+    EXPECT_EQ(tx.get_key(KeySelector::first_greater_than("s")), "sg");
+  });
+  EXPECT_EQ(stored(), "sg=own ");
+}
+
+TEST_P(Conformance, TheStampIsKnownAfterTheCommitOnly) {
+  const auto tx = db.begin();
+  tx->set_versionstamped_key(stampable("s"), "");
+  EXPECT_EQ(code_of([&] { tx->versionstamp(); }), ErrorCode::client_invalid_operation);
+  EXPECT_EQ(tx->committed_version(), -1);
+  tx->commit();
+  EXPECT_EQ(get("s" + tx->versionstamp()), "");
+  tx->reset();
+  EXPECT_EQ(code_of([&] { tx->versionstamp(); }), ErrorCode::client_invalid_operation);
+  EXPECT_EQ(tx->committed_version(), -1);
+}
+
 }  // namespace
 }  // namespace divan::kv::conformance

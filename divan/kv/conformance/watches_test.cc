@@ -11,12 +11,12 @@ std::shared_ptr<Watch> watch_key(Database& db, std::string_view key = "k") {
 }
 
 // A watch that was set later and has fired shows that the one before had its chance.
-#define EXPECT_STILL_WAITING(watch)                         \
-  do {                                                      \
-    const auto marker = watch_key(db, "marker");            \
-    db.run([](Transaction& tx) { tx.add("marker", 1); });   \
-    ASSERT_TRUE(marker->wait_until(clock_, soon()));        \
-    EXPECT_FALSE((watch)->fired() || (watch)->cancelled()); \
+#define EXPECT_STILL_WAITING(watch)                             \
+  do {                                                          \
+    const auto marker = watch_key(db, "marker");                \
+    db.run([](Transaction& later) { later.add("marker", 1); }); \
+    ASSERT_TRUE(marker->wait_until(clock_, soon()));            \
+    EXPECT_FALSE((watch)->fired() || (watch)->cancelled());     \
   } while (false)
 
 TEST_P(Conformance, AWatchFiresWhenTheValueChanges) {
@@ -81,9 +81,35 @@ TEST_P(Conformance, AChangeBetweenReadAndCommitIsNotLost) {
   EXPECT_TRUE(watch->fired());
 }
 
-TEST_P(Conformance, AWatchDoesNotConflict) {
+TEST_P(Conformance, WritesOfItsTransactionAfterItFireAWatchAtTheCommit) {
   set("k", "1");
-  EXPECT_TRUE(survives([](Transaction& tx) { tx.watch("k"); }, [](Transaction& tx) { tx.set("k", "2"); }));
+  const auto watch = db.run([](Transaction& tx) {
+    auto early = tx.watch("k");
+    tx.set("k", "2");
+    return early;
+  });
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+  EXPECT_TRUE(watch->fired());
+  const auto waiting = db.run([](Transaction& tx) {
+    auto early = tx.watch("k");
+    tx.set("k", "2");
+    return early;
+  });
+  EXPECT_STILL_WAITING(waiting);
+}
+
+TEST_P(Conformance, AWatchOutlivesItsTransaction) {
+  const auto tx = db.begin();
+  const auto watch = tx->watch("k");
+  tx->commit();
+  tx->reset();
+  const auto other = tx->watch("k");
+  tx->reset();
+  EXPECT_TRUE(other->cancelled());
+  EXPECT_STILL_WAITING(watch);
+  set("k", "1");
+  EXPECT_TRUE(watch->wait_until(clock_, soon()));
+  EXPECT_TRUE(watch->fired());
 }
 
 TEST_P(Conformance, AWatchIsCancelledWithItsTransaction) {
@@ -102,7 +128,6 @@ TEST_P(Conformance, AWatchIsCancelledWithItsTransaction) {
   watch = tx->watch("k");
   set("a", "1");
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
-  tx->reset();
   EXPECT_TRUE(watch->cancelled());
   set("k", "2");
   EXPECT_FALSE(watch->fired());
@@ -155,6 +180,15 @@ TEST_P(Conformance, WatchesHaveALimit) {
   ASSERT_TRUE(held[0]->wait_until(clock_, soon()));
   held.push_back(watch_key(db));
   EXPECT_EQ(code_of([&] { watch_key(db); }), ErrorCode::too_many_watches);
+  // Not even if it had fired before it was set.
+  held.clear();
+  for (std::size_t i = 0; i < kMaxWatches + 1; ++i) {
+    const auto late = db.begin();
+    held.push_back(late->watch("k"));
+    db.run([](Transaction& tx) { tx.add("k", 1); });
+    late->commit();
+    ASSERT_TRUE(held.back()->wait_until(clock_, soon()));
+  }
   // Within one transaction, too.
   held.clear();
   const auto tx = db.begin();

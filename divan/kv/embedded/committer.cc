@@ -56,8 +56,8 @@ struct Committer::GroupWrite {
   std::vector<KeyRange> ranges;
 };
 
-Committer::Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches)
-    : db_(db), clock_(clock), durable_(durable), watches_(max_watches) {
+Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options)
+    : db_(db), clock_(clock), options_(options), watches_(options.max_watches) {
   publish(stored_version(db_));
 }
 
@@ -127,14 +127,23 @@ Committer::Group Committer::next_group() {
   return group;
 }
 
-Committer::GroupWrite Committer::commit_group(const Group& group) {
-  const auto now = clock_.now();
+void Committer::forget_conflicts(MonotonicTime now) {
   std::optional<Version> forgotten;
-  while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) {
+  const auto forget_oldest = [&] {
     forgotten = recent_groups_.front().second;
     recent_groups_.pop_front();
+  };
+  while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) forget_oldest();
+  const bool too_many = conflict_set_.size() > options_.max_conflict_entries;
+  if (too_many) {
+    for (std::size_t half = recent_groups_.size() / 2; half > 0; --half) forget_oldest();
   }
-  if (forgotten) conflict_set_.forget_before(*forgotten + 1);
+  if (forgotten) conflict_set_.forget_before(*forgotten + 1, too_many);
+}
+
+Committer::GroupWrite Committer::commit_group(const Group& group) {
+  const auto now = clock_.now();
+  forget_conflicts(now);
 
   GroupWrite write;
   write.before = latest();
@@ -167,7 +176,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       append_u64(version, static_cast<std::uint64_t>(write.version));
       check_status(write.batch.Put(slice(kVersionKey), version));
       rocksdb::WriteOptions options;
-      options.sync = durable_;
+      options.sync = options_.durable;
       check_status(db_.Write(options, &write.batch));
       recent_groups_.emplace_back(now, write.version);
       publish(write.version);

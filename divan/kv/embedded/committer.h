@@ -54,10 +54,17 @@ struct CommitStats {
   std::uint64_t conflict_entries = 0;
 };
 
+/// As in Options.
+struct CommitterOptions {
+  bool durable;
+  std::size_t max_watches;
+  std::size_t max_conflict_entries;
+};
+
 /// Thread-safe.
 class Committer {
  public:
-  Committer(rocksdb::DB& db, const Clock& clock, bool durable, std::size_t max_watches);
+  Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options);
   ~Committer();
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -81,6 +88,7 @@ class Committer {
   void lead(const CommitRequest& own) noexcept;
   Group next_group();
   GroupWrite commit_group(const Group& group);
+  void forget_conflicts(MonotonicTime now);
   void fire_watches(const GroupWrite& write);
   void pass_on();
   bool conflicts(const CommitRequest& request) const;
@@ -91,7 +99,7 @@ class Committer {
 
   rocksdb::DB& db_;
   const Clock& clock_;
-  const bool durable_;
+  const CommitterOptions options_;
 
   mutable std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> latest_;

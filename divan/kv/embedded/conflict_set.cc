@@ -52,10 +52,11 @@ bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Ve
   return false;
 }
 
-void ConflictSet::forget_before(Version oldest) {
+void ConflictSet::forget_before(Version oldest, bool at_once) {
   oldest_ = oldest;
-  if (ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
-  sweep_points(kSweepEvery);
+  if (at_once || ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
+  if (at_once) sweep_cursor_.clear();
+  sweep_points(at_once ? points_.size() : kSweepEvery);
 }
 
 void ConflictSet::sweep_ranges() {

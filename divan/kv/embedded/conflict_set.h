@@ -33,8 +33,8 @@ class ConflictSet {
   /// alone.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// What was written before `oldest` may be forgotten.
-  void forget_before(Version oldest);
+  /// What was written before `oldest` may be forgotten; `at_once`, all of it, instead of in passing.
+  void forget_before(Version oldest, bool at_once = false);
 
   /// Whether everything that was written after `version` is remembered still: otherwise changed_since()
   /// cannot be asked about it.

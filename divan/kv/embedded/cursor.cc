@@ -71,7 +71,7 @@ void Cursor::skip_cleared() {
 
 bool Cursor::take_point(const WriteMap::Points::value_type& point, const std::optional<std::string>& stored) {
   key_ = point.first;
-  if (point.second.kind == PointWrite::Kind::set) {
+  if (point.second.kind == PointWrite::Kind::set && !point.second.unreadable) {
     value_ = point.second.value;
     return true;
   }

@@ -1,8 +1,11 @@
 #include "divan/kv/embedded/engine.h"
 
+#include <rocksdb/sst_file_reader.h>
+
 #include <filesystem>
 
 #include "divan/base/log.h"
+#include "divan/kv/embedded/log_check.h"
 #include "divan/kv/embedded/rocksdb_options.h"
 #include "divan/kv/embedded/transaction.h"
 
@@ -46,10 +49,25 @@ void write_format(rocksdb::Env& env, const fs::path& directory) {
   sync_directory(env, directory);
 }
 
+// Whether there is a store. RocksDB would make a new one over the rest of one that has lost its CURRENT file.
+bool find_store(rocksdb::Env& env, const fs::path& directory) {
+  if (env.FileExists((directory / "CURRENT").string()).ok()) return true;
+  std::vector<std::string> files;
+  if (const auto status = env.GetChildren(directory.string(), &files); !status.ok()) {
+    throw cannot_open(directory, status.IsNotFound() ? "it is not a directory." : status.ToString());
+  }
+  for (const auto& file : files) {
+    if (file.ends_with(".sst") || file.ends_with(".log")) {
+      throw cannot_open(directory, fmt::format("its file CURRENT is missing, but there is {}.", file));
+    }
+  }
+  return false;
+}
+
 // Checks the directory's format, or marks a new directory with ours.
 void check_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string file = (directory / kFormatFile).string();
-  const bool has_store = env.FileExists((directory / "CURRENT").string()).ok();
+  const bool has_store = find_store(env, directory);
   if (!env.FileExists(file).ok()) {
     if (has_store) {
       throw cannot_open(directory,
@@ -77,6 +95,22 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
   }
 }
 
+// RocksDB blames its manifest for tables that cannot be opened: which of them are damaged?
+std::string damaged_tables(const Options& options) {
+  std::vector<std::string> files;
+  env_of(options).GetChildren(options.directory, &files).PermitUncheckedError();
+  std::string found;
+  for (const auto& file : files) {
+    if (!file.ends_with(".sst")) continue;
+    const std::string path = options.directory + "/" + file;
+    rocksdb::SstFileReader reader(rocksdb_options(options));
+    auto status = reader.Open(path);
+    if (status.ok()) status = reader.VerifyChecksum();
+    if (!status.ok()) found += fmt::format(" {} is damaged.", path);
+  }
+  return found;
+}
+
 std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   rocksdb::DB* db = nullptr;
   const auto status = rocksdb::DB::Open(rocksdb_options(options), options.directory, &db);
@@ -84,7 +118,7 @@ std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
     throw cannot_open(options.directory, "it is in use by another process.");
   }
-  throw cannot_open(options.directory, status.ToString());
+  throw cannot_open(options.directory, status.ToString() + damaged_tables(options));
 }
 
 }  // namespace
@@ -93,8 +127,10 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
   check_format(env_of(options), options.directory);
+  if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
-  committer_ = std::make_unique<Committer>(*db_, clock, options.durable, options.max_watches);
+  committer_ = std::make_unique<Committer>(
+      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_entries});
 }
 
 EmbeddedDatabase::~EmbeddedDatabase() {

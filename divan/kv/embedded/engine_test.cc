@@ -79,6 +79,32 @@ TEST(Engine, ALateCommitWithoutReadsIsFine) {
   EXPECT_EQ(get(*store, "a"), "1");
 }
 
+TEST(Engine, AFloodOfWritesMakesTransactionsOldEarly) {
+  TemporaryDirectory directory;
+  SystemClock clock;
+  SystemRng rng;
+  EmbeddedDatabase db({.directory = directory.path() + "/s", .durable = false, .max_conflict_entries = 1000},
+                      clock, rng);
+  const auto old = db.begin();
+  old->get("a"), old->set("b", "1");
+  const auto blind = db.begin();
+  blind->set("c", "1");
+  for (int i = 0; i < 50; ++i) {
+    db.run([&](Transaction& tx) {
+      for (int k = 0; k < 100; ++k) tx.set(fmt::format("k{}-{}", i, k), "x");
+      tx.clear_range(fmt::format("r{}", i), fmt::format("r{}~", i));
+    });
+    ASSERT_LE(db.stats().conflict_entries, 1200u);
+  }
+  EXPECT_EQ(code_of([&] { old->commit(); }), ErrorCode::transaction_too_old);
+  blind->commit();
+  // Younger ones are checked as ever.
+  const auto young = db.begin();
+  young->get("a"), young->set("b", "1");
+  set(db, "a", "2");
+  EXPECT_EQ(code_of([&] { young->commit(); }), ErrorCode::not_committed);
+}
+
 TEST(Engine, ManyCommitsShareASync) {
   TemporaryDirectory directory;
   SystemClock clock;

@@ -52,24 +52,14 @@ rocksdb::Options rocksdb_options(const Options& options) {
   rocks.memtable_prefix_bloom_size_ratio = kMemtableFilterRatio;
   rocks.memtable_whole_key_filtering = true;
 
-  auto st = rocksdb::GetOptionsFromString(rocks, o, &rocks);
-  if (!st.ok()) {
-    std::fprintf(stderr, "%s\n", st.ToString().c_str());
-    std::abort();
-  }
-}
-rocksdb::BlockBasedTableOptions table;
-table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
-table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-table.cache_index_and_filter_blocks = true;
-table.pin_l0_filter_and_index_blocks_in_cache = true;
-table.format_version = 5;
-(void)rocksdb::GetBlockBasedTableOptionsFromString(table, t, &table);
-table.block_cache =
-    rocksdb::HyperClockCacheOptions(options.cache_bytes, static_cast<size_t>(std::atoi(c))).MakeSharedCache();
-table.block_cache = rocksdb::NewLRUCache(options.cache_bytes, std::atoi(c));
-rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-return rocks;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.format_version = 5;
+  rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return rocks;
 }
 
 }  // namespace divan::kv::embedded

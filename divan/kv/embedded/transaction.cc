@@ -30,6 +30,7 @@ void EmbeddedTransaction::do_reset() {
   request_->read_version = snapshot_->version();
   conflict_bytes_ = 0;
   committed_ = false;
+  retries_ = {};
 }
 
 void EmbeddedTransaction::check_writable() const {
@@ -60,6 +61,12 @@ void EmbeddedTransaction::check_key(std::string_view key) const {
 
 void EmbeddedTransaction::check_value(std::string_view value) const {
   if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
+}
+
+void EmbeddedTransaction::check_range(std::string_view begin, std::string_view end) const {
+  check_writable();
+  if (begin > end) throw Error(ErrorCode::inverted_range);
+  if (end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
 }
 
 void EmbeddedTransaction::add_read_key(std::string_view key, Isolation isolation) {
@@ -151,36 +158,36 @@ bool EmbeddedTransaction::scan(const KeySelector& begin_selector, const KeySelec
   };
   std::string begin = bound(begin_selector);
   std::string end = std::min(bound(end_selector), std::string(kEndOfKeys));
-  if (begin >= end) {
-    if (begin > end && begin_selector.offset == 1 && end_selector.offset == 1)
-      throw Error(ErrorCode::inverted_range);
-    return false;
+  if (begin >= end) return false;
+  bool more = false;
+  try {
+    more = visit_rows({begin, end}, options, visit, options.reverse ? begin : end);
+  } catch (...) {
+    // How far it came is not known here, but rows may have been seen.
+    add_read(begin, end, options.isolation);
+    throw;
   }
+  add_read(std::move(begin), std::move(end), options.isolation);
+  return more;
+}
 
-  Cursor cursor(*snapshot_, request_->writes, {begin, end}, options.reverse);
+bool EmbeddedTransaction::visit_rows(const KeyRange& range, const RangeOptions& options,
+                                     const RowVisitor& visit, std::string& reached) {
+  Cursor cursor(*snapshot_, request_->writes, range, options.reverse);
   std::size_t rows = 0;
   std::size_t bytes = 0;
-  bool cut_short = false;
-  std::string last;
   while (cursor.next()) {
     ++rows;
     bytes += cursor.key().size() + cursor.value().size();
     const bool wanted_more = visit(cursor.key(), cursor.value());
     const bool full = (options.limit != 0 && rows >= options.limit) ||
                       (options.target_bytes != 0 && bytes >= options.target_bytes);
-    if (full || !wanted_more) {
-      last = cursor.key();
-      cut_short = full && wanted_more;
-      if (options.reverse) {
-        begin = last;
-      } else {
-        end = last + '\0';
-      }
-      break;
-    }
+    if (!full && wanted_more) continue;
+    reached = cursor.key();
+    if (!options.reverse) reached += '\0';
+    return wanted_more;
   }
-  add_read(std::move(begin), std::move(end), options.isolation);
-  return cut_short;
+  return false;
 }
 
 void EmbeddedTransaction::set(std::string_view key, std::string_view value) {
@@ -195,9 +202,7 @@ void EmbeddedTransaction::clear(std::string_view key) {
 }
 
 void EmbeddedTransaction::clear_range(std::string_view begin, std::string_view end) {
-  if (begin > end) throw Error(ErrorCode::inverted_range);
-  check_key(begin);
-  if (end != kEndOfKeys) check_key(end);
+  check_range(begin, end);
   request_->writes.clear_range(begin, end);
 }
 
@@ -208,16 +213,16 @@ void EmbeddedTransaction::atomic(AtomicOp op, std::string_view key, std::string_
 }
 
 void EmbeddedTransaction::set_versionstamped_key(std::string_view key, std::string_view value) {
-  const std::uint32_t offset = take_stamp_offset(key);
   check_key(key);
   check_value(value);
+  const std::uint32_t offset = take_stamp_offset(key);
   request_->writes.add_stamped_key(key, offset, value, snapshot_->version());
 }
 
 void EmbeddedTransaction::set_versionstamped_value(std::string_view key, std::string_view value) {
-  const std::uint32_t offset = take_stamp_offset(value);
   check_key(key);
   check_value(value);
+  const std::uint32_t offset = take_stamp_offset(value);
   request_->writes.set_stamped_value(key, value, offset);
 }
 
@@ -228,19 +233,13 @@ std::shared_ptr<Watch> EmbeddedTransaction::watch(std::string_view key) {
   return watch;
 }
 
-void EmbeddedTransaction::check_conflict(const KeyRange& range) const {
-  check_writable();
-  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
-  if (range.end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-}
-
 void EmbeddedTransaction::add_read_conflict(const KeyRange& range) {
-  check_conflict(range);
+  check_range(range.begin, range.end);
   add_read(range.begin, range.end, Isolation::serializable);
 }
 
 void EmbeddedTransaction::add_write_conflict(const KeyRange& range) {
-  check_conflict(range);
+  check_range(range.begin, range.end);
   if (range.begin == range.end) return;
   conflict_bytes_ += range.begin.size() + range.end.size();
   request_->write_conflicts.push_back(range);
@@ -253,21 +252,26 @@ bool EmbeddedTransaction::read_only() const {
 void EmbeddedTransaction::do_commit() {
   check_writable();
   committed_ = true;
-  // What only reads has read one version all along, however long that took.
-  const bool writes = !read_only();
-  if (writes) {
-    check_young();
-    if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
-  }
-  if (writes) {
-    committer_.commit(request_);
-    if (request_->error) throw *request_->error;
+  try {
+    commit_writes();
+  } catch (const Error&) {
+    cancel_watches();
+    throw;
   }
   for (auto& watch : std::exchange(request_->watches, {})) {
     committer_.watches().add(std::move(watch), [this] { return committer_.latest(); });
   }
   // The snapshot holds back what compaction could drop.
   snapshot_.reset();
+}
+
+void EmbeddedTransaction::commit_writes() {
+  // What only reads has read one version all along, however long that took; what only writes is as good late.
+  if (read_only()) return;
+  if (!request_->read_conflicts.empty()) check_young();
+  if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
+  committer_.commit(request_);
+  if (request_->error) throw *request_->error;
 }
 
 Version EmbeddedTransaction::committed_version() const { return request_->version; }
@@ -283,7 +287,9 @@ std::size_t EmbeddedTransaction::approximate_size() const {
 
 void EmbeddedTransaction::on_error(const Error& error) {
   retries_.pause(error, clock_, rng_);
+  const Retries retries = retries_;
   reset();
+  retries_ = retries;
 }
 
 }  // namespace divan::kv::embedded

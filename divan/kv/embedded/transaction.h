@@ -48,13 +48,17 @@ class EmbeddedTransaction final : public Transaction {
   void check_young() const;
   void check_readable() const;
   void check_readable(std::string_view key) const;
-  void check_conflict(const KeyRange& range) const;
+  void check_range(std::string_view begin, std::string_view end) const;
+  void commit_writes();
   void cancel_watches();
   void check_writable() const;
   void check_key(std::string_view key) const;
   void check_value(std::string_view value) const;
   // The key that the selector finds, from its own walk (whose reads count as `isolation` says).
   std::string resolve(const KeySelector& selector, Isolation isolation);
+  // Answers as scan() does; what lies from `reached` on was not looked at if that is not all.
+  bool visit_rows(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit,
+                  std::string& reached);
   void add_read_key(std::string_view key, Isolation isolation);
   void add_read(std::string begin, std::string end, Isolation isolation);
 

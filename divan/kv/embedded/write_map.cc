@@ -17,6 +17,16 @@ void RangeSet::add(std::string_view begin, std::string_view end) {
   ranges_.emplace(std::move(first), std::move(last));
 }
 
+void RangeSet::remove(std::string_view begin, std::string_view end) {
+  if (begin >= end) return;
+  for (auto it = first_after(begin); it != ranges_.end() && it->first < end; it = first_after(begin)) {
+    const auto [first, last] = *it;
+    ranges_.erase(it);
+    if (first < begin) ranges_.emplace(first, begin);
+    if (end < last) ranges_.emplace(end, last);
+  }
+}
+
 RangeSet::Ranges::const_iterator RangeSet::covering(std::string_view key) const {
   if (ranges_.empty()) return ranges_.end();
   const auto it = ranges_.upper_bound(key);
@@ -53,7 +63,9 @@ void WriteMap::clear(std::string_view key) {
   write.kind = PointWrite::Kind::clear;
   write.value.clear();
   write.operations.clear();
+  write.unreadable = false;
   bytes_ += key.size();
+  if (unreadable_.covering(key) != unreadable_.end()) clear_stamped_keys(key, std::string(key) + '\0');
 }
 
 void WriteMap::clear_range(std::string_view begin, std::string_view end) {
@@ -99,6 +111,7 @@ void WriteMap::set_stamped_value(std::string_view key, std::string_view value, s
   PointWrite& write = point(key);
   write.kind = PointWrite::Kind::stamped_value;
   write.stamp_offset = stamp_offset;
+  write.unreadable = true;
 }
 
 void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value,
@@ -112,6 +125,7 @@ void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset,
 void WriteMap::clear_stamped_keys(std::string_view begin, std::string_view end) {
   const auto next = unreadable_.first_after(begin);
   if (next == unreadable_.end() || next->first >= end) return;
+  unreadable_.remove(begin, end);
   std::erase_if(stamped_keys_, [&](const StampedKey& stamped) {
     return begin <= stamped.possible.begin && stamped.possible.end <= end;
   });
@@ -123,12 +137,9 @@ void WriteMap::clear_stamped_keys(std::string_view begin, std::string_view end) 
 }
 
 std::optional<std::string> value_after(const PointWrite& point, const std::optional<std::string>& stored) {
-  switch (point.kind) {
-    case PointWrite::Kind::set: return point.value;
-    case PointWrite::Kind::clear: return std::nullopt;
-    case PointWrite::Kind::stamped_value: throw Error(ErrorCode::accessed_unreadable);
-    case PointWrite::Kind::atomic: break;
-  }
+  if (point.unreadable) throw Error(ErrorCode::accessed_unreadable);
+  if (point.kind == PointWrite::Kind::set) return point.value;
+  if (point.kind == PointWrite::Kind::clear) return std::nullopt;
   std::optional<std::string> value = stored;
   for (const auto& operation : point.operations) value = apply_atomic(operation.op, value, operation.operand);
   return value;

@@ -33,13 +33,13 @@ struct PointWrite {
     set,
     clear,
     atomic,         // `operations` on the stored value
-    stamped_value,  // set, with the versionstamp to be put in at `stamp_offset`, then `operations`:
-                    // unreadable before the commit
+    stamped_value,  // set, with the versionstamp to be put in at `stamp_offset`, then `operations`
   };
   Kind kind = Kind::clear;
   std::string value;
   std::vector<AtomicOperation> operations;
   std::uint32_t stamp_offset = 0;
+  bool unreadable = false;  // a versionstamped value stood here and was not cleared since
 };
 
 /// A key that the commit completes.
@@ -57,6 +57,7 @@ class RangeSet {
   using Ranges = absl::btree_map<std::string, std::string, std::less<>>;  // begin → end
 
   void add(std::string_view begin, std::string_view end);
+  void remove(std::string_view begin, std::string_view end);
   bool empty() const { return ranges_.empty(); }
   auto begin() const { return ranges_.begin(); }
   auto end() const { return ranges_.end(); }
@@ -97,7 +98,7 @@ class WriteMap {
   const RangeSet& cleared() const { return cleared_; }
   bool is_cleared(std::string_view key) const { return cleared_.covering(key) != cleared_.end(); }
   const std::vector<StampedKey>& stamped_keys() const { return stamped_keys_; }
-  /// Where the stamped keys may come to stand: not readable before the commit.
+  /// Where the stamped keys may come to stand, unless it was cleared since: not readable before the commit.
   const RangeSet& unreadable() const { return unreadable_; }
 
  private:
@@ -113,7 +114,7 @@ class WriteMap {
 };
 
 /// The value that a point gives a key whose stored value is `stored`; nothing: the key is not there. Throws
-/// accessed_unreadable for a stamped value.
+/// accessed_unreadable where a stamped value stood.
 std::optional<std::string> value_after(const PointWrite& point, const std::optional<std::string>& stored);
 
 }  // namespace divan::kv::embedded

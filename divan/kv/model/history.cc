@@ -5,35 +5,81 @@
 #include <algorithm>
 
 #include "divan/kv/reference/reference.h"
+#include "divan/kv/stamping.h"
 
 namespace divan::kv::model {
 namespace {
 
-// Does a transaction's steps again; answers the first one of the given isolation whose answer is another now.
-std::optional<std::string> repeat(Transaction& tx, const Transacted& transacted,
-                                  std::optional<Isolation> checked) {
-  for (const auto& step : transacted.steps) {
-    const std::string answer = perform(tx, step.operation);
-    const bool is_checked =
-        step.operation.is_read() && (!checked || step.operation.options.isolation == checked);
-    if (is_checked && answer != step.answer) {
-      return fmt::format("{}: was answered {}, and should have been {}", describe(step.operation),
-                         step.answer, answer);
-    }
-  }
-  return std::nullopt;
-}
+using History = std::vector<Transacted>;
 
 std::string place(const Transacted& transacted) {
   return fmt::format("the transaction that read version {} and committed {}.{}", transacted.read_version,
                      transacted.version.value_or(-1), transacted.order);
 }
 
-std::optional<std::string> find_time_travel(const std::vector<Transacted>& history) {
+std::string account(const Transacted& transacted) {
+  std::string lines = place(transacted) + ":\n";
+  for (const auto& step : transacted.steps) {
+    lines += fmt::format("  {} -> {}\n", describe(step.operation), step.answer);
+  }
+  return lines;
+}
+
+// `wrong` and what was committed between its read version and its commit.
+std::string accounts(const History& history, const Transacted& wrong) {
+  std::string lines = "\n" + account(wrong) + "Meanwhile:\n";
+  for (const auto& other : history) {
+    if (other.version > wrong.read_version && other.version <= wrong.version) lines += account(other);
+  }
+  return lines;
+}
+
+bool is_stamped(const Operation& operation) {
+  return operation.kind == Operation::Kind::stamped_key || operation.kind == Operation::Kind::stamped_value;
+}
+
+// The stamp is known by now: what sets a stamped key or value is a set() like others.
+Operation with_stamp(Operation operation, const Transacted& transacted) {
+  std::string& bytes = operation.kind == Operation::Kind::stamped_key ? operation.begin.key : operation.value;
+  std::string_view rest = bytes;
+  const auto offset = take_stamp_offset(rest);
+  bytes = stamped(rest, offset, versionstamp_bytes(transacted.version.value_or(0), transacted.order));
+  operation.kind = Operation::Kind::set;
+  return operation;
+}
+
+// Does a transaction's steps again; answers the first one whose answer is another now. Of the reads only
+// those of the given isolation count.
+std::optional<std::string> repeat(Transaction& tx, const Transacted& transacted,
+                                  std::optional<Isolation> checked) {
+  bool has_stamps = false;
+  for (const auto& step : transacted.steps) {
+    const Operation& operation = step.operation;
+    const bool stamps = is_stamped(operation) && step.answer == "done";
+    has_stamps |= stamps;
+    const std::string answer = perform(tx, stamps ? with_stamp(operation, transacted) : operation);
+    if (answer == step.answer) continue;
+    if (operation.is_read() && checked && operation.options.isolation != checked) continue;
+    // What it could not read then it can read now.
+    if (operation.is_read() && has_stamps && step.answer == "accessed_unreadable") continue;
+    return fmt::format("{}: was answered {}, and should have been {}", describe(operation), step.answer,
+                       answer);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_wrong_order(const History& history) {
   for (const auto& later : history) {
+    if (later.version && *later.version <= later.read_version) {
+      return place(later) + " was committed in its past";
+    }
     for (const auto& earlier : history) {
-      if (earlier.version && earlier.ended < later.began && later.read_version < *earlier.version) {
+      if (!earlier.version) continue;
+      if (earlier.ended < later.began && later.read_version < *earlier.version) {
         return place(later) + " began after " + place(earlier) + " was acknowledged";
+      }
+      if (&earlier != &later && earlier.version == later.version && earlier.order == later.order) {
+        return place(earlier) + " and " + place(later) + " have one versionstamp";
       }
     }
   }
@@ -42,12 +88,11 @@ std::optional<std::string> find_time_travel(const std::vector<Transacted>& histo
 
 }  // namespace
 
-std::optional<std::string> find_anomaly(std::vector<Transacted> history, const std::string& contents_then) {
-  if (auto anomaly = find_time_travel(history)) return anomaly;
-  const auto by_commit = [](const Transacted& a, const Transacted& b) {
+std::optional<std::string> find_anomaly(History history, const std::string& contents_then) {
+  if (auto anomaly = find_wrong_order(history)) return anomaly;
+  std::sort(history.begin(), history.end(), [](const Transacted& a, const Transacted& b) {
     return std::pair(a.version, a.order) < std::pair(b.version, b.order);
-  };
-  std::sort(history.begin(), history.end(), by_commit);
+  });
 
   SystemClock clock;
   SystemRng rng;
@@ -57,20 +102,22 @@ std::optional<std::string> find_anomaly(std::vector<Transacted> history, const s
   for (const auto& transacted : history) {
     if (!transacted.version) continue;
     const auto tx = again.begin();
-    if (auto wrong = repeat(*tx, transacted, Isolation::serializable))
-      return place(transacted) + ": " + *wrong;
+    if (const auto wrong = repeat(*tx, transacted, Isolation::serializable)) {
+      return place(transacted) + ": " + *wrong + accounts(history, transacted);
+    }
     if (commit(*tx) != "committed") return place(transacted) + " cannot be committed again";
     versions[*transacted.version] = again.version();
   }
   for (const auto& transacted : history) {
     const auto seen = std::prev(versions.upper_bound(transacted.read_version))->second;
     const auto tx = again.begin_at(seen);
-    const auto checked = transacted.version ? std::optional(Isolation::snapshot) : std::nullopt;
-    if (auto wrong = repeat(*tx, transacted, checked)) {
-      return place(transacted) + " did not read its version: " + *wrong;
+    if (const auto wrong = repeat(*tx, transacted, std::nullopt)) {
+      return place(transacted) + " did not read its version: " + *wrong + accounts(history, transacted);
     }
   }
-  if (contents(again) != contents_then) return "the store does not hold what was committed";
+  if (const auto now = contents(again); now != contents_then) {
+    return "the store does not hold what was committed: " + contents_then + " instead of " + now;
+  }
   return std::nullopt;
 }
 

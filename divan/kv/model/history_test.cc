@@ -1,71 +1,146 @@
 // Threads that are really concurrent on the embedded engine; the checker; and the checker's own tests.
 #include "divan/kv/model/history.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "divan/base/bytes.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/reference/reference.h"
+#include "divan/kv/stamping.h"
 
 namespace divan::kv::model {
 namespace {
 
-// What `threads` threads do to a store, `rounds` transactions each.
-std::vector<Transacted> run_threads(Database& database, std::uint64_t seed, int threads, int rounds) {
+// A watch, and what its transaction came to.
+struct Watched {
+  std::string key;
+  std::optional<std::string> seen;
+  std::shared_ptr<Watch> watch;
+  bool committed = false;
+};
+
+struct Outcome {
+  std::vector<Transacted> history;
+  std::vector<Watched> watches;
+  std::vector<std::string> unexpected;
+};
+
+// Does one random transaction.
+void transact(Database& database, Rng& rng, std::atomic<std::uint64_t>& moments, std::mutex& mutex,
+              Outcome& outcome) {
+  Transacted done;
+  std::optional<Watched> watched;
+  done.began = moments++;
+  const auto tx = database.begin();
+  done.read_version = tx->read_version();
+  for (auto steps = 1 + rng.below(6); steps > 0; --steps) {
+    const auto operation = random_operation(rng);
+    done.steps.push_back({operation, perform(*tx, operation)});
+    if (rng.below(8) == 0) std::this_thread::yield();
+    if (rng.below(16) != 0) continue;
+    answer_of([&] {
+      const auto key = random_key(rng);
+      watched = Watched{key, tx->get(key, Isolation::snapshot), tx->watch(key)};
+      return std::string();
+    });
+  }
+  const auto answer = commit(*tx);
+  done.ended = moments++;
+  if (answer == "committed" && !tx->read_only()) {
+    done.version = tx->committed_version();
+    done.order = read_u16(tx->versionstamp().substr(8));
+  }
+  std::lock_guard lock(mutex);
+  if (watched) {
+    watched->committed = answer == "committed";
+    outcome.watches.push_back(std::move(*watched));
+  }
+  if (answer == "committed") {
+    outcome.history.push_back(std::move(done));
+  } else if (answer != "not_committed") {
+    outcome.unexpected.push_back(answer);
+  }
+}
+
+// What threads do to a store, a few dozen transactions each.
+Outcome run_threads(Database& database, std::uint64_t seed) {
+  constexpr std::uint64_t kThreads = 6, kRounds = 40;
   std::atomic<std::uint64_t> moments = 1;
   std::mutex mutex;
-  std::vector<Transacted> history;
+  Outcome outcome;
   std::vector<std::thread> running;
-  for (int t = 0; t < threads; ++t) {
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
     running.emplace_back([&, t] {
-      SeededRng rng(seed * 64 + static_cast<std::uint64_t>(t));
-      for (int i = 0; i < rounds; ++i) {
-        Transacted done;
-        done.began = moments++;
-        const auto tx = database.begin();
-        done.read_version = tx->read_version();
-        for (auto steps = 1 + rng.below(6); steps > 0; --steps) {
-          const auto operation = random_operation(rng, {.stamps = false});
-          done.steps.push_back({operation, perform(*tx, operation)});
-        }
-        if (commit(*tx) != "committed") continue;
-        done.ended = moments++;
-        if (!tx->read_only()) {
-          done.version = tx->committed_version();
-          done.order = read_u16(tx->versionstamp().substr(8));
-        }
-        std::lock_guard lock(mutex);
-        history.push_back(std::move(done));
-      }
+      SeededRng rng(seed * kThreads + t);
+      for (std::uint64_t i = 0; i < kRounds; ++i) transact(database, rng, moments, mutex, outcome);
     });
   }
   for (auto& thread : running) thread.join();
-  return history;
+  return outcome;
+}
+
+// That no change was missed, and that watches ended with transactions that were not committed.
+std::optional<std::string> find_wrong_watch(Database& database, const std::vector<Watched>& watches) {
+  // Watches fire after their commit is acknowledged, and before the next one is.
+  database.run([](Transaction& tx) { tx.add_write_conflict({"a", "b"}); });
+  const auto tx = database.begin();
+  for (const auto& [key, seen, watch, committed] : watches) {
+    if (watch->cancelled() == committed) return "a watch was cancelled, or not, against its transaction";
+    const auto now = tx->get(key);
+    if (committed && now != seen && !watch->fired()) {
+      return fmt::format("a watch saw {} under {} and did not fire at {}", shown(seen), to_hex(key),
+                         shown(now));
+    }
+  }
+  return std::nullopt;
+}
+
+// What is wrong with a history of this database from this seed.
+std::optional<std::string> find_fault(Database& database, std::uint64_t seed, std::size_t& written,
+                                      std::size_t& shared) {
+  const auto outcome = run_threads(database, seed);
+  for (const auto& transacted : outcome.history) {
+    written += transacted.version.has_value();
+    shared += transacted.order > 0;
+  }
+  if (!outcome.unexpected.empty()) return "a commit failed: " + outcome.unexpected.front();
+  if (auto anomaly = find_anomaly(outcome.history, contents(database))) return anomaly;
+  return find_wrong_watch(database, outcome.watches);
+}
+
+std::string how_to_repeat(std::uint64_t seed) {
+  return fmt::format("DIVAN_SEED={} does the same transactions again, as the machine orders them.\n", seed);
 }
 
 TEST(KvModel, ConcurrentHistoriesAreStrictlySerialisable) {
-  const char* const is_long = std::getenv("DIVAN_LONG");
-  const int histories = is_long != nullptr && *is_long == '1' ? 2'000 : 60;
-  const std::uint64_t first = SystemRng().next() >> 24;
+  const auto range = seeds(100, 2'000, 200);
   std::size_t written = 0, shared = 0;
-  for (int i = 0; i < histories; ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
+  for (std::uint64_t i = 0; i < range.count; ++i) {
     embedded::TemporaryStore store;
-    const auto history = run_threads(*store, seed, 6, 40);
-    const auto anomaly = find_anomaly(history, contents(*store));
-    ASSERT_FALSE(anomaly) << "seed " << seed << ": " << *anomaly;
-    for (const auto& transacted : history) {
-      written += transacted.version.has_value();
-      shared += transacted.order > 0;
-    }
+    const auto fault = find_fault(*store, range.at(i), written, shared);
+    ASSERT_FALSE(fault) << how_to_repeat(range.at(i)) << *fault;
   }
   // Groups of several commits happened, or nothing was seen of them.
-  EXPECT_GT(written, static_cast<std::size_t>(histories) * 50);
+  EXPECT_GT(written, range.count * 50);
   EXPECT_GT(shared, 0u);
+}
+
+TEST(KvModel, TheReferenceIsStrictlySerialisableItself) {
+  const auto range = seeds(50, 1'000, 200);
+  std::size_t written = 0, shared = 0;
+  for (std::uint64_t i = 0; i < range.count; ++i) {
+    SystemClock clock;
+    SystemRng rng;
+    reference::ReferenceDatabase database(clock, rng, {.version_step = 3});
+    const auto fault = find_fault(database, range.at(i), written, shared);
+    ASSERT_FALSE(fault) << how_to_repeat(range.at(i)) << *fault;
+  }
+  EXPECT_GT(written, range.count * 50);
 }
 
 // Histories by hand.
@@ -128,6 +203,47 @@ TEST(KvModel, TheCheckerRefusesAStaleRead) {
   // But not see half of it.
   early.steps.push_back({read_of("x"), kTwo});
   EXPECT_NE(find_anomaly({beginning(), update, early}, holding("2", "1")), std::nullopt);
+}
+
+TEST(KvModel, TheCheckerRefusesASnapshotReadOfAnotherVersion) {
+  const Transacted update = {{{write_of("x", "2"), "done"}}, 1, 2, 0, 3, 6};
+  Operation read = read_of("x");
+  read.options.isolation = Isolation::snapshot;
+  const auto reader = [&](const std::string& answer) {
+    return Transacted{{{read, answer}, {write_of("y", "2"), "done"}}, 1, 2, 1, 4, 5};
+  };
+  EXPECT_EQ(find_anomaly({beginning(), update, reader(kOne)}, holding("2", "2")), std::nullopt);
+  EXPECT_NE(find_anomaly({beginning(), update, reader(kTwo)}, holding("2", "2")), std::nullopt);
+}
+
+TEST(KvModel, TheCheckerRefusesACommitInThePast) {
+  const Transacted update = {{{write_of("x", "2"), "done"}}, 1, 1, 1, 3, 4};
+  EXPECT_NE(find_anomaly({beginning(), update}, holding("2", "1")), std::nullopt);
+}
+
+// What is there after two transactions of version 2 put their versionstamp into the same key's value.
+std::optional<std::string> after_stamps(std::uint16_t one, std::uint16_t other, std::uint16_t left) {
+  const auto stamping = [](std::uint16_t order) {
+    Operation operation = write_of("x", std::string(14, '\0'));
+    operation.kind = Operation::Kind::stamped_value;
+    Transacted transacted = {{{operation, "done"}, {read_of("x"), "accessed_unreadable"}}, 1, 2, order, 3, 4};
+    return transacted;
+  };
+  return find_anomaly({beginning(), stamping(one), stamping(other)},
+                      holding(versionstamp_bytes(2, left), "1"));
+}
+
+TEST(KvModel, TheCheckerKnowsVersionstamps) {
+  EXPECT_EQ(after_stamps(0, 1, 1), std::nullopt);
+  EXPECT_EQ(after_stamps(1, 0, 1), std::nullopt);
+  EXPECT_NE(after_stamps(0, 1, 0), std::nullopt);
+  EXPECT_NE(after_stamps(1, 1, 1), std::nullopt);
+}
+
+TEST(KvModel, TheCheckerRefusesAReadThatWasRefusedForNothing) {
+  EXPECT_NE(find_anomaly({beginning(), {{{read_of("x"), "accessed_unreadable"}}, 1, std::nullopt, 0, 3, 4}},
+                         holding("1", "1")),
+            std::nullopt);
 }
 
 TEST(KvModel, TheCheckerRefusesWritesThatAreNotThere) {

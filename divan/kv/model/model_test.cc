@@ -1,9 +1,9 @@
 // The same random transactions, open side by side, on the embedded engine and on the reference: every answer
 // and every outcome must be the same.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "divan/base/bytes.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/model/program.h"
 #include "divan/kv/reference/reference.h"
@@ -12,118 +12,207 @@ namespace divan::kv::model {
 namespace {
 
 constexpr std::uint64_t kHistoriesOfAStore = 100;
-
-// A transaction on both engines.
-class Pair {
- public:
-  Pair(Database& a, Database& b) : a_(a.begin()), b_(b.begin()) {}
-
-  // What both answer, or both answers.
-  template <class Fn>
-  std::string both(Fn&& fn) {
-    const std::string a = fn(*a_), b = fn(*b_);
-    return a == b ? a : "DIFFERENT: " + a + " AND " + b;
-  }
-  std::pair<std::shared_ptr<Watch>, std::shared_ptr<Watch>> watch(const std::string& key) {
-    return {a_->watch(key), b_->watch(key)};
-  }
-  void reset() { a_->reset(), b_->reset(); }
-
- private:
-  std::unique_ptr<Transaction> a_, b_;
-};
+constexpr std::size_t kOpen = 3;  // transactions at a time
+constexpr int kSteps = 40;
 
 struct Stores {
-  SystemClock clock;
+  ManualClock clock;
   SystemRng rng;
-  embedded::TemporaryStore embedded;
+  embedded::TemporaryStore embedded{&clock};
   reference::ReferenceDatabase reference{clock, rng};
 };
 
-// One history; answers its lines, the last of which begins with DIFFERENT if it went wrong.
-std::vector<std::string> run_history(Stores& stores, std::uint64_t seed) {
+struct Step {
+  enum class Kind { operation, watch, commit, reset, pass_time };
+  Kind kind = Kind::operation;
+  std::size_t number = 0;  // of the transaction
+  Operation operation;     // a watch has its key
+  Duration time{};
+};
+
+std::vector<Step> random_steps(std::uint64_t seed) {
   SeededRng rng(seed);
-  std::vector<std::string> lines;
-  std::vector<std::pair<std::shared_ptr<Watch>, std::shared_ptr<Watch>>> watches;
-  for (Database* database :
-       {static_cast<Database*>(&*stores.embedded), static_cast<Database*>(&stores.reference)}) {
-    database->run([](Transaction& tx) { tx.clear_range("", "\xff"); });
+  std::vector<Step> steps(kSteps);
+  for (auto& step : steps) {
+    step.number = rng.below(kOpen);
+    step.operation = random_operation(rng);
+    const auto choice = rng.below(48);
+    if (choice < 4) step.kind = Step::Kind::commit;
+    if (choice == 4) step.kind = Step::Kind::reset;
+    if (choice == 5 || choice == 6) step.kind = Step::Kind::watch;
+    if (choice == 7) step.kind = Step::Kind::pass_time;
+    if (step.kind == Step::Kind::watch) step.operation.begin.key = random_key(rng);
+    step.time = std::chrono::milliseconds(rng.below(4'000));
   }
-  std::vector<Pair> open;
-  for (int i = 0; i < 3; ++i) open.emplace_back(*stores.embedded, stores.reference);
-  const auto note = [&](std::size_t number, const std::string& what, const std::string& answer) {
-    lines.push_back(fmt::format("{}{}: {} -> {}", answer.starts_with("DIFFERENT") ? "DIFFERENT " : "", number,
-                                what, answer));
-    return !answer.starts_with("DIFFERENT");
+  return steps;
+}
+
+// A history on both engines, and what it was. Ends at the first step that they do differently.
+class History {
+ public:
+  explicit History(Stores& stores) : stores_(stores) {
+    on_both([](Database& database) {
+      database.run([](Transaction& tx) { tx.clear_range("", "\xff"); });
+      return std::string();
+    });
+    for (std::size_t i = 0; i < kOpen; ++i) {
+      open_.push_back({stores.embedded->begin(), stores.reference.begin()});
+    }
+  }
+
+  void run(const std::vector<Step>& steps) {
+    for (const auto& step : steps) {
+      if (failed_) return;
+      take(step);
+    }
+    if (!failed_) finish();
+  }
+
+  bool failed() const { return failed_; }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  struct Pair {
+    std::unique_ptr<Transaction> embedded, reference;
   };
-  for (int step = 0; step < 40; ++step) {
-    const std::size_t number = rng.below(open.size());
-    Pair& pair = open[number];
-    const auto choice = rng.below(12);
-    if (choice == 0) {
-      const auto outcome = pair.both([](Transaction& tx) {
-        const auto answer = commit(tx);
-        return fmt::format("{} at {}", answer, tx.committed_version());
+  using Watches = std::pair<std::shared_ptr<Watch>, std::shared_ptr<Watch>>;
+
+  void note(const std::string& what, const std::string& embedded, const std::string& reference) {
+    failed_ = embedded != reference;
+    lines_.push_back(failed_ ? fmt::format("{} -> EMBEDDED {} REFERENCE {}", what, embedded, reference)
+                             : fmt::format("{} -> {}", what, embedded));
+  }
+
+  template <class Fn>
+  void on_both(Fn&& fn) {
+    const auto embedded = fn(*stores_.embedded), reference = fn(stores_.reference);
+    if (embedded != reference) note("", embedded, reference);
+  }
+
+  template <class Fn>
+  void in_both(const Step& step, const std::string& what, Fn&& fn) {
+    const Pair& pair = open_[step.number];
+    const auto embedded = fn(*pair.embedded), reference = fn(*pair.reference);
+    note(fmt::format("{}: {}", step.number, what), embedded, reference);
+  }
+
+  void take(const Step& step) {
+    switch (step.kind) {
+      case Step::Kind::operation:
+        return in_both(step, describe(step.operation),
+                       [&](Transaction& tx) { return perform(tx, step.operation); });
+      case Step::Kind::watch: return watch(step);
+      case Step::Kind::commit:
+        in_both(step, "commit", [](Transaction& tx) {
+          const auto answer = commit(tx);
+          const auto version = tx.committed_version();
+          return fmt::format("{} at {} {}", answer, version, version < 0 ? "" : to_hex(tx.versionstamp()));
+        });
+        [[fallthrough]];
+      case Step::Kind::reset:
+        return in_both(step, "reset", [](Transaction& tx) {
+          tx.reset();
+          return fmt::format("reads {}", tx.read_version());
+        });
+      case Step::Kind::pass_time:
+        stores_.clock.advance(step.time);
+        lines_.push_back(fmt::format("{} ms pass", step.time / std::chrono::milliseconds(1)));
+    }
+  }
+
+  void watch(const Step& step) {
+    const std::string& key = step.operation.begin.key;
+    Watches watches;
+    in_both(step, "watch " + to_hex(key), [&](Transaction& tx) {
+      return answer_of([&] {
+        (&tx == open_[step.number].embedded.get() ? watches.first : watches.second) = tx.watch(key);
+        return std::string("done");
       });
-      if (!note(number, "commit", outcome)) return lines;
-      pair.reset();
-    } else if (choice == 1 && rng.below(4) == 0) {
-      pair.reset();
-      note(number, "reset", "");
-    } else if (choice == 2) {
-      try {
-        watches.push_back(pair.watch("a"));
-        note(number, "watch", "");
-      } catch (const Error& error) { note(number, "watch", std::string(error.name())); }
-    } else {
-      const auto operation = random_operation(rng);
-      const auto answer = pair.both([&](Transaction& tx) { return perform(tx, operation); });
-      if (!note(number, describe(operation), answer)) return lines;
+    });
+    if (watches.first && watches.second) watches_.push_back(watches);
+  }
+
+  void finish() {
+    open_.clear();
+    note("contents", contents(*stores_.embedded), contents(stores_.reference));
+    // Watches fire after their commit is acknowledged, and before the next one is.
+    on_both([](Database& database) {
+      database.run([](Transaction& tx) { tx.add_write_conflict({"a", "b"}); });
+      return std::string();
+    });
+    const auto state = [](const Watch& watch) {
+      return watch.fired() ? "fired" : watch.cancelled() ? "cancelled" : "waits";
+    };
+    for (const auto& [embedded, reference] : watches_) {
+      if (!failed_) note("a watch", state(*embedded), state(*reference));
     }
   }
-  open.clear();
-  if (contents(*stores.embedded) != contents(stores.reference)) {
-    lines.push_back("DIFFERENT contents: " + contents(*stores.embedded) + " AND " +
-                    contents(stores.reference));
-    return lines;
-  }
-  // Watches fire after their commit is acknowledged, and before the next one is.
-  stores.embedded->run([](Transaction& tx) { tx.set("zz", "flush"); });
-  stores.reference.run([](Transaction& tx) { tx.set("zz", "flush"); });
-  for (std::size_t i = 0; i < watches.size(); ++i) {
-    const auto& [a, b] = watches[i];
-    if (a->fired() != b->fired() || a->cancelled() != b->cancelled()) {
-      lines.push_back(fmt::format("DIFFERENT watch {}: fired {}, {} cancelled {}, {}", i, a->fired(),
-                                  b->fired(), a->cancelled(), b->cancelled()));
+
+  Stores& stores_;
+  std::vector<Pair> open_;
+  std::vector<Watches> watches_;
+  std::vector<std::string> lines_;
+  bool failed_ = false;
+};
+
+std::optional<std::vector<std::string>> failure_of(const std::vector<Step>& steps) {
+  Stores stores;
+  History history(stores);
+  history.run(steps);
+  return history.failed() ? std::optional(history.lines()) : std::nullopt;
+}
+
+// The fewest of the steps that still fail on new stores, as far as leaving out parts leads there.
+std::optional<std::vector<std::string>> shrunk_failure_of(std::vector<Step> steps) {
+  auto failure = failure_of(steps);
+  if (!failure) return failure;
+  for (std::size_t size = steps.size() / 2; size > 0; size /= 2) {
+    for (std::size_t at = 0; at < steps.size();) {
+      auto fewer = steps;
+      const auto first = fewer.begin() + static_cast<std::ptrdiff_t>(at);
+      fewer.erase(first, first + static_cast<std::ptrdiff_t>(std::min(size, steps.size() - at)));
+      if (auto still = failure_of(fewer)) {
+        failure = std::move(still);
+        steps = std::move(fewer);
+      } else {
+        at += size;
+      }
     }
   }
-  return lines;
+  return failure;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const auto& line : lines) all += line + "\n";
+  return all;
 }
 
 TEST(KvModel, InterleavedTransactionsAnswerAsOnTheReference) {
-  const char* const chosen = std::getenv("DIVAN_SEED");
-  const char* const is_long = std::getenv("DIVAN_LONG");
-  const std::uint64_t histories = is_long != nullptr && *is_long == '1' ? 60'000 : 3'000;
-  const std::uint64_t first = chosen ? std::strtoull(chosen, nullptr, 10) : SystemRng().next() >> 24;
-  std::map<std::string, int> outcomes;
+  const auto range = seeds(3'000, 60'000, 1);
+  std::map<std::string, std::uint64_t> outcomes;
   std::unique_ptr<Stores> stores;
-  for (std::uint64_t i = 0; i < (chosen ? 1 : histories); ++i) {
+  for (std::uint64_t i = 0; i < range.count; ++i) {
     if (i % kHistoriesOfAStore == 0) stores = std::make_unique<Stores>();
-    const auto lines = run_history(*stores, first + i);
-    if (lines.back().starts_with("DIFFERENT")) {
-      std::string all;
-      for (const auto& line : lines) all += line + "\n";
-      FAIL() << "DIVAN_SEED=" << first + i << " repeats it.\n" << all;
+    const auto steps = random_steps(range.at(i));
+    History history(*stores);
+    history.run(steps);
+    if (history.failed()) {
+      FAIL() << "DIVAN_SEED=" << range.at(i) << " repeats it.\n"
+             << joined(history.lines()) << "\nShorter:\n"
+             << joined(shrunk_failure_of(steps).value_or(
+                    std::vector<std::string>{"It does not fail on new stores."}));
     }
-    for (const auto& line : lines) {
-      if (line.find("commit ->") != std::string::npos) ++outcomes[line.substr(line.find("->") + 3, 9)];
+    for (const auto& line : history.lines()) {
+      const auto at = line.find("commit -> ");
+      if (at != std::string::npos) ++outcomes[line.substr(at + 10, 12)];
     }
   }
-  // Enough of both happened to mean something.
-  if (!chosen) {
-    EXPECT_GT(outcomes["committed"], static_cast<int>(histories / 2));
-    EXPECT_GT(outcomes["not_commi"], static_cast<int>(histories / 20));
-  }
+  // Enough of all happened to mean something.
+  if (range.is_chosen) return;
+  EXPECT_GT(outcomes["committed at"], range.count / 2);
+  EXPECT_GT(outcomes["not_committe"], range.count / 20);
+  EXPECT_GT(outcomes["transaction_"], range.count / 100);
 }
 
 }  // namespace

@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "divan/base/bytes.h"
 
 namespace divan::kv::model {
 namespace {
-
-std::string random_key(Rng& rng) {
-  static const std::vector<std::string> kKeys = {
-      "", "a", std::string("a\0", 2), "ab", "b", "c", "ca", "d", "e", "f", "fa", "g", "h", "\xfe"};
-  return kKeys[rng.below(kKeys.size())];
-}
 
 KeyRange random_range(Rng& rng) {
   KeyRange range = {random_key(rng), rng.below(8) == 0 ? "\xff" : random_key(rng)};
@@ -39,27 +35,20 @@ KeySelector random_selector(Rng& rng) {
   return {key, rng.below(2) == 0, static_cast<int>(rng.below(9)) - 4};
 }
 
-template <class Fn>
-std::string answer_of(Fn&& fn) {
-  try {
-    return fn();
-  } catch (const Error& error) { return std::string(error.name()); }
-}
-
-std::string shown(const std::optional<std::string>& value) {
-  return value ? "'" + to_hex(*value) + "'" : "none";
-}
-
-std::string shown(const KeySelector& selector) {
+std::string shown_selector(const KeySelector& selector) {
   return fmt::format("({} {} {})", to_hex(selector.key), selector.or_equal ? "or_equal" : "before",
                      selector.offset);
 }
 
 std::string do_scan(Transaction& tx, const Operation& operation) {
-  const auto page = tx.get_range(operation.begin, operation.end, operation.options);
   std::string answer;
-  for (const auto& row : page.rows) answer += to_hex(row.key) + "=" + to_hex(row.value) + " ";
-  return answer + (page.more ? "more" : "end");
+  std::size_t rows = 0;
+  const bool more = tx.scan(operation.begin, operation.end, operation.options,
+                            [&](std::string_view key, std::string_view value) {
+                              answer += to_hex(key) + "=" + to_hex(value) + " ";
+                              return ++rows != operation.visited;
+                            });
+  return answer + (more ? "more" : "end");
 }
 
 std::string read(Transaction& tx, const Operation& operation) {
@@ -92,7 +81,19 @@ void write(Transaction& tx, const Operation& operation) {
 
 }  // namespace
 
-Operation random_operation(Rng& rng, const ProgramOptions& options) {
+std::string random_key(Rng& rng) {
+  // The last but one is the end of where a key that is stamped after "a" may come to stand.
+  static const std::vector<std::string> kKeys = {
+      "",  "a", std::string("a\0", 2),         "ab",  "b", "c", "ca", "d", "e", "f", "fa",
+      "g", "h", "a" + std::string(10, '\xff'), "\xfe"};
+  return kKeys[rng.below(kKeys.size())];
+}
+
+std::string shown(const std::optional<std::string>& value) {
+  return value ? "'" + to_hex(*value) + "'" : "none";
+}
+
+Operation random_operation(Rng& rng) {
   using Kind = Operation::Kind;
   // Reads and plain writes more often than the rest.
   static const std::vector<Kind> kKinds = {
@@ -102,7 +103,7 @@ Operation random_operation(Rng& rng, const ProgramOptions& options) {
       Kind::atomic,      Kind::atomic,       Kind::read_conflict, Kind::write_conflict,
       Kind::stamped_key, Kind::stamped_value};
   Operation operation;
-  operation.kind = kKinds[rng.below(kKinds.size() - (options.stamps ? 0 : 2))];
+  operation.kind = kKinds[rng.below(kKinds.size())];
   for (std::size_t i = 0; i < 3; ++i) operation.keys.push_back(random_key(rng));
   const auto range = random_range(rng);
   operation.begin = KeySelector::first_greater_or_equal(range.begin);
@@ -113,6 +114,7 @@ Operation random_operation(Rng& rng, const ProgramOptions& options) {
   }
   if (rng.below(2) == 0) operation.options.limit = rng.below(4);
   if (rng.below(4) == 0) operation.options.target_bytes = 1 + rng.below(6);
+  if (rng.below(6) == 0) operation.visited = 1 + rng.below(3);
   operation.options.reverse = rng.below(2) == 0;
   if (rng.below(4) == 0) operation.options.isolation = Isolation::snapshot;
   operation.value = random_value(rng);
@@ -121,6 +123,14 @@ Operation random_operation(Rng& rng, const ProgramOptions& options) {
     operation.begin.key = stampable(rng, rng.below(2) == 0 ? "a" : "f");
   if (operation.kind == Kind::stamped_value) operation.value = stampable(rng, operation.value);
   return operation;
+}
+
+Seeds seeds(std::uint64_t usual, std::uint64_t many, std::uint64_t again) {
+  if (const char* const chosen = std::getenv("DIVAN_SEED")) {
+    return {std::strtoull(chosen, nullptr, 10), again, true};
+  }
+  const char* const is_long = std::getenv("DIVAN_LONG");
+  return {SystemRng().next() >> 24, is_long != nullptr && *is_long == '1' ? many : usual};
 }
 
 std::string perform(Transaction& tx, const Operation& operation) {
@@ -144,9 +154,10 @@ std::string describe(const Operation& operation) {
                                        "stamped_key", "stamped_value", "read_conflict", "write_conflict"};
   std::string keys;
   for (const auto& key : operation.keys) keys += to_hex(key) + " ";
-  return fmt::format("{} {} {} keys [{}] limit {} bytes {}{}{} value {} op {}",
-                     kNames[static_cast<std::size_t>(operation.kind)], shown(operation.begin),
-                     shown(operation.end), keys, operation.options.limit, operation.options.target_bytes,
+  return fmt::format("{} {} {} keys [{}] limit {} bytes {} visited {}{}{} value {} op {}",
+                     kNames[static_cast<std::size_t>(operation.kind)], shown_selector(operation.begin),
+                     shown_selector(operation.end), keys, operation.options.limit,
+                     operation.options.target_bytes, operation.visited,
                      operation.options.reverse ? " reverse" : "",
                      operation.options.isolation == Isolation::snapshot ? " snapshot" : "",
                      to_hex(operation.value), static_cast<int>(operation.op));

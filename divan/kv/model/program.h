@@ -29,23 +29,43 @@ struct Operation {
   std::vector<std::string> keys;  // of get_many
   KeySelector begin, end;         // `begin.key` is the key where there is one
   RangeOptions options;           // the isolation is that of all reads
+  std::size_t visited = 0;        // of scan: the visitor stops after so many rows; 0: it does not
   std::string value;
   AtomicOp op = AtomicOp::add;
 
   bool is_read() const { return kind <= Kind::scan; }
 };
 
-struct ProgramOptions {
-  bool stamps = true;  // with versionstamped keys and values
-};
+Operation random_operation(Rng& rng);
 
-Operation random_operation(Rng& rng, const ProgramOptions& options = {});
+/// One of the few keys that all operations are about.
+std::string random_key(Rng& rng);
+
+/// What `fn` answers, or the name of the error that it throws.
+template <class Fn>
+std::string answer_of(Fn&& fn) {
+  try {
+    return fn();
+  } catch (const Error& error) { return std::string(error.name()); }
+}
+
+/// The seeds of a test's histories: consecutive ones from a random one on, `usual` or with DIVAN_LONG=1
+/// `many` of them; or `again` times the one that DIVAN_SEED says.
+struct Seeds {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  bool is_chosen = false;
+
+  std::uint64_t at(std::uint64_t i) const { return is_chosen ? first : first + i; }
+};
+Seeds seeds(std::uint64_t usual, std::uint64_t many, std::uint64_t again);
 
 /// Does the operation; answers what it gave, an error's name included, as text.
 std::string perform(Transaction& tx, const Operation& operation);
 
 /// For people.
 std::string describe(const Operation& operation);
+std::string shown(const std::optional<std::string>& value);
 
 /// Commits; answers "committed" or the error's name.
 std::string commit(Transaction& tx);

@@ -39,6 +39,7 @@ void ReferenceTransaction::do_reset() {
   size_ = 0;
   ended_ = false;
   committed_version_ = -1;
+  retries_ = {};
 }
 
 void ReferenceTransaction::check_open() const {
@@ -59,7 +60,6 @@ void ReferenceTransaction::check_range(std::string_view begin, std::string_view 
   check_open();
   if (begin > end) throw Error(ErrorCode::inverted_range);
   if (end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-  if (std::max(begin.size(), end.size()) > kMaxKeyBytes) throw Error(ErrorCode::key_too_large);
 }
 
 void ReferenceTransaction::add_read(KeyRange range, Isolation isolation) {
@@ -81,7 +81,7 @@ std::optional<std::string> ReferenceTransaction::value(std::string_view key) con
         if (write.key <= key && key < write.value) value.reset(), unreadable = false;
         break;
       case Write::Kind::set:
-        if (write.key == key) value = write.value, unreadable = false;
+        if (write.key == key) value = write.value;
         break;
       case Write::Kind::atomic:
         if (write.key == key && !unreadable) value = apply_atomic(write.op, value, write.value);
@@ -125,6 +125,19 @@ void ReferenceTransaction::check_way(const KeyRange& way) const {
   for (const auto& range : unreadable_) {
     if (overlap(range, way)) throw Error(ErrorCode::accessed_unreadable);
   }
+}
+
+void ReferenceTransaction::make_readable(const KeyRange& cleared) {
+  std::vector<KeyRange> left;
+  for (const auto& range : unreadable_) {
+    if (!overlap(range, cleared)) {
+      left.push_back(range);
+      continue;
+    }
+    if (range.begin < cleared.begin) left.push_back({range.begin, cleared.begin});
+    if (cleared.end < range.end) left.push_back({cleared.end, range.end});
+  }
+  unreadable_ = std::move(left);
 }
 
 std::optional<ReferenceTransaction::Row> ReferenceTransaction::first_row(const std::string& begin,
@@ -220,26 +233,40 @@ bool ReferenceTransaction::scan(const KeySelector& begin_selector, const KeySele
   };
   std::string begin = bound(begin_selector);
   std::string end = std::min(bound(end_selector), std::string(kEndOfKeys));
-  if (begin > end && begin_selector.offset == 1 && end_selector.offset == 1) {
-    throw Error(ErrorCode::inverted_range);
-  }
   const KeyRange whole{begin, end};
+  bool more = false;
+  try {
+    more = visit_rows(begin, end, options, visit);
+  } catch (...) {
+    add_read(whole, options.isolation);
+    throw;
+  }
+  if (begin >= end) {
+    add_read(whole, options.isolation);
+  } else {
+    add_read(options.reverse ? KeyRange{end, whole.end} : KeyRange{whole.begin, begin}, options.isolation);
+  }
+  return more;
+}
+
+bool ReferenceTransaction::visit_rows(std::string& begin, std::string& end, const RangeOptions& options,
+                                      const RowVisitor& visit) const {
   std::size_t rows = 0;
   std::size_t bytes = 0;
   while (begin < end) {
     const auto row = options.reverse ? last_row(begin, end) : first_row(begin, end);
-    if (!row) break;
+    if (!row) {
+      begin = end;
+      break;
+    }
     (options.reverse ? end : begin) = options.reverse ? row->key : row->key + '\0';
     ++rows;
     bytes += row->key.size() + row->value.size();
     const bool go_on = visit(row->key, row->value);
     const bool full = (options.limit != 0 && rows >= options.limit) ||
                       (options.target_bytes != 0 && bytes >= options.target_bytes);
-    if (!full && go_on) continue;
-    add_read(options.reverse ? KeyRange{end, whole.end} : KeyRange{whole.begin, begin}, options.isolation);
-    return full && go_on;
+    if (full || !go_on) return full && go_on;
   }
-  add_read(whole, options.isolation);
   return false;
 }
 
@@ -259,12 +286,14 @@ void ReferenceTransaction::set(std::string_view key, std::string_view value) {
 
 void ReferenceTransaction::clear(std::string_view key) {
   check_key(key);
+  make_readable(just(key));
   add_write({Write::Kind::clear_range, std::string(key), std::string(key) + '\0'});
 }
 
 void ReferenceTransaction::clear_range(std::string_view begin, std::string_view end) {
   check_range(begin, end);
   if (begin == end) return;
+  make_readable({std::string(begin), std::string(end)});
   add_write({Write::Kind::clear_range, std::string(begin), std::string(end)});
 }
 
@@ -275,17 +304,17 @@ void ReferenceTransaction::atomic(AtomicOp op, std::string_view key, std::string
 }
 
 void ReferenceTransaction::set_versionstamped_key(std::string_view key, std::string_view value) {
-  const std::uint32_t offset = take_stamp_offset(key);
   check_key(key);
   if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
+  const std::uint32_t offset = take_stamp_offset(key);
   unreadable_.push_back(possible_keys(key, offset, read_version_));
   add_write({Write::Kind::stamped_key, std::string(key), std::string(value), {}, offset});
 }
 
 void ReferenceTransaction::set_versionstamped_value(std::string_view key, std::string_view value) {
-  const std::uint32_t offset = take_stamp_offset(value);
   check_key(key);
   if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
+  const std::uint32_t offset = take_stamp_offset(value);
   add_write({Write::Kind::stamped_value, std::string(key), std::string(value), {}, offset});
 }
 
@@ -322,7 +351,9 @@ std::string ReferenceTransaction::versionstamp() const {
 
 void ReferenceTransaction::on_error(const Error& error) {
   retries_.pause(error, clock_, rng_);
+  const Retries retries = retries_;
   reset();
+  retries_ = retries;
 }
 
 void ReferenceTransaction::check_conflicts() const {
@@ -369,21 +400,26 @@ void ReferenceTransaction::do_commit() {
   check_open();
   ended_ = true;
   std::vector<std::shared_ptr<Watch>> due;
-  {
+  try {
     std::unique_lock lock(state_.mutex);
-    if (!read_only()) {
-      check_young();
-      if (size_ > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
-      check_conflicts();
-      committed_version_ = state_.version + state_.options.version_step;
-      apply(committed_version_);
-      state_.version = committed_version_;
-    }
+    if (!read_only()) commit_writes();
     for (auto& [entry, watch] : watches_) state_.waiting.push_back(std::move(entry));
     due = state_.take_due();
+  } catch (const Error&) {
+    cancel_watches();
+    throw;
   }
   watches_.clear();
   for (const auto& watch : due) watch->fire();
+}
+
+void ReferenceTransaction::commit_writes() {
+  if (!reads_.empty()) check_young();
+  if (size_ > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
+  check_conflicts();
+  committed_version_ = state_.version + state_.options.version_step;
+  apply(committed_version_);
+  state_.version = committed_version_;
 }
 
 }  // namespace divan::kv::reference

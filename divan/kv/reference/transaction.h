@@ -69,6 +69,8 @@ class ReferenceTransaction final : public Transaction {
   void add_write(Write write);
   void add_read(KeyRange range, Isolation isolation);
   void cancel_watches();
+  // With the state's mutex held.
+  void commit_writes();
   void check_conflicts() const;
   void apply(Version version);
 
@@ -79,6 +81,10 @@ class ReferenceTransaction final : public Transaction {
   // The first row in [begin, end), or the last. Throws accessed_unreadable if the way there cannot be read.
   std::optional<Row> first_row(const std::string& begin, const std::string& end) const;
   std::optional<Row> last_row(const std::string& begin, const std::string& end) const;
+  // Answers as scan() does. What is left between `begin` and `end` was not looked at.
+  bool visit_rows(std::string& begin, std::string& end, const RangeOptions& options,
+                  const RowVisitor& visit) const;
+  void make_readable(const KeyRange& cleared);
   void check_way(const KeyRange& way) const;
   std::string resolve(const KeySelector& selector, Isolation isolation);
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/base/log.h"
 #include "divan/base/rng.h"
 
 namespace divan::kv::embedded {
@@ -118,17 +119,19 @@ class SimulatedDisk final : public rocksdb::FileSystem {
   std::uint64_t cut_at_ = UINT64_MAX;
 };
 
-/// What RocksDB is given to run on the disk. Its threads sleep a thousandth of what they want to: a second
-/// after each failure.
+/// What RocksDB is given to run on the disk. Its threads sleep a thousandth of what they want to, which is a
+/// second after each failure. As long as it is there nothing is logged: it would be too much.
 class SimulatedMachine final : public rocksdb::EnvWrapper {
  public:
   explicit SimulatedMachine(const std::shared_ptr<SimulatedDisk>& disk)
       : SimulatedMachine(rocksdb::NewCompositeEnv(disk)) {}
+  ~SimulatedMachine() override { log::set_level(log::Level::info); }
   void SleepForMicroseconds(int micros) override { EnvWrapper::SleepForMicroseconds(micros / 1000); }
 
  private:
-  explicit SimulatedMachine(std::unique_ptr<rocksdb::Env> env)
-      : EnvWrapper(env.get()), env_(std::move(env)) {}
+  explicit SimulatedMachine(std::unique_ptr<rocksdb::Env> env) : EnvWrapper(env.get()), env_(std::move(env)) {
+    log::set_level(log::Level::off);
+  }
   std::unique_ptr<rocksdb::Env> env_;
 };
 
