@@ -56,7 +56,7 @@ void conflict_check(benchmark::State& state) {
     if (++in_group == kGroup) {
       in_group = 0;
       ++version;
-      if (version > window) set.forget_before(version - window);
+      if (version > window) set.forget_before(version - window, false);
     }
   };
   // Until the set's size is steady.
