@@ -13,10 +13,12 @@ TEST(Stamping, AStampReplacesTenBytesAtItsOffset) {
   EXPECT_EQ(stamped("ab##########c", 2, "0123456789"), "ab0123456789c");
 }
 
-TEST(Stamping, PossibleKeysReachFromTheReadVersionToTheLastStamp) {
+TEST(Stamping, PossibleKeysReachFromBehindTheReadVersionToTheLastStamp) {
   const auto keys = possible_keys("a##########z", 1, 0x0102);
-  const std::string first("a\0\0\0\0\0\0\x01\x02\0\0z", 12), last = "a" + std::string(10, '\xff') + "z";
+  const std::string seen("a\0\0\0\0\0\0\x01\x02\xff\xffz", 12), first("a\0\0\0\0\0\0\x01\x03\0\0z", 12),
+      last = "a" + std::string(10, '\xff') + "z";
   EXPECT_EQ(keys.begin, first);
+  EXPECT_FALSE(keys.contains(seen));
   EXPECT_TRUE(keys.contains(first));
   EXPECT_TRUE(keys.contains(last));
   EXPECT_FALSE(keys.contains(last + '\0'));

@@ -1,4 +1,5 @@
 // Many threads at once.
+#include <barrier>
 #include <latch>
 #include <thread>
 
@@ -150,6 +151,7 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
     if (kind == "add") tx.add(key, 258);
     if (kind == "max") tx.atomic(AtomicOp::max, key, std::string(8, '\x02'));
   };
+  std::barrier together(kThreads);
   in_threads(kThreads, [&](int t) {
     for (int i = 0; i < kRounds; ++i) {
       // All threads meet at one key, and a few rounds later at the next.
@@ -158,10 +160,11 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
       const std::string_view kind = i % 3 == 0   ? "add"
                                     : i % 3 == 1 ? "clear_range"
                                                  : kKinds[static_cast<std::size_t>(t + i / 3) % 5];
-      db.run([&](Transaction& tx) {
-        write(tx, kind, key);
-        tx.set_versionstamped_key(stampable("log"), std::string(kind) + " " + key);
-      });
+      const auto tx = db.begin();
+      write(*tx, kind, key);
+      tx->set_versionstamped_key(stampable("log"), std::string(kind) + " " + key);
+      together.arrive_and_wait();
+      tx->commit();
     }
   });
   const std::string found = stored({"k", "l"});
