@@ -24,24 +24,38 @@ std::uint32_t little_endian(std::string_view bytes) {
 // RocksDB stores checksums of data that may hold checksums in another form.
 std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
-// One physical record: where it ends, and whether it is whole.
+// A physical record that is whole by its checksum.
 struct Record {
+  std::size_t at;
   std::size_t end;
   RecordType type;
-  bool is_whole;
 };
 
-Record read_record(std::string_view log, std::size_t at) {
+std::optional<Record> record_at(std::string_view log, std::size_t at) {
   const std::size_t block_end = std::min(at / kBlock * kBlock + kBlock, log.size());
+  if (at + kHeader > block_end) return std::nullopt;
   const std::size_t length = little_endian(log.substr(at + 4, 2));
   const auto type = static_cast<RecordType>(log[at + 6]);
   const std::size_t end = at + kHeader + length;
-  if (end > block_end || type < RecordType::full || type > RecordType::last) {
-    return {block_end, RecordType::zero, false};
-  }
+  if (end > block_end || type < RecordType::full || type > RecordType::last) return std::nullopt;
   Crc32c crc;
   crc.process_bytes(log.data() + at + 6, 1 + length);
-  return {end, type, masked(crc.checksum()) == little_endian(log.substr(at, 4))};
+  if (masked(crc.checksum()) != little_endian(log.substr(at, 4))) return std::nullopt;
+  return Record{at, end, type};
+}
+
+// The first whole record that begins at `at` or behind it. The length of a damaged one may be what is
+// damaged, so that the next may begin anywhere.
+std::optional<Record> next_record(std::string_view log, std::size_t at) {
+  for (; at + kHeader <= log.size(); ++at) {
+    if (const auto record = record_at(log, at)) return record;
+  }
+  return std::nullopt;
+}
+
+// Where the record behind one that ends at `end` begins: what is left of a block may be too little for one.
+std::size_t begin_behind(std::size_t end) {
+  return kBlock - end % kBlock < kHeader ? end + kBlock - end % kBlock : end;
 }
 
 }  // namespace
@@ -49,22 +63,17 @@ Record read_record(std::string_view log, std::size_t at) {
 std::optional<std::size_t> find_log_damage(std::string_view log) {
   std::optional<std::size_t> damage;
   bool in_record = false;  // the first part of a record in several was whole, and so was all behind it
-  for (std::size_t at = 0; at + kHeader <= log.size();) {
-    if (kBlock - at % kBlock < kHeader) {  // too little for a header: filled with zeros
-      at += kBlock - at % kBlock;
-      continue;
-    }
-    const Record record = read_record(log, at);
-    if (record.is_whole) {
-      const bool begins = record.type == RecordType::full || record.type == RecordType::first;
-      const bool ends = record.type == RecordType::full || (record.type == RecordType::last && in_record);
-      if (ends && damage) return damage;
-      in_record = begins || (in_record && record.type == RecordType::middle);
-    } else {
+  std::size_t at = 0;
+  while (const auto record = next_record(log, at)) {
+    if (record->at != at) {
       if (!damage) damage = at;
       in_record = false;
     }
-    at = record.end;
+    const bool begins = record->type == RecordType::full || record->type == RecordType::first;
+    const bool ends = record->type == RecordType::full || (record->type == RecordType::last && in_record);
+    if (ends && damage) return damage;
+    in_record = begins || (in_record && record->type == RecordType::middle);
+    at = begin_behind(record->end);
   }
   return std::nullopt;
 }

@@ -193,19 +193,25 @@ TEST_F(DiskFaults, ADamagedManifestIsFoundAtOpening) {
 // told from one that the power cut), or it does not open.
 TEST_F(DiskFaults, ADamagedLogNeverDropsWhatLiesBehindTheDamage) {
   constexpr int kRows = 60;
+  std::size_t last_three = 0;
   {
     auto store = open();
     fill(*store, 0, 40);
     // One of several blocks.
     store->run([](Transaction& tx) { tx.set("k00040", std::string(90'000, 'x')); });
-    fill(*store, 41, kRows);
+    fill(*store, 41, kRows - 3);
+    last_three = disk_->contents(disk_->files(".log").back()).size();
+    fill(*store, kRows - 3, kRows);
   }
   const auto logs = disk_->files(".log");
   ASSERT_FALSE(logs.empty());
   const std::string& log = logs.back();
   const std::size_t size = disk_->contents(log).size();
+  // The length and the type of a record in the last block.
+  std::vector<std::size_t> places = {last_three + 4, last_three + 5, last_three + 6};
+  for (std::size_t at = 0; at < size; at += 1 + size / 150) places.push_back(at);
   std::size_t refused = 0;
-  for (std::size_t at = 0; at < size; at += 1 + size / 150) {
+  for (const std::size_t at : places) {
     SimulatedMachine machine(damaged_copy(log, at));
     std::size_t rows = 0;
     const auto reason = reason_of([&] {
