@@ -69,6 +69,7 @@ class Rows final : public kv::Transaction {
   std::shared_ptr<kv::Watch> watch(std::string_view) override { return std::make_shared<kv::Watch>(); }
   void add_read_conflict(const kv::KeyRange&) override {}
   void add_write_conflict(const kv::KeyRange&) override {}
+  bool read_only() const override { return false; }
   kv::Version committed_version() const override { return -1; }
   std::string versionstamp() const override { return std::string(10, '\x01'); }
   std::size_t approximate_size() const override { return 0; }

@@ -17,7 +17,7 @@
 namespace divan::app {
 namespace {
 
-constexpr std::uint64_t kRowsAShow = 4096;
+constexpr std::int64_t kRowsAShow = 4096;
 
 // What belongs to no room: the server's identity, and marks of commits.
 class ServerCheck final : public kv::RowCheck {

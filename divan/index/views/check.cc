@@ -92,8 +92,8 @@ void Check::finish(kv::RowSource&) {
   for (auto& [place, tally] : tallies_) {
     const auto name = name_of_(place.first);
     if (!name) continue;
-    const auto found = [&](std::string_view what) {
-      findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(place.second), what));
+    const auto found = [&, &signature = place.second](std::string_view what) {
+      findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(signature), what));
     };
     if (tally.rows != tally.listed)
       found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
