@@ -23,6 +23,9 @@ struct Commit {
   std::vector<Change> changes;  // by key
   std::string stamp;            // ten bytes
   kv::Version version = 0;
+  // By the wall clock of who committed, as in Written: whatever it read from its clock lies between these.
+  std::int64_t began_ms = 0;
+  std::int64_t committed_ms = 0;
 
   const Change* find(std::string_view key) const;
 };
