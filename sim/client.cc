@@ -12,12 +12,14 @@ class Client {
     while (!base_.town.quiet) {
       base_.world.pause(base_.pause_up_to(base_.town.plan.client_pause));
       const auto deed = rng_.below(100);
-      if (deed < 60) {
+      if (happens(rng_, base_.town.plan.clearing)) {
+        clear_type();
+      } else if (deed < 60) {
         add();
       } else if (deed < 88) {
         change();
       } else if (deed < 90) {
-        rng_.below(4) > 0 ? pause_or_go_on() : clear_type();
+        pause_or_go_on();
       } else {
         look();
       }

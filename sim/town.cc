@@ -32,6 +32,9 @@ Plan Plan::random(Rng& rng) {
   plan.late = chance(100'000);
   plan.forget = chance(150'000);
   plan.failing = chance(400'000);
+  plan.sluggish = chance(200'000);
+  plan.restless = chance(100'000);
+  plan.clearing = rng.below(6) == 0 ? 60'000 : 5'000;
   plan.client_pause = between(rng, milliseconds(200), seconds(5));
   return plan;
 }
