@@ -93,6 +93,8 @@ class Client {
   // Removes a type with all its jobs, and declares it again.
   void clear_type() {
     Step step{.kind = Step::Kind::clear_type, .type = any_type()};
+    // So that some are being accepted while it goes.
+    for (auto jobs = rng_.below(4); jobs > 0; --jobs) base_.add_job(step.type);
     base_.perform(step, [&](kv::Transaction& tx) {
       base_.queue.remove_type(tx, step.type, true);
       base_.queue.set_type(tx, step.type, base_.town.plan.settings.at(step.type));

@@ -56,7 +56,12 @@ void Remote::beat() {
 void Remote::stay_registered() {
   while (!leaving_) {
     try {
-      if (ref_ && !base_.town.quiet && happens(rng_, base_.town.plan.restless)) unregister();
+      if (ref_ && !base_.town.quiet && happens(rng_, base_.town.plan.restless)) {
+        const auto& types = base_.town.plan.types;
+        // Which it may be accepting while it goes.
+        if (rng_.below(4) > 0) base_.add_job(types[rng_.below(types.size())]);
+        unregister();
+      }
       ref_&& rng_.below(10) > 0 ? beat() : enter();
     } catch (const kv::Error& error) { base_.check_expected(error); }
     world_.wait(nullptr, world_.now() + pause(), [this] { return leaving_; });

@@ -53,6 +53,12 @@ Town::Town(World& the_world)
   observer.add(workers);
 }
 
+void Base::add_job(const std::string& type) {
+  const std::string data = fmt::format(R"({{"by":"{}.{}"}})", process.name, process.life);
+  Step step{.kind = Step::Kind::add, .type = type, .data = data};
+  perform(step, [&](kv::Transaction& tx) { step.id = queue.add(tx, type, std::nullopt, data).id; });
+}
+
 void Base::check_expected(const kv::Error& error) {
   if (error.code() == kv::ErrorCode::transaction_cancelled && world.is_unwinding()) return;
   if (error.code() == kv::ErrorCode::transaction_timed_out) return;

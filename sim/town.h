@@ -84,6 +84,9 @@ struct Base {
   std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
                               Step* also = nullptr);
 
+  /// Adds a job that is due at once: acceptors wake up.
+  void add_job(const std::string& type);
+
   /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
   void check_expected(const kv::Error& error);
 
