@@ -23,7 +23,10 @@ void Hands::work(const std::function<std::optional<workers::WorkerRef>()>& worke
       Town& town;
       const std::vector<AcceptedJob>& jobs;
     } held{base_.town, accepted};
-    for (const auto& job : accepted) base_.town.held.insert(job.job.lock);
+    for (const auto& job : accepted) {
+      base_.town.held.insert(job.job.lock);
+      base_.town.jobs.check_given(job.job, job.data);
+    }
     for (const auto& job : accepted) attempt(job);
   }
 }

@@ -103,7 +103,10 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
     const auto entry = parse(change.key);
     if (!entry) continue;
     if (entry->kind == "type") touched.types.insert(entry->job.first);
-    if (entry->kind == "job") jobs_[entry->job].changed = commit.version;
+    if (entry->kind == "job") {
+      jobs_[entry->job].changed = commit.version;
+      jobs_[entry->job].changed_at = world_.now();
+    }
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
         entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
@@ -132,10 +135,17 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     steps[{step.type, step.id}].push_back(std::move(step));
   }
   std::set<std::string> types;
+  std::vector<Job> accepted;
   for (const auto& name : touched.jobs) {
+    Seen& seen = jobs_[name];
+    const auto before = seen.job;
     check_job(name, steps[name], commit, touched, rows);
     types.insert(name.first);
+    const bool starts =
+        before && before->state == State::pending && seen.job && seen.job->state == State::running;
+    if (starts) accepted.push_back(*before);
   }
+  check_order(accepted, commit);
   for (const auto& type : types) check_counts(type, rows);
   for (const auto& type : touched.types) {
     types_[type] = jobs::parse_settings(rows.at(JobKey("type").string(type).key()));
@@ -353,6 +363,33 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
     std::string worker;
     Packer(worker).string("workers").string(now->worker_role).string("w").string(now->worker_id);
     if (!rows.contains(worker)) fail(name, "it rides on a worker that is not there.");
+  }
+}
+
+void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& commit) {
+  for (const auto& job : accepted) {
+    for (auto other = jobs_.lower_bound({job.type, ""});
+         other != jobs_.end() && other->first.first == job.type; ++other) {
+      const Seen& left = other->second;
+      if (!left.job || left.job->state != State::pending) continue;
+      const bool was_seen = left.changed_at < commit.began && left.job->due_at <= commit.began_ms;
+      if (!was_seen) continue;
+      world_.count("left in its place by an accept");
+      if (std::pair(left.job->priority, left.job->due_at) < std::pair(job.priority, job.due_at)) {
+        fail(other->first, fmt::format("{} was accepted before it, and its turn was first.", job.id));
+      }
+    }
+  }
+}
+
+void JobInvariants::check_given(const Job& given, std::string_view data) {
+  const Name name{given.type, given.id};
+  const Seen& seen = jobs_[name];
+  // It may have lost the job by now.
+  if (!seen.job || seen.job->lock != given.lock) return;
+  if (fingerprint(data) != seen.model->data) fail(name, "it was given to its attempt with other data.");
+  if (given.attempt != seen.job->attempt || given.epoch != seen.job->epoch) {
+    fail(name, "it was given to its attempt with another number.");
   }
 }
 

@@ -22,6 +22,8 @@ class JobInvariants final : public Invariant {
   /// Types must be known before they have jobs.
   void declare(const std::string& type, const jobs::TypeSettings& settings) { types_[type] = settings; }
 
+  /// For an inhabitant that has just accepted a job: it was given what is there.
+  void check_given(const jobs::Job& given, std::string_view data);
   /// A job that ended so long before the time that it should be gone by its type's retention, if there is
   /// one.
   std::optional<Name> kept_too_long(std::int64_t wall_ms) const;
@@ -40,6 +42,7 @@ class JobInvariants final : public Invariant {
     std::int64_t finishes = 0;
     MonotonicTime alive_at{};  // the last sign of life of the running attempt, in true time
     kv::Version changed = 0;
+    MonotonicTime changed_at{};
   };
   struct Touched {
     std::set<Name> jobs;
@@ -58,6 +61,8 @@ class JobInvariants final : public Invariant {
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);
+  // Of the same type and as they were: the ones that were accepted come before those that were not.
+  void check_order(const std::vector<jobs::Job>& accepted, const Commit& commit);
   void check_counts(const std::string& type, const Rows& rows);
   void apply(const Name& name, const Step& step, const Commit& commit, Seen& seen);
   // What the queue did by itself.

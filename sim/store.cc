@@ -14,7 +14,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
  public:
   FaultyTransaction(Store& store, std::unique_ptr<kv::Transaction> inner)
       : ForwardingTransaction(std::move(inner)), store_(store), engine_(store.engine()) {
-    written_.began_ms = wall_ms();
+    note_beginning();
   }
 
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
@@ -78,7 +78,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   void do_reset() override {
     ForwardingTransaction::do_reset();
     written_ = {};
-    written_.began_ms = wall_ms();
+    note_beginning();
     stamped_keys_.clear();
     watches_.clear();
   }
@@ -102,6 +102,10 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     throw kv::Error(code);
   }
   void tell_observer();
+  void note_beginning() {
+    written_.began = engine_.world.now();
+    written_.began_ms = wall_ms();
+  }
   std::int64_t wall_ms() const { return store_.process().clock->wall_ms(); }
 
   Store& store_;

@@ -21,6 +21,7 @@ struct Written {
   // was committed.
   std::int64_t began_ms = 0;
   std::int64_t committed_ms = 0;
+  MonotonicTime began{};  // in true time
 };
 
 /// The one engine of a world, with whoever watches over its commits.
