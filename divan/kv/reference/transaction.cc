@@ -350,6 +350,7 @@ std::string ReferenceTransaction::versionstamp() const {
 }
 
 void ReferenceTransaction::on_error(const Error& error) {
+  ended_ = true;
   retries_.pause(error, clock_, rng_);
   const Retries retries = retries_;
   reset();
