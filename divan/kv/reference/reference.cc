@@ -38,10 +38,6 @@ std::unique_ptr<Transaction> ReferenceDatabase::begin(const Clock& clock, Rng& r
   return std::make_unique<ReferenceTransaction>(*state_, clock, rng);
 }
 
-std::unique_ptr<Transaction> ReferenceDatabase::begin_at(Version version) {
-  return std::make_unique<ReferenceTransaction>(*state_, clock_, rng_, version);
-}
-
 Version ReferenceDatabase::dump(const RowVisitor& visit) {
   std::vector<KeyValue> rows;
   Version version = 0;

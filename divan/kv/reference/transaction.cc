@@ -11,11 +11,9 @@ KeyRange just(std::string_view key) { return {std::string(key), std::string(key)
 
 }  // namespace
 
-ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng,
-                                           std::optional<Version> version)
+ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng)
     : state_(state), clock_(clock), rng_(rng) {
   do_reset();
-  if (version) read_version_ = *version;
 }
 
 ReferenceTransaction::~ReferenceTransaction() { cancel_watches(); }
