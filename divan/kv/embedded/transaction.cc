@@ -227,9 +227,10 @@ void EmbeddedTransaction::set_versionstamped_value(std::string_view key, std::st
 }
 
 std::shared_ptr<Watch> EmbeddedTransaction::watch(std::string_view key) {
-  committer_.watches().check_room(request_->watches.size() + 1);
+  auto seen = get(key, Isolation::snapshot);
   auto watch = std::make_shared<Watch>();
-  request_->watches.push_back({std::string(key), get(key, Isolation::snapshot), watch});
+  committer_.watches().admit(watch);
+  request_->watches.push_back({std::string(key), std::move(seen), watch});
   return watch;
 }
 
