@@ -180,6 +180,28 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
   });
 }
 
+TEST_P(Conformance, TheLimitOfWatchesHoldsAmongThreads) {
+  constexpr int kThreads = 4;
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<std::size_t> admitted = 0;
+    std::array<std::unique_ptr<Transaction>, kThreads> open;
+    std::array<std::vector<std::shared_ptr<Watch>>, kThreads> held;
+    for (auto& tx : open) tx = db.begin();
+    in_threads(kThreads, [&](int t) {
+      const auto number = static_cast<std::size_t>(t);
+      EXPECT_EQ(code_of([&] {
+                  for (;;) {
+                    held[number].push_back(open[number]->watch("k"));
+                    ++admitted;
+                  }
+                }),
+                ErrorCode::too_many_watches);
+      open[number]->commit();
+    });
+    EXPECT_EQ(admitted, kMaxWatches);
+  }
+}
+
 TEST_P(Conformance, AWatchThatIsSetDuringACommitIsNotLost) {
   for (int i = 0; i < 1000; ++i) {
     // Nobody watches when the commit begins.

@@ -200,5 +200,52 @@ TEST_P(Conformance, WatchesHaveALimit) {
   EXPECT_EQ(code_of([&] { tx->watch("k"); }), ErrorCode::too_many_watches);
 }
 
+TEST_P(Conformance, TheLimitOfWatchesIsOneForAllTransactions) {
+  const auto many = ErrorCode::too_many_watches;
+  std::vector<std::shared_ptr<Watch>> held;
+  const auto watch_some = [&](Transaction& tx, std::size_t from, std::size_t to) {
+    for (auto i = from; i < to; ++i) held.push_back(tx.watch(std::to_string(i)));
+  };
+  const auto first = db.begin();
+  auto second = db.begin(), third = db.begin();
+  watch_some(*first, 0, kMaxWatches / 2);
+  watch_some(*second, kMaxWatches / 2, kMaxWatches);
+  for (auto* tx : {first.get(), second.get(), third.get()}) {
+    EXPECT_EQ(code_of([&] { tx->watch("k"); }), many);
+  }
+  EXPECT_EQ(code_of([&] { watch_key(db); }), many);
+  // Those that are set count on.
+  first->commit();
+  EXPECT_EQ(code_of([&] { third->watch("k"); }), many);
+  // What ends with its transaction does not.
+  second->reset();
+  watch_some(*third, kMaxWatches / 2, kMaxWatches);
+  EXPECT_EQ(code_of([&] { second->watch("k"); }), many);
+  third.reset();
+  watch_some(*second, kMaxWatches / 2, kMaxWatches);
+  second->commit();
+  EXPECT_EQ(code_of([&] { watch_key(db); }), many);
+  // Whoever was let in is served.
+  for (std::size_t i = 0; i < kMaxWatches; ++i) set(std::to_string(i), "changed");
+  for (std::size_t i = 0; i < kMaxWatches / 2; ++i) {
+    EXPECT_TRUE(held[i]->wait_until(clock_, soon()) && held[i]->fired());
+  }
+  for (std::size_t i = 0; i < kMaxWatches / 2; ++i) {
+    EXPECT_TRUE(held[kMaxWatches / 2 + i]->cancelled() && held[kMaxWatches + i]->cancelled());
+    const auto& last = held[kMaxWatches * 3 / 2 + i];
+    EXPECT_TRUE(last->wait_until(clock_, soon()) && last->fired());
+  }
+  watch_some(*db.begin(), 0, kMaxWatches);
+  // Nor what ends with a commit that is refused.
+  held.clear();
+  second = db.begin();
+  second->get("0");
+  watch_some(*second, 0, kMaxWatches);
+  second->set("a", "1");
+  set("0", "again");
+  EXPECT_EQ(code_of([&] { second->commit(); }), ErrorCode::not_committed);
+  watch_some(*db.begin(), 0, kMaxWatches);
+}
+
 }  // namespace
 }  // namespace divan::kv::conformance
