@@ -1,12 +1,13 @@
 // Backups of a running server, and what comes back from them.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startProxy } from './support/proxy.mjs'
 import { authorization } from './support/raw.mjs'
-import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { binary, runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -266,6 +267,51 @@ it('a backup file appears when it is complete', async (server) => {
   assert.deepEqual(readdirSync(directory), [])
   const piped = await runDivan(['backup', '-', '--quiet', '--url', server.url, '--user', server.credentials])
   assert.ok(piped.stdout.startsWith('DIVANBAK'))
+})
+
+// Runs `divan backup` through a shell: {code, stderr}.
+function shell(server, command) {
+  const env = { ...process.env, DIVAN_URL: server.url, DIVAN_USER: server.credentials }
+  return new Promise((resolve) => {
+    execFile('/bin/sh', ['-c', command, binary], { env }, (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stderr }))
+  })
+}
+
+it('two backups into one file: one of them makes it, and the other says so', async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/twice')
+  const docs = Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) }))
+  await client.ok('POST', '/twice/_bulk_docs', { docs })
+  const directory = temporaryDirectory()
+  const file = path.join(directory, 'both')
+  // Both are under way before either ends.
+  let asking = 0
+  const waiting = []
+  const proxy = await startProxy(server, {
+    onRequest: () => {
+      if (++asking === 2) waiting.forEach((go) => go())
+      return asking < 2 ? new Promise((resolve) => waiting.push(resolve)) : undefined
+    }
+  })
+  const both = await Promise.all([1, 2].map(() => run(server, ['backup', file], proxy.url)))
+  proxy.close()
+  assert.deepEqual(both.map(({ code }) => code).sort(), [0, 1])
+  assert.match(both.find(({ code }) => code === 1).stderr, /cannot be made: File exists/)
+  assert.deepEqual(readdirSync(directory), ['both'])
+  await withRestored(file, async (restored) => {
+    assert.equal((await restored.client.ok('GET', '/twice')).doc_count, 2000)
+  })
+})
+
+it('a backup into nothing fails', async (server) => {
+  const directory = temporaryDirectory()
+  const nameless = await shell(server, `cd ${directory} && "$0" backup --quiet ""`)
+  assert.equal(nameless.code, 1)
+  assert.match(nameless.stderr, /name is empty/)
+  assert.deepEqual(readdirSync(directory), [])
+  const closed = await shell(server, '"$0" backup --quiet - >&-')
+  assert.equal(closed.code, 1)
+  assert.match(closed.stderr, /Standard output cannot be written/)
 })
 
 it('only administrators take and restore backups', async (server) => {

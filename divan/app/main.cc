@@ -1,4 +1,5 @@
 // divan: the server and its tools.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -115,6 +116,16 @@ CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   return verify;
 }
 
+// Whoever starts us without standard input, output or errors would find their numbers given to the next files
+// and connections that are opened, and what is printed inside those. What is written to these is an error.
+void take_standard_files() {
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
+    if (fd <= STDERR_FILENO) continue;
+    ::close(fd);
+    return;
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Divan: a document database that does its own chores.");
   app.set_version_flag("--version", std::string("divan ") + DIVAN_VERSION);
@@ -158,6 +169,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  take_standard_files();
   try {
     return run(argc, argv);
   } catch (const divan::Error& error) {
