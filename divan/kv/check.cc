@@ -4,6 +4,12 @@
 #include "divan/kv/tuple.h"
 
 namespace divan::kv {
+namespace {
+
+// Far beyond documents, data of jobs and rows of views.
+constexpr std::size_t kMaxChunkedBytes = 64 << 20;
+
+}  // namespace
 
 void Findings::add(std::string_view what, std::string_view key) {
   if (kept_.size() >= kMaxKept) {
@@ -11,6 +17,25 @@ void Findings::add(std::string_view what, std::string_view key) {
     return;
   }
   add(fmt::format("{}: {}", tuple::describe(key), what));
+}
+
+void Findings::add(const Findings& more) {
+  for (const auto& text : more.kept_) add(text);
+  count_ += more.count_ - more.kept_.size();
+}
+
+bool ChunkedValue::add(std::int64_t number, std::string_view piece) {
+  const bool next = number == chunks_ && last_bytes_ == kChunkBytes;
+  last_bytes_ = piece.size();
+  chunks_ = number + 1;
+  bytes_ += piece.size();
+  whole_ = whole_ && next && bytes_ <= kMaxChunkedBytes;
+  if (whole_) text_ += piece;
+  return next;
+}
+
+std::optional<std::string_view> ChunkedValue::text() const {
+  return whole_ ? std::optional<std::string_view>(text_) : std::nullopt;
 }
 
 std::optional<std::string> RowSource::get(std::string_view key) {
