@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "divan/app/progress.h"
+#include "divan/app/server.h"
 #include "divan/backup/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -142,6 +143,9 @@ class Verification {
 
 }  // namespace
 
-int verify(const VerifyOptions& options) { return Verification(options).run(); }
+int verify(const VerifyOptions& options) {
+  refuse_unfinished_restore(options.data_dir);
+  return Verification(options).run();
+}
 
 }  // namespace divan::app
