@@ -290,7 +290,9 @@ void restore_databases(const RestoreOptions& options) {
 void backup(const BackupOptions& options) {
   const SystemClock clock;
   Progress progress("Backing up", "rows", clock);
-  http::Client client = connect(options.connection);
+  http::ClientOptions patient;
+  patient.wait_for_response = true;  // others may come first
+  http::Client client = connect(options.connection, patient);
   NewFile file(options.file);
   backup::Parser parser([](std::string_view, std::string_view) {});
   const auto response = client.stream("GET", "/_backup", [&](std::string_view bytes) {
