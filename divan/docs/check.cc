@@ -25,6 +25,7 @@ bool Check::row(std::string_view key, std::string_view value) {
     if (database_row(key, value)) return room_ != static_cast<std::int64_t>(Room::indexes);
     if (auto row = read_catalog_row(key, value)) {
       catalog_.emplace(row->name, *row);
+      check_database_name(row->name);
       return true;
     }
     static const std::string next_number = [] {

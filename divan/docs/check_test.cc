@@ -168,6 +168,8 @@ TEST_F(DocsCheck, CatalogAndNumbers) {
               ElementsAre("There are rows of database number 1, which no database has."));
   EXPECT_THAT(found([&](auto& map) { map[record("twin")] = map[record("empty")]; }),
               ElementsAre("Databases empty and twin have the same number 2."));
+  EXPECT_THAT(found([&](auto& map) { map[record("Upper")].swap(map[record("empty")]); }),
+              ElementsAre(HasSubstr("Name: 'Upper'"), HasSubstr("empty is damaged")));
   EXPECT_THAT(found([&](auto& map) { map[record("wrong")] = "x"; }),
               ElementsAre(HasSubstr("wrong is damaged")));
 

@@ -11,12 +11,26 @@ constexpr std::size_t kMaxChunkedBytes = 64 << 20;
 
 }  // namespace
 
+std::string readable(std::string_view text) {
+  const bool is_text = is_utf8(text);
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_text)) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 void Findings::add(std::string_view what, std::string_view key) {
   if (kept_.size() >= kMaxKept) {
     ++count_;
     return;
   }
-  add(fmt::format("{}: {}", tuple::describe(key), what));
+  add(std::string_view(fmt::format("{}: {}", tuple::describe(key), what)));
 }
 
 void Findings::add(const Findings& more) {

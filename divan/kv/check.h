@@ -17,13 +17,16 @@
 
 namespace divan::kv {
 
+/// Text that may come from damaged rows, as UTF-8 without control characters, for people.
+std::string readable(std::string_view text);
+
 /// What is wrong, in words. Keeps the first ones, and counts all. Not thread-safe.
 class Findings {
  public:
   static constexpr std::size_t kMaxKept = 100;
 
-  void add(std::string text) {
-    if (kept_.size() < kMaxKept) kept_.push_back(std::move(text));
+  void add(std::string_view text) {
+    if (kept_.size() < kMaxKept) kept_.push_back(readable(text));
     ++count_;
   }
   /// With the row's key, for people.
