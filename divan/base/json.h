@@ -23,6 +23,10 @@ inline constexpr int kMaxDepth = 1000;
 /// precision pass.
 std::string compact(std::string_view text);
 
+/// Whether `text` is exactly one JSON value in compact()'s form. Unlike compact() it takes any depth, and
+/// escapes of lone surrogates: what JavaScript's JSON.stringify() writes.
+bool is_compact(std::string_view text);
+
 /// Called with the member's name as written between its quotes (escapes not undone) and its value's text.
 /// Answers whether to go on.
 using MemberVisitor = std::function<bool(std::string_view raw_name, std::string_view value)>;
