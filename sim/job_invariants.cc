@@ -13,68 +13,6 @@ using jobs::State;
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-// The one entry that a job must have, as docs/keyspace.md has it.
-std::string entry_of(const Job& job) {
-  std::string key;
-  Packer packer(key);
-  packer.string("jobs");
-  if (job.state == State::pending) {
-    packer.string("pend")
-        .string(job.type)
-        .integer(0)
-        .integer(job.priority)
-        .integer(job.due_at)
-        .string(job.id);
-  } else if (job.state == State::running && job.worker_id.empty()) {
-    packer.string("act").string(job.type).integer(0).versionstamp(job.activity.value()).string(job.id);
-  } else if (job.state == State::running) {
-    packer.string("by_worker").string(job.worker_role).string(job.worker_id).string(job.type).string(job.id);
-  } else {
-    packer.string("fin").string(job.type).integer(job.finished_at).string(job.id);
-  }
-  return key;
-}
-
-struct Entry {
-  std::string kind;
-  JobInvariants::Name job;
-};
-
-// Whose row it is, if it is a job's.
-std::optional<Entry> parse(std::string_view key) {
-  Reader reader(key);
-  if (reader.take_string() != "jobs") return std::nullopt;
-  Entry entry;
-  entry.kind = reader.take_string().value();
-  const bool by_worker = entry.kind == "by_worker";
-  if (by_worker) reader.take_string(), reader.take_string();
-  entry.job.first = reader.take_string().value_or("");
-  if (entry.kind == "pend") reader.take_int(), reader.take_int(), reader.take_int();
-  if (entry.kind == "act") reader.take_int(), reader.take_versionstamp();
-  if (entry.kind == "fin") reader.take_int();
-  entry.job.second = reader.take_string().value_or("");
-  return entry;
-}
-
-// What the job's data rows say, if it has any. `kind` is "data" or "next".
-std::optional<std::string> data_under(const Rows& rows, std::string_view kind,
-                                      const JobInvariants::Name& name) {
-  const std::string prefix = JobKey(kind).string(name.first).string(name.second).key();
-  std::optional<std::string> data;
-  for (auto row = rows.lower_bound(prefix); row != rows.end() && row->first.starts_with(prefix); ++row) {
-    if (!data) data.emplace();
-    *data += row->second;
-  }
-  if (data) data = fingerprint(*data);
-  return data;
-}
-
-std::optional<Job> find(const Rows& rows, const JobInvariants::Name& name) {
-  const auto row = rows.find(JobKey("job").string(name.first).string(name.second).key());
-  if (row == rows.end()) return std::nullopt;
-  return jobs::decode_job(name.first, name.second, row->second);
-}
-
 std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -100,7 +38,7 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
       if (kind == "w") touched.workers.emplace(*role, *reader.take_string());
       continue;
     }
-    const auto entry = parse(change.key);
+    const auto entry = parse_job_row(change.key);
     if (!entry) continue;
     if (entry->kind == "type") touched.types.insert(entry->job.first);
     if (entry->kind == "job") {
@@ -176,7 +114,7 @@ void JobInvariants::clear_type(const std::string& type, Touched& touched,
 void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, const Commit& commit,
                               const Touched& touched, const Rows& rows) {
   Seen& seen = jobs_[name];
-  const auto now = find(rows, name);
+  const auto now = find_job(rows, name);
   if (seen.job) --counts_[name.first][seen.job->state];
   if (now) ++counts_[name.first][now->state];
   world_.trace(fmt::format("  {}/{} {} -> {}{}", name.first, name.second, name_of(seen.job), name_of(now),

@@ -8,12 +8,13 @@
 #include <set>
 
 #include "sim/job_model.h"
+#include "sim/job_rows.h"
 
 namespace divan::sim {
 
 class JobInvariants final : public Invariant {
  public:
-  using Name = std::pair<std::string, std::string>;  // type and id
+  using Name = JobName;
 
   JobInvariants(Engine& engine) : engine_(engine), world_(engine.world) {}
 
