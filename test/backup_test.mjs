@@ -1,12 +1,13 @@
 // Backups of a running server, and what comes back from them.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startProxy } from './support/proxy.mjs'
 import { authorization } from './support/raw.mjs'
-import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { binary, runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -245,6 +246,11 @@ it('a directory that has something is left alone', async (server) => {
   const served = await runDivan(['serve', '--data-dir', killed, '--port', '0'])
   assert.equal(served.code, 1)
   assert.match(served.stderr, /was being restored/)
+  for (const args of [['restore', file, '--data-dir', killed], ['verify', killed]]) {
+    const again = await runDivan(args)
+    assert.equal(again.code, 1)
+    assert.match(again.stderr, /was being restored into it, .* remove .*store\.restoring, and restore again/)
+  }
   assert.deepEqual(readdirSync(killed), ['store.restoring'])
 })
 
@@ -268,6 +274,129 @@ it('a backup file appears when it is complete', async (server) => {
   assert.ok(piped.stdout.startsWith('DIVANBAK'))
 })
 
+// Runs `divan backup` through a shell: {code, stderr}.
+function shell(server, command) {
+  const env = { ...process.env, DIVAN_URL: server.url, DIVAN_USER: server.credentials }
+  return new Promise((resolve) => {
+    execFile('/bin/sh', ['-c', command, binary], { env }, (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stderr }))
+  })
+}
+
+it('two backups into one file: one of them makes it, and the other says so', async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/twice')
+  const docs = Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) }))
+  await client.ok('POST', '/twice/_bulk_docs', { docs })
+  const directory = temporaryDirectory()
+  const file = path.join(directory, 'both')
+  // Both are under way before either ends.
+  let asking = 0
+  const waiting = []
+  const proxy = await startProxy(server, {
+    onRequest: () => {
+      if (++asking === 2) waiting.forEach((go) => go())
+      return asking < 2 ? new Promise((resolve) => waiting.push(resolve)) : undefined
+    }
+  })
+  const both = await Promise.all([1, 2].map(() => run(server, ['backup', file], proxy.url)))
+  proxy.close()
+  assert.deepEqual(both.map(({ code }) => code).sort(), [0, 1])
+  assert.match(both.find(({ code }) => code === 1).stderr, /cannot be made: File exists/)
+  assert.deepEqual(readdirSync(directory), ['both'])
+  await withRestored(file, async (restored) => {
+    assert.equal((await restored.client.ok('GET', '/twice')).doc_count, 2000)
+  })
+})
+
+it('a backup into nothing fails', async (server) => {
+  const directory = temporaryDirectory()
+  const nameless = await shell(server, `cd ${directory} && "$0" backup --quiet ""`)
+  assert.equal(nameless.code, 1)
+  assert.match(nameless.stderr, /name is empty/)
+  assert.deepEqual(readdirSync(directory), [])
+  const closed = await shell(server, '"$0" backup --quiet - >&-')
+  assert.equal(closed.code, 1)
+  assert.match(closed.stderr, /Standard output cannot be written/)
+})
+
+it('a restore goes where it is told: the environment names a server, and no more', async (server) => {
+  await server.client.ok('PUT', '/told')
+  const file = await backUp(server)
+  await server.client.ok('DELETE', '/told')
+  const env = { DIVAN_URL: server.url, DIVAN_USER: server.credentials }
+  const dataDir = path.join(temporaryDirectory(), 'new')
+  const offline = await runDivan(['restore', file, '--quiet', '--data-dir', dataDir], { env })
+  assert.equal(offline.code, 0, offline.stderr)
+  assert.ok(existsSync(path.join(dataDir, 'store')))
+  assert.equal((await server.client.get('/told')).status, 404)
+  const both = await runDivan(['restore', file, '--quiet', '--data-dir', `${dataDir}2`, '--url', server.url], { env })
+  assert.ok(both.code > 0)
+  assert.match(both.stderr, /--url excludes --data-dir/)
+  assert.ok(!existsSync(`${dataDir}2`))
+  const online = await runDivan(['restore', file, '--quiet', '--database', 'told'], { env })
+  assert.equal(online.code, 0, online.stderr)
+  assert.equal((await server.client.get('/told')).status, 200)
+})
+
+it('what cannot be read twice is refused', async (server) => {
+  await server.client.ok('PUT', '/piped')
+  const file = await backUp(server)
+  const piped = await shell(server, `cat ${file} | "$0" restore --quiet /dev/stdin --database piped --as piped2`)
+  assert.equal(piped.code, 1)
+  assert.match(piped.stderr, /\/dev\/stdin is no file/)
+  const offline = await shell(server, `cat ${file} | "$0" restore --quiet /dev/stdin --data-dir ${file}.new`)
+  assert.equal(offline.code, 0, offline.stderr)
+})
+
+it('a restore goes on where answers are lost', async (server) => {
+  await server.client.ok('PUT', '/lossy')
+  const docs = Array.from({ length: 2000 }, (_, n) => ({ _id: `d${n}`, text: 'x'.repeat(1000) }))
+  await server.client.ok('POST', '/lossy/_bulk_docs', { docs })
+  const file = await backUp(server)
+  // The answer to the first request of each kind comes never.
+  const lost = new Set()
+  let losing = false
+  const proxy = await startProxy(server, {
+    onRequest: (text) => {
+      const kind = /^(POST \/_restore) |^(PUT \/_restore\/\w+\/2) |^(POST \/_restore\/)/.exec(text)?.[0]
+      losing = kind !== undefined && !lost.has(kind.replace(/\w{32}/, ''))
+      if (losing) lost.add(kind.replace(/\w{32}/, ''))
+    },
+    onAnswer: () => (losing ? 'cut' : undefined)
+  })
+  const { code, stderr } = await run(server, ['restore', file, '--database', 'lossy', '--as', 'found'], proxy.url)
+  proxy.close()
+  assert.equal(code, 0, stderr)
+  assert.equal(lost.size, 3)
+  assert.equal((await server.client.ok('GET', '/found')).doc_count, 2000)
+  assert.equal((await server.client.ok('GET', '/found/_all_docs')).rows.length, 2000)
+})
+
+it('a restore whose last answers are all lost says that it may be done', async (server) => {
+  await server.client.ok('PUT', '/unsure')
+  const file = await backUp(server)
+  const proxy = await startProxy(server, { onRequest: (text) => (/^POST \/_restore\/|^DELETE/.test(text) ? 'cut' : undefined) })
+  const { code, stderr } = await run(server, ['restore', file, '--database', 'unsure', '--as', 'unsure2'], proxy.url)
+  proxy.close()
+  assert.equal(code, 1)
+  assert.match(stderr, /may have been done or not: either all databases are there, or none/)
+})
+
+testWithServer('a restore into a server that takes only small requests', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '200000' } }, async (server) => {
+  const { client } = server
+  await client.ok('PUT', '/small')
+  for (let i = 0; i < 20; ++i) {
+    const docs = Array.from({ length: 100 }, (_, n) => ({ _id: `d${i}-${n}`, text: 'x'.repeat(1000) }))
+    await client.ok('POST', '/small/_bulk_docs', { docs })
+  }
+  await client.ok('PUT', '/small/large', { text: 'y'.repeat(190_000) })
+  const file = await backUp(server)
+  await restoreInto(server, file, '--database', 'small', '--as', 'again')
+  assert.equal((await client.ok('GET', '/again')).doc_count, 2001)
+  assert.equal((await client.ok('GET', '/again/_all_docs')).rows.length, 2001)
+  assert.equal((await client.ok('GET', '/again/large')).text.length, 190_000)
+})
+
 it('only administrators take and restore backups', async (server) => {
   for (const user of [undefined, 'admin:wrong']) {
     const client = server.as(user)
@@ -281,7 +410,7 @@ it('only administrators take and restore backups', async (server) => {
 
 it('what is no restore is refused', async ({ client }) => {
   const begin = (body) => client.request('POST', '/_restore', { body })
-  for (const body of [{}, { version: 1 }, { version: 'x', databases: [] }, { version: -1, databases: [] }, { version: 2 ** 62, databases: [] }, '{']) {
+  for (const body of [{}, { version: 1 }, { version: 'x', databases: [] }, { version: -1, databases: [] }, { version: 2 ** 62, databases: [] }, '{"version":1152921504606846975,"databases":[]}', '{']) {
     assert.equal((await begin(body)).status, 400, JSON.stringify(body))
   }
   const database = (name, number = 1) => ({ name, number, created: 1 })

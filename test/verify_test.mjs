@@ -1,9 +1,10 @@
 // divan verify: directories that are whole, and directories that are not.
 import assert from 'node:assert/strict'
-import { closeSync, cpSync, openSync, readFileSync, readdirSync, readSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { chmodSync, closeSync, cpSync, openSync, readFileSync, readdirSync, readSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { binary, runDivan, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 async function verify(dataDir) {
@@ -123,6 +124,41 @@ test('verify: a table that is missing is found', async () => {
   writeFileSync(table, '')
   const { findings } = await verify(dataDir)
   assert.ok(findings.some((text) => text.includes(path.basename(table))), findings.join('\n'))
+})
+
+// Without the rights that root has beyond those of a file's owner.
+function verifyAsOwner(dataDir) {
+  const command = process.getuid() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', binary] : [binary]
+  return new Promise((resolve) => {
+    execFile(command[0], [...command.slice(1), 'verify', dataDir, '--quiet'], (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }))
+  })
+}
+
+test('verify: nothing is written, and no right to write is needed', async () => {
+  const server = await Server.start()
+  await server.client.ok('PUT', '/one')
+  const { dataDir } = server
+  const copy = path.join(temporaryDirectory(), 'copy')
+  const store = path.join(copy, 'store')
+  cpSync(dataDir, copy, { recursive: true })
+  await server.stop()
+  rmSync(path.join(store, 'LOCK'))
+  const files = readdirSync(store)
+  assert.equal((await verifyAsOwner(copy)).code, 0)
+  assert.deepEqual(readdirSync(store), files)
+  writeFileSync(path.join(store, 'LOCK'), '')
+  for (const name of readdirSync(store)) chmodSync(path.join(store, name), 0o444)
+  chmodSync(store, 0o555)
+  const readOnly = await verifyAsOwner(copy)
+  assert.equal(readOnly.code, 0, readOnly.stderr)
+  assert.match(readOnly.stdout, /nothing is wrong/)
+  for (const [place, mode] of [[path.join(store, 'LOCK'), 0o444], [store, 0o755], [copy, 0o755]]) {
+    chmodSync(place, 0)
+    const { code, stderr } = await verifyAsOwner(copy)
+    chmodSync(place, mode)
+    assert.equal(code, 1)
+    assert.match(stderr, /[Pp]ermission denied/)
+  }
 })
 
 test('verify: a directory that is in use, of a newer format, or none at all', async () => {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <set>
+#include <span>
 
 #include "divan/app/files.h"
 #include "divan/app/progress.h"
@@ -22,6 +23,7 @@ class NewDataDirectory {
  public:
   // Throws unless `path` is missing or empty.
   explicit NewDataDirectory(const std::string& path) : path_(path) {
+    refuse_unfinished_restore(path);
     std::error_code error;
     const bool there = fs::exists(path_, error);
     if (there && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
@@ -123,12 +125,12 @@ std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, cons
   return databases;
 }
 
-// Sends rows to a server, piece by piece.
+// Sends rows to a server, piece by piece. A request without an answer is sent again: any of them can be.
 class Upload {
  public:
-  Upload(http::Client& client, const Contents& contents,
+  Upload(http::Client& client, const Clock& clock, const Contents& contents,
          const std::vector<backup::RestoredDatabase>& databases)
-      : client_(client), header_(contents.header), version_(contents.end.version) {
+      : client_(client), clock_(clock), header_(contents.header), version_(contents.end.version) {
     std::string body;
     json::Writer writer(body);
     writer.begin_object().key("version").number(version_).key("databases").begin_array();
@@ -137,8 +139,9 @@ class Upload {
       writer.key("created").number(created_ms).end_object();
     }
     writer.end_array().end_object();
-    const auto answer = json::parse_object(ask(client_, "POST", "/_restore", body));
-    target_ = "/_restore/" + std::string(answer.at("id").as_string());
+    const auto response = request("POST", "/_restore", body);
+    check_response(response);
+    target_ = "/_restore/" + std::string(json::parse_object(response.body).at("id").as_string());
     begin_piece();
   }
   // Gives it up unless it was finished. Should the server be gone, it does so by itself.
@@ -154,17 +157,52 @@ class Upload {
   void add(std::string_view key, std::string_view value) {
     writer_->add(key, value);
     ++rows_;
-    if (piece_.size() >= kPieceBytes) send();
+    if (piece_.size() >= piece_bytes_) send();
   }
 
   void finish() {
     send();
-    ask(client_, "POST", target_, fmt::format(R"({{"rows":{}}})", rows_));
-    finished_ = true;
+    finished_ = true;  // as far as we know from here on
+    try {
+      check_response(request("POST", target_, fmt::format(R"({{"rows":{}}})", rows_)));
+    } catch (const Error& error) {
+      if (!is_lost(error)) {
+        finished_ = false;
+        throw;
+      }
+      throw Error(error.status(), error.name(),
+                  error.reason() +
+                      " It was the last request of the restore, and may have been done or not: "
+                      "either all databases are there, or none (`divan status`).");
+    }
   }
 
  private:
-  static constexpr std::size_t kPieceBytes = 2 << 20;
+  static bool is_lost(const Error& error) {
+    return error.name() == "connection_failed" || error.name() == "connection_lost" ||
+           error.name() == "timeout";
+  }
+
+  http::ClientResponse request(std::string_view method, const std::string& target, std::string_view body) {
+    constexpr int kAttempts = 5;
+    const bool is_json = method == "POST";
+    const http::Headers headers{{"Content-Type", is_json ? "application/json" : "application/octet-stream"}};
+    for (int attempt = 1;; ++attempt) {
+      try {
+        return client_.request(method, target, body, headers);
+      } catch (const Error& error) {
+        if (!is_lost(error) || attempt == kAttempts) throw;
+        pause(std::chrono::milliseconds(250) * (1 << attempt));
+      }
+    }
+  }
+
+  void pause(Duration duration) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable nothing;
+    clock_.wait_until(lock, nothing, clock_.now() + duration, [] { return false; });
+  }
 
   void begin_piece() {
     piece_.clear();
@@ -175,15 +213,39 @@ class Upload {
   }
   void send() {
     writer_->finish(version_);
-    const http::Headers headers{{"Content-Type", "application/octet-stream"}};
-    check_response(client_.request("PUT", fmt::format("{}/{}", target_, next_++), piece_, headers));
+    send(std::exchange(piece_, {}));
     begin_piece();
+  }
+  void send(const std::string& piece) {
+    const auto response = request("PUT", fmt::format("{}/{}", target_, next_), piece);
+    if (response.status == 413) return send_halves(piece, response);
+    check_response(response);
+    ++next_;
+  }
+  // The server, or something before it, takes no requests of that size.
+  void send_halves(const std::string& piece, const http::ClientResponse& response) {
+    std::vector<kv::KeyValue> rows;
+    backup::Parser([&](std::string_view key, std::string_view value) {
+      rows.push_back({std::string(key), std::string(value)});
+    }).feed(piece);
+    if (rows.size() < 2) check_response(response);
+    piece_bytes_ = std::min(piece_bytes_, piece.size() / 2);
+    const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2);
+    for (const auto& half : {std::span(rows.begin(), middle), std::span(middle, rows.end())}) {
+      std::string bytes;
+      backup::Writer writer(header_, [&](std::string_view more) { return bytes += more, true; });
+      for (const auto& row : half) writer.add(row.key, row.value);
+      writer.finish(version_);
+      send(bytes);
+    }
   }
 
   http::Client& client_;
+  const Clock& clock_;
   const backup::Header header_;
   const kv::Version version_;
   std::string target_;
+  std::size_t piece_bytes_ = 512 << 10;  // at which a piece is sent; a block of rows may come on top
   std::string piece_;
   std::optional<backup::Writer> writer_;
   std::int64_t next_ = 0;
@@ -194,14 +256,18 @@ class Upload {
 // The file is read twice: nothing of a damaged one reaches the server, and the databases' names stand behind
 // their rows.
 void restore_databases(const RestoreOptions& options) {
-  if (options.file == "-") throw bad_request("Into a running server a backup is restored from a file.");
+  std::error_code error;
+  if (options.file == "-" || (fs::exists(options.file, error) && !fs::is_regular_file(options.file, error)))
+    throw bad_request(fmt::format(
+        "{} is no file: into a running server a backup is restored from one, for it is read twice.",
+        options.file == "-" ? "Standard input" : options.file));
   const SystemClock clock;
   const Contents contents = check_file(options.file, options.quiet, clock);
   const auto databases = chosen(options, contents);
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) numbers.insert(database.number);
   http::Client client = connect(options.connection);
-  Upload upload(client, contents, databases);
+  Upload upload(client, clock, contents, databases);
   Progress progress("Restoring", "rows", clock);
   std::int64_t rows = 0;
   backup::Parser parser([&](std::string_view key, std::string_view value) {
@@ -224,7 +290,9 @@ void restore_databases(const RestoreOptions& options) {
 void backup(const BackupOptions& options) {
   const SystemClock clock;
   Progress progress("Backing up", "rows", clock);
-  http::Client client = connect(options.connection);
+  http::ClientOptions patient;
+  patient.wait_for_response = true;  // others may come first
+  http::Client client = connect(options.connection, patient);
   NewFile file(options.file);
   backup::Parser parser([](std::string_view, std::string_view) {});
   const auto response = client.stream("GET", "/_backup", [&](std::string_view bytes) {

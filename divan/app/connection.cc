@@ -20,7 +20,7 @@ std::optional<http::Credentials> credentials(const ConnectionOptions& options) {
 
 }  // namespace
 
-http::Client connect(const ConnectionOptions& options) {
+http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options) {
   constexpr std::string_view kScheme = "http://";
   std::string_view rest = options.url;
   if (!rest.starts_with(kScheme)) throw bad_request("The server's URL begins with http://.");
@@ -37,7 +37,7 @@ http::Client connect(const ConnectionOptions& options) {
       throw bad_request("The URL's port is no number.");
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return http::Client(std::string(host), port, credentials(options));
+  return http::Client(std::string(host), port, credentials(options), client_options);
 }
 
 void check_response(const http::ClientResponse& response) {

@@ -15,7 +15,7 @@ struct ConnectionOptions {
 };
 
 /// A client of the server. Throws bad_request for a malformed URL.
-http::Client connect(const ConnectionOptions& options);
+http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options = {});
 
 /// Throws the server's error (with its status, name and reason) if the response is one.
 void check_response(const http::ClientResponse& response);

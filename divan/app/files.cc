@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -38,20 +39,22 @@ class Descriptor {
 
 }  // namespace
 
-NewFile::NewFile(const std::string& path) {
+NewFile::NewFile(const std::string& path) : path_(path) {
+  if (path.empty()) throw bad_request("A file's name is empty.");
   if (path == "-") {
     fd_ = STDOUT_FILENO;
     return;
   }
-  path_ = path;
-  part_ = path + ".part";
   if (std::filesystem::exists(path_)) throw bad_request(fmt::format("{} is there already.", path));
-  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd_ < 0) throw bad_request(fmt::format("{} cannot be made: {}", part_, std::strerror(errno)));
+  // One of our own: another process may be making the same file.
+  std::string part = path + ".part-XXXXXX";
+  fd_ = ::mkostemp(part.data(), O_CLOEXEC);
+  if (fd_ < 0) throw bad_request(fmt::format("{} cannot be made: {}", path, std::strerror(errno)));
+  part_ = std::move(part);
 }
 
 NewFile::~NewFile() {
-  if (path_.empty() || fd_ < 0) return;
+  if (part_.empty() || fd_ < 0) return;
   ::close(fd_);
   ::unlink(part_.c_str());
 }
@@ -60,13 +63,13 @@ void NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw failed(path_.empty() ? "Standard output" : part_, "written");
+    if (written < 0) throw failed(part_.empty() ? "Standard output" : part_, "written");
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 void NewFile::commit() {
-  if (path_.empty()) return;
+  if (part_.empty()) return;
   if (::fsync(fd_) != 0) throw failed(part_, "synced");
   // It may have been made meanwhile, and is not ours to replace.
   if (::link(part_.c_str(), path_.c_str()) != 0) {

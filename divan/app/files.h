@@ -7,8 +7,9 @@
 
 namespace divan::app {
 
-/// A file that appears under its name when it is complete and on the disk; until then its name ends with
-/// ".part". Without a commit() nothing stays. "-" is standard output. Not thread-safe.
+/// A file that appears under its name when it is complete and on the disk; until then it has ".part-" and six
+/// characters of its own behind its name. Without a commit() nothing stays, unless the process is killed. "-"
+/// is standard output. Not thread-safe.
 class NewFile {
  public:
   /// Throws bad_request naming the file if it is there already or cannot be made.
@@ -22,8 +23,8 @@ class NewFile {
   void commit();
 
  private:
-  std::string path_;  // empty: standard output
-  std::string part_;
+  const std::string path_;
+  std::string part_;  // empty: standard output
   int fd_ = -1;
 };
 

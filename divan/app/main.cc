@@ -1,8 +1,10 @@
 // divan: the server and its tools.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "divan/app/backup.h"
 #include "divan/app/inspect.h"
@@ -17,7 +19,9 @@ namespace {
 using namespace divan::app;
 
 void add_connection(CLI::App& command, ConnectionOptions& connection) {
-  command.add_option("--url", connection.url, "The server")->envname("DIVAN_URL")->capture_default_str();
+  // Not CLI11's: what the environment says is no option that was given.
+  if (const char* url = std::getenv("DIVAN_URL"); url != nullptr && *url != '\0') connection.url = url;
+  command.add_option("--url", connection.url, "The server (Env:DIVAN_URL)")->capture_default_str();
   command
       .add_option("--user", connection.user,
                   "NAME:PASSWORD; without it the password in the data directory is used")
@@ -99,11 +103,12 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
   restore->add_flag("--quiet", line.restore.quiet, "No progress bar");
   add_connection(*restore, line.restore.connection);
   restore->footer(
-      "With --data-dir DIR and without --url: makes DIR, a new data directory with all that the backup has; "
-      "no\n"
-      "server is needed. Otherwise: makes the backup's databases in the running server, where none of their "
-      "names\n"
-      "may be taken; jobs stay as they are there.");
+      "With --data-dir DIR: makes DIR, a new data directory with all that the backup has; no server is "
+      "needed.\n"
+      "Otherwise: makes the backup's databases in the running server, where none of their names may be "
+      "taken;\n"
+      "jobs stay as they are there.");
+  restore->get_option("--data-dir")->description("The new data directory")->excludes("--url");
   return restore;
 }
 
@@ -113,6 +118,16 @@ CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   verify->add_flag("--json", line.verify.json, "What was found as JSON");
   verify->add_flag("--quiet", line.verify.quiet, "No progress bar");
   return verify;
+}
+
+// Whoever starts us without standard input, output or errors would find their numbers given to the next files
+// and connections that are opened, and what is printed inside those. What is written to these is an error.
+void take_standard_files() {
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
+    if (fd <= STDERR_FILENO) continue;
+    ::close(fd);
+    return;
+  }
 }
 
 int run(int argc, char** argv) {
@@ -143,8 +158,8 @@ int run(int argc, char** argv) {
   if (*load_command) return load(line.load);
   if (*backup_command) backup(line.backup);
   if (*restore_command) {
-    const bool offline = restore_command->count("--data-dir") > 0 && restore_command->count("--url") == 0;
-    if (offline) line.restore.new_data_dir = line.restore.connection.data_dir;
+    if (restore_command->count("--data-dir") > 0)
+      line.restore.new_data_dir = line.restore.connection.data_dir;
     restore(line.restore);
   }
   if (*verify_command) return verify(line.verify);
@@ -158,6 +173,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  take_standard_files();
   try {
     return run(argc, argv);
   } catch (const divan::Error& error) {

@@ -111,6 +111,16 @@ std::string admin_file(const std::string& data_dir) { return data_dir + "/admin"
 
 std::string unfinished_restore(const std::string& data_dir) { return data_dir + "/store.restoring"; }
 
+void refuse_unfinished_restore(const std::string& data_dir) {
+  std::error_code none;
+  const auto unfinished = unfinished_restore(data_dir);
+  if (!fs::exists(unfinished, none)) return;
+  throw internal_error(fmt::format(
+      "Data directory {}: a backup was being restored into it, which was not finished, or still goes "
+      "on. If it does not: remove {}, and restore again.",
+      data_dir, unfinished));
+}
+
 std::optional<std::string> read_line(const std::string& path) {
   std::ifstream in(path);
   std::string line;
@@ -180,10 +190,7 @@ struct Server::Parts {
     std::error_code error;
     fs::create_directories(data_dir, error);
     if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
-    if (const auto unfinished = unfinished_restore(data_dir); fs::exists(unfinished)) {
-      throw internal_error(fmt::format(
-          "Data directory {}: a backup was being restored into it. Remove it, and restore again.", data_dir));
-    }
+    refuse_unfinished_restore(data_dir);
     return data_dir;
   }
 

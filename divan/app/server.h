@@ -45,6 +45,9 @@ std::string admin_file(const std::string& data_dir);
 /// Where a store is in a data directory as long as a backup is being restored into it.
 std::string unfinished_restore(const std::string& data_dir);
 
+/// Throws internal_error that says what to do if there is one.
+void refuse_unfinished_restore(const std::string& data_dir);
+
 /// The first line of a file, or nothing.
 std::optional<std::string> read_line(const std::string& path);
 

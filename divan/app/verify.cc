@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "divan/app/progress.h"
+#include "divan/app/server.h"
 #include "divan/backup/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -119,7 +120,13 @@ class Verification {
     writer.begin_object().key("ok").boolean(findings_.count() == 0).key("version").number(version_);
     writer.key("rows").number(rows_).key("databases").begin_array();
     for (const auto& [name, docs, deleted, bytes] : databases_) {
-      writer.begin_object().key("name").string(name).key("docs").number(docs).key("deleted").number(deleted);
+      writer.begin_object()
+          .key("name")
+          .string(kv::readable(name))
+          .key("docs")
+          .number(docs)
+          .key("deleted")
+          .number(deleted);
       writer.key("bytes").number(bytes).end_object();
     }
     writer.end_array().key("unfinished_restores").number(unfinished_);
@@ -142,6 +149,9 @@ class Verification {
 
 }  // namespace
 
-int verify(const VerifyOptions& options) { return Verification(options).run(); }
+int verify(const VerifyOptions& options) {
+  refuse_unfinished_restore(options.data_dir);
+  return Verification(options).run();
+}
 
 }  // namespace divan::app

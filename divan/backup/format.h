@@ -20,6 +20,9 @@ inline constexpr int kFormat = 1;
 /// The highest version that a backup may say: beyond any store's, and far from where versions end.
 inline constexpr kv::Version kMaxVersion = kv::Version{1} << 60;
 
+/// The highest version that a running server lets itself be raised to, so that it can go on from there.
+inline constexpr kv::Version kMaxRaisedVersion = kMaxVersion / 2;
+
 /// What a backup says of itself.
 struct Header {
   std::string divan_version;

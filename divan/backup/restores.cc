@@ -34,6 +34,8 @@ std::string database_prefix(std::string_view id) {
   return key;
 }
 
+Error no_restore() { return not_found("There is no such restore under way."); }
+
 Error damaged() { return internal_error("A restore's row in the store is damaged."); }
 
 template <class Value>
@@ -73,7 +75,7 @@ void Restores::run() {
 }
 
 std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::Version version) {
-  if (version < 0 || version > kMaxVersion) throw bad_request("There is no such version.");
+  if (version < 0 || version > kMaxRaisedVersion) throw bad_request("There is no such version.");
   std::set<std::string_view> names;
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) {
@@ -81,6 +83,7 @@ std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::
     if (!names.insert(database.name).second || !numbers.insert(database.number).second)
       throw bad_request(fmt::format("Database {} comes twice.", database.name));
   }
+  check_size(databases);
   const std::string id = rng_.uuid();
   store_.run([&](kv::Transaction& tx) {
     for (const auto& database : databases) check_free(tx, database.name);
@@ -99,6 +102,23 @@ std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::
 void Restores::check_free(kv::Transaction& tx, const std::string& name) {
   if (!catalog_.find(tx, name)) return;
   throw Error(412, "file_exists", fmt::format("There is a database {} already; nothing was restored.", name));
+}
+
+// Does what finish() will do, and commits nothing.
+void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
+  constexpr std::size_t kMaxBytes = kv::kMaxTransactionBytes / 10 * 9;
+  const auto tx = store_.begin();
+  for (const auto& database : databases) {
+    check_free(*tx, database.name);
+    catalog_.adopt(*tx, database.name, INT64_MAX, database.created_ms);
+    if (tx->approximate_size() > kMaxBytes) {
+      throw Error(
+          413, "too_many_databases",
+          fmt::format("{} databases are too many for one restore: one transaction makes them all appear. "
+                      "Restore some of them at a time, or all into a new directory.",
+                      databases.size()));
+    }
+  }
 }
 
 void Restores::add(const std::string& id, std::int64_t number, std::string_view piece) {
@@ -150,14 +170,19 @@ std::vector<kv::KeyValue> Restores::moved_rows(const Targets& databases, std::st
 
 void Restores::finish(const std::string& id, std::int64_t rows) {
   store_.run([&](kv::Transaction& tx) {
-    const Progress progress = read(tx, id);
-    if (progress.rows != rows)
-      throw bad_request(fmt::format("The restore has {} rows, not {}.", progress.rows, rows));
+    auto progress = find(tx, id);
+    if (!progress) throw no_restore();
+    if (progress->rows != rows)
+      throw bad_request(fmt::format("The restore has {} rows, not {}.", progress->rows, rows));
+    if (progress->finished()) return;
     for (const auto& [number, target] : targets(tx, id)) {
       check_free(tx, target.name);
       catalog_.adopt(tx, target.name, target.number, target.created_ms);
     }
-    forget(tx, id);
+    // An answer can be lost, and the request come again.
+    progress->next_piece = kFinished;
+    write(tx, id, *progress);
+    tx.clear_range(kv::below(database_prefix(id)));
   });
 }
 
@@ -184,26 +209,33 @@ std::size_t Restores::collect() {
   std::size_t collected = 0;
   for (const auto& id : ids) {
     collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
-      if (!tx.get(open_key(id))) return 0;
-      const std::int64_t silent = clock_.wall_ms() - read(tx, id).heard_ms;
+      const auto progress = find(tx, id);
+      if (!progress) return 0;
+      const std::int64_t silent = clock_.wall_ms() - progress->heard_ms;
       if (silent < duration_cast<milliseconds>(kRestorePatience).count()) return 0;
       clear(tx, id);
-      return 1;
+      return progress->finished() ? 0 : 1;
     });
   }
   if (collected > 0) log::info("What {} unfinished restores left was cleared.", collected);
   return collected;
 }
 
-Restores::Progress Restores::read(kv::Transaction& tx, const std::string& id) {
+std::optional<Restores::Progress> Restores::find(kv::Transaction& tx, const std::string& id) {
   const auto row = tx.get(open_key(id));
-  if (!row) throw not_found("There is no such restore under way.");
+  if (!row) return std::nullopt;
   Reader reader(*row);
   Progress progress;
   progress.next_piece = required(reader.take_int());
   progress.rows = required(reader.take_int());
   progress.heard_ms = required(reader.take_int());
   return progress;
+}
+
+Restores::Progress Restores::read(kv::Transaction& tx, const std::string& id) {
+  auto progress = find(tx, id);
+  if (!progress || progress->finished()) throw no_restore();
+  return *std::move(progress);
 }
 
 void Restores::write(kv::Transaction& tx, const std::string& id, const Progress& progress) {
@@ -226,16 +258,12 @@ Restores::Targets Restores::targets(kv::Transaction& tx, const std::string& id) 
   return found;
 }
 
-void Restores::forget(kv::Transaction& tx, const std::string& id) {
-  tx.clear(open_key(id));
-  tx.clear_range(kv::below(database_prefix(id)));
-}
-
 void Restores::clear(kv::Transaction& tx, const std::string& id) {
   for (const auto& [number, target] : targets(tx, id)) {
     tx.clear_range(docs::DatabaseKeys(target.number).all());
   }
-  forget(tx, id);
+  tx.clear(open_key(id));
+  tx.clear_range(kv::below(database_prefix(id)));
 }
 
 }  // namespace divan::backup

@@ -43,7 +43,7 @@ class Restores {
 
   /// Begins to restore from a backup of this version, and answers the restore's id. Throws file_exists (412)
   /// naming a database that is there, bad_request for names that cannot be or come twice, and for versions
-  /// that cannot be.
+  /// beyond kMaxRaisedVersion, too_many_databases (413) if one transaction cannot make them all.
   std::string begin(const std::vector<RestoredDatabase>& databases, kv::Version version);
 
   /// Takes piece `number` (from 0 on, one after the other): a backup file of rows of the databases. One that
@@ -52,7 +52,7 @@ class Restores {
   void add(const std::string& id, std::int64_t number, std::string_view piece);
 
   /// All pieces were added, with `rows` in all: the databases appear. Throws as begin() and add() do; then
-  /// nothing has appeared.
+  /// nothing has appeared. For kRestorePatience it may be called again, and has nothing to do.
   void finish(const std::string& id, std::int64_t rows);
 
   /// Gives a restore up. Throws not_found.
@@ -66,7 +66,10 @@ class Restores {
     std::int64_t next_piece = 0;
     std::int64_t rows = 0;
     std::int64_t heard_ms = 0;
+
+    bool finished() const { return next_piece == kFinished; }
   };
+  static constexpr std::int64_t kFinished = -1;  // in place of next_piece
   struct Target {
     std::int64_t number;  // in the store
     std::string name;
@@ -75,10 +78,11 @@ class Restores {
   using Targets = std::map<std::int64_t, Target>;  // by the number in the backup
 
   void check_free(kv::Transaction& tx, const std::string& name);
+  void check_size(const std::vector<RestoredDatabase>& databases);
+  std::optional<Progress> find(kv::Transaction& tx, const std::string& id);
   Progress read(kv::Transaction& tx, const std::string& id);
   void write(kv::Transaction& tx, const std::string& id, const Progress& progress);
   Targets targets(kv::Transaction& tx, const std::string& id);
-  void forget(kv::Transaction& tx, const std::string& id);
   void clear(kv::Transaction& tx, const std::string& id);
   std::vector<kv::KeyValue> moved_rows(const Targets& targets, std::string_view piece);
   void run();

@@ -112,6 +112,7 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
     changes.push_back(fmt::format("{} {}", database.name(), static_cast<int>(kind)));
   });
   const std::string id = begin();
+  changes.clear();  // it was tried whether they fit a transaction
   add_all(id);
   EXPECT_TRUE(target.names().empty());
   EXPECT_TRUE(changes.empty());
@@ -119,7 +120,9 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
   EXPECT_EQ(target.documents("shop"), 20);
   EXPECT_EQ(changes.size(), 2u);
-  // Nothing else is left, and sequences go on.
+  // Nothing else is left after a while, and sequences go on.
+  target.clock.advance(kRestorePatience);
+  EXPECT_EQ(target.restores.collect(), 0u);
   EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
   target.write("shop", 20, 1);
   target.store->run([&](Transaction& tx) {
@@ -149,6 +152,12 @@ TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
   EXPECT_EQ(target.documents("shop"), 20);
   // What comes late changes nothing.
   EXPECT_EQ(refusal([&] { target.restores.add(id, 0, pieces.bytes[0]); }), "not_found");
+  EXPECT_EQ(refusal([&] { target.restores.abandon(id); }), "not_found");
+  target.restores.finish(id, pieces.rows);
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows - 1); }), "bad_request");
+  EXPECT_EQ(target.documents("shop"), 20);
+  target.clock.advance(kRestorePatience);
+  target.restores.collect();
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
 }
 
@@ -175,7 +184,7 @@ TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
   for (std::size_t i = 1; i < pieces.bytes.size(); ++i) target.restores.add(heard, i, pieces.bytes[i]);
   target.restores.finish(heard, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
-  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
+  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 3);  // that it is finished
 }
 
 TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
@@ -188,6 +197,41 @@ TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
   target.store->run([&](Transaction& tx) { target.catalog.remove(tx, "shop"); });
   target.restores.finish(id, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
+}
+
+// The transaction at the end must be able to make them all.
+TEST_F(RestoresTest, TooManyDatabasesAreRefusedAtOnce) {
+  const auto databases = [](int count) {
+    std::vector<RestoredDatabase> all;
+    for (int i = 0; i < count; ++i) all.push_back({"n" + std::string(200, 'x') + std::to_string(i), i, 1});
+    return all;
+  };
+  const auto before = target.rows();
+  int most = 64'000, least = 0;
+  while (most - least > 500) {
+    const int count = (most + least) / 2;
+    const auto refused =
+        refusal([&] { target.restores.abandon(target.restores.begin(databases(count), 1)); });
+    EXPECT_THAT(refused, testing::AnyOf("", "too_many_databases"));
+    (refused.empty() ? least : most) = count;
+  }
+  EXPECT_GT(least, 2000);
+  EXPECT_LE(target.rows(), before + 1);
+  target.restores.finish(target.restores.begin(databases(least), 1), 0);
+  EXPECT_EQ(target.names().size(), static_cast<std::size_t>(least));
+}
+
+TEST_F(RestoresTest, VersionsCanGoOn) {
+  EXPECT_EQ(refusal([&] { target.restores.begin({pieces.database}, kMaxRaisedVersion + 1); }), "bad_request");
+  const auto id = target.restores.begin({pieces.database}, kMaxRaisedVersion);
+  add_all(id);
+  target.restores.finish(id, pieces.rows);
+  Parser parser([](std::string_view, std::string_view) {});
+  EXPECT_TRUE(write_backup(*target.store, {}, [&](std::string_view bytes) {
+    parser.feed(bytes);
+    return true;
+  }));
+  EXPECT_GT(parser.end().version, kMaxRaisedVersion);
 }
 
 TEST_F(RestoresTest, OtherRowsAreRefused) {

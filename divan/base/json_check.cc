@@ -1,9 +1,11 @@
 // The check of foreign JSON. simdjson's On-Demand parser finds the tokens (and checks UTF-8 and control
 // characters); it looks at a value only when asked, so check() asks for every one. Numbers are checked by
-// their grammar alone, because On-Demand would take 01 and the DOM would refuse 1e400.
+// their grammar alone, because On-Demand would take 01 and the DOM would refuse 1e400. is_compact() looks at
+// text that was checked once and may have been damaged since.
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 
@@ -132,6 +134,43 @@ Parser& this_threads_parser() {
   return instance;
 }
 
+// They move `text` behind what they find at its beginning; false if something else is there.
+
+bool skip(std::string_view& text, std::string_view token) {
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(token.size());
+  return true;
+}
+
+bool skip_string(std::string_view& text) {
+  if (!skip(text, "\"")) return false;
+  while (!text.empty()) {
+    const char c = text.front();
+    text.remove_prefix(1);
+    if (c == '"') return true;
+    if (static_cast<unsigned char>(c) < 0x20) return false;
+    if (c != '\\') continue;
+    const bool is_code = skip(text, "u");
+    const auto escape = text.substr(0, is_code ? 4 : 1);
+    const auto* allowed = is_code ? "0123456789abcdefABCDEF" : "\"\\/bfnrt";
+    if (escape.size() < (is_code ? 4 : 1) || escape.find_first_not_of(allowed) != std::string_view::npos)
+      return false;
+    text.remove_prefix(escape.size());
+  }
+  return false;
+}
+
+bool skip_scalar(std::string_view& text) {
+  if (text.starts_with('"')) return skip_string(text);
+  if (skip(text, "true") || skip(text, "false") || skip(text, "null")) return true;
+  const auto token = text.substr(0, text.find_first_not_of("0123456789+-.eE"));
+  text.remove_prefix(token.size());
+  return is_number(token);
+}
+
+// What stands before a member's value.
+bool skip_name(std::string_view& text) { return skip_string(text) && skip(text, ":"); }
+
 // A large request leaves no large buffer behind.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
 
@@ -178,6 +217,30 @@ std::string compact(std::string_view text) {
     state.parser = ondemand::parser();
   }
   return out;
+}
+
+bool is_compact(std::string_view text) {
+  if (!is_utf8(text)) return false;
+  std::string open;  // the ends of what has begun: "]" and "}"
+  for (;;) {
+    // A value begins.
+    if (skip(text, "[")) {
+      open += ']';
+      if (!text.starts_with(']')) continue;
+    } else if (skip(text, "{")) {
+      open += '}';
+      if (!text.starts_with('}')) {
+        if (!skip_name(text)) return false;
+        continue;
+      }
+    } else if (!skip_scalar(text)) {
+      return false;
+    }
+    // It is over, and perhaps what it is in.
+    while (!open.empty() && skip(text, {&open.back(), 1})) open.pop_back();
+    if (open.empty()) return text.empty();
+    if (!skip(text, ",") || (open.back() == '}' && !skip_name(text))) return false;
+  }
 }
 
 }  // namespace divan::json

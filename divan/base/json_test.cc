@@ -7,7 +7,7 @@ namespace {
 
 bool accepts(std::string_view text) {
   try {
-    compact(text);
+    EXPECT_TRUE(is_compact(compact(text))) << text;
     return true;
   } catch (const Error& e) {
     EXPECT_EQ(e.status(), 400);
@@ -86,12 +86,24 @@ TEST(Json, RefusesWhatIsNotJson) {
                                       "/* c */ 1",
                                       "[1]//"}) {
     EXPECT_FALSE(accepts(text)) << text;
+    EXPECT_EQ(is_compact(text), text.find("ud800") != std::string_view::npos) << text;
   }
   EXPECT_FALSE(accepts("\"\xff\""));
   EXPECT_FALSE(accepts("[\"\xc0\xaf\"]"));
   EXPECT_FALSE(accepts("[\"\xed\xa0\x80\"]"));
   EXPECT_FALSE(accepts(std::string_view("\0", 1)));
   EXPECT_FALSE(accepts(std::string_view("[1]\0", 4)));
+}
+
+TEST(Json, IsCompact) {
+  for (const std::string_view text :
+       {R"({"a":[1,{},[],{"b":{"c":null}},-2.5E+7],"":"\u0041\\\"/ü"})", "true", "[[],[[]]]", R"("")"})
+    EXPECT_TRUE(is_compact(text)) << text;
+  for (const std::string_view text : {" 1", "1 ", "[1, 2]", R"({"a": 1})", "[ ]", "{\"a\" :1}", "\"\xff\"",
+                                      R"({"a":1,2})", "[1,,2]", "[\"a\":1]", "{,}", "\"\\u00g0\"", "1]", "]"})
+    EXPECT_FALSE(is_compact(text)) << text;
+  EXPECT_TRUE(is_compact(std::string(200'000, '[') + std::string(200'000, ']')));
+  EXPECT_FALSE(is_compact(std::string(200'000, '[')));
 }
 
 TEST(Json, DepthHasALimitAndAClearError) {
@@ -125,6 +137,37 @@ TEST(Json, WalksOverMembersAndElements) {
   EXPECT_FALSE(for_each_element("{}", [](auto) { return true; }));
   EXPECT_EQ(member(R"({"a":1,"a":2})", "a"), "2");
   EXPECT_FALSE(member(text, "missing"));
+}
+
+TEST(Json, WalksOverDamagedTextStayWithinIt) {
+  const std::string text = R"({"a":{"x":["]","\u00e9"]},"b":[1,{"c":"\"}],"n":-1.5})";
+  std::size_t seen = 0;
+  const std::function<void(std::string_view)> walk = [&](std::string_view value) {
+    ++seen;
+    for_each_member(value, [&](std::string_view name, std::string_view member) {
+      unescape(name);
+      walk(member);
+      return true;
+    });
+    for_each_element(value, [&](std::string_view element) {
+      walk(element);
+      return true;
+    });
+    string_value(value);
+  };
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    const std::string cut = text.substr(0, size);  // of its own, so that a sanitizer sees its end
+    walk(cut);
+    for (const char wrong : {'"', '{', ']', '\\', '\0'}) {
+      std::string damaged = cut;
+      if (size > 0) damaged[size - 1] = wrong;
+      walk(damaged);
+      damaged = text;
+      if (size > 0) damaged[size - 1] = wrong;
+      walk(damaged);
+    }
+  }
+  EXPECT_GT(seen, 1000u);
 }
 
 TEST(Json, StringsSurviveTheRoundTrip) {

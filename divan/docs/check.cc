@@ -25,6 +25,7 @@ bool Check::row(std::string_view key, std::string_view value) {
     if (database_row(key, value)) return room_ != static_cast<std::int64_t>(Room::indexes);
     if (auto row = read_catalog_row(key, value)) {
       catalog_.emplace(row->name, *row);
+      check_database_name(row->name);
       return true;
     }
     static const std::string next_number = [] {
@@ -105,14 +106,13 @@ void Check::end_document() {
   document_.reset();
 }
 
-// Chunks are numbered from 0 without a gap.
-void Check::chunk_row(std::string_view key, std::string_view rest, std::string_view value) {
-  if (chunks_ && chunks_->key != key) end_body();
-  if (!chunks_) chunks_ = Chunks{std::string(key)};
+// `place` is the row's key up to `rest`, the number of its chunk.
+void Check::chunk_row(std::string_view place, std::string_view rest, std::string_view value) {
+  if (value_ && value_->place() != place) end_value();
+  if (!value_) value_.emplace(std::string(place));
   const auto number = required(Reader(rest).take_int());
   if (!kv::has_shape(rest, "i")) throw wrong("a chunk's key ends with its number");
-  chunks_->bytes += value.size();
-  if (number != chunks_->count++) throw wrong("a chunk before this one is missing");
+  if (!value_->add(number, value)) throw wrong("the chunk before this one is missing or not whole");
 }
 
 void Check::body_row(std::string_view rest, std::string_view value) {
@@ -122,10 +122,22 @@ void Check::body_row(std::string_view rest, std::string_view value) {
   check_version(stamp);
 }
 
-void Check::end_body() {
-  if (chunks_ && room_ == static_cast<std::int64_t>(Room::body))
-    tally_->bodies.add(body_digest(chunks_->key, static_cast<std::uint64_t>(chunks_->count), chunks_->bytes));
-  chunks_.reset();
+void Check::end_value() {
+  if (!value_) return;
+  if (room_ == static_cast<std::int64_t>(Room::body)) {
+    const auto chunks = static_cast<std::uint64_t>(value_->chunks());
+    // A damaged one is no leaf's: so its document is looked for.
+    const std::string damage = is_body(value_->text()) ? "" : "damaged";
+    tally_->bodies.add(body_digest(value_->place() + damage, chunks, value_->bytes()));
+  } else if (const auto text = value_->text()) {
+    Reader reader(*text);
+    const auto revision = reader.take_int();
+    if (!revision || *revision < 1 || !is_body(reader.rest())) {
+      tally_->locals.add("this local document is no revision and JSON object",
+                         DatabaseKeys(number_).local(value_->place(), 0));
+    }
+  }
+  value_.reset();
 }
 
 void Check::change_row(std::string_view rest, std::string_view value) {
@@ -138,13 +150,11 @@ void Check::local_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto id = required(reader.take_string());
   chunk_row(id, reader.rest(), value);
-  const auto revision = chunks_->count == 1 ? Reader(value).take_int() : 1;
-  if (!revision || *revision < 1) throw wrong("a local document begins with its revision");
 }
 
 void Check::end_room() {
   end_document();
-  end_body();
+  end_value();
   room_ = number_ = -1;
 }
 
@@ -157,6 +167,7 @@ void Check::finish(kv::RowSource& rows) {
     const Tally& tally = tallies_[row.number];
     databases_.push_back({name, tally.docs, tally.deleted, tally.bytes});
     compare(databases_.back(), row.number, tally, rows);
+    findings_.add(tally.locals);
   }
   for (const auto& [number, tally] : tallies_) {
     if (!known.contains(number))

@@ -44,12 +44,8 @@ class Check final : public kv::RowCheck {
     std::map<std::string, std::int64_t> counters;
     kv::RowSum bodies_wanted, bodies;    // digests of versionstamp, chunks, bytes
     kv::RowSum changes_wanted, changes;  // digests of Change
-  };
-  // A value in chunks that go by.
-  struct Chunks {
-    std::string key;  // without the chunk's number
-    std::int64_t count = 0;
-    std::size_t bytes = 0;
+    // Of a database that is being restored, the last may not have come wholly.
+    kv::Findings locals;
   };
 
   bool database_row(std::string_view key, std::string_view value);
@@ -64,7 +60,7 @@ class Check final : public kv::RowCheck {
   // What went by is complete.
   void end_room();
   void end_document();
-  void end_body();
+  void end_value();
 
   void check_catalog();
   void compare(const Summary& database, std::int64_t number, const Tally& tally, kv::RowSource& rows);
@@ -82,7 +78,7 @@ class Check final : public kv::RowCheck {
   Tally* tally_ = nullptr;
   std::int64_t room_ = -1;
   std::optional<DocumentRows> document_;
-  std::optional<Chunks> chunks_;
+  std::optional<kv::ChunkedValue> value_;  // a body or a local document
 };
 
 }  // namespace divan::docs

@@ -2,6 +2,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 #include "divan/docs/reader.h"
 
 namespace divan::docs {
@@ -46,16 +47,21 @@ class Explainer {
   void look_at_body(const Leaf& leaf) {
     std::string prefix;
     keys_.packer(prefix, Room::body).versionstamp(leaf.sequence);
-    std::uint64_t chunks = 0, bytes = 0;
-    rows_.scan(below(prefix), [&](std::string_view, std::string_view value) {
-      ++chunks;
-      bytes += value.size();
+    kv::ChunkedValue body(prefix);
+    rows_.scan(below(prefix), [&](std::string_view key, std::string_view value) {
+      body.add(Reader(key.substr(prefix.size())).take_int().value_or(-1), value);
       return true;
     });
-    if (chunks > 0) ++bodies_owned_;
-    if (chunks == leaf.chunks && bytes == leaf.body_bytes) return;
+    if (body.chunks() > 0) ++bodies_owned_;
+    const char* what = nullptr;
+    if (body.chunks() != leaf.chunks || body.bytes() != leaf.body_bytes) {
+      what = body.chunks() == 0 ? "missing" : "not whole";
+    } else if (!is_body(body.text())) {
+      what = "no JSON object";
+    }
+    if (what == nullptr) return;
     name(fmt::format("the body of document {}, revision {}, is {}.", document_->id,
-                     leaf.revision().to_string(), chunks == 0 ? "missing" : "not whole"));
+                     leaf.revision().to_string(), what));
   }
 
   void look_at_change() {
@@ -98,6 +104,10 @@ Change DocumentRows::change() const {
   change.body_sequence = last.sequence;
   change.chunks = last.chunks;
   return change;
+}
+
+bool is_body(std::optional<std::string_view> text) {
+  return text && text->starts_with('{') && json::is_compact(*text);
 }
 
 std::string body_digest(std::string_view stamp_bytes, std::uint64_t chunks, std::uint64_t bytes) {

@@ -21,6 +21,9 @@ struct DocumentRows {
   Change change() const;
 };
 
+/// Whether it is all of a body, as it is kept: a JSON object without white space.
+bool is_body(std::optional<std::string_view> text);
+
 std::string body_digest(std::string_view stamp_bytes, std::uint64_t chunks, std::uint64_t bytes);
 std::string change_digest(const Change& change);
 

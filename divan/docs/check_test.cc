@@ -91,10 +91,9 @@ TEST_F(DocsCheck, EveryRowThatIsLostIsMissed) {
   std::vector<std::string> names;
   for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); }))
     names.push_back(kv::tuple::to_string(kv::tuple::unpack(key)));
-  // Nothing else depends on these: a database without documents, a setting, a local document's only or last
-  // chunk.
-  EXPECT_THAT(names, ElementsAre(R"(("db", 1, 0, "revs_limit"))", R"(("db", 1, 5, "large", 2))",
-                                 R"(("db", 1, 5, "small", 0))", R"(("dbs", "empty"))"));
+  // Nothing else depends on these: a database without documents, a setting, all of a local document.
+  EXPECT_THAT(names, ElementsAre(R"(("db", 1, 0, "revs_limit"))", R"(("db", 1, 5, "small", 0))",
+                                 R"(("dbs", "empty"))"));
 }
 
 TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
@@ -102,8 +101,7 @@ TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
   const auto original = rows.map();
   std::vector<std::string> unnoticed;
   for (const auto& [key, value] : original) {
-    // The bytes of local documents are nobody else's; of a number may be left a number.
-    if (key.starts_with(keys.room(Room::local)) || key.starts_with(keys.room(Room::config))) continue;
+    if (key.starts_with(keys.room(Room::config))) continue;  // of a number may be left a number
     for (const auto& changed : {value + 'x', value.substr(0, value.size() / 2)}) {
       rows.map()[key] = changed;
       if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
@@ -128,7 +126,36 @@ TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
               }),
               ElementsAre("Database db: document a has a wrong row in the changes."));
   EXPECT_THAT(found([&](auto& map) { map.erase(keys.local("large", 1)); }),
-              ElementsAre(R"(("db", 1, 5, "large", 2): a chunk before this one is missing)"));
+              ElementsAre(R"(("db", 1, 5, "large", 2): the chunk before this one is missing or not whole)"));
+}
+
+// Damage that leaves every length as it is.
+TEST_F(DocsCheck, BodiesAndLocalDocumentsAreJson) {
+  EXPECT_THAT(found([&](auto& map) { first(map, Room::body)->second.back() = 'x'; }),
+              ElementsAre(testing::MatchesRegex(
+                  "Database db: the body of document a, revision 1-.*, is no JSON object.")));
+  EXPECT_THAT(found([&](auto& map) { map[keys.local("large", 1)].front() = '"'; }),
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is no)")));
+  EXPECT_THAT(found([&](auto& map) { map[keys.local("small", 0)] += "[]"; }),
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "small", 0): this local document is no)")));
+  EXPECT_THAT(found([&](auto& map) { map.erase(keys.local("large", 2)); }),
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is no)")));
+}
+
+// As a restore leaves it that was broken off between two pieces.
+TEST_F(DocsCheck, WhatIsBeingRestoredMayEndAnywhere) {
+  for (const auto& last : {keys.room(Room::changes), keys.local("large", 2)}) {
+    MapRows rows(*store);
+    std::string record;
+    kv::tuple::Packer(record).string("dbs").string("db");
+    rows.map().erase(record);
+    rows.map().erase(std::prev(rows.map().lower_bound(last)), rows.map().lower_bound(keys.all().end));
+    kv::Findings findings;
+    Check check(1000, findings);
+    check.expect(1);
+    kv::testing::run_checks(rows, {&check});
+    EXPECT_THAT(findings.kept(), ElementsAre());
+  }
 }
 
 TEST_F(DocsCheck, CatalogAndNumbers) {
@@ -141,6 +168,8 @@ TEST_F(DocsCheck, CatalogAndNumbers) {
               ElementsAre("There are rows of database number 1, which no database has."));
   EXPECT_THAT(found([&](auto& map) { map[record("twin")] = map[record("empty")]; }),
               ElementsAre("Databases empty and twin have the same number 2."));
+  EXPECT_THAT(found([&](auto& map) { map[record("Upper")].swap(map[record("empty")]); }),
+              ElementsAre(HasSubstr("Name: 'Upper'"), HasSubstr("empty is damaged")));
   EXPECT_THAT(found([&](auto& map) { map[record("wrong")] = "x"; }),
               ElementsAre(HasSubstr("wrong is damaged")));
 

@@ -158,7 +158,7 @@ std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> sock
   bool any = false;
   while (!parser.done() && !enough) {
     input.make_room(options_.max_header_bytes, false);
-    const auto size = socket->receive(input.space());
+    const auto size = socket->receive(input.space(), any || !options_.wait_for_response);
     if (!any && size.value_or(0) == 0) return std::nullopt;
     if (!size) throw connection_lost("within its response");
     if (*size == 0) {

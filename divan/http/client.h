@@ -19,6 +19,7 @@ namespace divan::http {
 struct ClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};  ///< for each of the host's addresses
   std::chrono::milliseconds io_timeout{60'000};      ///< without a byte sent or received
+  bool wait_for_response = false;                    ///< for the beginning of a response without limit
   std::uint32_t max_header_bytes = 64 << 10;
   std::uint64_t max_body_bytes = 1 << 30;  ///< of a response that is not streamed; also of one line
 };

@@ -77,6 +77,7 @@ ClientSocket::ClientSocket(const std::string& host, std::uint16_t port,
   if (fd_ < 0) throw connection_failed(peer_, words(error));
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
 ClientSocket::~ClientSocket() { close(fd_); }
@@ -95,12 +96,12 @@ bool ClientSocket::send(std::string_view bytes) {
   return true;
 }
 
-std::optional<std::size_t> ClientSocket::receive(std::span<char> into) {
+std::optional<std::size_t> ClientSocket::receive(std::span<char> into, bool limited) {
   for (;;) {
     const auto size = recv(fd_, into.data(), into.size(), 0);
     if (size >= 0) return static_cast<std::size_t>(size);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      wait(POLLIN);
+      wait(POLLIN, limited);
     } else if (errno != EINTR) {
       return std::nullopt;
     }
@@ -111,8 +112,9 @@ bool ClientSocket::readable() const { return poll_for(fd_, POLLIN, std::chrono::
 
 void ClientSocket::end_output() { shutdown(fd_, SHUT_WR); }
 
-void ClientSocket::wait(short events) {
-  if (poll_for(fd_, events, io_timeout_)) return;
+void ClientSocket::wait(short events, bool limited) {
+  constexpr std::chrono::milliseconds kForEver(-1);
+  if (poll_for(fd_, events, limited ? io_timeout_ : kForEver)) return;
   throw Error(504, "timeout", fmt::format("No answer from {} for {} ms.", peer_, io_timeout_.count()));
 }
 

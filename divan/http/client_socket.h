@@ -26,8 +26,8 @@ class ClientSocket {
   bool send(std::string_view bytes);
 
   /// Waits for bytes and answers how many came: 0 when the server has ended the connection, nothing when it
-  /// is broken.
-  std::optional<std::size_t> receive(std::span<char> into);
+  /// is broken. Without `limited`, it waits for as long as the server's machine is there.
+  std::optional<std::size_t> receive(std::span<char> into, bool limited = true);
 
   /// Whether there is something to receive already, be it bytes or the connection's end.
   bool readable() const;
@@ -36,7 +36,7 @@ class ClientSocket {
   void end_output();
 
  private:
-  void wait(short events);
+  void wait(short events, bool limited = true);
 
   std::string peer_;  // for messages: "host:port"
   std::chrono::milliseconds io_timeout_;

@@ -152,6 +152,17 @@ TEST(HttpClient, AServerThatDoesNotAnswerTimesOut) {
   test.server.stop();
 }
 
+TEST(HttpClient, AServerMayTakeItsTimeIfToldSo) {
+  TestServer test([&](std::shared_ptr<Exchange> exchange) {
+    exchange->after(milliseconds(200), [exchange] { exchange->respond({}); });
+  });
+  ClientOptions options;
+  options.io_timeout = milliseconds(20);
+  options.wait_for_response = true;
+  Client client(kLocal, test.server.port(), std::nullopt, options);
+  EXPECT_EQ(client.request("GET", "/").status, 200);
+}
+
 TEST(HttpClient, MalformedAndCutResponsesAreErrors) {
   const std::string bad[] = {
       "nonsense\r\n\r\n",

@@ -32,7 +32,10 @@ const std::map<std::string, std::string_view>& entry_shapes() {
 }  // namespace
 
 bool Check::row(std::string_view key, std::string_view value) {
-  if (!key.starts_with(prefix())) return false;
+  if (!key.starts_with(prefix())) {
+    end_data();
+    return false;
+  }
   try {
     look_at(key, value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
@@ -57,10 +60,12 @@ void Check::look_at(std::string_view key, std::string_view value) {
   } else if (kind == "type") {
     expect(kv::has_shape(rest, "s"));
     parse_settings(value);
+    types_.insert(*Reader(rest).take_string());
   } else if (kind == "wake") {
     expect(kv::has_shape(rest, "si") && value.size() == 8);
   } else {
     expect((kind == "data" || kind == "next") && kv::has_shape(rest, "ssi"));
+    data_row(key, rest, value);
   }
 }
 
@@ -70,6 +75,9 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   const auto type = reader.take_string();
   const auto id = reader.take_string();
   const Job job = decode_job(*type, *id, value);
+  types_wanted_.insert(job.type);
+  data_wanted_.add(data_key(job, DataSlot::current).key());
+  if (job.resubmit) data_wanted_.add(data_key(job, DataSlot::next).key());
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
   if (job.activity && kv::is_beyond(*job.activity, version_))
@@ -85,7 +93,31 @@ void Check::count_row(std::string_view rest, std::string_view value) {
   counters_[{*type, *state}] += kv::decode_counter(value);
 }
 
+void Check::data_row(std::string_view key, std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  reader.take_string();
+  reader.take_string();
+  const std::string_view place = key.substr(0, key.size() - reader.rest().size());
+  if (value_ && value_->place() != place) end_data();
+  if (!value_) value_.emplace(std::string(place));
+  if (!value_->add(*reader.take_int(), value))
+    throw wrong("the chunk before this one is missing or not whole");
+}
+
+void Check::end_data() {
+  if (!value_) return;
+  data_.add(value_->place());
+  const auto text = value_->text();
+  if (text && !json::is_compact(*text)) findings_.add("these data of a job are no JSON", value_->place());
+  value_.reset();
+}
+
 void Check::finish(kv::RowSource& rows) {
+  end_data();
+  for (const auto& type : types_wanted_) {
+    if (!types_.contains(type))
+      findings_.add(fmt::format("There are jobs of type {}, which there is not.", type));
+  }
   for (const auto& [key, count] : counted_) counters_.try_emplace(key, 0);
   for (const auto& [key, counter] : counters_) {
     const auto it = counted_.find(key);
@@ -94,14 +126,24 @@ void Check::finish(kv::RowSource& rows) {
       findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, and there are {}.",
                                 key.first, key.second, counter, counted));
   }
-  if (entries_ != entries_wanted_) explain(rows);
+  if (entries_ != entries_wanted_ || data_ != data_wanted_) explain(rows);
 }
 
-// Reads again, to name the jobs without their entry and the entries without their job.
+// Reads again, to name the jobs without their entry or data, and the entries and data without their job.
 void Check::explain(kv::RowSource& rows) {
   std::size_t named = 0;
-  std::uint64_t owned = 0;
+  std::uint64_t entries = 0, data = 0;
   const JobKey headers("job");
+  const auto look_for = [&](const Job& job, const std::string& key, std::uint64_t& owned,
+                            std::string_view what) {
+    if (rows.get(key)) {
+      ++owned;
+    } else {
+      findings_.add(
+          fmt::format("Job {} of type {} is {} and {}.", job.id, job.type, state_name(job.state), what));
+      ++named;
+    }
+  };
   rows.scan(headers.range(), [&](std::string_view key, std::string_view value) {
     Reader reader(key.substr(headers.key().size()));
     const auto type = reader.take_string();
@@ -109,18 +151,18 @@ void Check::explain(kv::RowSource& rows) {
     try {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
-      if (rows.get(entry_key(job))) {
-        ++owned;
-      } else {
-        findings_.add(fmt::format("Job {} of type {} is {} and has no entry for that: nobody would find it.",
-                                  *id, *type, state_name(job.state)));
-        ++named;
-      }
+      look_for(job, entry_key(job), entries, "has no entry for that: nobody would find it");
+      look_for(job, data_key(job, DataSlot::current).integer(0).key(), data, "has no data");
+      if (job.resubmit)
+        look_for(job, data_key(job, DataSlot::next).integer(0).key(), data, "has no data for its next run");
     } catch (const Error&) {}  // a damaged row was found before
     return named < kMaxNamed;
   });
-  if (named < kMaxNamed && entries_.count() > owned)
-    findings_.add(fmt::format("{} entries of the job queue belong to no job.", entries_.count() - owned));
+  if (named >= kMaxNamed) return;
+  if (entries_.count() > entries)
+    findings_.add(fmt::format("{} entries of the job queue belong to no job.", entries_.count() - entries));
+  if (data_.count() > data)
+    findings_.add(fmt::format("{} data of the job queue belong to no job.", data_.count() - data));
 }
 
 }  // namespace divan::jobs

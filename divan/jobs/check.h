@@ -2,14 +2,15 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "divan/jobs/types.h"
 #include "divan/kv/check.h"
 
 namespace divan::jobs {
 
-/// Every job has exactly the entry that belongs to its state, there are no other entries, and the counts are
-/// right. Not thread-safe.
+/// Every job has a type, its data (whole, and JSON), and exactly the entry that belongs to its state; there
+/// are no other data and entries, and the counts are right. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// `version` is the store's. The findings must outlive the check.
@@ -24,11 +25,16 @@ class Check final : public kv::RowCheck {
   void look_at(std::string_view key, std::string_view value);
   void header_row(std::string_view rest, std::string_view value);
   void count_row(std::string_view rest, std::string_view value);
+  void data_row(std::string_view key, std::string_view rest, std::string_view value);
+  void end_data();
   void explain(kv::RowSource& rows);
 
   const kv::Version version_;
   kv::Findings& findings_;
-  kv::RowSum entries_wanted_, entries_;  // keys
+  kv::RowSum entries_wanted_, entries_;    // keys
+  kv::RowSum data_wanted_, data_;          // keys without the number of the chunk
+  std::optional<kv::ChunkedValue> value_;  // data that go by
+  std::set<std::string> types_, types_wanted_;
   Counts counted_, counters_;
 };
 

@@ -14,10 +14,6 @@ std::string header_key(std::string_view type, std::string_view id) {
   return JobKey("job").string(type).string(id).key();
 }
 
-JobKey data_key(const Job& job, DataSlot slot) {
-  return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
-}
-
 std::string pending_key(const Job& job) {
   return JobKey("pend")
       .string(job.type)
@@ -113,6 +109,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
+}
+
+JobKey data_key(const Job& job, DataSlot slot) {
+  return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
 }
 
 std::string entry_key(const Job& job) {

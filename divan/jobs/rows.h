@@ -65,8 +65,10 @@ void transition(kv::Transaction& tx, Job& job, Change&& change) {
 
 enum class DataSlot {
   current,
-  next,  // of the run after the present one, when it was resubmitted with other data
+  next,  // of the run after the present one, when it was resubmitted
 };
+/// The beginning of the keys of a job's data.
+JobKey data_key(const Job& job, DataSlot slot);
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
 bool has_data(kv::Transaction& tx, const Job& job, DataSlot slot);
 /// Throws 413 beyond kMaxDataBytes.

@@ -11,22 +11,27 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/kv/chunks.h"
 #include "divan/kv/store.h"
 #include "divan/kv/tuple_versionstamp.h"
 
 namespace divan::kv {
+
+/// Text that may come from damaged rows, as UTF-8 without control characters, for people.
+std::string readable(std::string_view text);
 
 /// What is wrong, in words. Keeps the first ones, and counts all. Not thread-safe.
 class Findings {
  public:
   static constexpr std::size_t kMaxKept = 100;
 
-  void add(std::string text) {
-    if (kept_.size() < kMaxKept) kept_.push_back(std::move(text));
+  void add(std::string_view text) {
+    if (kept_.size() < kMaxKept) kept_.push_back(readable(text));
     ++count_;
   }
   /// With the row's key, for people.
   void add(std::string_view what, std::string_view key);
+  void add(const Findings& more);
 
   const std::vector<std::string>& kept() const { return kept_; }
   std::size_t count() const { return count_; }
@@ -61,6 +66,30 @@ class RowCheck {
 /// Whether bytes are a packed tuple of these elements: s text, b bytes, i an integer of 64 bits, t a truth
 /// value, v a versionstamp. "si" is a text and an integer.
 bool has_shape(std::string_view packed, std::string_view shape);
+
+/// A value in chunks (chunks.h) whose rows go by. Not thread-safe.
+class ChunkedValue {
+ public:
+  /// `place` is what its chunks' keys have in common.
+  explicit ChunkedValue(std::string place) : place_(std::move(place)) {}
+
+  /// The next chunk; false if the one before it is missing or not full.
+  bool add(std::int64_t number, std::string_view piece);
+
+  const std::string& place() const { return place_; }
+  std::int64_t chunks() const { return chunks_; }
+  std::size_t bytes() const { return bytes_; }
+  /// All of it; nothing if chunks are missing, or if it is larger than anything that there may be.
+  std::optional<std::string_view> text() const;
+
+ private:
+  std::string place_;
+  std::int64_t chunks_ = 0;
+  std::size_t last_bytes_ = kChunkBytes;
+  std::size_t bytes_ = 0;
+  std::string text_;
+  bool whole_ = true;
+};
 
 /// A sum over a set of rows, in whatever order they come: equal for equal sets, and else hardly ever.
 class RowSum {

@@ -3,7 +3,8 @@ import net from 'node:net'
 
 /**
  * Answers {url, close}. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
- * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes.
+ * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
+ * answer a promise, on which the request waits.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
@@ -22,7 +23,12 @@ export async function startProxy(server, { onRequest = () => {}, onAnswer = () =
       })
     }
     let answered = 0
-    client.on('data', (bytes) => (onRequest(bytes.toString('latin1')) === 'cut' ? cut() : upstream.write(bytes)))
+    let sent = Promise.resolve()
+    client.on('data', (bytes) => {
+      const answer = onRequest(bytes.toString('latin1'))
+      if (answer === 'cut') cut()
+      else sent = sent.then(() => answer).then(() => upstream.write(bytes))
+    })
     upstream.on('data', (bytes) => {
       answered += bytes.length
       if (onAnswer(answered) === 'cut') cut()

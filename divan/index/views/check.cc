@@ -34,7 +34,10 @@ bool Check::row(std::string_view key, std::string_view value) {
     const std::string signature = required(reader.take_bytes());
     if (signature.size() != kSignatureBytes) throw wrong("an index's signature has 16 bytes");
     Tally& tally = tallies_[{*number, signature}];
-    if (&tally != tally_) end_list();
+    if (&tally != tally_) {
+      end_row();
+      end_list();
+    }
     tally_ = &tally;
     look_at(reader.rest(), value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
@@ -45,9 +48,11 @@ void Check::look_at(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto part = required(reader.take_int());
   rest = reader.rest();
+  if (part != 1) end_row();
   if (part != 2) end_list();
   if (part == 0) {
     if (!rest.empty() || !kv::has_shape(value, "v")) throw wrong("this is no state of an index");
+    tally_->has_state = true;
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
       throw wrong(fmt::format("the index is further than the store's version {}", version_));
   } else if (part == 1) {
@@ -64,9 +69,20 @@ void Check::look_at(std::string_view rest, std::string_view value) {
 
 void Check::row_row(std::string_view rest, std::string_view value) {
   const auto view = required(Reader(rest).take_int());
-  const auto chunk = check_row(rest, value);
+  const auto [place, chunk] = split_row_key(rest);
+  if (row_ && row_->place() != place) end_row();
+  if (!row_) row_.emplace(std::string(place));
   tally_->rows.add(rest);
   if (chunk == 0) ++tally_->counted[view];
+  if (!row_->add(chunk, value)) throw wrong("the chunk before this one is missing or not whole");
+}
+
+void Check::end_row() {
+  if (!row_) return;
+  const auto row = *std::exchange(row_, std::nullopt);
+  try {
+    if (const auto text = row.text()) check_row(row.place(), *text);
+  } catch (const Error& error) { tally_->values.add(error.reason(), row.place()); }
 }
 
 void Check::list_row(std::string_view rest, std::string_view value) {
@@ -86,6 +102,7 @@ void Check::end_list() {
 }
 
 void Check::finish(kv::RowSource&) {
+  end_row();
   try {
     end_list();
   } catch (const Error& error) { findings_.add(error.reason()); }
@@ -95,6 +112,10 @@ void Check::finish(kv::RowSource&) {
     const auto found = [&, &signature = place.second](std::string_view what) {
       findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(signature), what));
     };
+    for (const auto& text : tally.values.kept()) found(text);
+    if (tally.values.count() > tally.values.kept().size())
+      found(fmt::format("{} of its rows are damaged.", tally.values.count()));
+    if (!tally.has_state) found("it has rows, and nothing says how far it is.");
     if (tally.rows != tally.listed)
       found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
                         tally.rows.count(), tally.listed.count()));

@@ -7,8 +7,8 @@
 
 namespace divan::index::views {
 
-/// The rows of a view are those that its documents' lists name, its counter counts them, and no index is
-/// further than the store. Not thread-safe.
+/// The rows of a view are whole, those that its documents' lists name, and counted by its counter; an index
+/// that has anything says how far it is, which is no further than the store. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// The name of the database with a number; nothing if there is none, and then its indexes do not matter.
@@ -25,11 +25,14 @@ class Check final : public kv::RowCheck {
   struct Tally {
     kv::RowSum rows, listed;                                 // keys behind the part
     std::map<std::int64_t, std::int64_t> counted, counters;  // rows of a view
+    bool has_state = false;
+    kv::Findings values;  // that are damaged
   };
 
   void look_at(std::string_view rest, std::string_view value);
   void row_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
+  void end_row();
   void end_list();
 
   const kv::Version version_;
@@ -39,8 +42,9 @@ class Check final : public kv::RowCheck {
 
   // Of the row that goes by.
   Tally* tally_ = nullptr;
-  std::string document_;  // whose list goes by
-  std::string list_;      // so far
+  std::optional<kv::ChunkedValue> row_;  // the row of a view, so far
+  std::string document_;                 // whose list goes by
+  std::string list_;                     // so far
 };
 
 }  // namespace divan::index::views

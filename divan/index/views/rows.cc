@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "divan/base/bytes.h"
+#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/index/views/view_index.h"
 #include "divan/kv/chunks.h"
@@ -280,20 +281,24 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
   assembler.end();
 }
 
-std::uint32_t check_row(std::string_view key, std::string_view value) {
+std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key) {
   if (key.size() < kRowNumberBytes + kChunkNumberBytes) throw damaged();
-  const std::uint32_t chunk = read_u16(key.substr(key.size() - kChunkNumberBytes));
-  if (chunk > 0) return chunk;
+  const std::string_view place = key.substr(0, key.size() - kChunkNumberBytes);
+  return {place, read_u16(key.substr(place.size()))};
+}
+
+void check_row(std::string_view place, std::string_view value) {
   const std::uint64_t encoded_size = take_number(value);
-  take_number(value);
-  take_number(value);
-  Reader reader(key);
+  const std::uint64_t key_size = take_number(value);
+  const std::uint64_t value_size = take_number(value);
+  const std::string_view key = take_bytes(value, key_size);
+  if (value.size() != value_size || !json::is_compact(key) || !json::is_compact(value)) throw damaged();
+  Reader reader(place);
   if (!reader.take_int()) throw damaged();
   std::string_view rest = reader.rest();
   take_bytes(rest, encoded_size);
   Reader id(rest);
-  if (!id.take_string() || id.rest().size() != kRowNumberBytes + kChunkNumberBytes) throw damaged();
-  return chunk;
+  if (!id.take_string() || id.rest().size() != kRowNumberBytes) throw damaged();
 }
 
 void visit_listed_rows(std::string_view list, std::string_view id,

@@ -50,9 +50,13 @@ RowRange rows_before(RowRange range, std::string_view place);
 void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
                 const ViewRowVisitor& visit);
 
-/// Checks what is behind the part in a row's key, and its value, and answers the number of the chunk. Throws
-/// an internal error if they are no row's.
-std::uint32_t check_row(std::string_view key_behind_part, std::string_view value);
+/// A row's key behind the part, cut in two: the row's place, and the number of the chunk. Throws an internal
+/// error if it is no row's.
+std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key_behind_part);
+
+/// Checks a row: its place (see split_row_key()), and the value, all chunks together. Throws an internal
+/// error if it is no row, or what it has is no JSON.
+void check_row(std::string_view place, std::string_view value);
 
 /// Visits the keys (what is behind the part, chunk by chunk) of the rows that the list of a document's rows
 /// names. Throws an internal error if the list is damaged.

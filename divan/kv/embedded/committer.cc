@@ -41,8 +41,8 @@ Version stored_version(rocksdb::DB& db) {
 struct Committer::GroupWrite {
   rocksdb::WriteBatch batch;
   Version version;
-  bool done = false;
   std::shared_ptr<const Snapshot> before;
+  std::shared_ptr<const Snapshot> after;  // if anything was written
   // What the keys that anybody in this group does atomic operations on have come to so far; each operation
   // builds on what was written before it, be it in the same group.
   struct Value {
@@ -65,7 +65,7 @@ Committer::~Committer() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    idle_.wait(lock, [this] { return !led_; });
+    idle_.wait(lock, [this] { return !led_ && firing_ == 0; });
   }
   watches_.cancel_all();
 }
@@ -92,15 +92,18 @@ void Committer::lead(const CommitRequest& own) noexcept {
   for (const auto& request : group) {
     if (request.get() != &own) request->wake.release();
   }
-  fire_watches(write);
+  // What watches call may commit in its turn.
   pass_on();
+  fire_watches(write);
+  std::lock_guard lock(mutex_);
+  if (--firing_ == 0) idle_.notify_all();
 }
 
 void Committer::pass_on() {
   std::lock_guard lock(mutex_);
+  ++firing_;
   if (queue_.empty()) {
     led_ = false;
-    idle_.notify_all();
     return;
   }
   queue_.front()->leads = true;
@@ -134,7 +137,7 @@ void Committer::forget_conflicts(MonotonicTime now) {
     recent_groups_.pop_front();
   };
   while (!recent_groups_.empty() && now - recent_groups_.front().first > kConflictWindow) forget_oldest();
-  const bool too_many = conflict_set_.size() > options_.max_conflict_entries;
+  const bool too_many = conflict_set_.bytes() > options_.max_conflict_bytes;
   if (too_many) {
     for (std::size_t half = recent_groups_.size() / 2; half > 0; --half) forget_oldest();
   }
@@ -166,9 +169,16 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
         ++conflicts_;
         continue;
       }
+      ClearedKeys cleared;
+      try {
+        cleared = read_for(*request, write);
+      } catch (const Error& error) {
+        request->error = error;
+        continue;
+      }
       request->version = write.version;
       request->order = order++;
-      apply(*request, write);
+      apply(*request, cleared, write);
       ++committed;
     }
     if (committed > 0) {
@@ -179,7 +189,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       options.sync = options_.durable;
       check_status(db_.Write(options, &write.batch));
       recent_groups_.emplace_back(now, write.version);
-      publish(write.version);
+      write.after = publish(write.version);
       ++groups_;
       commits_ += committed;
     }
@@ -191,21 +201,19 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
     for (const auto& request : group) {
       if (!request->error) request->error = error;
     }
-    committed = 0;
   }
-  write.done = committed > 0;
   conflict_entries_ = conflict_set_.size();
   return write;
 }
 
 void Committer::fire_watches(const GroupWrite& write) {
-  if (!write.done) return;
+  if (!write.after) return;
   if (write.collect_keys) {
-    watches_.check(write.keys, write.ranges, *latest());
+    watches_.check(write.keys, write.ranges, *write.after);
   } else if (!watches_.empty()) {
     // Set while this group was written, by a transaction that looked at the version before: which keys were
     // written is not known, but there are few watches yet.
-    watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *latest());
+    watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *write.after);
   }
 }
 
@@ -225,7 +233,37 @@ void Committer::expect_atomics(const Group& group, GroupWrite& write) {
   }
 }
 
-void Committer::apply(const CommitRequest& request, GroupWrite& write) {
+// Reads what applying the request needs: if that fails, nothing of it has been written yet.
+Committer::ClearedKeys Committer::read_for(const CommitRequest& request, GroupWrite& write) const {
+  if (request.writes.has_atomics()) {
+    for (const auto& [key, point] : request.writes.points()) {
+      if (point.kind != PointWrite::Kind::atomic) continue;
+      auto& value = write.atomic_values.at(key);
+      if (!value.known) value = {true, write.before->get(key)};
+    }
+  }
+  ClearedKeys found;
+  for (const auto& [begin, end] : request.writes.cleared()) found.push_back(keys_in(begin, end, write));
+  return found;
+}
+
+// The keys in a range; nothing if they are many, or not known.
+std::optional<std::vector<std::string>> Committer::keys_in(const std::string& begin, const std::string& end,
+                                                           const GroupWrite& write) const {
+  // Keys that an earlier member of this group wrote are not in the snapshot.
+  if (conflict_set_.changed_since(begin, end, write.version - 1)) return std::nullopt;
+  const rocksdb::Slice lower(begin), upper(end);
+  const auto rows = write.before->iterate(&lower, &upper);
+  std::vector<std::string> keys;
+  for (rows->SeekToFirst(); rows->Valid() && keys.size() <= kMaxSingleDeletions; rows->Next()) {
+    keys.push_back(rows->key().ToString());
+  }
+  check_status(rows->status());
+  if (keys.size() > kMaxSingleDeletions) return std::nullopt;
+  return keys;
+}
+
+void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write) {
   const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
     if (value) {
       check_status(write.batch.Put(slice(key), slice(*value)));
@@ -239,7 +277,19 @@ void Committer::apply(const CommitRequest& request, GroupWrite& write) {
   };
   const std::string stamp = versionstamp_bytes(write.version, request.order);
 
-  for (const auto& [begin, end] : request.writes.cleared()) clear_range(begin, end, write);
+  std::size_t number = 0;
+  for (const auto& [begin, end] : request.writes.cleared()) {
+    if (const auto& keys = cleared[number++]) {
+      for (const auto& key : *keys) check_status(write.batch.Delete(key));
+    } else {
+      check_status(write.batch.DeleteRange(begin, end));
+    }
+    conflict_set_.add_range(begin, end, write.version);
+    if (write.collect_keys) write.ranges.push_back({begin, end});
+    for (auto& [key, value] : write.atomic_values) {
+      if (key >= begin && key < end) value = {true, std::nullopt};
+    }
+  }
   for (const auto& [key, point] : request.writes.points()) {
     switch (point.kind) {
       case PointWrite::Kind::clear: wrote(key, std::nullopt); break;
@@ -253,9 +303,7 @@ void Committer::apply(const CommitRequest& request, GroupWrite& write) {
         break;
       }
       case PointWrite::Kind::atomic: {
-        auto& value = write.atomic_values.at(key);
-        if (!value.known) value = {true, write.before->get(key)};
-        wrote(key, value_after(point, value.bytes));
+        wrote(key, value_after(point, write.atomic_values.at(key).bytes));
         break;
       }
     }
@@ -271,35 +319,12 @@ void Committer::apply(const CommitRequest& request, GroupWrite& write) {
   }
 }
 
-void Committer::clear_range(const std::string& begin, const std::string& end, GroupWrite& write) {
-  // Keys that an earlier member of this group wrote are not in the snapshot: then only deleting the range
-  // will do.
-  const bool snapshot_has_all = !conflict_set_.changed_since(begin, end, write.version - 1);
-  conflict_set_.add_range(begin, end, write.version);
-  if (write.collect_keys) write.ranges.push_back({begin, end});
-  for (auto& [key, value] : write.atomic_values) {
-    if (key >= begin && key < end) value = {true, std::nullopt};
-  }
-  if (snapshot_has_all) {
-    const rocksdb::Slice lower(begin), upper(end);
-    const auto keys = write.before->iterate(&lower, &upper);
-    std::vector<std::string> found;
-    for (keys->SeekToFirst(); keys->Valid() && found.size() <= kMaxSingleDeletions; keys->Next()) {
-      found.push_back(keys->key().ToString());
-    }
-    check_status(keys->status());
-    if (found.size() <= kMaxSingleDeletions) {
-      for (const auto& key : found) check_status(write.batch.Delete(key));
-      return;
-    }
-  }
-  check_status(write.batch.DeleteRange(begin, end));
-}
-
-void Committer::publish(Version version) {
-  auto snapshot = std::make_shared<const Snapshot>(db_, version);
+std::shared_ptr<const Snapshot> Committer::publish(Version version) {
+  const auto snapshot = std::make_shared<const Snapshot>(db_, version);
+  auto before = snapshot;  // freed without the lock
   std::lock_guard lock(snapshot_mutex_);
-  latest_.swap(snapshot);
+  latest_.swap(before);
+  return snapshot;
 }
 
 }  // namespace divan::kv::embedded

@@ -4,10 +4,10 @@
 // threads leads: it takes all that wait, checks each against what was written since it began (the group's
 // earlier members included), gives the group one version, writes the survivors as one RocksDB batch with one
 // sync of the log, publishes the new snapshot, and only then wakes the threads of the group and, if more
-// transactions have queued up meanwhile, the first of those to lead the next one. So a transaction is durable
-// before it is acknowledged, the more clients commit at once the fewer syncs each of them costs, and a client
-// that is alone commits without another thread's help: two changes of thread would cost it more than all the
-// rest but the disk.
+// transactions have queued up meanwhile, the first of those to lead the next one. Watches fire after that. So
+// a transaction is durable before it is acknowledged, the more clients commit at once the fewer syncs each of
+// them costs, and a client that is alone commits without another thread's help: two changes of thread would
+// cost it more than all the rest but the disk.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -58,7 +58,7 @@ struct CommitStats {
 struct CommitterOptions {
   bool durable;
   std::size_t max_watches;
-  std::size_t max_conflict_entries;
+  std::size_t max_conflict_bytes;
 };
 
 /// Thread-safe.
@@ -69,7 +69,8 @@ class Committer {
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
 
-  /// Blocks until the request's outcome is known.
+  /// Blocks until the request's outcome is known. The watches that its writes fire may be fired on this
+  /// thread.
   void commit(const std::shared_ptr<CommitRequest>& request);
 
   /// The last durable version.
@@ -83,6 +84,8 @@ class Committer {
   // request.
   using Group = std::vector<std::shared_ptr<CommitRequest>>;
   struct GroupWrite;
+  // For each range that a request clears: the keys that are there, if they are few.
+  using ClearedKeys = std::vector<std::optional<std::vector<std::string>>>;
 
   // Writes the next group, which the leader's own request is part of.
   void lead(const CommitRequest& own) noexcept;
@@ -93,9 +96,11 @@ class Committer {
   void pass_on();
   bool conflicts(const CommitRequest& request) const;
   void expect_atomics(const Group& group, GroupWrite& write);
-  void apply(const CommitRequest& request, GroupWrite& write);
-  void clear_range(const std::string& begin, const std::string& end, GroupWrite& write);
-  void publish(Version version);
+  ClearedKeys read_for(const CommitRequest& request, GroupWrite& write) const;
+  std::optional<std::vector<std::string>> keys_in(const std::string& begin, const std::string& end,
+                                                  const GroupWrite& write) const;
+  void apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write);
+  std::shared_ptr<const Snapshot> publish(Version version);
 
   rocksdb::DB& db_;
   const Clock& clock_;
@@ -115,6 +120,7 @@ class Committer {
   std::condition_variable idle_;
   std::deque<std::shared_ptr<CommitRequest>> queue_;
   bool led_ = false;  // a thread writes a group, or is woken to do so
+  int firing_ = 0;    // threads that have led and fire watches
   bool stopping_ = false;
 
   std::atomic<std::uint64_t> groups_{0};

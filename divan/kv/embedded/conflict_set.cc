@@ -7,17 +7,15 @@ namespace {
 constexpr std::size_t kSweepEvery = 64;
 // Fewer ranges than this are not worth a sweep.
 constexpr std::size_t kMinRanges = 64;
+// Of an entry's memory, what is not its key: its part of a node, and the allocator's part of the key.
+constexpr std::size_t kEntryBytes = 64;
 
 }  // namespace
 
 void ConflictSet::add_point(std::string_view key, Version version) {
   // Keys come in order within a transaction, and a feed's keys grow: the end is a good guess.
   const auto next = points_.lower_bound(key);
-  if (next != points_.end() && next->first == key) {
-    next->second = version;
-  } else {
-    points_.emplace_hint(next, key, version);
-  }
+  set(points_, next, key, version);
   if (++added_since_sweep_ >= kSweepEvery) {
     added_since_sweep_ = 0;
     sweep_points(2 * kSweepEvery);
@@ -27,11 +25,27 @@ void ConflictSet::add_point(std::string_view key, Version version) {
 void ConflictSet::add_range(std::string_view begin, std::string_view end, Version version) {
   if (begin >= end) return;
   // The keys from `end` on keep the version that they had.
-  auto after = ranges_.upper_bound(end);
+  const auto after = ranges_.upper_bound(end);
   const Version version_at_end = after == ranges_.begin() ? 0 : std::prev(after)->second;
-  ranges_.erase(ranges_.lower_bound(begin), after);
-  ranges_.insert_or_assign(std::string(begin), version);
-  ranges_.insert_or_assign(std::string(end), version_at_end);
+  for (auto it = ranges_.lower_bound(begin); it != ranges_.end() && it->first <= end;)
+    it = erase(ranges_, it);
+  set(ranges_, ranges_.lower_bound(begin), begin, version);
+  set(ranges_, ranges_.lower_bound(end), end, version_at_end);
+}
+
+// `hint`: the first entry whose key is not below `key`.
+void ConflictSet::set(Entries& entries, Entries::iterator hint, std::string_view key, Version version) {
+  if (hint != entries.end() && hint->first == key) {
+    hint->second = version;
+    return;
+  }
+  entries.emplace_hint(hint, key, version);
+  bytes_ += key.size() + kEntryBytes;
+}
+
+ConflictSet::Entries::iterator ConflictSet::erase(Entries& entries, Entries::iterator entry) {
+  bytes_ -= entry->first.size() + kEntryBytes;
+  return entries.erase(entry);
 }
 
 bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Version version) const {
@@ -65,7 +79,7 @@ void ConflictSet::sweep_ranges() {
   for (auto it = ranges_.begin(); it != ranges_.end();) {
     const Version version = it->second < oldest_ ? 0 : it->second;
     if (version == before) {
-      it = ranges_.erase(it);
+      it = erase(ranges_, it);
     } else {
       it->second = before = version;
       ++it;
@@ -78,7 +92,7 @@ void ConflictSet::sweep_points(std::size_t steps) {
   auto it = points_.lower_bound(sweep_cursor_);
   while (steps-- > 0 && it != points_.end()) {
     if (it->second < oldest_) {
-      it = points_.erase(it);
+      it = erase(points_, it);
     } else {
       ++it;
     }

@@ -42,13 +42,20 @@ class ConflictSet {
 
   /// Entries, for metrics.
   std::size_t size() const { return points_.size() + ranges_.size(); }
+  /// About how much memory they take.
+  std::size_t bytes() const { return bytes_; }
 
  private:
+  using Entries = absl::btree_map<std::string, Version, std::less<>>;
+
+  void set(Entries& entries, Entries::iterator hint, std::string_view key, Version version);
+  Entries::iterator erase(Entries& entries, Entries::iterator entry);
   void sweep_points(std::size_t steps);
   void sweep_ranges();
 
-  absl::btree_map<std::string, Version, std::less<>> points_;
-  absl::btree_map<std::string, Version, std::less<>> ranges_;
+  Entries points_;
+  Entries ranges_;
+  std::size_t bytes_ = 0;
   Version oldest_ = 0;
   std::size_t added_since_sweep_ = 0;
   std::size_t ranges_left_ = 0;  // by the last sweep

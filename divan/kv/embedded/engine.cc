@@ -4,8 +4,10 @@
 
 #include <filesystem>
 
+#include "divan/base/bytes.h"
 #include "divan/base/log.h"
 #include "divan/kv/embedded/log_check.h"
+#include "divan/kv/embedded/manifest.h"
 #include "divan/kv/embedded/rocksdb_options.h"
 #include "divan/kv/embedded/transaction.h"
 
@@ -111,11 +113,26 @@ std::string damaged_tables(const Options& options) {
   return found;
 }
 
+// From its first flush on a store's manifest says which log is needed, so that a missing one is noticed.
+void number_first_log(rocksdb::DB& db) {
+  std::string version;
+  if (!db.Get(rocksdb::ReadOptions(), slice(kVersionKey), &version).IsNotFound()) return;
+  rocksdb::WriteOptions durable;
+  durable.sync = true;
+  append_u64(version, 0);
+  check_status(db.Put(durable, slice(kVersionKey), version));
+  check_status(db.Flush(rocksdb::FlushOptions()));
+}
+
 std::unique_ptr<rocksdb::DB> open_rocksdb(const Options& options) {
   rocksdb::DB* db = nullptr;
   const auto status = rocksdb::DB::Open(rocksdb_options(options), options.directory, &db);
-  if (status.ok()) return std::unique_ptr<rocksdb::DB>(db);
-  if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+  if (status.ok()) {
+    std::unique_ptr<rocksdb::DB> opened(db);
+    number_first_log(*opened);
+    return opened;
+  }
+  if (status.IsIOError() && status.ToString().find("/LOCK: ") != std::string::npos) {
     throw cannot_open(options.directory, "it is in use by another process.");
   }
   throw cannot_open(options.directory, status.ToString() + damaged_tables(options));
@@ -134,10 +151,11 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
   check_format(env_of(options), options.directory);
+  mend_manifest(rocksdb_options(options), options.directory, options.durable);
   if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
   committer_ = std::make_unique<Committer>(
-      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_entries});
+      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_bytes});
 }
 
 EmbeddedDatabase::~EmbeddedDatabase() {

@@ -22,9 +22,9 @@ struct Options {
   std::size_t cache_bytes = 128 << 20;        // of uncompressed blocks
   std::size_t write_buffer_bytes = 64 << 20;  // of writes that are in the log only
   std::size_t max_watches = 10'000;
-  // Keys that are remembered for conflicts, some 100 bytes each. Should more be written within seconds, older
-  // transactions get transaction_too_old early.
-  std::size_t max_conflict_entries = 1'000'000;
+  // Of keys that are remembered for conflicts. Should more be written within seconds, older transactions get
+  // transaction_too_old early.
+  std::size_t max_conflict_bytes = 128 << 20;
   rocksdb::Env* env = nullptr;  // the file system; null: the machine's
 };
 

@@ -1,7 +1,9 @@
 #include "divan/kv/embedded/engine.h"
 
+#include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -80,11 +82,38 @@ TEST(Engine, ALateCommitWithoutReadsIsFine) {
   EXPECT_EQ(get(*store, "a"), "1");
 }
 
+TEST(Engine, WhatAWatchCallsMayCommit) {
+  TemporaryStore store;
+  const auto watch = store->run([](Transaction& tx) { return tx.watch("k"); });
+  watch->on_end([&] { set(*store, "log", "fired"); });
+  set(*store, "k", "1");
+  EXPECT_EQ(get(*store, "log"), "fired");
+}
+
+TEST(Engine, ADirectoryMayBeCalledLikeALock) {
+  TemporaryDirectory directory;
+  const SystemClock clock;
+  SystemRng rng;
+  const std::string path = directory.path() + "/warlock";
+  const auto open = [&] { EmbeddedDatabase({.directory = path}, clock, rng); };
+  open();
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().filename().string().starts_with("MANIFEST")) std::filesystem::remove(entry.path());
+  }
+  try {
+    open();
+    FAIL();
+  } catch (const divan::Error& error) {
+    EXPECT_THAT(error.reason(),
+                testing::AllOf(testing::HasSubstr("MANIFEST"), testing::Not(testing::HasSubstr("in use"))));
+  }
+}
+
 TEST(Engine, AFloodOfWritesMakesTransactionsOldEarly) {
   TemporaryDirectory directory;
   SystemClock clock;
   SystemRng rng;
-  EmbeddedDatabase db({.directory = directory.path() + "/s", .durable = false, .max_conflict_entries = 1000},
+  EmbeddedDatabase db({.directory = directory.path() + "/s", .durable = false, .max_conflict_bytes = 80'000},
                       clock, rng);
   const auto old = db.begin();
   old->get("a"), old->set("b", "1");
@@ -93,6 +122,7 @@ TEST(Engine, AFloodOfWritesMakesTransactionsOldEarly) {
   for (int i = 0; i < 50; ++i) {
     db.run([&](Transaction& tx) {
       for (int k = 0; k < 100; ++k) tx.set(fmt::format("k{}-{}", i, k), "x");
+      tx.set(std::to_string(i) + std::string(4000, 'k'), "x");
       tx.clear_range(fmt::format("r{}", i), fmt::format("r{}~", i));
     });
     ASSERT_LE(db.stats().conflict_entries, 1200u);

@@ -1,9 +1,13 @@
 #include "divan/kv/embedded/inspector.h"
 
+#include <fcntl.h>
 #include <rocksdb/db.h>
 #include <rocksdb/sst_file_reader.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "divan/base/bytes.h"
 #include "divan/kv/embedded/engine.h"
@@ -24,6 +28,34 @@ rocksdb::Options options() {
   return rocks;
 }
 
+divan::Error cannot_read(const std::string& directory, std::string_view why) {
+  return internal_error(fmt::format("Data directory {}: {}", directory, why));
+}
+
+void check_readable(const std::string& directory) {
+  std::error_code error;
+  fs::directory_iterator(directory, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw cannot_read(directory, fmt::format("it cannot be read: {}.", error.message()));
+}
+
+// The lock that a server takes, but shared: it can be taken without the right to write. -1: there is no file
+// for it, which a server would have made.
+int lock(const std::string& directory) {
+  const int fd = ::open((directory + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return -1;
+  struct flock whole {};
+  whole.l_type = F_RDLCK;
+  whole.l_whence = SEEK_SET;
+  if (fd >= 0 && ::fcntl(fd, F_SETLK, &whole) == 0) return fd;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (fd >= 0 && (error == EACCES || error == EAGAIN))
+    throw cannot_read(directory, "it is in use by another process.");
+  throw cannot_read(directory,
+                    fmt::format("LOCK cannot be taken: {}.", std::generic_category().message(error)));
+}
+
 std::vector<std::string> table_files(const std::string& directory) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -36,15 +68,14 @@ std::vector<std::string> table_files(const std::string& directory) {
 }  // namespace
 
 Inspector::Inspector(const std::string& directory) : directory_(directory) {
+  check_readable(directory);
   check_store_format(directory);
-  const auto status = rocksdb::Env::Default()->LockFile(directory + "/LOCK", &lock_);
-  if (!status.ok())
-    throw internal_error(fmt::format("Data directory {}: it is in use by another process.", directory));
+  lock_ = lock(directory);
 }
 
 Inspector::~Inspector() {
   db_.reset();
-  if (lock_ != nullptr) rocksdb::Env::Default()->UnlockFile(lock_).PermitUncheckedError();
+  if (lock_ >= 0) ::close(lock_);
 }
 
 bool Inspector::check_files(Findings& findings, const Progress& progress) {

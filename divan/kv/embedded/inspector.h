@@ -9,17 +9,16 @@
 
 namespace rocksdb {
 class DB;
-class FileLock;
 }  // namespace rocksdb
 
 namespace divan::kv::embedded {
 
-/// Reads a store's files and rows, and changes nothing. As long as it lives no server can open the store. Not
-/// thread-safe.
+/// Reads a store's files and rows, and changes nothing: it needs no right to write. As long as it lives no
+/// server can open the store, unless there is no LOCK, as in some copies. Not thread-safe.
 class Inspector final : public RowSource {
  public:
-  /// Throws divan::Error 500 with a reason that names the directory: there is no store, it is in use, or its
-  /// format is newer than this version of Divan.
+  /// Throws divan::Error 500 with a reason that names the directory: there is no store, it is in use or may
+  /// not be read, or its format is newer than this version of Divan.
   explicit Inspector(const std::string& directory);
   ~Inspector() override;
   Inspector(const Inspector&) = delete;
@@ -41,7 +40,7 @@ class Inspector final : public RowSource {
 
  private:
   const std::string directory_;
-  rocksdb::FileLock* lock_ = nullptr;
+  int lock_ = -1;
   std::unique_ptr<rocksdb::DB> db_;
 };
 

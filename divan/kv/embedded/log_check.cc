@@ -1,96 +1,84 @@
 #include "divan/kv/embedded/log_check.h"
 
-#include <boost/crc.hpp>
+#include <charconv>
+#include <map>
 
+#include "divan/kv/embedded/log_reader.h"
+#include "divan/kv/embedded/manifest.h"
 #include "divan/kv/embedded/snapshot.h"
 #include "divan/kv/error.h"
 
 namespace divan::kv::embedded {
 namespace {
 
-constexpr std::size_t kBlock = 32'768;
-constexpr std::size_t kHeader = 7;  // checksum, length, type
-
-enum class RecordType : unsigned char { zero = 0, full = 1, first = 2, middle = 3, last = 4 };
-
-using Crc32c = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
-
-std::uint32_t little_endian(std::string_view bytes) {
-  std::uint32_t value = 0;
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
   return value;
 }
 
-// RocksDB stores checksums of data that may hold checksums in another form.
-std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
-
-// A physical record that is whole by its checksum.
-struct Record {
-  std::size_t at;
-  std::size_t end;
-  RecordType type;
+// How a RocksDB write batch begins.
+struct BatchHead {
+  std::uint64_t sequence;  // of its first key
+  std::uint64_t count;
 };
 
-std::optional<Record> record_at(std::string_view log, std::size_t at) {
-  const std::size_t block_end = std::min(at / kBlock * kBlock + kBlock, log.size());
-  if (at + kHeader > block_end) return std::nullopt;
-  const std::size_t length = little_endian(log.substr(at + 4, 2));
-  const auto type = static_cast<RecordType>(log[at + 6]);
-  const std::size_t end = at + kHeader + length;
-  if (end > block_end || type < RecordType::full || type > RecordType::last) return std::nullopt;
-  Crc32c crc;
-  crc.process_bytes(log.data() + at + 6, 1 + length);
-  if (masked(crc.checksum()) != little_endian(log.substr(at, 4))) return std::nullopt;
-  return Record{at, end, type};
+std::optional<BatchHead> batch_head(std::string_view record) {
+  if (record.size() < 12) return std::nullopt;
+  return BatchHead{little_endian(record.substr(0, 8)), little_endian(record.substr(8, 4))};
 }
 
-// The first whole record that begins at `at` or behind it. The length of a damaged one may be what is
-// damaged, so that the next may begin anywhere.
-std::optional<Record> next_record(std::string_view log, std::size_t at) {
-  for (; at + kHeader <= log.size(); ++at) {
-    if (const auto record = record_at(log, at)) return record;
+// By number.
+std::map<std::uint64_t, std::string> log_files(rocksdb::Env& env, const std::string& directory) {
+  std::vector<std::string> files;
+  check_status(env.GetChildren(directory, &files));
+  std::map<std::uint64_t, std::string> logs;
+  for (const auto& file : files) {
+    std::uint64_t number = 0;
+    if (!file.ends_with(".log")) continue;
+    std::from_chars(file.data(), file.data() + file.size(), number);
+    logs[number] = directory + "/" + file;
   }
-  return std::nullopt;
-}
-
-// Where the record behind one that ends at `end` begins: what is left of a block may be too little for one.
-std::size_t begin_behind(std::size_t end) {
-  return kBlock - end % kBlock < kHeader ? end + kBlock - end % kBlock : end;
+  return logs;
 }
 
 }  // namespace
 
-std::optional<std::size_t> find_log_damage(std::string_view log) {
-  std::optional<std::size_t> damage;
-  bool in_record = false;  // the first part of a record in several was whole, and so was all behind it
-  std::size_t at = 0;
-  while (const auto record = next_record(log, at)) {
-    if (record->at != at) {
-      if (!damage) damage = at;
-      in_record = false;
+void LogChain::add(const std::string& file, std::string_view log) {
+  LogReader reader(log);
+  while (const auto record = reader.next()) {
+    const auto batch = batch_head(record->head);
+    if (!batch) continue;
+    if (batch->sequence > next_.value_or(last_sequence_ + 1)) {
+      throw Error(ErrorCode::io_error,
+                  fmt::format("Commits that come before byte {} of {} are missing.", record->at, file));
     }
-    const bool begins = record->type == RecordType::full || record->type == RecordType::first;
-    const bool ends = record->type == RecordType::full || (record->type == RecordType::last && in_record);
-    if (ends && damage) return damage;
-    in_record = begins || (in_record && record->type == RecordType::middle);
-    at = begin_behind(record->end);
+    next_ = std::max(next_.value_or(0), batch->sequence + batch->count);
   }
-  return std::nullopt;
+  if (reader.at_end()) return;
+  const std::uint64_t next = next_.value_or(0);
+  // A key takes a byte at the least.
+  const std::uint64_t most = next_.value_or(last_sequence_ + 1) + log.size();
+  const bool goes_on = reader.goes_on([&](std::string_view head) {
+    const auto batch = batch_head(head);
+    return batch && batch->sequence > next && batch->sequence <= most;
+  });
+  if (goes_on) throw damaged_file(file, reader.at(), "commits");
 }
 
 void check_logs(rocksdb::Env& env, const std::string& directory) {
-  std::vector<std::string> names;
-  check_status(env.GetChildren(directory, &names));
-  for (const auto& name : names) {
-    if (!name.ends_with(".log")) continue;
-    const std::string file = directory + "/" + name;
-    std::string log;
-    check_status(rocksdb::ReadFileToString(&env, file, &log));
-    if (const auto damage = find_log_damage(log)) {
-      throw Error(ErrorCode::io_error,
-                  fmt::format("{} is damaged at byte {}, and commits lie behind it.", file, *damage));
-    }
+  const auto file = manifest_file(env, directory);
+  if (!file) return;
+  const Manifest manifest = read_manifest(*file, read_file(env, *file));
+  auto logs = log_files(env, directory);
+  logs.erase(logs.begin(), logs.lower_bound(manifest.first_log));
+  // A log is made, and its directory synced, before the manifest gives up those before it.
+  if (logs.empty() && manifest.first_log > 0) {
+    throw Error(ErrorCode::io_error,
+                fmt::format("{}/{:06}.log is missing, or a later one.", directory, manifest.first_log));
   }
+  LogChain chain(manifest.last_sequence);
+  for (const auto& [number, log] : logs) chain.add(log, read_file(env, log));
 }
 
 }  // namespace divan::kv::embedded

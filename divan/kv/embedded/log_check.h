@@ -1,9 +1,10 @@
-// Finds damage in the write-ahead log that RocksDB would take for its end.
+// Finds what is missing of the write-ahead logs, where RocksDB would go on without it.
 //
-// RocksDB reads the log up to the first record that is damaged and goes on from there, since after a power
+// RocksDB reads the logs up to the first record that is damaged and goes on from there, since after a power
 // cut the last record may be half written. But each group of commits is synced before the next one is
-// written: if there is a whole record behind a damaged one, it was not a power cut that damaged it, and what
-// would be dropped was acknowledged.
+// written, and its keys are numbered without a gap: if anything lies behind a damaged record, or a log begins
+// with a later number than the one before it ended with, it was not a power cut, and what would be dropped
+// was acknowledged. That the last log is cut short cannot be told from a power cut.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -15,11 +16,21 @@
 
 namespace divan::kv::embedded {
 
-/// The offset of the first damaged record in a log that has a whole record behind it; nothing if there is
-/// none. The format is that of RocksDB's "Write Ahead Log File Format".
-std::optional<std::size_t> find_log_damage(std::string_view log);
+/// The logs of a store, one after the other. Not thread-safe.
+class LogChain {
+ public:
+  /// `last_sequence`: the manifest's.
+  explicit LogChain(std::uint64_t last_sequence) : last_sequence_(last_sequence) {}
 
-/// Reads the logs in `directory`. Throws io_error with the file's name and the offset of the damage.
+  /// Throws io_error with the file's name if anything is missing in it or before it.
+  void add(const std::string& file, std::string_view log);
+
+ private:
+  const std::uint64_t last_sequence_;
+  std::optional<std::uint64_t> next_;  // the sequence number that the next commit has, once one was seen
+};
+
+/// Reads the logs of the store in `directory`, if there is one. Throws io_error, naming the file.
 void check_logs(rocksdb::Env& env, const std::string& directory);
 
 }  // namespace divan::kv::embedded

@@ -1,6 +1,28 @@
 #include "divan/kv/embedded/watch_table.h"
 
 namespace divan::kv::embedded {
+namespace {
+
+// A key's value as watches see it.
+class Present {
+ public:
+  Present(const Snapshot& now, std::string key) : key_(std::move(key)) {
+    try {
+      value_ = now.get(key_);
+    } catch (const Error&) { readable_ = false; }
+  }
+
+  const std::string& key() const { return key_; }
+  // A value that cannot be read is a reason to look, too.
+  bool differs(const std::optional<std::string>& seen) const { return !readable_ || value_ != seen; }
+
+ private:
+  std::string key_;
+  std::optional<std::string> value_;
+  bool readable_ = true;
+};
+
+}  // namespace
 
 void WatchTable::admit(const std::shared_ptr<Watch>& watch) {
   std::lock_guard lock(mutex_);
@@ -17,7 +39,7 @@ void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<c
   }
   // A commit publishes its snapshot first and looks at the table afterwards: either it finds the entry, or
   // the snapshot taken here shows its change.
-  if (latest()->get(request.key) != request.seen) request.watch->fire();
+  if (Present(*latest(), request.key).differs(request.seen)) request.watch->fire();
 }
 
 void WatchTable::check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges,
@@ -65,13 +87,11 @@ void WatchTable::forget_dead() {
 void WatchTable::collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
                          std::vector<std::shared_ptr<Watch>>& due) {
   // Thousands may wait for one key: it is read once.
-  std::optional<std::pair<std::string, std::optional<std::string>>> present;
+  std::optional<Present> present;
   while (first != last) {
     auto watch = first->second.watch.lock();
-    if (watch && (!present || present->first != first->first)) {
-      present.emplace(first->first, now.get(first->first));
-    }
-    if (watch && present->second == first->second.seen) {
+    if (watch && (!present || present->key() != first->first)) present.emplace(now, first->first);
+    if (watch && !present->differs(first->second.seen)) {
       ++first;
       continue;
     }

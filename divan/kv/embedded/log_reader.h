@@ -1,0 +1,44 @@
+// Reads the records of RocksDB's logs.
+//
+// The write-ahead log and the manifest have one format ("Write Ahead Log File Format" in RocksDB's
+// documentation): blocks of 32 KiB of parts, each with a checksum, a length and a type; a record that does
+// not fit into the rest of a block goes on in the next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace divan::kv::embedded {
+
+struct LogRecord {
+  std::size_t at;    // where it begins in the file
+  std::string head;  // its first bytes, up to kLogRecordHead
+};
+
+inline constexpr std::size_t kLogRecordHead = 256;
+
+/// Any bytes will do for a log. Not thread-safe. The log must outlive it.
+class LogReader {
+ public:
+  explicit LogReader(std::string_view log, std::size_t at = 0) : log_(log), at_(at) {}
+
+  /// The next record; nothing at the end of the log, or where a record is damaged or incomplete.
+  std::optional<LogRecord> next();
+
+  /// Where the records end that have been read.
+  std::size_t at() const { return at_; }
+  bool at_end() const { return at_ >= log_.size(); }
+
+  /// Whether a whole record lies anywhere behind at(), the next one left out. Only those are believed whose
+  /// head `is_likely`: what looks like a record may be within one, and be what a client has written.
+  bool goes_on(const std::function<bool(std::string_view head)>& is_likely) const;
+
+ private:
+  std::string_view log_;
+  std::size_t at_;
+};
+
+}  // namespace divan::kv::embedded
