@@ -96,7 +96,8 @@ class Watch {
   bool cancelled() const;
 
   /// Calls `callback` once when the watch ends (at once if it has), on the thread that ends it; it must be
-  /// quick and must not throw. One callback a watch; a new one replaces the old.
+  /// quick and must not throw. It may use the store unless that is closing. One callback a watch; a new one
+  /// replaces the old.
   void on_end(std::function<void()> callback);
 
   /// Waits for the end; answers whether the watch has ended.

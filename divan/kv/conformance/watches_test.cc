@@ -159,6 +159,26 @@ TEST_P(Conformance, ACallbackIsCalledOnce) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_P(Conformance, ACallbackMayReadCommitAndWatch) {
+  constexpr int kSteps = 5;
+  std::promise<void> done;
+  std::vector<std::shared_ptr<Watch>> watches;
+  // Each change that is seen makes the next one.
+  std::function<void(int)> follow = [&](int step) {
+    watches.push_back(watch_key(db, "k" + std::to_string(step)));
+    watches.back()->on_end([&, step] {
+      const std::string seen = get("k" + std::to_string(step));
+      if (step == kSteps) return done.set_value();
+      follow(step + 1);
+      set("k" + std::to_string(step + 1), seen + std::to_string(step));
+    });
+  };
+  follow(1);
+  set("k1", "0");
+  ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(stored(), "k1=0 k2=01 k3=012 k4=0123 k5=01234 ");
+}
+
 TEST_P(Conformance, ManyWatchesOfOneKeyAllFire) {
   std::vector<std::shared_ptr<Watch>> watches;
   for (std::size_t i = 0; i < kMaxWatches; ++i) watches.push_back(watch_key(db));
