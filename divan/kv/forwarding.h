@@ -51,16 +51,20 @@ class ForwardingTransaction : public Transaction {
   std::size_t approximate_size() const override { return inner_->approximate_size(); }
   void on_error(const Error& error) override {
     inner_->on_error(error);
+    inner_is_reset_ = true;  // and knows how many tries there were
     reset();
   }
 
  protected:
   void do_commit() override { inner_->commit(); }
-  void do_reset() override { inner_->reset(); }
+  void do_reset() override {
+    if (!std::exchange(inner_is_reset_, false)) inner_->reset();
+  }
   Transaction& inner() { return *inner_; }
 
  private:
   std::unique_ptr<Transaction> inner_;
+  bool inner_is_reset_ = false;
 };
 
 /// Thread-safe if the other one is, which must outlive it.
