@@ -12,12 +12,14 @@ class Client {
     while (!base_.town.quiet) {
       base_.world.pause(base_.pause_up_to(base_.town.plan.client_pause));
       const auto deed = rng_.below(100);
-      if (deed < 60) {
+      if (happens(rng_, base_.town.plan.clearing)) {
+        clear_type();
+      } else if (deed < 60) {
         add();
       } else if (deed < 88) {
         change();
       } else if (deed < 90) {
-        rng_.below(4) > 0 ? pause_or_go_on() : clear_type();
+        pause_or_go_on();
       } else {
         look();
       }
@@ -46,18 +48,21 @@ class Client {
     return data;
   }
 
+  // Now and then the same again.
   void add() {
-    const std::string data = any_data();
-    Step step{.kind = Step::Kind::add, .type = any_type(), .data = fingerprint(data)};
-    const bool named = rng_.below(8) > 0;
-    const std::string id = any_id();
-    const jobs::Queue::AddOptions options{.scheduled_at = any_time(),
-                                          .priority = static_cast<std::int64_t>(rng_.below(3))};
+    if (wish_.type.empty() || rng_.below(8) > 0) {
+      wish_ = {.type = any_type(),
+               .id = rng_.below(8) > 0 ? std::optional(any_id()) : std::nullopt,
+               .data = any_data(),
+               .options = {.scheduled_at = any_time(), .priority = static_cast<std::int64_t>(rng_.below(3))}};
+    }
+    Step step{.kind = Step::Kind::add,
+              .type = wish_.type,
+              .data = fingerprint(wish_.data),
+              .scheduled_at = wish_.options.scheduled_at,
+              .priority = wish_.options.priority};
     base_.perform(step, [&](kv::Transaction& tx) {
-      step.id =
-          base_.queue
-              .add(tx, step.type, named ? std::optional<std::string_view>(id) : std::nullopt, data, options)
-              .id;
+      step.id = base_.queue.add(tx, wish_.type, wish_.id, wish_.data, wish_.options).id;
     });
   }
 
@@ -65,9 +70,9 @@ class Client {
     using Kind = Step::Kind;
     constexpr Kind kKinds[] = {Kind::resubmit, Kind::cancel, Kind::remove};
     Step step{.kind = kKinds[rng_.below(3)], .type = any_type(), .id = any_id()};
-    const std::int64_t at = any_time();
+    if (step.kind == Kind::resubmit) step.scheduled_at = any_time();
     base_.perform(step, [&](kv::Transaction& tx) {
-      if (step.kind == Kind::resubmit) base_.queue.resubmit(tx, step.type, step.id, at);
+      if (step.kind == Kind::resubmit) base_.queue.resubmit(tx, step.type, step.id, step.scheduled_at);
       if (step.kind == Kind::cancel) base_.queue.cancel(tx, step.type, step.id);
       if (step.kind == Kind::remove) base_.queue.remove(tx, step.type, step.id);
     });
@@ -88,6 +93,8 @@ class Client {
   // Removes a type with all its jobs, and declares it again.
   void clear_type() {
     Step step{.kind = Step::Kind::clear_type, .type = any_type()};
+    // So that some are being accepted while it goes.
+    for (auto jobs = rng_.below(4); jobs > 0; --jobs) base_.add_job(step.type);
     base_.perform(step, [&](kv::Transaction& tx) {
       base_.queue.remove_type(tx, step.type, true);
       base_.queue.set_type(tx, step.type, base_.town.plan.settings.at(step.type));
@@ -113,6 +120,12 @@ class Client {
   Base base_;
   Rng& rng_;
   int made_ = 0;
+  struct Wish {
+    std::string type;
+    std::optional<std::string> id;
+    std::string data;
+    jobs::Queue::AddOptions options;
+  } wish_;
 };
 
 }  // namespace

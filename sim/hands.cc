@@ -23,7 +23,10 @@ void Hands::work(const std::function<std::optional<workers::WorkerRef>()>& worke
       Town& town;
       const std::vector<AcceptedJob>& jobs;
     } held{base_.town, accepted};
-    for (const auto& job : accepted) base_.town.held.insert(job.job.lock);
+    for (const auto& job : accepted) {
+      base_.town.held.insert(job.job.lock);
+      base_.town.jobs.check_given(job.job, job.data);
+    }
     for (const auto& job : accepted) attempt(job);
   }
 }
@@ -66,17 +69,28 @@ void Hands::attempt(const AcceptedJob& job) {
   end(job, Step::Kind::finish);
 }
 
+std::string Hands::any_data(const AcceptedJob& job) {
+  std::string data = fmt::format(R"({{"from":"{}","part":{}}})", job.job.lock, ++made_);
+  if (rng_.below(40) == 0) data.insert(data.size() - 1, R"(,"x":")" + std::string(110'000, 'x') + '"');
+  return data;
+}
+
 bool Hands::update(const AcceptedJob& job, bool& cancel) {
-  const auto data = rng_.below(4) == 0 ? std::optional(job.data) : std::nullopt;
+  const auto data = rng_.below(4) == 0 ? std::optional(any_data(job)) : std::nullopt;
   const auto progress = rng_.below(2) == 0 ? std::optional(fmt::format("{}", rng_.below(100))) : std::nullopt;
   const auto go = [&](kv::Transaction& tx) {
     cancel = jobs::update(base_.queue, tx, job.attempt(), data, progress).cancel;
   };
-  if (rng_.below(2) == 0) {
-    Step step{.kind = Step::Kind::update, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
+  if (data || progress || rng_.below(4) == 0) {
+    Step step{.kind = Step::Kind::update,
+              .type = job.job.type,
+              .id = job.job.id,
+              .lock = job.job.lock,
+              .data = data ? std::optional(fingerprint(*data)) : std::nullopt,
+              .progress = progress};
     return base_.perform(step, go) == false;
   }
-  // An update that nothing else is written with.
+  // A mere sign of life, with which nothing else is written.
   try {
     base_.store.run(go);
   } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
@@ -91,6 +105,9 @@ void Hands::end(const AcceptedJob& job, Step::Kind how) {
   // Whoever rides on a worker must go on until there is an answer: nobody takes the job from it.
   for (std::optional<bool> told; !told && !world_.is_unwinding();) {
     Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
+    const bool tells = !base_.town.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
+    const auto data = tells ? std::optional(any_data(job)) : std::nullopt;
+    if (data) step.data = fingerprint(*data);
     // Some runs ask for another job in the transaction that ends them.
     const bool asks = !base_.town.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
     Step next{.kind = Step::Kind::add,
@@ -103,8 +120,8 @@ void Hands::end(const AcceptedJob& job, Step::Kind how) {
           if (how == Step::Kind::fail) return jobs::fail(base_.queue, tx, attempt, "It did not work.");
           if (how == Step::Kind::release) return jobs::release(base_.queue, tx, attempt);
           tx.add(effect_key(job.job.type, job.job.id), 1);
-          jobs::finish(base_.queue, tx, attempt);
-          if (asks) next.id = base_.queue.add(tx, next.type, std::nullopt, next.data).id;
+          jobs::finish(base_.queue, tx, attempt, data);
+          if (asks) next.id = base_.queue.add(tx, next.type, std::nullopt, *next.data).id;
         },
         asks ? &next : nullptr);
   }

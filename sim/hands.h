@@ -22,6 +22,7 @@ class Hands {
  private:
   std::vector<jobs::AcceptedJob> accept(const std::optional<workers::WorkerRef>& worker);
   void attempt(const jobs::AcceptedJob& job);
+  std::string any_data(const jobs::AcceptedJob& job);
   // Answers whether the attempt has lost the job.
   bool update(const jobs::AcceptedJob& job, bool& cancel);
   void end(const jobs::AcceptedJob& job, Step::Kind how);
@@ -31,6 +32,7 @@ class Hands {
   Rng& rng_;
   jobs::Acceptor acceptor_;
   bool leaving_ = false;
+  int made_ = 0;
 };
 
 }  // namespace divan::sim

@@ -13,49 +13,8 @@ using jobs::State;
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-bool has_ended(State state) { return state != State::pending && state != State::running; }
-
-// The one entry that a job must have, as docs/keyspace.md has it.
-std::string entry_of(const Job& job) {
-  std::string key;
-  Packer packer(key);
-  packer.string("jobs");
-  if (job.state == State::pending) {
-    packer.string("pend")
-        .string(job.type)
-        .integer(0)
-        .integer(job.priority)
-        .integer(job.due_at)
-        .string(job.id);
-  } else if (job.state == State::running && job.worker_id.empty()) {
-    packer.string("act").string(job.type).integer(0).versionstamp(job.activity.value()).string(job.id);
-  } else if (job.state == State::running) {
-    packer.string("by_worker").string(job.worker_role).string(job.worker_id).string(job.type).string(job.id);
-  } else {
-    packer.string("fin").string(job.type).integer(job.finished_at).string(job.id);
-  }
-  return key;
-}
-
-struct Entry {
-  std::string kind;
-  JobInvariants::Name job;
-};
-
-// Whose row it is, if it is a job's.
-std::optional<Entry> parse(std::string_view key) {
-  Reader reader(key);
-  if (reader.take_string() != "jobs") return std::nullopt;
-  Entry entry;
-  entry.kind = reader.take_string().value();
-  const bool by_worker = entry.kind == "by_worker";
-  if (by_worker) reader.take_string(), reader.take_string();
-  entry.job.first = reader.take_string().value_or("");
-  if (entry.kind == "pend") reader.take_int(), reader.take_int(), reader.take_int();
-  if (entry.kind == "act") reader.take_int(), reader.take_versionstamp();
-  if (entry.kind == "fin") reader.take_int();
-  entry.job.second = reader.take_string().value_or("");
-  return entry;
+std::int64_t in_ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
 std::string name_of(const std::optional<Job>& job) {
@@ -79,10 +38,13 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
       if (kind == "w") touched.workers.emplace(*role, *reader.take_string());
       continue;
     }
-    const auto entry = parse(change.key);
+    const auto entry = parse_job_row(change.key);
     if (!entry) continue;
     if (entry->kind == "type") touched.types.insert(entry->job.first);
-    if (entry->kind == "job") jobs_[entry->job].changed = commit.version;
+    if (entry->kind == "job") {
+      jobs_[entry->job].changed = commit.version;
+      jobs_[entry->job].changed_at = world_.now();
+    }
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
         entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
@@ -111,10 +73,17 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     steps[{step.type, step.id}].push_back(std::move(step));
   }
   std::set<std::string> types;
+  std::vector<Job> accepted;
   for (const auto& name : touched.jobs) {
-    check_job(name, steps[name], touched, rows);
+    Seen& seen = jobs_[name];
+    const auto before = seen.job;
+    check_job(name, steps[name], commit, touched, rows);
     types.insert(name.first);
+    const bool starts =
+        before && before->state == State::pending && seen.job && seen.job->state == State::running;
+    if (starts) accepted.push_back(*before);
   }
+  check_order(accepted, commit);
   for (const auto& type : types) check_counts(type, rows);
   for (const auto& type : touched.types) {
     types_[type] = jobs::parse_settings(rows.at(JobKey("type").string(type).key()));
@@ -142,18 +111,18 @@ void JobInvariants::clear_type(const std::string& type, Touched& touched,
   }
 }
 
-void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched,
-                              const Rows& rows) {
+void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, const Commit& commit,
+                              const Touched& touched, const Rows& rows) {
   Seen& seen = jobs_[name];
-  const auto tx = engine_.database.begin();
-  const auto now = jobs::read_job(*tx, name.first, name.second, kv::Isolation::snapshot);
+  const auto now = find_job(rows, name);
   if (seen.job) --counts_[name.first][seen.job->state];
   if (now) ++counts_[name.first][now->state];
   world_.trace(fmt::format("  {}/{} {} -> {}{}", name.first, name.second, name_of(seen.job), name_of(now),
                            steps.empty() ? "" : fmt::format(" by {}", kind_name(steps[0].kind))));
-  for (const auto& step : steps) apply(step, seen);
-  follow(name, seen, now, touched);
-  compare(name, seen, now);
+  for (const auto& step : steps) apply(name, step, commit, seen);
+  follow(name, seen, now, commit, touched);
+  compare(name, seen, now, rows);
+  check_times(name, seen, now, commit);
   check_attempt(name, seen, now);
   check_entries(name, seen, now, rows);
   const bool sign = now && now->state == State::running && now->worker_id.empty() &&
@@ -166,138 +135,139 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
   seen.job = now;
 }
 
-void JobInvariants::run_ends(Seen& seen, State otherwise) {
-  Model& model = *seen.model;
-  if (model.next) {
-    model.state = State::pending;
-    model.data = *model.next;
-    model.next.reset();
-    world_.count("runs again after a resubmit");
-  } else if (model.cancel) {
-    model.state = State::cancelled;
-    world_.count("cancelled while it ran");
-  } else {
-    model.state = otherwise;
-  }
-  if (model.state != State::running) model.cancel = false;
-}
-
-void JobInvariants::apply(const Step& step, Seen& seen) {
-  const Name name{step.type, step.id};
+void JobInvariants::apply(const Name& name, const Step& step, const Commit& commit, Seen& seen) {
   auto& model = seen.model;
   using Kind = Step::Kind;
-  const bool by_attempt = step.kind >= Kind::update;
-  if (by_attempt) {
-    if (!model || model->state != State::running || seen.job->lock != step.lock) {
-      return fail(name,
-                  fmt::format("{} by an attempt that has lost it ({}).", kind_name(step.kind), step.lock));
-    }
-  }
   const bool runs = model && model->state == State::running;
-  switch (step.kind) {
-    case Kind::add:
-      if (runs) {
-        world_.count("resubmitted while it runs");
-        model->next = step.data;
-      } else if (model && model->state == State::pending) {
-        model->data = step.data;
-      } else {
-        model = Model{.data = step.data};
-      }
-      break;
-    case Kind::resubmit:
-      if (!model) return fail(name, "resubmitted though it is not there.");
-      if (runs) {
-        model->next = model->next.value_or(model->data);
-      } else if (model->state != State::pending) {
-        model = Model{.data = model->data};
-      }
-      break;
-    case Kind::cancel:
-      if (!model) return fail(name, "cancelled though it is not there.");
-      if (runs) model->cancel = true;
-      if (model->state == State::pending) model->state = State::cancelled;
-      break;
-    case Kind::remove:
-      if (!model) return fail(name, "removed though it is not there.");
-      if (runs) world_.count("removed while it runs");
-      model.reset();
-      break;
-    case Kind::clear_type:
-    case Kind::update: break;
-    case Kind::finish:
-      ++seen.finishes;
-      model->failures = 0;
-      run_ends(seen, State::finished);
-      break;
-    case Kind::fail: {
-      const bool last = ++model->failures >= types_.at(step.type).max_attempts;
-      run_ends(seen, last ? State::failed : State::pending);
-      break;
-    }
-    case Kind::release: run_ends(seen, State::pending); break;
+  const bool by_attempt = step.kind >= Kind::update;
+  if (by_attempt && (!runs || seen.job->lock != step.lock)) {
+    return fail(name,
+                fmt::format("{} by an attempt that has lost it ({}).", kind_name(step.kind), step.lock));
   }
+  if (!model && step.kind != Kind::add) {
+    return fail(name, fmt::format("{} was done and it is not there.", kind_name(step.kind)));
+  }
+  if (model && model->is_asked_for_again(step)) {
+    world_.count("asked for again as it is");
+    if (seen.changed == commit.version) fail(name, "it was changed though nothing new was asked for.");
+  }
+  if (runs && (step.kind == Kind::add || step.kind == Kind::resubmit))
+    world_.count("resubmitted while it runs");
+  if (runs && step.kind == Kind::remove) world_.count("removed while it runs");
+  if (step.kind == Kind::finish) ++seen.finishes;
+  if (by_attempt && step.kind != Kind::update && model->next) world_.count("runs again after a resubmit");
+  JobModel::apply(step, commit, types_.at(step.type), model);
+  if (by_attempt && model->state == State::cancelled) world_.count("cancelled while it ran");
 }
 
-void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job>& now,
+void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job>& now, const Commit& commit,
                            const Touched& touched) {
   auto& model = seen.model;
   if (!model) return;
   if (!now) {
-    if (has_ended(model->state)) {
-      world_.count("pruned");
-      model.reset();
-    }
+    if (has_ended(model->state)) follow_pruning(name, seen, commit);
     return;
   }
   if (model->state == State::pending && now->state == State::running) {
-    model->state = State::running;
     if (types_.at(name.first).paused) fail(name, "it was accepted though its type is paused.");
+    if (commit.committed_ms < model->earliest) fail(name, "it was accepted before it was due.");
+    if (model->asked_for.value_or(0) > 0) world_.count("accepted at the time that was asked for");
     world_.count(now->worker_id.empty() ? "accepted without a worker" : "accepted with a worker");
+    model->accepted();
   } else if (model->state == State::running && now->state == State::running && seen.job &&
              seen.job->lock != now->lock) {
     fail(name, "a second attempt has it while the first still does.");
   } else if (model->state == State::running && now->state != State::running) {
-    const Job& before = *seen.job;
-    if (!before.worker_id.empty()) {
-      if (!touched.workers.contains({before.worker_role, before.worker_id})) {
-        fail(name, "taken from a worker that is still there.");
-      }
-      world_.count("taken back with its worker");
-    } else {
-      if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
-        fail(name, "taken back before its timeout.");
-      }
-      world_.count("taken back from silence");
-    }
-    run_ends(seen, State::pending);
+    follow_taking_back(name, seen, commit, touched);
   }
 }
 
-void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now) {
+void JobInvariants::follow_pruning(const Name& name, Seen& seen, const Commit& commit) {
+  if (!seen.job || commit.committed_ms < seen.job->finished_at + in_ms(types_.at(name.first).retention)) {
+    fail(name, "it was pruned before its retention was over.");
+  }
+  world_.count("pruned");
+  seen.model.reset();
+}
+
+void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commit& commit,
+                                       const Touched& touched) {
+  const Job& before = *seen.job;
+  if (!before.worker_id.empty()) {
+    if (!touched.workers.contains({before.worker_role, before.worker_id})) {
+      fail(name, "taken from a worker that is still there.");
+    }
+    world_.count("taken back with its worker");
+  } else {
+    if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
+      fail(name, "taken back before its timeout.");
+    }
+    world_.count("taken back from silence");
+  }
+  seen.model->taken_back(commit);
+}
+
+void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now,
+                            const Rows& rows) {
   if (seen.model.has_value() != now.has_value()) {
     return fail(name, now ? "it is there and should not be." : "it is not there and should be.");
   }
-  if (!now) {
-    if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
-    return;
-  }
-  const Model& model = *seen.model;
+  if (!now) return check_nothing_left(name, seen, rows);
+  const JobModel& model = *seen.model;
   if (model.state != now->state) {
     return fail(name, fmt::format("it is {} and should be {}.", jobs::state_name(now->state),
                                   jobs::state_name(model.state)));
   }
-  const auto tx = engine_.database.begin();
-  if (fingerprint(jobs::read_data(*tx, *now)) != model.data)
-    fail(name, "its data are not those of its last add.");
-  const auto next = jobs::has_data(*tx, *now, jobs::DataSlot::next)
-                        ? std::optional(fingerprint(jobs::read_data(*tx, *now, jobs::DataSlot::next)))
-                        : std::nullopt;
-  if (next != model.next || now->resubmit != model.next.has_value()) {
+  if (data_under(rows, "data", name) != model.data)
+    fail(name, "its data are not those that it was last given.");
+  const bool same_next =
+      model.next ? data_under(rows, "next", name) == model.next->data : !data_under(rows, "next", name);
+  if (!same_next || now->resubmit != model.next.has_value()) {
     fail(name, "what it is to run with next is not what was asked for.");
   }
   if (now->failures != model.failures) fail(name, "its failures are not counted.");
+  if (now->attempt != model.attempts) fail(name, "its attempts are not counted.");
   if (now->cancel != model.cancel) fail(name, "its cancel flag is not what was asked for.");
+  if (model.state == State::running && model.progress && now->progress != model.progress) {
+    fail(name, "its progress is not what its attempt told last.");
+  }
+  if (model.state == State::pending) compare_pending(name, seen, *now);
+}
+
+void JobInvariants::compare_pending(const Name& name, const Seen& seen, const Job& now) {
+  const JobModel& model = *seen.model;
+  if (now.due_at < model.earliest || now.due_at > model.latest) {
+    fail(name, fmt::format("it is due at {}, which should lie between {} and {}.", now.due_at, model.earliest,
+                           model.latest));
+  }
+  if (now.priority != model.priority) fail(name, "its priority is not the one that was asked for.");
+  if (model.asked_for && now.scheduled_at != model.asked_for) {
+    fail(name, "its time is not the one that was asked for.");
+  }
+}
+
+void JobInvariants::check_nothing_left(const Name& name, const Seen& seen, const Rows& rows) {
+  if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
+  if (data_under(rows, "data", name) || data_under(rows, "next", name)) {
+    fail(name, "it is gone, and data of it are left.");
+  }
+}
+
+// The times that a job shows are those of who did it, by its clock.
+void JobInvariants::check_times(const Name& name, const Seen& seen, const std::optional<Job>& now,
+                                const Commit& commit) {
+  if (!now) return;
+  const auto check = [&](std::string_view what, bool is_new, std::int64_t time, std::int64_t before) {
+    const bool right = is_new ? time >= commit.began_ms && time <= commit.committed_ms : time == before;
+    if (!right) fail(name, fmt::format("it shows {} as the time at which it {}.", time, what));
+  };
+  const Job before = seen.job.value_or(Job());
+  if (!seen.job) check("was added", true, now->added_at, 0);
+  if (now->state == State::running)
+    check("was started", before.lock != now->lock, now->started_at, before.started_at);
+  if (has_ended(now->state)) {
+    check("ended", !seen.job || !has_ended(before.state), now->finished_at, before.finished_at);
+  }
 }
 
 void JobInvariants::check_attempt(const Name& name, Seen& seen, const std::optional<Job>& now) {
@@ -334,6 +304,33 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
   }
 }
 
+void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& commit) {
+  for (const auto& job : accepted) {
+    for (auto other = jobs_.lower_bound({job.type, ""});
+         other != jobs_.end() && other->first.first == job.type; ++other) {
+      const Seen& left = other->second;
+      if (!left.job || left.job->state != State::pending) continue;
+      const bool was_seen = left.changed_at < commit.began && left.job->due_at <= commit.began_ms;
+      if (!was_seen) continue;
+      world_.count("left in its place by an accept");
+      if (std::pair(left.job->priority, left.job->due_at) < std::pair(job.priority, job.due_at)) {
+        fail(other->first, fmt::format("{} was accepted before it, and its turn was first.", job.id));
+      }
+    }
+  }
+}
+
+void JobInvariants::check_given(const Job& given, std::string_view data) {
+  const Name name{given.type, given.id};
+  const Seen& seen = jobs_[name];
+  // It may have lost the job by now.
+  if (!seen.job || seen.job->lock != given.lock) return;
+  if (fingerprint(data) != seen.model->data) fail(name, "it was given to its attempt with other data.");
+  if (given.attempt != seen.job->attempt || given.epoch != seen.job->epoch) {
+    fail(name, "it was given to its attempt with another number.");
+  }
+}
+
 void JobInvariants::check_counts(const std::string& type, const Rows& rows) {
   for (const State state : jobs::kStates) {
     const auto row = rows.find(jobs::count_key(type, state));
@@ -343,6 +340,16 @@ void JobInvariants::check_counts(const std::string& type, const Rows& rows) {
                               jobs::state_name(state), counted));
     }
   }
+}
+
+std::optional<JobInvariants::Name> JobInvariants::kept_too_long(std::int64_t wall_ms) const {
+  for (const auto& [name, seen] : jobs_) {
+    if (seen.job && has_ended(seen.job->state) &&
+        seen.job->finished_at + in_ms(types_.at(name.first).retention) < wall_ms) {
+      return name;
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<Job> JobInvariants::open() const {

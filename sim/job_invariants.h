@@ -1,21 +1,20 @@
 // What must hold of jobs after every commit.
 //
-// Beside each job runs a model of it: a few words that say what the steps done so far (steps.h) make of a
-// job. A commit may change a job only as its steps say, or as the queue does by itself: accept a pending job,
-// take back one whose worker is gone or silent, prune an ended one. And what lies in the store must fit the
-// model, row by row.
+// Beside each job runs a model of it (job_model.h). A commit may change a job only as its steps say, or as
+// the queue does by itself: accept a pending job, take back one whose worker is gone or silent, prune an
+// ended one. And what lies in the store must fit the model, row by row.
 #pragma once
 
 #include <set>
 
-#include "divan/jobs/types.h"
-#include "sim/steps.h"
+#include "sim/job_model.h"
+#include "sim/job_rows.h"
 
 namespace divan::sim {
 
 class JobInvariants final : public Invariant {
  public:
-  using Name = std::pair<std::string, std::string>;  // type and id
+  using Name = JobName;
 
   JobInvariants(Engine& engine) : engine_(engine), world_(engine.world) {}
 
@@ -24,28 +23,27 @@ class JobInvariants final : public Invariant {
   /// Types must be known before they have jobs.
   void declare(const std::string& type, const jobs::TypeSettings& settings) { types_[type] = settings; }
 
+  /// For an inhabitant that has just accepted a job: it was given what is there.
+  void check_given(const jobs::Job& given, std::string_view data);
+  /// A job that ended so long before the time that it should be gone by its type's retention, if there is
+  /// one.
+  std::optional<Name> kept_too_long(std::int64_t wall_ms) const;
   /// Jobs that have not ended.
   std::vector<jobs::Job> open() const;
   /// The version of the job's last change; 0 if it never was.
   kv::Version last_change(const Name& name) const;
 
  private:
-  struct Model {
-    jobs::State state = jobs::State::pending;
-    std::string data;
-    std::optional<std::string> next;  // flagged to run again, with these data
-    bool cancel = false;
-    std::int64_t failures = 0;  // since the last success, or since it was added
-  };
   struct Seen {
     std::optional<jobs::Job> job;
-    std::optional<Model> model;
+    std::optional<JobModel> model;
     std::set<std::string> entries;
     std::set<std::string> locks;     // all that it ever had
     std::int64_t epoch = INT64_MIN;  // of the last attempt
     std::int64_t finishes = 0;
     MonotonicTime alive_at{};  // the last sign of life of the running attempt, in true time
     kv::Version changed = 0;
+    MonotonicTime changed_at{};
   };
   struct Touched {
     std::set<Name> jobs;
@@ -57,17 +55,25 @@ class JobInvariants final : public Invariant {
 
   Touched collect(const Commit& commit);
   void clear_type(const std::string& type, Touched& touched, std::map<Name, std::vector<Step>>& steps);
-  void check_job(const Name& name, const std::vector<Step>& steps, const Touched& touched, const Rows& rows);
+  void check_job(const Name& name, const std::vector<Step>& steps, const Commit& commit,
+                 const Touched& touched, const Rows& rows);
+  void check_times(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
+                   const Commit& commit);
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);
+  // Of the same type and as they were: the ones that were accepted come before those that were not.
+  void check_order(const std::vector<jobs::Job>& accepted, const Commit& commit);
   void check_counts(const std::string& type, const Rows& rows);
-  // What the steps make of the job.
-  void apply(const Step& step, Seen& seen);
+  void apply(const Name& name, const Step& step, const Commit& commit, Seen& seen);
   // What the queue did by itself.
-  void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, const Touched& touched);
-  void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now);
-  void run_ends(Seen& seen, jobs::State otherwise);
+  void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, const Commit& commit,
+              const Touched& touched);
+  void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
+  void follow_taking_back(const Name& name, Seen& seen, const Commit& commit, const Touched& touched);
+  void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now, const Rows& rows);
+  void compare_pending(const Name& name, const Seen& seen, const jobs::Job& now);
+  void check_nothing_left(const Name& name, const Seen& seen, const Rows& rows);
   void fail(const Name& name, const std::string& what);
 
   Engine& engine_;

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,13 +21,27 @@ struct Arguments {
   std::uint64_t seeds = 300;
   bool trace = false;
   bool keep_going = false;
-  unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
 };
+
+// So that no sum of two of them overflows.
+constexpr std::uint64_t kMaxSeed = INT64_MAX;
+constexpr std::uint64_t kMaxThreads = 1000;
 
 [[noreturn]] void usage() {
   fmt::print(stderr,
              "divan-sim [--seeds N] [--from SEED] [--keep-going] [--threads N] | --seed SEED [--trace]\n");
   std::exit(2);
+}
+
+std::uint64_t number(const std::string& flag, std::string_view text, std::uint64_t min, std::uint64_t max) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  if (error != std::errc() || end != text.end() || value < min || value > max) {
+    fmt::print(stderr, "divan-sim: {} is a number from {} to {}, not `{}`.\n", flag, min, max, text);
+    std::exit(2);
+  }
+  return value;
 }
 
 Arguments parse(int argc, char** argv) {
@@ -43,18 +57,16 @@ Arguments parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) usage();
-    char* end = nullptr;
-    const std::uint64_t value = std::strtoull(argv[++i], &end, 10);
-    if (*end != '\0') usage();
+    const std::string_view text = argv[++i];
     if (flag == "--seeds") {
-      arguments.seeds = value;
+      arguments.seeds = number(flag, text, 1, kMaxSeed);
     } else if (flag == "--from") {
-      arguments.from = value;
+      arguments.from = number(flag, text, 0, kMaxSeed);
     } else if (flag == "--seed") {
-      arguments.from = value;
+      arguments.from = number(flag, text, 0, kMaxSeed);
       arguments.seeds = 1;
     } else if (flag == "--threads") {
-      arguments.threads = static_cast<unsigned>(value);
+      arguments.threads = number(flag, text, 1, kMaxThreads);
     } else {
       usage();
     }
@@ -94,7 +106,8 @@ class Runs {
     steps_ += outcome.steps;
     virtual_seconds_ += outcome.virtual_seconds;
     for (const auto& [what, count] : outcome.counts) counts_[what] += count;
-    if (arguments_.seeds == 1) fmt::print("trace {:016x}\n", outcome.trace_hash);
+    // In any order, as worlds end.
+    traces_ += outcome.trace_hash * (2 * seed + 1);
     if (!outcome.failure.empty() && failed_++ == 0) {
       if (!arguments_.trace) {
         for (const auto& line : outcome.last_lines) fmt::print("{}\n", line);
@@ -112,6 +125,7 @@ class Runs {
   void report() const {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     for (const auto& [what, count] : counts_) fmt::print("{:>10}  {}\n", count, what);
+    fmt::print("trace {:016x}\n", traces_);
     fmt::print("{} seeds, {} steps in {:.1f} s ({:.0f} steps/s), {:.0f} s of their time: {}\n", done_, steps_,
                seconds, static_cast<double>(steps_) / seconds, virtual_seconds_,
                failed_ > 0 ? fmt::format("{} FAILED", failed_.load()) : "all invariants held");
@@ -124,6 +138,7 @@ class Runs {
   std::mutex mutex_;
   std::uint64_t done_ = 0;
   std::int64_t steps_ = 0;
+  std::uint64_t traces_ = 0;  // the same for the same seeds, in every build
   double virtual_seconds_ = 0;
   std::map<std::string, std::int64_t> counts_;
 };

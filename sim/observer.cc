@@ -25,6 +25,9 @@ void Observer::committed(const Written& written) {
   Commit commit;
   commit.stamp = written.stamp;
   commit.version = written.version;
+  commit.began = written.began;
+  commit.began_ms = written.began_ms;
+  commit.committed_ms = written.committed_ms;
   const auto tx = engine_.database.begin();
   for (const auto& key : touched) {
     const auto before = rows_.find(key);

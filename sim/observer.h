@@ -23,6 +23,10 @@ struct Commit {
   std::vector<Change> changes;  // by key
   std::string stamp;            // ten bytes
   kv::Version version = 0;
+  // By the wall clock of who committed, as in Written: whatever it read from its clock lies between these.
+  std::int64_t began_ms = 0;
+  std::int64_t committed_ms = 0;
+  MonotonicTime began{};  // in true time: what was there before was seen
 
   const Change* find(std::string_view key) const;
 };

@@ -22,6 +22,8 @@ class Remote {
  private:
   void enter();
   void beat();
+  void unregister();
+  Duration pause();
 
   Base base_;
   World& world_;
@@ -54,18 +56,35 @@ void Remote::beat() {
 void Remote::stay_registered() {
   while (!leaving_) {
     try {
+      if (ref_ && !base_.town.quiet && happens(rng_, base_.town.plan.restless)) {
+        const auto& types = base_.town.plan.types;
+        // Which it may be accepting while it goes.
+        if (rng_.below(4) > 0) base_.add_job(types[rng_.below(types.size())]);
+        unregister();
+      }
       ref_&& rng_.below(10) > 0 ? beat() : enter();
     } catch (const kv::Error& error) { base_.check_expected(error); }
-    const Duration pause = ref_ ? base_.town.plan.worker_timeout / 3 : Duration(milliseconds(10));
-    world_.wait(nullptr, world_.now() + pause, [this] { return leaving_; });
+    world_.wait(nullptr, world_.now() + pause(), [this] { return leaving_; });
   }
-  if (!ref_) return;
+  if (ref_) unregister();
+}
+
+Duration Remote::pause() {
+  if (!ref_) return milliseconds(10);
+  const Duration timeout = base_.town.plan.worker_timeout;
+  const bool late = !base_.town.quiet && happens(rng_, base_.town.plan.sluggish);
+  return late ? between(rng_, timeout, timeout * 3 / 2) : timeout / 3;
+}
+
+// While others of its tasks may be about to accept a job in its name.
+void Remote::unregister() {
   base_.town.workers.expect_removal(ref_->incarnation);
   try {
     base_.store.run([&](kv::Transaction& tx) { base_.registry.remove(tx, *ref_); });
   } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
     base_.check_is("not_found", error);
   }
+  ref_.reset();
 }
 
 void Remote::leave() {

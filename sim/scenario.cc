@@ -29,6 +29,7 @@ class Scenario {
   void calm_down();
   void wait_for_the_end_of_all_jobs();
   void wait_for_the_workers_to_leave();
+  void check_pruning();
 
   Process& add(const std::string& name, bool right_clock);
   // Begins the lives of a process, one after the other.
@@ -42,6 +43,7 @@ class Scenario {
   std::unique_ptr<Base> founder_;  // acts for the world itself
   std::vector<Process*> processes_;
   Duration ahead_{};  // how far wall clocks are ahead, at most
+  MonotonicTime calm_since_{};
   bool over_ = false;
 };
 
@@ -142,6 +144,7 @@ void Scenario::calm_down() {
                    [this] { return town_.leaving.empty() && !town_.incarnation_of_last_server().empty(); })) {
     world_.fail("A process that is to stop goes on.");
   }
+  calm_since_ = world_.now();
 }
 
 void Scenario::wait_for_the_end_of_all_jobs() {
@@ -190,12 +193,22 @@ void Scenario::wait_for_the_workers_to_leave() {
     world_.fail("A worker lost its registration for nothing.");
 }
 
+// The clock of the last server is right, and it looks every five seconds or more often.
+void Scenario::check_pruning() {
+  constexpr auto kPatience = seconds(10);
+  if (world_.now() - calm_since_ < kPatience) return world_.count("ends too early to check what is kept");
+  const auto kept = town_.jobs.kept_too_long(town_.true_clock.wall_ms() - milliseconds(kPatience).count());
+  if (kept)
+    world_.fail(fmt::format("Job {}/{} ended, and is kept beyond its retention.", kept->first, kept->second));
+}
+
 void Scenario::story() {
   settle();
   trouble();
   calm_down();
   wait_for_the_end_of_all_jobs();
   wait_for_the_workers_to_leave();
+  check_pruning();
   town_.observer.check_copy();
   over_ = true;
   for (Process* process : processes_) world_.crash(*process);

@@ -219,6 +219,100 @@ TEST_F(Tampering, AnEffectThatNoRunHad) {
               testing::HasSubstr("not written once"));
 }
 
+// Finishes the job in good order.
+void finish(Base& base, const jobs::Job& job) {
+  Step step{.kind = Step::Kind::finish, .type = job.type, .id = job.id, .lock = job.lock};
+  base.perform(step, [&](kv::Transaction& tx) {
+    jobs::finish(base.queue, tx, {job.type, job.id, job.lock});
+    tx.add(effect_key(job.type, job.id), 1);
+  });
+}
+
+TEST_F(Tampering, AJobThatRunsBeforeItsTime) {
+  EXPECT_THAT(
+      failure_of(false,
+                 [](Base& base, kv::Transaction&, const jobs::Job&) {
+                   const auto later = base.process.clock->wall_ms() + 60'000;
+                   Step step{.kind = Step::Kind::resubmit, .type = "mail", .id = "a", .scheduled_at = later};
+                   base.perform(step,
+                                [&](kv::Transaction& tx) { base.queue.resubmit(tx, "mail", "a", later); });
+                   base.store.run([&](kv::Transaction& tx) {
+                     jobs::accept(base.queue, tx, base.town.plan.types, {.max_scheduled_at = later});
+                   });
+                 }),
+      testing::HasSubstr("accepted before it was due"));
+}
+
+TEST_F(Tampering, AFailureWithoutAPause) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+                           jobs::fail(base.queue, tx, {"mail", "a", job.lock}, "broken");
+                           jobs::Job at_once = *base.queue.find(tx, "mail", "a");
+                           jobs::transition(tx, at_once, [&](jobs::Job& changed) {
+                             jobs::make_pending(changed, 0, base.process.clock->wall_ms());
+                           });
+                           note(tx, {.kind = Step::Kind::fail,
+                                     .token = base.town.token(),
+                                     .type = "mail",
+                                     .id = "a",
+                                     .lock = job.lock});
+                         }),
+              testing::HasSubstr("it is due at"));
+}
+
+TEST_F(Tampering, AnAttemptThatIsNotCounted) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base&, kv::Transaction& tx, const jobs::Job& job) {
+                           jobs::Job changed = job;
+                           jobs::transition(tx, changed, [](jobs::Job& row) { row.attempt = 0; });
+                         }),
+              testing::HasSubstr("attempts are not counted"));
+}
+
+TEST_F(Tampering, DataThatNobodyGave) {
+  EXPECT_THAT(failure_of(true, [](Base&, kv::Transaction& tx,
+                                  const jobs::Job& job) { jobs::write_data(tx, job, R"({"a":1})"); }),
+              testing::HasSubstr("its data are not"));
+}
+
+TEST_F(Tampering, DataOfAJobThatIsGone) {
+  EXPECT_THAT(
+      failure_of(false,
+                 [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+                   jobs::unlink(tx, job);
+                   note(tx,
+                        {.kind = Step::Kind::remove, .token = base.town.token(), .type = "mail", .id = "a"});
+                 }),
+      testing::HasSubstr("data of it are left"));
+}
+
+TEST_F(Tampering, AJobThatIsPrunedTooEarly) {
+  EXPECT_THAT(
+      failure_of(true,
+                 [](Base& base, kv::Transaction&, const jobs::Job& job) {
+                   finish(base, job);
+                   EXPECT_EQ(base.town.jobs.kept_too_long(base.process.clock->wall_ms() + 23 * 3'600'000),
+                             std::nullopt);
+                   EXPECT_NE(base.town.jobs.kept_too_long(base.process.clock->wall_ms() + 25 * 3'600'000),
+                             std::nullopt);
+                   base.store.run([&](kv::Transaction& tx) {
+                     jobs::unlink(tx, *base.queue.find(tx, "mail", "a"));
+                     jobs::clear_data(tx, job);
+                   });
+                 }),
+      testing::HasSubstr("pruned before its retention"));
+}
+
+TEST_F(Tampering, AnEndAtAnotherTime) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+                           finish(base, job);
+                           jobs::Job changed = *base.queue.find(tx, "mail", "a");
+                           jobs::transition(tx, changed, [](jobs::Job& row) { row.finished_at -= 1000; });
+                         }),
+              testing::HasSubstr("as the time at which it ended"));
+}
+
 TEST_F(Tampering, AWorkerWithoutAHeartbeat) {
   EXPECT_THAT(failure_of(false,
                          [](Base& base, kv::Transaction& tx, const jobs::Job&) {

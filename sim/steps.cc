@@ -16,15 +16,26 @@ std::string prefix() {
   return key;
 }
 
+void pack(Packer& packer, const std::optional<std::string>& text) {
+  text ? packer.string(*text) : packer.null();
+}
+
+std::optional<std::string> take(Reader& reader) {
+  return reader.take_null() ? std::nullopt : reader.take_string();
+}
+
 std::string step_key(const Step& step) {
   std::string key = prefix();
-  Packer(key)
-      .integer(static_cast<int>(step.kind))
+  Packer packer(key);
+  packer.integer(static_cast<int>(step.kind))
       .string(step.token)
       .string(step.type)
       .string(step.id)
       .string(step.lock)
-      .string(step.data);
+      .integer(step.scheduled_at)
+      .integer(step.priority);
+  pack(packer, step.data);
+  pack(packer, step.progress);
   return key;
 }
 
@@ -62,7 +73,10 @@ std::vector<Step> steps_of(World& world, const Commit& commit) {
     step.type = reader.take_string().value();
     step.id = reader.take_string().value();
     step.lock = reader.take_string().value();
-    step.data = reader.take_string().value();
+    step.scheduled_at = reader.take_int().value();
+    step.priority = reader.take_int().value();
+    step.data = take(reader);
+    step.progress = take(reader);
     if (change.before || kv::decode_counter(change.after) != 1) {
       world.fail(
           fmt::format("{} {}/{} ({}) was done twice.", kind_name(step.kind), step.type, step.id, step.token));

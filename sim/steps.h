@@ -15,11 +15,15 @@ namespace divan::sim {
 struct Step {
   enum class Kind { add, resubmit, cancel, remove, clear_type, update, finish, fail, release };
   Kind kind = Kind::add;
-  std::string token;
-  std::string type;
-  std::string id;    // but for clear_type
-  std::string lock;  // of the attempt that does it
-  std::string data;  // that the job gets, as fingerprint() has it
+  std::string token{};
+  std::string type{};
+  std::string id{};    // but for clear_type
+  std::string lock{};  // of the attempt that does it
+  // What the job gets. Data are as fingerprint() has them.
+  std::optional<std::string> data{};
+  std::optional<std::string> progress{};
+  std::int64_t scheduled_at = 0;
+  std::int64_t priority = 0;
 };
 /// Data in short: themselves, or what tells long ones apart.
 std::string fingerprint(std::string_view data);

@@ -13,7 +13,9 @@ using std::chrono::milliseconds;
 class FaultyTransaction final : public kv::ForwardingTransaction {
  public:
   FaultyTransaction(Store& store, std::unique_ptr<kv::Transaction> inner)
-      : ForwardingTransaction(std::move(inner)), store_(store), engine_(store.engine()) {}
+      : ForwardingTransaction(std::move(inner)), store_(store), engine_(store.engine()) {
+    note_beginning();
+  }
 
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
     read();
@@ -76,6 +78,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   void do_reset() override {
     ForwardingTransaction::do_reset();
     written_ = {};
+    note_beginning();
     stamped_keys_.clear();
     watches_.clear();
   }
@@ -99,6 +102,11 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     throw kv::Error(code);
   }
   void tell_observer();
+  void note_beginning() {
+    written_.began = engine_.world.now();
+    written_.began_ms = wall_ms();
+  }
+  std::int64_t wall_ms() const { return store_.process().clock->wall_ms(); }
 
   Store& store_;
   Engine& engine_;
@@ -148,6 +156,7 @@ void FaultyTransaction::tell_observer() {
   engine_.world.count("commits");
   written_.version = inner().committed_version();
   written_.stamp = inner().versionstamp();
+  written_.committed_ms = wall_ms();
   for (const auto& given : stamped_keys_) {
     std::string_view key = given;
     const std::uint32_t offset = kv::take_stamp_offset(key);

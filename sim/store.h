@@ -17,6 +17,11 @@ struct Written {
   std::vector<kv::KeyRange> ranges;
   std::string stamp;  // the commit's versionstamp, ten bytes
   kv::Version version = 0;
+  // What the wall clock of who wrote it showed, in milliseconds: as the transaction began (again), and as it
+  // was committed.
+  std::int64_t began_ms = 0;
+  std::int64_t committed_ms = 0;
+  MonotonicTime began{};  // in true time
 };
 
 /// The one engine of a world, with whoever watches over its commits.

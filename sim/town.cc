@@ -32,6 +32,9 @@ Plan Plan::random(Rng& rng) {
   plan.late = chance(100'000);
   plan.forget = chance(150'000);
   plan.failing = chance(400'000);
+  plan.sluggish = chance(200'000);
+  plan.restless = chance(100'000);
+  plan.clearing = rng.below(6) == 0 ? 60'000 : 5'000;
   plan.client_pause = between(rng, milliseconds(200), seconds(5));
   return plan;
 }
@@ -48,6 +51,12 @@ Town::Town(World& the_world)
   observer.add(steps);
   observer.add(jobs);
   observer.add(workers);
+}
+
+void Base::add_job(const std::string& type) {
+  const std::string data = fmt::format(R"({{"by":"{}.{}"}})", process.name, process.life);
+  Step step{.kind = Step::Kind::add, .type = type, .data = data};
+  perform(step, [&](kv::Transaction& tx) { step.id = queue.add(tx, type, std::nullopt, data).id; });
 }
 
 void Base::check_expected(const kv::Error& error) {

@@ -23,6 +23,9 @@ struct Plan {
   std::uint64_t late = 0;         // chance that a pause of an attempt is longer than its timeout
   std::uint64_t forget = 0;       // chance that an attempt without a worker is dropped
   std::uint64_t failing = 0;      // chance that an attempt fails
+  std::uint64_t sluggish = 0;     // chance that a remote worker's heartbeat comes as late as its eviction
+  std::uint64_t restless = 0;     // chance that it unregisters instead, and registers again
+  std::uint64_t clearing = 0;     // chance that a client's deed is to remove a type with its jobs
   Duration client_pause{};        // between the deeds of a client, at most
 
   static Plan random(Rng& rng);
@@ -80,6 +83,9 @@ struct Base {
   /// `also` is done with it or not at all.
   std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
                               Step* also = nullptr);
+
+  /// Adds a job that is due at once: acceptors wake up.
+  void add_job(const std::string& type);
 
   /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
   void check_expected(const kv::Error& error);

@@ -79,6 +79,7 @@ bool for_each_member(std::string_view object, const MemberVisitor& visit) {
   std::size_t i = 1;
   while (i < object.size() && object[i] == '"') {
     const std::size_t name_end = skip_string(object, i);
+    if (name_end >= object.size()) break;
     const std::string_view name = object.substr(i + 1, name_end - i - 2);
     const std::size_t value_end = skip_value(object, name_end + 1);
     if (!visit(name, object.substr(name_end + 1, value_end - name_end - 1))) return true;

@@ -33,10 +33,12 @@ using MemberVisitor = std::function<bool(std::string_view raw_name, std::string_
 /// Called with an element's text; answers whether to go on.
 using ElementVisitor = std::function<bool(std::string_view value)>;
 
-/// Walks over the members of an object in compact()'s form. False if `object` is not an object.
+// The walks take text in compact()'s form. Of any other they find something within it, or nothing.
+
+/// Walks over the members of an object. False if `object` is not an object.
 bool for_each_member(std::string_view object, const MemberVisitor& visit);
 
-/// Walks over the elements of an array in compact()'s form. False if `array` is not an array.
+/// Walks over the elements of an array. False if `array` is not an array.
 bool for_each_element(std::string_view array, const ElementVisitor& visit);
 
 /// The value of the object's member of this name, which must need no escapes; the last one where it is

@@ -139,6 +139,37 @@ TEST(Json, WalksOverMembersAndElements) {
   EXPECT_FALSE(member(text, "missing"));
 }
 
+TEST(Json, WalksOverDamagedTextStayWithinIt) {
+  const std::string text = R"({"a":{"x":["]","\u00e9"]},"b":[1,{"c":"\"}],"n":-1.5})";
+  std::size_t seen = 0;
+  const std::function<void(std::string_view)> walk = [&](std::string_view value) {
+    ++seen;
+    for_each_member(value, [&](std::string_view name, std::string_view member) {
+      unescape(name);
+      walk(member);
+      return true;
+    });
+    for_each_element(value, [&](std::string_view element) {
+      walk(element);
+      return true;
+    });
+    string_value(value);
+  };
+  for (std::size_t size = 0; size <= text.size(); ++size) {
+    const std::string cut = text.substr(0, size);  // of its own, so that a sanitizer sees its end
+    walk(cut);
+    for (const char wrong : {'"', '{', ']', '\\', '\0'}) {
+      std::string damaged = cut;
+      if (size > 0) damaged[size - 1] = wrong;
+      walk(damaged);
+      damaged = text;
+      if (size > 0) damaged[size - 1] = wrong;
+      walk(damaged);
+    }
+  }
+  EXPECT_GT(seen, 1000u);
+}
+
 TEST(Json, StringsSurviveTheRoundTrip) {
   for (const std::string& text :
        {std::string("plain"), std::string("quote \" backslash \\ slash /"), std::string("\b\f\n\r\t\x01\x1f"),

@@ -74,7 +74,7 @@ bool Ken::add_all() {
   try {
     for (const auto& name : store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); })) add(name);
     return true;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error("Ken could not list the databases: {}", error.what());
     return false;
   }
@@ -84,7 +84,7 @@ bool Ken::try_update(const std::string& database) {
   try {
     update(database);
     return true;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error("Ken could not look at database {}: {}", database, error.what());
     return false;
   }

@@ -96,7 +96,8 @@ class Watch {
   bool cancelled() const;
 
   /// Calls `callback` once when the watch ends (at once if it has), on the thread that ends it; it must be
-  /// quick and must not throw. One callback a watch; a new one replaces the old.
+  /// quick and must not throw. It may use the store unless that is closing. One callback a watch; a new one
+  /// replaces the old.
   void on_end(std::function<void()> callback);
 
   /// Waits for the end; answers whether the watch has ended.
@@ -181,8 +182,9 @@ class Transaction {
   virtual void set_versionstamped_value(std::string_view key, std::string_view value) = 0;
 
   /// A watch on the key's value as this transaction sees it now; set at commit, and fired there if the commit
-  /// leaves another value, be it this transaction's own. May conflict like a get(). Throws too_many_watches:
-  /// then the key is to be polled.
+  /// leaves another value, be it this transaction's own. May conflict like a get(). Throws too_many_watches
+  /// if the store has as many as it can that have not ended, those of open transactions included: then the
+  /// key is to be polled.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
 
   // Conflict ranges beyond those that reads and writes make by themselves. They throw inverted_range and

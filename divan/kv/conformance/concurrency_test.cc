@@ -1,6 +1,7 @@
 // Many threads at once.
 #include <barrier>
 #include <latch>
+#include <semaphore>
 #include <thread>
 
 #include "divan/kv/conformance/conformance.h"
@@ -178,6 +179,46 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
     }
     EXPECT_EQ(rows(tx, {"k", "l"}), found);
   });
+}
+
+TEST_P(Conformance, CallbacksCommitWhileOthersDo) {
+  constexpr int kThreads = 4, kRounds = 100;
+  in_threads(kThreads, [&](int t) {
+    const std::string key = "k" + std::to_string(t);
+    for (int i = 0; i < kRounds; ++i) {
+      const auto watch = db.run([&](Transaction& tx) { return tx.watch(key); });
+      std::binary_semaphore called(0);
+      watch->on_end([&] {
+        db.run([](Transaction& tx) { tx.add("calls", 1); });
+        called.release();
+      });
+      set(key, std::to_string(i));
+      ASSERT_TRUE(called.try_acquire_for(std::chrono::seconds(60)));
+    }
+  });
+  EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("calls")); }), kThreads * kRounds);
+}
+
+TEST_P(Conformance, TheLimitOfWatchesHoldsAmongThreads) {
+  constexpr int kThreads = 4;
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<std::size_t> admitted = 0;
+    std::array<std::unique_ptr<Transaction>, kThreads> open;
+    std::array<std::vector<std::shared_ptr<Watch>>, kThreads> held;
+    for (auto& tx : open) tx = db.begin();
+    in_threads(kThreads, [&](int t) {
+      const auto number = static_cast<std::size_t>(t);
+      EXPECT_EQ(code_of([&] {
+                  while (held[number].size() <= kMaxWatches) {
+                    held[number].push_back(open[number]->watch("k"));
+                    ++admitted;
+                  }
+                }),
+                ErrorCode::too_many_watches);
+      open[number]->commit();
+    });
+    EXPECT_EQ(admitted, kMaxWatches);
+  }
 }
 
 TEST_P(Conformance, AWatchThatIsSetDuringACommitIsNotLost) {

@@ -99,8 +99,35 @@ inline std::optional<ErrorCode> code_of(const std::function<void()>& fn) {
 
 /// A key or value with room for a versionstamp between the two, and the offset of it.
 inline std::string stampable(const std::string& before, const std::string& after = "") {
-  const std::string offset = {static_cast<char>(before.size()), '\0', '\0', '\0'};
+  std::string offset;
+  for (unsigned i = 0; i < 4; ++i) offset += static_cast<char>(before.size() >> (8 * i));
   return before + std::string(10, '\xff') + after + offset;
+}
+
+/// That a transaction which was committed, or which cannot be tried again, refuses all else.
+inline void expect_only_a_reset_is_left(Transaction& tx) {
+  const std::vector<std::string> keys = {"b"};
+  const KeyRange range = {"a", "b"};
+  const std::vector<std::function<void()>> calls = {
+      [&] { tx.get("a"); },
+      [&] { tx.get("a", Isolation::snapshot); },
+      [&] { tx.get_many(keys); },
+      [&] { tx.get_key(KeySelector::first_greater_than("b")); },
+      [&] { tx.get_range(range); },
+      [&] { tx.set("a", "1"); },
+      [&] { tx.clear("a"); },
+      [&] { tx.clear_range(range); },
+      [&] { tx.add("a", 1); },
+      [&] { tx.set_versionstamped_key(stampable("a"), "1"); },
+      [&] { tx.set_versionstamped_value("a", stampable("a")); },
+      [&] { tx.watch("a"); },
+      [&] { tx.add_read_conflict(range); },
+      [&] { tx.add_write_conflict(range); },
+      [&] { tx.commit(); },
+  };
+  for (const auto& call : calls) {
+    EXPECT_EQ(code_of(call), ErrorCode::used_during_commit) << "call " << &call - calls.data();
+  }
 }
 
 }  // namespace divan::kv::conformance

@@ -119,39 +119,77 @@ TEST_P(Conformance, ConflictsAreRememberedAsLongAsATransactionLives) {
 
 TEST_P(Conformance, AfterItsCommitATransactionTakesNothing) {
   const auto tx = db.begin();
-  const auto check = [&] {
-    const auto used = ErrorCode::used_during_commit;
-    const std::vector<std::string> keys = {"b"};
-    EXPECT_EQ(code_of([&] { tx->get("a"); }), used);
-    EXPECT_EQ(code_of([&] { tx->get_many(keys); }), used);
-    EXPECT_EQ(code_of([&] { tx->get_key(KeySelector::first_greater_than("b")); }), used);
-    EXPECT_EQ(code_of([&] { tx->get_range({"", "\xff"}); }), used);
-    EXPECT_EQ(code_of([&] { tx->set("a", "1"); }), used);
-    EXPECT_EQ(code_of([&] { tx->clear("a"); }), used);
-    EXPECT_EQ(code_of([&] { tx->clear_range("a", "b"); }), used);
-    EXPECT_EQ(code_of([&] { tx->add("a", 1); }), used);
-    EXPECT_EQ(code_of([&] { tx->set_versionstamped_key(stampable("a"), "1"); }), used);
-    EXPECT_EQ(code_of([&] { tx->set_versionstamped_value("a", stampable("a")); }), used);
-    EXPECT_EQ(code_of([&] { tx->watch("a"); }), used);
-    EXPECT_EQ(code_of([&] { tx->add_read_conflict({"a", "b"}); }), used);
-    EXPECT_EQ(code_of([&] { tx->add_write_conflict({"a", "b"}); }), used);
-    EXPECT_EQ(code_of([&] { tx->commit(); }), used);
-  };
   tx->set("a", "1");
   tx->commit();
-  check();
+  expect_only_a_reset_is_left(*tx);
   EXPECT_GT(tx->committed_version(), tx->read_version());
   EXPECT_EQ(tx->versionstamp().size(), 10u);
-  // A commit that failed is one, too.
+  EXPECT_EQ(stored(), "a=1 ");
+}
+
+// Does what a commit is refused for, and commits.
+std::optional<ErrorCode> refused(Transaction& tx, ErrorCode code, const std::function<void()>& meanwhile) {
+  tx.reset();
+  tx.get("a");
+  tx.set_versionstamped_value("b", stampable(""));
+  if (code == ErrorCode::transaction_too_large) {
+    for (std::size_t i = 0; i <= kMaxTransactionBytes / kMaxValueBytes; ++i) {
+      tx.set("l", std::string(kMaxValueBytes, 'l'));
+    }
+  }
+  meanwhile();
+  return code_of([&] { tx.commit(); });
+}
+
+TEST_P(Conformance, AfterACommitThatFailedATransactionTakesNothingAndHasNoVersion) {
+  const auto tx = db.begin();
+  for (const auto code : {ErrorCode::not_committed, ErrorCode::transaction_too_large}) {
+    // As if there had been a commit before.
+    tx->reset();
+    tx->set("c", "4");
+    tx->commit();
+    EXPECT_EQ(refused(*tx, code,
+                      [&] {
+                        if (code == ErrorCode::not_committed) set("a", "3");
+                      }),
+              code);
+    expect_only_a_reset_is_left(*tx);
+    EXPECT_EQ(tx->committed_version(), -1);
+    EXPECT_EQ(code_of([&] { tx->versionstamp(); }), ErrorCode::client_invalid_operation);
+  }
   tx->reset();
-  tx->get("a"), tx->set("b", "2");
-  set("a", "3");
-  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
-  check();
-  tx->reset();
-  tx->set("c", "4");
+  tx->set("d", "5");
   tx->commit();
-  EXPECT_EQ(stored(), "a=3 c=4 ");
+  EXPECT_GT(tx->committed_version(), 0);
+  EXPECT_EQ(stored(), "a=3 c=4 d=5 ");
+}
+
+TEST_P(Conformance, ACommitThatWroteNothingHasNoVersion) {
+  const auto tx = db.begin();
+  tx->get("a");
+  tx->add_read_conflict({"a", "b"});
+  tx->commit();
+  EXPECT_EQ(tx->committed_version(), -1);
+  EXPECT_EQ(code_of([&] { tx->versionstamp(); }), ErrorCode::client_invalid_operation);
+}
+
+TEST_P(Conformance, AfterAnErrorThatNoRetryHelpsOnlyAResetIsLeft) {
+  const auto tx = db.begin();
+  for (const auto code : {ErrorCode::io_error, ErrorCode::key_too_large, ErrorCode::transaction_cancelled}) {
+    tx->set("a", "of the try that failed");
+    tx->after_commit([] { ADD_FAILURE() << "of the try that failed"; });
+    const auto watch = tx->watch("w");
+    EXPECT_EQ(code_of([&] { tx->on_error(Error(code)); }), code);
+    expect_only_a_reset_is_left(*tx);
+    EXPECT_EQ(tx->committed_version(), -1);
+    tx->reset();
+    EXPECT_TRUE(watch->cancelled());
+    EXPECT_TRUE(tx->read_only());
+    tx->set("b", "1");
+    tx->commit();
+    EXPECT_EQ(stored(), "b=1 ");
+    tx->reset();
+  }
 }
 
 TEST_P(Conformance, ConflictRangesAndOperandsCountTowardsTheLimit) {

@@ -50,62 +50,6 @@ TEST_P(Conformance, OneVersionIsRead) {
   EXPECT_LT(version, db.begin()->read_version());
 }
 
-// Two operations on one key, each of {set, clear, clear_range, add, compare_and_clear}, over a stored value
-// or none: the second sees the first, before and after the commit.
-TEST_P(Conformance, EveryPairOfWritesToAKey) {
-  struct Step {
-    const char* name;
-    std::function<void(Transaction&)> write;
-    std::function<std::optional<std::string>(std::optional<std::string>)> expected;
-  };
-  const std::string one("\x01", 1), two("\x02", 1);
-  const std::vector<Step> steps = {
-      {"set", [&](Transaction& tx) { tx.set("k", two); }, [&](auto) { return two; }},
-      {"clear", [](Transaction& tx) { tx.clear("k"); }, [](auto) { return std::nullopt; }},
-      {"clear_range", [](Transaction& tx) { tx.clear_range("j", "l"); }, [](auto) { return std::nullopt; }},
-      {"add", [&](Transaction& tx) { tx.atomic(AtomicOp::add, "k", one); },
-       [](auto value) {
-         return std::string(1, static_cast<char>(value.value_or(std::string(1, 0))[0] + 1));
-       }},
-      {"compare_and_clear", [&](Transaction& tx) { tx.atomic(AtomicOp::compare_and_clear, "k", two); },
-       [&](auto value) { return value == two ? std::nullopt : value; }},
-  };
-  for (const std::optional<std::string>& before : {std::optional<std::string>(), std::optional(one)}) {
-    for (const auto& first : steps) {
-      for (const auto& second : steps) {
-        SCOPED_TRACE(
-            fmt::format("{} then {} over {}", first.name, second.name, before ? "a value" : "nothing"));
-        db.run([&](Transaction& tx) {
-          tx.clear_range("", "\xff");
-          tx.set("i", "i"), tx.set("m", "m");
-          if (before) tx.set("k", *before);
-        });
-        const auto after_first = first.expected(before);
-        const auto after_both = second.expected(after_first);
-        const std::string in_range = after_both ? "i=i k=" + *after_both + " m=m " : "i=i m=m ";
-        db.run([&](Transaction& tx) {
-          first.write(tx);
-          EXPECT_EQ(tx.get("k"), after_first);
-          second.write(tx);
-          EXPECT_EQ(tx.get("k"), after_both);
-          EXPECT_EQ(tx.get("k", Isolation::snapshot), after_both);
-          EXPECT_EQ(rows(tx, {"a", "z"}), in_range);
-          EXPECT_EQ(tx.get_key(KeySelector::first_greater_than("i")), after_both ? "k" : "m");
-          EXPECT_EQ(tx.get_key(KeySelector::last_less_than("m")), after_both ? "k" : "i");
-        });
-        EXPECT_EQ(stored(), in_range);
-        // Without a look in between.
-        db.run([&](Transaction& tx) {
-          tx.clear("k");
-          if (before) tx.set("k", *before);
-        });
-        db.run([&](Transaction& tx) { first.write(tx), second.write(tx); });
-        EXPECT_EQ(stored(), in_range);
-      }
-    }
-  }
-}
-
 TEST_P(Conformance, ClearedRangesJoinAndAreWrittenOver) {
   set_all("abcdefgh");
   db.run([](Transaction& tx) {

@@ -44,28 +44,72 @@ TEST_P(Conformance, LimitsTargetsAndMore) {
   });
 }
 
+// The pages of a range, each from where the last one ended, to the end; put together as one whole page.
+std::string in_pages(Transaction& tx, KeyRange rest, const RangeOptions& options) {
+  std::vector<KeyValue> found;
+  for (bool more = true; more;) {
+    const auto page = tx.get_range(rest, options);
+    more = page.more;
+    // A page is cut short where it reaches its limit or target, not before and not after.
+    std::size_t bytes = 0, before_last = 0;
+    for (const auto& row : page.rows) before_last = bytes, bytes += row.key.size() + row.value.size();
+    const bool reached = (options.limit != 0 && page.rows.size() == options.limit) ||
+                         (options.target_bytes != 0 && bytes >= options.target_bytes);
+    EXPECT_EQ(more, reached);
+    EXPECT_TRUE(options.limit == 0 || page.rows.size() <= options.limit);
+    EXPECT_TRUE(options.target_bytes == 0 || page.rows.size() < 2 || before_last < options.target_bytes);
+    if (page.rows.empty()) break;
+    (options.reverse ? rest.end : rest.begin) =
+        options.reverse ? page.rows.back().key : page.rows.back().key + '\0';
+    found.insert(found.end(), page.rows.begin(), page.rows.end());
+  }
+  if (options.reverse) std::reverse(found.begin(), found.end());
+  return text(found);
+}
+
 TEST_P(Conformance, PagesContinueWhereTheLastOneEnded) {
-  db.run([](Transaction& tx) {
-    for (int i = 0; i < 50; i += 2) tx.set(fmt::format("k{:02}", i), std::to_string(i));
+  const auto key = [](int i) { return fmt::format("k{:02}", i); };
+  db.run([&](Transaction& tx) {
+    for (int i = 0; i < 50; i += 2) tx.set(key(i), std::string(static_cast<std::size_t>(i), 's'));
   });
-  db.run([](Transaction& tx) {
-    for (int i = 1; i < 50; i += 4) tx.set(fmt::format("k{:02}", i), "own");
-    tx.clear_range("k20", "k30");
-    const auto all = tx.get_range({"k", "l"}).rows;
-    for (const std::size_t limit : {1, 2, 3, 7}) {
-      for (const bool reverse : {false, true}) {
-        std::vector<KeyValue> found;
-        KeyRange rest = {"k", "l"};
-        for (RangePage page; page = tx.get_range(rest, {.limit = limit, .reverse = reverse}), true;) {
-          found.insert(found.end(), page.rows.begin(), page.rows.end());
-          if (!page.more) break;
-          (reverse ? rest.end : rest.begin) = reverse ? page.rows.back().key : page.rows.back().key + '\0';
+  const auto write = [&](Transaction& tx) {
+    for (int i = 1; i < 50; i += 4) tx.set(key(i), "own");
+    tx.clear_range("", key(5));
+    tx.clear_range(key(20), key(30));
+    tx.set(key(24), "again");
+    tx.clear(key(36));
+    tx.set(key(38), "other");
+    tx.atomic(AtomicOp::byte_max, key(40), "t");
+    tx.clear_range(key(46), "l");
+    tx.set("l", "beyond");
+  };
+  std::string expected;
+  for (const int i :
+       {5, 6, 8, 9, 10, 12, 13, 14, 16, 17, 18, 24, 30, 32, 33, 34, 37, 38, 40, 41, 42, 44, 45}) {
+    expected += key(i) + "=" +
+                (i == 24      ? "again"
+                 : i == 38    ? "other"
+                 : i == 40    ? "t"
+                 : i % 2 == 1 ? "own"
+                              : std::string(static_cast<std::size_t>(i), 's')) +
+                " ";
+  }
+  const auto tx = db.begin();
+  write(*tx);
+  for (int committed = 0; committed < 2; ++committed) {
+    const auto reader = committed == 0 ? nullptr : db.begin();
+    for (const std::size_t limit : {0, 1, 2, 3, 7, 23}) {
+      for (const std::size_t target_bytes : {0, 1, 6, 7, 20, 50, 100, 333}) {
+        for (const bool reverse : {false, true}) {
+          SCOPED_TRACE(fmt::format("limit {} bytes {} reverse {}", limit, target_bytes, reverse));
+          EXPECT_EQ(in_pages(reader ? *reader : *tx, {"k", "l"},
+                             {.limit = limit, .target_bytes = target_bytes, .reverse = reverse}),
+                    expected);
         }
-        if (reverse) std::reverse(found.begin(), found.end());
-        EXPECT_EQ(text(found), text(all)) << limit << reverse;
       }
     }
-  });
+    if (committed == 0) tx->commit();
+  }
 }
 
 TEST_P(Conformance, AVisitorEndsTheScan) {

@@ -26,6 +26,36 @@ TEST_P(Conformance, StampsGoIntoKeysAndValuesAndGrow) {
   EXPECT_EQ(db.run([](Transaction& tx) { return tx.get_range({"s", "t"}).rows.size(); }), 20u);
 }
 
+// At the beginning, in the middle, at the end, alone; and where the offset needs its other bytes, those
+// too that look negative.
+TEST_P(Conformance, StampsGoToAnyOffset) {
+  const std::vector<std::pair<std::size_t, std::size_t>>
+      around_values = {{0, 0},      {0, 1},      {1, 0},      {3, 2},   {127, 1},    {128, 1},
+                       {255, 0},    {256, 0},    {257, 3},    {511, 1}, {32'768, 1}, {65'535, 7},
+                       {65'536, 1}, {65'793, 1}, {99'986, 0},  // no more fits before it
+                       {0, 99'986}};
+  const auto tx = db.begin();
+  const auto is_for_keys = [](auto around) { return around.first + around.second + 14 <= kMaxKeyBytes; };
+  for (const auto& around : around_values) {
+    const std::string before(around.first, 'b'), after(around.second, 'a');
+    tx->set_versionstamped_value(fmt::format("value {} {}", around.first, around.second),
+                                 stampable(before, after));
+    if (!is_for_keys(around)) continue;
+    std::string key = stampable(before, after);
+    key.at(around.first) = '\0';  // or it might begin like keys of the engine
+    tx->set_versionstamped_key(key, "key");
+  }
+  tx->set_versionstamped_key(stampable(std::string(kMaxKeyBytes - 14, 'b')), "key");
+  tx->commit();
+  const std::string stamp = tx->versionstamp();
+  for (const auto& around : around_values) {
+    const std::string stamped = std::string(around.first, 'b') + stamp + std::string(around.second, 'a');
+    EXPECT_EQ(get(fmt::format("value {} {}", around.first, around.second)), stamped) << around.first;
+    if (is_for_keys(around)) { EXPECT_EQ(get(stamped), "key") << around.first; }
+  }
+  EXPECT_EQ(get(std::string(kMaxKeyBytes - 14, 'b') + stamp), "key");
+}
+
 TEST_P(Conformance, TheUserVersionOrdersTheWritesOfATransaction) {
   const auto tx = db.begin();
   for (const std::uint16_t user_version : std::initializer_list<std::uint16_t>{300, 2, 1}) {

@@ -159,6 +159,26 @@ TEST_P(Conformance, ACallbackIsCalledOnce) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_P(Conformance, ACallbackMayReadCommitAndWatch) {
+  constexpr int kSteps = 5;
+  std::promise<void> done;
+  std::vector<std::shared_ptr<Watch>> watches;
+  // Each change that is seen makes the next one.
+  std::function<void(int)> follow = [&](int step) {
+    watches.push_back(watch_key(db, "k" + std::to_string(step)));
+    watches.back()->on_end([&, step] {
+      const std::string seen = get("k" + std::to_string(step));
+      if (step == kSteps) return done.set_value();
+      follow(step + 1);
+      set("k" + std::to_string(step + 1), seen + std::to_string(step));
+    });
+  };
+  follow(1);
+  set("k1", "0");
+  ASSERT_EQ(done.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(stored(), "k1=0 k2=01 k3=012 k4=0123 k5=01234 ");
+}
+
 TEST_P(Conformance, ManyWatchesOfOneKeyAllFire) {
   std::vector<std::shared_ptr<Watch>> watches;
   for (std::size_t i = 0; i < kMaxWatches; ++i) watches.push_back(watch_key(db));
@@ -198,6 +218,53 @@ TEST_P(Conformance, WatchesHaveALimit) {
   const auto tx = db.begin();
   for (std::size_t i = 0; i < kMaxWatches; ++i) held.push_back(tx->watch(std::to_string(i)));
   EXPECT_EQ(code_of([&] { tx->watch("k"); }), ErrorCode::too_many_watches);
+}
+
+TEST_P(Conformance, TheLimitOfWatchesIsOneForAllTransactions) {
+  const auto many = ErrorCode::too_many_watches;
+  std::vector<std::shared_ptr<Watch>> held;
+  const auto watch_some = [&](Transaction& tx, std::size_t from, std::size_t to) {
+    for (auto i = from; i < to; ++i) held.push_back(tx.watch(std::to_string(i)));
+  };
+  const auto first = db.begin();
+  auto second = db.begin(), third = db.begin();
+  watch_some(*first, 0, kMaxWatches / 2);
+  watch_some(*second, kMaxWatches / 2, kMaxWatches);
+  for (auto* tx : {first.get(), second.get(), third.get()}) {
+    EXPECT_EQ(code_of([&] { tx->watch("k"); }), many);
+  }
+  EXPECT_EQ(code_of([&] { watch_key(db); }), many);
+  // Those that are set count on.
+  first->commit();
+  EXPECT_EQ(code_of([&] { third->watch("k"); }), many);
+  // What ends with its transaction does not.
+  second->reset();
+  watch_some(*third, kMaxWatches / 2, kMaxWatches);
+  EXPECT_EQ(code_of([&] { second->watch("k"); }), many);
+  third.reset();
+  watch_some(*second, kMaxWatches / 2, kMaxWatches);
+  second->commit();
+  EXPECT_EQ(code_of([&] { watch_key(db); }), many);
+  // Whoever was let in is served.
+  for (std::size_t i = 0; i < kMaxWatches; ++i) set(std::to_string(i), "changed");
+  for (std::size_t i = 0; i < kMaxWatches / 2; ++i) {
+    EXPECT_TRUE(held[i]->wait_until(clock_, soon()) && held[i]->fired());
+  }
+  for (std::size_t i = 0; i < kMaxWatches / 2; ++i) {
+    EXPECT_TRUE(held[kMaxWatches / 2 + i]->cancelled() && held[kMaxWatches + i]->cancelled());
+    const auto& last = held[kMaxWatches * 3 / 2 + i];
+    EXPECT_TRUE(last->wait_until(clock_, soon()) && last->fired());
+  }
+  watch_some(*db.begin(), 0, kMaxWatches);
+  // Nor what ends with a commit that is refused.
+  held.clear();
+  second = db.begin();
+  second->get("0");
+  watch_some(*second, 0, kMaxWatches);
+  second->set("a", "1");
+  set("0", "again");
+  EXPECT_EQ(code_of([&] { second->commit(); }), ErrorCode::not_committed);
+  watch_some(*db.begin(), 0, kMaxWatches);
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ void EmbeddedTransaction::do_reset() {
   request_ = std::make_shared<CommitRequest>();
   request_->read_version = snapshot_->version();
   conflict_bytes_ = 0;
-  committed_ = false;
+  ended_ = false;
   retries_ = {};
 }
 
 void EmbeddedTransaction::check_writable() const {
-  if (committed_) throw Error(ErrorCode::used_during_commit);
+  if (ended_) throw Error(ErrorCode::used_during_commit);
 }
 
 void EmbeddedTransaction::check_young() const {
@@ -227,9 +227,10 @@ void EmbeddedTransaction::set_versionstamped_value(std::string_view key, std::st
 }
 
 std::shared_ptr<Watch> EmbeddedTransaction::watch(std::string_view key) {
-  committer_.watches().check_room(request_->watches.size() + 1);
+  auto seen = get(key, Isolation::snapshot);
   auto watch = std::make_shared<Watch>();
-  request_->watches.push_back({std::string(key), get(key, Isolation::snapshot), watch});
+  committer_.watches().admit(watch);
+  request_->watches.push_back({std::string(key), std::move(seen), watch});
   return watch;
 }
 
@@ -251,7 +252,7 @@ bool EmbeddedTransaction::read_only() const {
 
 void EmbeddedTransaction::do_commit() {
   check_writable();
-  committed_ = true;
+  ended_ = true;
   try {
     commit_writes();
   } catch (const Error&) {
@@ -274,10 +275,13 @@ void EmbeddedTransaction::commit_writes() {
   if (request_->error) throw *request_->error;
 }
 
-Version EmbeddedTransaction::committed_version() const { return request_->version; }
+Version EmbeddedTransaction::committed_version() const {
+  // A group that could not be written had its version before that was known.
+  return request_->error ? -1 : request_->version;
+}
 
 std::string EmbeddedTransaction::versionstamp() const {
-  if (request_->version < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
+  if (committed_version() < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
   return versionstamp_bytes(request_->version, request_->order);
 }
 
@@ -286,6 +290,7 @@ std::size_t EmbeddedTransaction::approximate_size() const {
 }
 
 void EmbeddedTransaction::on_error(const Error& error) {
+  ended_ = true;
   retries_.pause(error, clock_, rng_);
   const Retries retries = retries_;
   reset();

@@ -70,7 +70,7 @@ class EmbeddedTransaction final : public Transaction {
   MonotonicTime started_;
   std::shared_ptr<CommitRequest> request_;
   std::size_t conflict_bytes_ = 0;
-  bool committed_ = false;
+  bool ended_ = false;  // only a reset is left
   Retries retries_;
 };
 

@@ -24,16 +24,17 @@ class Present {
 
 }  // namespace
 
-void WatchTable::check_room(std::size_t count) {
+void WatchTable::admit(const std::shared_ptr<Watch>& watch) {
   std::lock_guard lock(mutex_);
-  if (entries_.size() + count <= limit_) return;
-  forget_dead();
-  if (entries_.size() + count > limit_) throw Error(ErrorCode::too_many_watches);
+  if (size() >= limit_) forget_dead();
+  if (size() >= limit_) throw Error(ErrorCode::too_many_watches);
+  admitted_.insert(watch);
 }
 
 void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest) {
   {
     std::lock_guard lock(mutex_);
+    admitted_.erase(request.watch);
     entries_.emplace(request.key, Entry{request.seen, request.watch});
   }
   // A commit publishes its snapshot first and looks at the table afterwards: either it finds the entry, or
@@ -75,10 +76,12 @@ void WatchTable::cancel_all() {
 }
 
 void WatchTable::forget_dead() {
-  std::erase_if(entries_, [](const auto& row) {
-    const auto watch = row.second.watch.lock();
-    return !watch || watch->fired();
-  });
+  const auto is_dead = [](const std::weak_ptr<Watch>& entry) {
+    const auto watch = entry.lock();
+    return !watch || watch->fired() || watch->cancelled();
+  };
+  std::erase_if(entries_, [&](const auto& row) { return is_dead(row.second.watch); });
+  std::erase_if(admitted_, is_dead);
 }
 
 void WatchTable::collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,12 @@ class WatchTable {
  public:
   explicit WatchTable(std::size_t limit) : limit_(limit) {}
 
-  /// Throws too_many_watches if `count` more would exceed the limit.
-  void check_room(std::size_t count);
+  /// Counts a watch that is to be set later, if its transaction is committed. Throws too_many_watches.
+  void admit(const std::shared_ptr<Watch>& watch);
 
-  /// Sets a watch; fires it at once if `latest` shows another value than the transaction saw. `latest` must
-  /// be taken after the call begins (so it is asked for), or a change in between would be lost. Fires as well
-  /// if the value cannot be read, as check() does.
+  /// Sets a watch that was admitted; fires it at once if `latest` shows another value than the transaction
+  /// saw. `latest` must be taken after the call begins (so it is asked for), or a change in between would be
+  /// lost. Fires as well if the value cannot be read, as check() does.
   void add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest);
 
   /// Fires the watches on those of the given keys and ranges whose value in `now` differs from what was seen.
@@ -54,9 +55,13 @@ class WatchTable {
   void collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
                std::vector<std::shared_ptr<Watch>>& due);
 
+  std::size_t size() const { return admitted_.size() + entries_.size(); }
+
   const std::size_t limit_;
   mutable std::mutex mutex_;
   Entries entries_;
+  // Not set yet.
+  std::set<std::weak_ptr<Watch>, std::owner_less<>> admitted_;
 };
 
 }  // namespace divan::kv::embedded

@@ -1,18 +1,18 @@
 // What transactions on a store did, and whether that was strictly serialisable.
 //
-// A history is checked, not trusted: the reference engine does the committed transactions again, one after
-// the other in the order of their versionstamps, and each serialisable read must have the answer that it had.
-// So the history is equivalent to a serial one. Each transaction also runs again on its read version, where
-// all of its reads must have their answers: so snapshot reads saw that version and no other. That the serial
-// history keeps the order of real time is seen from the versions: whoever began after another one's commit
-// was acknowledged has read its version or a later one.
+// A history is checked, not trusted: the committed transactions are done again on a map, one after the other
+// in the order of their versionstamps, and each serialisable read must have the answer that it had. So the
+// history is equivalent to a serial one. Each transaction, committed or not, also runs again on its read
+// version, where all of its reads must have their answers: so snapshot reads saw that version and no other.
+// That the serial history keeps the order of real time is seen from the versions: whoever began after another
+// one's commit was acknowledged has read its version or a later one.
 #pragma once
 
 #include "divan/kv/model/program.h"
 
 namespace divan::kv::model {
 
-/// A transaction that was committed.
+/// What a transaction did.
 struct Transacted {
   struct Step {
     Operation operation;
@@ -20,7 +20,7 @@ struct Transacted {
   };
   std::vector<Step> steps;
   Version read_version = 0;
-  std::optional<Version> version;  // of its commit; nothing: it only read
+  std::optional<Version> version;  // of its commit; nothing: it only read, or was refused
   std::uint16_t order = 0;         // among the commits of that version
   // Moments of one clock for all: before it began, and after its commit was acknowledged.
   std::uint64_t began = 0;

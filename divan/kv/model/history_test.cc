@@ -70,11 +70,8 @@ void transact(Scene& scene, Rng& rng) {
     watched->committed = answer == "committed";
     scene.outcome.watches.push_back(std::move(*watched));
   }
-  if (answer == "committed") {
-    scene.outcome.history.push_back(std::move(done));
-  } else if (answer != "not_committed") {
-    scene.outcome.unexpected.push_back(answer);
-  }
+  scene.outcome.history.push_back(std::move(done));
+  if (answer != "committed" && answer != "not_committed") scene.outcome.unexpected.push_back(answer);
 }
 
 // What threads do to a store.
@@ -244,6 +241,15 @@ TEST(KvModel, TheCheckerRefusesASnapshotReadOfAnotherVersion) {
   };
   EXPECT_EQ(find_anomaly({beginning(), update, reader(kOne)}, holding("2", "2")), std::nullopt);
   EXPECT_NE(find_anomaly({beginning(), update, reader(kTwo)}, holding("2", "2")), std::nullopt);
+}
+
+TEST(KvModel, TheCheckerRefusesAStaleReadOfWhatWasNotCommitted) {
+  const Transacted update = {{{write_of("x", "2"), "done"}}, 1, 2, 0, 3, 6};
+  const auto refused = [&](const std::string& answer) {
+    return Transacted{{{read_of("x"), answer}, {write_of("y", "2"), "done"}}, 1, std::nullopt, 0, 4, 5};
+  };
+  EXPECT_EQ(find_anomaly({beginning(), update, refused(kOne)}, holding("2", "1")), std::nullopt);
+  EXPECT_NE(find_anomaly({beginning(), update, refused(kTwo)}, holding("2", "1")), std::nullopt);
 }
 
 TEST(KvModel, TheCheckerRefusesACommitInThePast) {

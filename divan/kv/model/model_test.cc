@@ -1,11 +1,11 @@
 // The same random transactions, open side by side, on the embedded engine and on the reference: every answer
-// and every outcome must be the same.
+// and every outcome must be the same, and what each engine did strictly serialisable.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "divan/base/bytes.h"
 #include "divan/kv/embedded/temporary_store.h"
-#include "divan/kv/model/program.h"
+#include "divan/kv/model/history.h"
 #include "divan/kv/reference/reference.h"
 
 namespace divan::kv::model {
@@ -47,19 +47,71 @@ std::vector<Step> random_steps(std::uint64_t seed) {
   return steps;
 }
 
+Operation initial(Operation::Kind kind, std::string key, std::string end_or_value) {
+  Operation operation;
+  operation.kind = kind;
+  operation.begin.key = std::move(key);
+  (kind == Operation::Kind::set ? operation.value : operation.end.key) = std::move(end_or_value);
+  return operation;
+}
+
+// A transaction on one of the engines, and its part in that engine's history.
+class Recorded {
+ public:
+  Recorded(Database& database, std::uint64_t moment) : tx_(database.begin()) { start(moment); }
+
+  Transaction& tx() { return *tx_; }
+
+  std::string perform(const Operation& operation) {
+    done_.steps.push_back({operation, model::perform(*tx_, operation)});
+    return done_.steps.back().answer;
+  }
+
+  std::string commit() {
+    const auto answer = model::commit(*tx_);
+    if (tx_->committed_version() < 0) return answer;
+    const auto stamp = tx_->versionstamp();
+    done_.version = tx_->committed_version();
+    done_.order = read_u16(stamp.substr(8));
+    return fmt::format("{} at {} {}", answer, *done_.version, to_hex(stamp));
+  }
+
+  // Begins again; what was done until then goes into the history.
+  std::string reset(std::uint64_t moment, std::vector<Transacted>& history) {
+    end(moment, history);
+    tx_->reset();
+    start(moment + 1);
+    return fmt::format("reads {}", tx_->read_version());
+  }
+
+  void end(std::uint64_t moment, std::vector<Transacted>& history) {
+    done_.ended = moment;
+    history.push_back(std::exchange(done_, {}));
+  }
+
+ private:
+  void start(std::uint64_t moment) {
+    done_.began = moment;
+    done_.read_version = tx_->read_version();
+  }
+
+  std::unique_ptr<Transaction> tx_;
+  Transacted done_;
+};
+
 // A history on both engines, and what it was. Ends at the first step that they do differently.
 class History {
  public:
-  explicit History(Stores& stores) : stores_(stores) {
-    on_both([](Database& database) {
-      database.run([](Transaction& tx) {
-        tx.clear_range("", "\xff");
-        for (const auto* const key : {"a", "b", "d", "f", "fa", "h"}) tx.set(key, "1");
-      });
-      return std::string();
-    });
-    for (std::size_t i = 0; i < kOpen; ++i) {
-      open_.push_back({stores.embedded->begin(), stores.reference.begin()});
+  explicit History(Stores& stores) : sides_{Side{*stores.embedded}, Side{stores.reference}}, stores_(stores) {
+    for (auto& side : sides_) {
+      Recorded setup(side.database, next_moment());
+      setup.perform(initial(Operation::Kind::clear_range, "", "\xff"));
+      for (const auto* const key : {"a", "b", "d", "f", "fa", "h"}) {
+        setup.perform(initial(Operation::Kind::set, key, "1"));
+      }
+      setup.commit();
+      setup.end(next_moment(), side.history);
+      for (std::size_t i = 0; i < kOpen; ++i) side.open.emplace_back(side.database, next_moment());
     }
   }
 
@@ -75,47 +127,46 @@ class History {
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  struct Pair {
-    std::unique_ptr<Transaction> embedded, reference;
+  struct Side {
+    Database& database;
+    std::vector<Recorded> open = {};
+    std::vector<Transacted> history = {};
   };
-  using Watches = std::pair<std::shared_ptr<Watch>, std::shared_ptr<Watch>>;
+  using Watches = std::array<std::shared_ptr<Watch>, 2>;
+
+  std::uint64_t next_moment() { return moment_ += 2; }
 
   void note(const std::string& what, const std::string& embedded, const std::string& reference) {
-    failed_ = embedded != reference;
-    lines_.push_back(failed_ ? fmt::format("{} -> EMBEDDED {} REFERENCE {}", what, embedded, reference)
-                             : fmt::format("{} -> {}", what, embedded));
+    failed_ |= embedded != reference;
+    lines_.push_back(embedded != reference
+                         ? fmt::format("{} -> EMBEDDED {} REFERENCE {}", what, embedded, reference)
+                         : fmt::format("{} -> {}", what, embedded));
   }
 
   template <class Fn>
-  void on_both(Fn&& fn) {
-    const auto embedded = fn(*stores_.embedded), reference = fn(stores_.reference);
-    if (embedded != reference) note("", embedded, reference);
+  void on_both(const std::string& what, Fn&& fn) {
+    const auto embedded = fn(sides_[0]), reference = fn(sides_[1]);
+    note(what, embedded, reference);
   }
 
   template <class Fn>
   void in_both(const Step& step, const std::string& what, Fn&& fn) {
-    const Pair& pair = open_[step.number];
-    const auto embedded = fn(*pair.embedded), reference = fn(*pair.reference);
-    note(fmt::format("{}: {}", step.number, what), embedded, reference);
+    on_both(fmt::format("{}: {}", step.number, what),
+            [&](Side& side) { return fn(side, side.open[step.number]); });
   }
 
   void take(const Step& step) {
     switch (step.kind) {
       case Step::Kind::operation:
         return in_both(step, describe(step.operation),
-                       [&](Transaction& tx) { return perform(tx, step.operation); });
+                       [&](Side&, Recorded& recorded) { return recorded.perform(step.operation); });
       case Step::Kind::watch: return watch(step);
       case Step::Kind::commit:
-        in_both(step, "commit", [](Transaction& tx) {
-          const auto answer = commit(tx);
-          const auto version = tx.committed_version();
-          return fmt::format("{} at {} {}", answer, version, version < 0 ? "" : to_hex(tx.versionstamp()));
-        });
+        in_both(step, "commit", [](Side&, Recorded& recorded) { return recorded.commit(); });
         [[fallthrough]];
       case Step::Kind::reset:
-        return in_both(step, "reset", [](Transaction& tx) {
-          tx.reset();
-          return fmt::format("reads {}", tx.read_version());
+        return in_both(step, "reset", [&, moment = next_moment()](Side& side, Recorded& recorded) {
+          return recorded.reset(moment, side.history);
         });
       case Step::Kind::pass_time:
         stores_.clock.advance(step.time);
@@ -126,35 +177,42 @@ class History {
   void watch(const Step& step) {
     const std::string& key = step.operation.begin.key;
     Watches watches;
-    in_both(step, "watch " + to_hex(key), [&](Transaction& tx) {
+    in_both(step, "watch " + to_hex(key), [&](Side& side, Recorded& recorded) {
       return answer_of([&] {
-        (&tx == open_[step.number].embedded.get() ? watches.first : watches.second) = tx.watch(key);
+        watches[&side == &sides_[0] ? 0 : 1] = recorded.tx().watch(key);
         return std::string("done");
       });
     });
-    if (watches.first && watches.second) watches_.push_back(watches);
+    if (watches[0] && watches[1]) watches_.push_back(watches);
   }
 
   void finish() {
-    open_.clear();
-    note("contents", contents(*stores_.embedded), contents(stores_.reference));
-    // Watches fire after their commit is acknowledged, and before the next one is.
-    on_both([](Database& database) {
-      database.run([](Transaction& tx) { tx.add_write_conflict({"a", "b"}); });
-      return std::string();
+    on_both("contents", [](Side& side) { return contents(side.database); });
+    // Both may be wrong alike.
+    on_both("anomalies", [&, moment = next_moment()](Side& side) {
+      for (auto& recorded : side.open) recorded.end(moment, side.history);
+      const auto anomaly = find_anomaly(std::move(side.history), contents(side.database));
+      failed_ |= anomaly.has_value();
+      return anomaly.value_or("none");
     });
+    // Watches fire after their commit is acknowledged, and before the next one is.
+    for (auto& side : sides_) {
+      side.open.clear();
+      side.database.run([](Transaction& tx) { tx.add_write_conflict({"a", "b"}); });
+    }
     const auto state = [](const Watch& watch) {
       return watch.fired() ? "fired" : watch.cancelled() ? "cancelled" : "waits";
     };
-    for (const auto& [embedded, reference] : watches_) {
-      if (!failed_) note("a watch", state(*embedded), state(*reference));
+    for (const auto& watches : watches_) {
+      if (!failed_) note("a watch", state(*watches[0]), state(*watches[1]));
     }
   }
 
+  std::array<Side, 2> sides_;
   Stores& stores_;
-  std::vector<Pair> open_;
   std::vector<Watches> watches_;
   std::vector<std::string> lines_;
+  std::uint64_t moment_ = 0;
   bool failed_ = false;
 };
 

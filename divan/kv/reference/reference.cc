@@ -11,6 +11,15 @@ std::optional<std::string> State::value(std::string_view key, Version at) const 
   return later == values->second.begin() ? std::nullopt : std::prev(later)->second;
 }
 
+void State::admit(const std::shared_ptr<Watch>& watch) {
+  std::erase_if(watches, [](const std::weak_ptr<Watch>& entry) {
+    const auto held = entry.lock();
+    return held == nullptr || held->fired() || held->cancelled();
+  });
+  if (watches.size() >= options.max_watches) throw Error(ErrorCode::too_many_watches);
+  watches.push_back(watch);
+}
+
 std::vector<std::shared_ptr<Watch>> State::take_due() {
   std::vector<std::shared_ptr<Watch>> due;
   std::erase_if(waiting, [&](const Waiting& entry) {
@@ -36,10 +45,6 @@ std::unique_ptr<Transaction> ReferenceDatabase::begin() { return begin(clock_, r
 
 std::unique_ptr<Transaction> ReferenceDatabase::begin(const Clock& clock, Rng& rng) {
   return std::make_unique<ReferenceTransaction>(*state_, clock, rng);
-}
-
-std::unique_ptr<Transaction> ReferenceDatabase::begin_at(Version version) {
-  return std::make_unique<ReferenceTransaction>(*state_, clock_, rng_, version);
 }
 
 Version ReferenceDatabase::dump(const RowVisitor& visit) {

@@ -33,9 +33,6 @@ class ReferenceDatabase final : public Database {
   /// Another process's view of the same store: with its own clock and rng.
   std::unique_ptr<Transaction> begin(const Clock& clock, Rng& rng);
 
-  /// A transaction that reads an older version.
-  std::unique_ptr<Transaction> begin_at(Version version);
-
   /// Of the last commit.
   Version version() const;
 

@@ -33,10 +33,14 @@ struct State {
   std::map<std::string, Values, std::less<>> history;
   std::vector<Commit> commits;
   std::vector<Waiting> waiting;
+  // Those that are yet to be set, too.
+  std::vector<std::weak_ptr<Watch>> watches;
 
   // With the mutex held.
 
   std::optional<std::string> value(std::string_view key, Version at) const;
+  /// Throws too_many_watches.
+  void admit(const std::shared_ptr<Watch>& watch);
   /// Takes out the watches that are to fire, and those that nobody holds.
   std::vector<std::shared_ptr<Watch>> take_due();
 };

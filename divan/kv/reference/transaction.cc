@@ -11,11 +11,9 @@ KeyRange just(std::string_view key) { return {std::string(key), std::string(key)
 
 }  // namespace
 
-ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng,
-                                           std::optional<Version> version)
+ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng)
     : state_(state), clock_(clock), rng_(rng) {
   do_reset();
-  if (version) read_version_ = *version;
 }
 
 ReferenceTransaction::~ReferenceTransaction() { cancel_watches(); }
@@ -320,14 +318,11 @@ void ReferenceTransaction::set_versionstamped_value(std::string_view key, std::s
 
 std::shared_ptr<Watch> ReferenceTransaction::watch(std::string_view key) {
   auto seen = get(key, Isolation::snapshot);
+  auto watch = std::make_shared<Watch>();
   {
     std::lock_guard lock(state_.mutex);
-    std::erase_if(state_.waiting, [](const Waiting& entry) { return entry.watch.expired(); });
-    if (state_.waiting.size() + watches_.size() + 1 > state_.options.max_watches) {
-      throw Error(ErrorCode::too_many_watches);
-    }
+    state_.admit(watch);
   }
-  auto watch = std::make_shared<Watch>();
   watches_.push_back({{std::string(key), std::move(seen), watch}, watch});
   return watch;
 }
@@ -350,6 +345,7 @@ std::string ReferenceTransaction::versionstamp() const {
 }
 
 void ReferenceTransaction::on_error(const Error& error) {
+  ended_ = true;
   retries_.pause(error, clock_, rng_);
   const Retries retries = retries_;
   reset();

@@ -21,9 +21,7 @@ struct Write {
 /// Not thread-safe, like every kv::Transaction.
 class ReferenceTransaction final : public Transaction {
  public:
-  /// Reads the last version, until a reset the given one.
-  ReferenceTransaction(State& state, const Clock& clock, Rng& rng,
-                       std::optional<Version> version = std::nullopt);
+  ReferenceTransaction(State& state, const Clock& clock, Rng& rng);
   ~ReferenceTransaction() override;
 
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;

@@ -29,8 +29,12 @@ TEST_F(DiskFaults, AfterAFailedSyncNothingIsAcknowledgedUntilARestart) {
     set(*store, "a", "1");
     fail(operation, ".log", rocksdb::IOStatus::IOError("/disk/store/x.log", "Input/output error"));
     const auto before = store->begin()->read_version();
-    EXPECT_THAT(reason_of([&] { set(*store, "a", "2"); }),
-                AllOf(HasSubstr(".log"), HasSubstr("Input/output")));
+    auto tx = store->begin();
+    tx->set("a", "2");
+    EXPECT_THAT(reason_of([&] { tx->commit(); }), AllOf(HasSubstr(".log"), HasSubstr("Input/output")));
+    EXPECT_EQ(tx->committed_version(), -1);
+    EXPECT_THROW(tx->versionstamp(), Error);
+    tx.reset();
     // What was not acknowledged is not seen, and reads go on.
     EXPECT_EQ(get(*store, "a"), "1");
     EXPECT_EQ(store->begin()->read_version(), before);

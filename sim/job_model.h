@@ -1,0 +1,53 @@
+// What a job ought to be: what the steps done so far (steps.h) make of it by the rules that the queue's users
+// go by, and nothing of how the queue does it.
+#pragma once
+
+#include "divan/jobs/types.h"
+#include "sim/steps.h"
+
+namespace divan::sim {
+
+inline bool has_ended(jobs::State state) {
+  return state != jobs::State::pending && state != jobs::State::running;
+}
+
+/// One job, from its being added until it is removed or pruned. Times are in milliseconds by the wall clock
+/// of whoever did what they are about: each process goes by its own.
+struct JobModel {
+  jobs::State state = jobs::State::pending;
+  std::string data;
+  std::optional<std::string> progress;  // as the present attempt tells it, if it did
+  std::int64_t priority = 0;            // of its place among the pending ones
+  // While it is pending: it is due within these.
+  std::int64_t earliest = 0;
+  std::int64_t latest = 0;
+  std::optional<std::int64_t> asked_for;  // the time that a user gave, if it is pending because of that
+  struct Next {
+    std::string data;
+    std::int64_t scheduled_at = 0;
+  };
+  std::optional<Next> next;  // flagged to run again
+  bool cancel = false;
+  std::int64_t failures = 0;  // since the last success, or since it was added
+  std::int64_t attempts = 0;  // since it was added, or asked for again when it had ended
+
+  /// Makes of the job what the step does to it; `nothing` is a job that is not there. The step must be one
+  /// that is allowed: the attempt that does it has the job, and what must be there is.
+  static void apply(const Step& step, const Commit& commit, const jobs::TypeSettings& settings,
+                    std::optional<JobModel>& model);
+
+  /// Whether a user asks for what is so already; then the job stays as it is.
+  bool is_asked_for_again(const Step& step) const;
+
+  void accepted();
+  /// Its attempt is over, and nobody said that it succeeded or failed.
+  void taken_back(const Commit& commit);
+
+ private:
+  void ask(const Step& step, const Commit& commit);
+  void failed(const Commit& commit, const jobs::TypeSettings& settings);
+  // Pending with a pause before it, or ended as `otherwise` says.
+  void run_ends(jobs::State otherwise, const Commit& commit, std::int64_t shortest, std::int64_t longest);
+};
+
+}  // namespace divan::sim
