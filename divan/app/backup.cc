@@ -2,15 +2,14 @@
 
 #include <filesystem>
 #include <set>
-#include <span>
 
 #include "divan/app/files.h"
 #include "divan/app/progress.h"
 #include "divan/app/server.h"
+#include "divan/app/upload.h"
 #include "divan/backup/backup.h"
 #include "divan/backup/restores.h"
 #include "divan/base/error.h"
-#include "divan/base/json.h"
 #include "divan/kv/embedded/engine.h"
 
 namespace divan::app {
@@ -125,134 +124,6 @@ std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, cons
   return databases;
 }
 
-// Sends rows to a server, piece by piece. A request without an answer is sent again: any of them can be.
-class Upload {
- public:
-  Upload(http::Client& client, const Clock& clock, const Contents& contents,
-         const std::vector<backup::RestoredDatabase>& databases)
-      : client_(client), clock_(clock), header_(contents.header), version_(contents.end.version) {
-    std::string body;
-    json::Writer writer(body);
-    writer.begin_object().key("version").number(version_).key("databases").begin_array();
-    for (const auto& [name, number, created_ms] : databases) {
-      writer.begin_object().key("name").string(name).key("number").number(number);
-      writer.key("created").number(created_ms).end_object();
-    }
-    writer.end_array().end_object();
-    const auto response = request("POST", "/_restore", body);
-    check_response(response);
-    target_ = "/_restore/" + std::string(json::parse_object(response.body).at("id").as_string());
-    begin_piece();
-  }
-  // Gives it up unless it was finished. Should the server be gone, it does so by itself.
-  ~Upload() {
-    if (finished_) return;
-    try {
-      client_.request("DELETE", target_);
-    } catch (const std::exception&) {}
-  }
-  Upload(const Upload&) = delete;
-  Upload& operator=(const Upload&) = delete;
-
-  void add(std::string_view key, std::string_view value) {
-    writer_->add(key, value);
-    ++rows_;
-    if (piece_.size() >= piece_bytes_) send();
-  }
-
-  void finish() {
-    send();
-    finished_ = true;  // as far as we know from here on
-    try {
-      check_response(request("POST", target_, fmt::format(R"({{"rows":{}}})", rows_)));
-    } catch (const Error& error) {
-      if (!is_lost(error)) {
-        finished_ = false;
-        throw;
-      }
-      throw Error(error.status(), error.name(),
-                  error.reason() +
-                      " It was the last request of the restore, and may have been done or not: "
-                      "either all databases are there, or none (`divan status`).");
-    }
-  }
-
- private:
-  static bool is_lost(const Error& error) {
-    return error.name() == "connection_failed" || error.name() == "connection_lost" ||
-           error.name() == "timeout";
-  }
-
-  http::ClientResponse request(std::string_view method, const std::string& target, std::string_view body) {
-    constexpr int kAttempts = 5;
-    const bool is_json = method == "POST";
-    const http::Headers headers{{"Content-Type", is_json ? "application/json" : "application/octet-stream"}};
-    for (int attempt = 1;; ++attempt) {
-      try {
-        return client_.request(method, target, body, headers);
-      } catch (const Error& error) {
-        if (!is_lost(error) || attempt == kAttempts) throw;
-        pause(std::chrono::milliseconds(250) * (1 << attempt));
-      }
-    }
-  }
-
-  void pause(Duration duration) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable nothing;
-    clock_.wait_until(lock, nothing, clock_.now() + duration, [] { return false; });
-  }
-
-  void begin_piece() {
-    piece_.clear();
-    writer_.emplace(header_, [this](std::string_view bytes) {
-      piece_ += bytes;
-      return true;
-    });
-  }
-  void send() {
-    writer_->finish(version_);
-    send(std::exchange(piece_, {}));
-    begin_piece();
-  }
-  void send(const std::string& piece) {
-    const auto response = request("PUT", fmt::format("{}/{}", target_, next_), piece);
-    if (response.status == 413) return send_halves(piece, response);
-    check_response(response);
-    ++next_;
-  }
-  // The server, or something before it, takes no requests of that size.
-  void send_halves(const std::string& piece, const http::ClientResponse& response) {
-    std::vector<kv::KeyValue> rows;
-    backup::Parser([&](std::string_view key, std::string_view value) {
-      rows.push_back({std::string(key), std::string(value)});
-    }).feed(piece);
-    if (rows.size() < 2) check_response(response);
-    piece_bytes_ = std::min(piece_bytes_, piece.size() / 2);
-    const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2);
-    for (const auto& half : {std::span(rows.begin(), middle), std::span(middle, rows.end())}) {
-      std::string bytes;
-      backup::Writer writer(header_, [&](std::string_view more) { return bytes += more, true; });
-      for (const auto& row : half) writer.add(row.key, row.value);
-      writer.finish(version_);
-      send(bytes);
-    }
-  }
-
-  http::Client& client_;
-  const Clock& clock_;
-  const backup::Header header_;
-  const kv::Version version_;
-  std::string target_;
-  std::size_t piece_bytes_ = 512 << 10;  // at which a piece is sent; a block of rows may come on top
-  std::string piece_;
-  std::optional<backup::Writer> writer_;
-  std::int64_t next_ = 0;
-  std::int64_t rows_ = 0;
-  bool finished_ = false;
-};
-
 // The file is read twice: nothing of a damaged one reaches the server, and the databases' names stand behind
 // their rows.
 void restore_databases(const RestoreOptions& options) {
@@ -267,7 +138,7 @@ void restore_databases(const RestoreOptions& options) {
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) numbers.insert(database.number);
   http::Client client = connect(options.connection);
-  Upload upload(client, clock, contents, databases);
+  Upload upload(client, clock, contents.header, contents.end.version, databases);
   Progress progress("Restoring", "rows", clock);
   std::int64_t rows = 0;
   backup::Parser parser([&](std::string_view key, std::string_view value) {
