@@ -121,6 +121,17 @@ TEST_P(Conformance, OnlyAResetGivesBackTheTries) {
   expect_only_a_reset_is_left(*tx);
 }
 
+TEST_P(Conformance, TriesCountInATransactionThatPassesOn) {
+  DIVAN_NEEDS_INJECTED_TIME();
+  SleeplessClock clock;
+  const auto store = GetParam().make(clock, kMaxWatches);
+  ForwardingTransaction tx(store->database().begin());
+  for (int i = 1; i < kMaxAttempts; ++i) tx.on_error(Error(ErrorCode::not_committed));
+  EXPECT_EQ(code_of([&] { tx.on_error(Error(ErrorCode::not_committed)); }), ErrorCode::transaction_timed_out);
+  tx.reset();
+  tx.on_error(Error(ErrorCode::not_committed));
+}
+
 TEST_P(Conformance, CallbacksRunInOrderAfterTheCommitAndMayCommitThemselves) {
   std::string order;
   db.run([&](Transaction& tx) {
