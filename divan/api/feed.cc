@@ -210,6 +210,11 @@ FeedOptions parse_feed_options(const Call& call) {
   return options;
 }
 
+std::optional<std::string> since_param(const Call& call) {
+  if (const auto last = call.header("Last-Event-ID")) return std::string(*last);
+  return call.text("since");
+}
+
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
                 const FeedOptions& options) {
   std::make_shared<Feed>(context, std::move(call), std::move(source), options)->start();

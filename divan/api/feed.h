@@ -53,6 +53,9 @@ struct FeedOptions {
 /// Reads feed, limit, heartbeat (true, false or milliseconds) and timeout. Throws bad_request.
 FeedOptions parse_feed_options(const Call& call);
 
+/// `since`, or where an event source was cut off.
+std::optional<std::string> since_param(const Call& call);
+
 /// Answers a request with a feed.
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
                 const FeedOptions& options);
