@@ -74,7 +74,7 @@ class Feed final : public Task {
         exchange().on_drained(waker());
         return false;
       }
-      source_->arm(waker());
+      source_->arm(*this);
       std::vector<FeedRow> rows;
       const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
       const bool cut = left_ == 0 || rows.size() == left_;

@@ -1,7 +1,6 @@
 // The feed of what happened to databases: /_db_updates.
-#include "divan/api/channel_waker.h"
-#include "divan/api/feed.h"
 #include "divan/api/routes.h"
+#include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
@@ -10,48 +9,43 @@
 namespace divan::api {
 namespace {
 
-class UpdatesSource final : public FeedSource {
+class UpdatesReader final : public RowReader {
  public:
-  UpdatesSource(const Context& context, const kv::Versionstamp& since, bool descending)
-      : context_(context),
-        since_(since),
-        place_(since),
-        descending_(descending),
-        waker_(context.catalog.bus(), updates::feed_channel()) {}
+  explicit UpdatesReader(const Context& context) : context_(context) {}
 
-  void arm(const std::function<void()>& wake) override { waker_.arm(wake); }
-
-  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = since};
     const auto tx = context_.store.begin();
-    bool cut = false;
-    const auto visit = [&](const updates::Update& update) {
-      place_ = update.sequence;
-      FeedRow row;
-      row.seq = docs::to_sequence(update.sequence);
-      row.json = fmt::format(R"({{"db_name":{},"type":"{}","seq":"{}"}})", json::quoted(update.database),
-                             update.kind, row.seq);
-      rows.push_back(std::move(row));
-      cut = rows.size() >= limit;
-      return !cut;
-    };
-    if (descending_) {
-      updates::visit_updates_backwards(*tx, since_, begun_ ? std::optional(place_) : std::nullopt, visit);
-    } else {
-      updates::visit_updates(*tx, place_, visit);
-    }
-    begun_ = true;
-    return cut;
+    updates::visit_updates(*tx, since, [&](const auto& update) { return add(update, limit, wanted, page); });
+    return page;
   }
 
-  std::string last_seq() const override { return docs::to_sequence(place_); }
+  RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
+                         std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = before.value_or(since)};
+    const auto tx = context_.store.begin();
+    updates::visit_updates_backwards(*tx, since, before,
+                                     [&](const auto& update) { return add(update, limit, wanted, page); });
+    return page;
+  }
+
+  kv::Versionstamp last() const override { return updates::last_update(*context_.store.begin()); }
 
  private:
-  const Context context_;
-  const kv::Versionstamp since_;
-  kv::Versionstamp place_;
-  const bool descending_;
-  bool begun_ = false;
-  ChannelWaker waker_;
+  // Answers whether to go on.
+  static bool add(const updates::Update& update, std::size_t limit, const Wanted& wanted, RowPage& page) {
+    page.place = update.sequence;
+    if (wanted && !wanted(update.database)) return true;
+    FeedRow row;
+    row.seq = docs::to_sequence(update.sequence);
+    row.json = fmt::format(R"({{"db_name":{},"type":"{}","seq":"{}"}})", json::quoted(update.database),
+                           update.kind, row.seq);
+    page.rows.push_back({update.sequence, update.database, std::move(row)});
+    page.more = page.rows.size() >= limit;
+    return !page.more;
+  }
+
+  const Context& context_;
 };
 
 }  // namespace
@@ -63,13 +57,13 @@ Answer database_updates(const Context& context, const CallPtr& call) {
   if (limit && (limit->empty() || limit->find_first_not_of("0123456789") != std::string::npos)) {
     throw Error(400, "invalid_integer", fmt::format("`limit` is not a number: {}", *limit));
   }
-  auto feed = parse_feed_options(*call);
-  const bool descending = call->flag("descending");
+  auto options = parse_feed_options(*call);
+  RowFeed feed;
+  feed.descending = call->flag("descending");
   const auto since_text = since_param(*call);
   const auto last = context.store.run([&](kv::Transaction& tx) { return updates::last_update(tx); });
-  kv::Versionstamp since;
-  if (since_text) since = *since_text == "now" ? last : docs::parse_sequence(*since_text);
-  if (feed.mode == FeedMode::normal) {
+  if (since_text) feed.since = *since_text == "now" ? last : docs::parse_sequence(*since_text);
+  if (options.mode == FeedMode::normal) {
     const std::string etag = "\"" + docs::to_sequence(last) + "\"";
     const auto known = call->header("If-None-Match");
     if (known && http::if_none_match(*known, etag)) {
@@ -78,10 +72,12 @@ Answer database_updates(const Context& context, const CallPtr& call) {
       unchanged.headers.push_back({"ETag", etag});
       return unchanged;
     }
-    feed.headers.push_back({"ETag", etag});
+    options.headers.push_back({"ETag", etag});
   }
-  if (descending) feed.mode = FeedMode::normal;
-  start_feed(context, call, std::make_unique<UpdatesSource>(context, since, descending), feed);
+  feed.reader = std::make_shared<UpdatesReader>(context);
+  feed.tail = "updates";
+  feed.channel = updates::feed_channel();
+  start_row_feed(context, call, options, std::move(feed));
   return std::nullopt;
 }
 
