@@ -225,9 +225,10 @@ void parse_filter(Call& call, ChangesOptions& options) {
   if (*filter == "_design") {
     options.design_only = true;
   } else if (*filter == "_doc_ids") {
-    const std::string list = call.method() == "POST"
-                                 ? std::string(json::member(call.json_body(), "doc_ids").value_or(""))
-                                 : json::compact(call.param("doc_ids").value_or("null"));
+    const bool is_post = call.method() == "POST";
+    const std::string text =
+        is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
+    const std::string_view list = is_post ? json::member(text, "doc_ids").value_or("") : text;
     options.ids.emplace();
     const bool is_array = json::for_each_element(list, [&](std::string_view id) {
       options.ids->insert(json::string_value(id).value_or(""));
