@@ -166,9 +166,9 @@ Wanted wanted_documents(Call& call) {
   if (*filter != "_doc_ids") {
     throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *filter));
   }
-  const std::string list = call.method() == "POST"
-                               ? std::string(json::member(call.json_body(), "doc_ids").value_or(""))
-                               : json::compact(call.param("doc_ids").value_or("null"));
+  const bool is_post = call.method() == "POST";
+  const std::string text = is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
+  const std::string_view list = is_post ? json::member(text, "doc_ids").value_or("") : text;
   std::set<std::string, std::less<>> ids;
   const bool is_array = json::for_each_element(list, [&](std::string_view id) {
     ids.insert(json::string_value(id).value_or(""));
