@@ -267,6 +267,7 @@ Answer changes(const Context& context, const CallPtr& call) {
 }
 
 Answer database_updates(const Context& context, const CallPtr& call) {
+  call->require_admin();
   call->allow("GET");
   // As CouchDB names it here, and nowhere else.
   const auto limit = call->param("limit");
