@@ -286,6 +286,12 @@ struct Server::Parts {
           [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
     gauge("divan_events_published_total", "Events published to somebody.",
           [=, this] { return number(bus.stats().published); });
+    gauge("divan_events_delivered_total", "Times that an event was put before a subscriber.",
+          [=, this] { return number(bus.stats().delivered); });
+    gauge("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
+          [=, this] { return number(bus.stats().lagged); });
+    gauge("divan_events_channels", "Channels that somebody listens to.",
+          [=, this] { return number(bus.stats().channels); });
     gauge("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
     metrics.on_collect([this] { collect_jobs(); });
