@@ -62,7 +62,7 @@ std::optional<std::string> settle(const Context& context, const std::string& nam
                                   docs::IncomingDocument& document) {
   if (is_local(document)) return write_local_json(context, name, document);
   try {
-    prepare_document(context, name, document);
+    prepare_document(name, document, context.config, context.rng);
     return std::nullopt;
   } catch (const Error& error) { return error_json(document.id, error); }
 }
