@@ -74,7 +74,7 @@ class Feed final : public Task {
         exchange().on_drained(waker());
         return false;
       }
-      source_->arm(waker());
+      source_->arm(*this);
       std::vector<FeedRow> rows;
       const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
       const bool cut = left_ == 0 || rows.size() == left_;
@@ -208,6 +208,11 @@ FeedOptions parse_feed_options(const Call& call) {
     options.timeout = std::min(milliseconds(*ms), kMaxTimeout);
   }
   return options;
+}
+
+std::optional<std::string> since_param(const Call& call) {
+  if (const auto last = call.header("Last-Event-ID")) return std::string(*last);
+  return call.text("since");
 }
 
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
