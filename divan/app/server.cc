@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "divan/api/service.h"
+#include "divan/api/user_documents.h"
 #include "divan/app/settings.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -173,6 +174,7 @@ struct Server::Parts {
       if (section == "global_changes") sequencer.configure(updates_options(config));
     });
     choose_admins();
+    accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     choose_uuid();
     kinds.push_back(std::make_unique<index::views::ViewKind>(
         js_pool, js::Limits{.invocation = milliseconds(

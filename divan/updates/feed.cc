@@ -45,7 +45,7 @@ kv::Versionstamp last_update(kv::Transaction& tx) {
 }
 
 const std::string& feed_channel() {
-  static const std::string name = events::channel_name({"updates"});
+  static const std::string name = events::channel_name({"_updates"});
   return name;
 }
 
