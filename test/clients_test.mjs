@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
+import { afterEach } from 'node:test'
 import { startProxy } from './support/proxy.mjs'
 import { Server, testWithServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
@@ -40,6 +41,17 @@ class Seen {
   }
 }
 
+// A test that fails leaves its clients running, and they would try again for ever.
+const stops = new Set()
+afterEach(() => {
+  for (const stop of stops) stop()
+  stops.clear()
+})
+function stoppable(stop) {
+  stops.add(stop)
+  return stop
+}
+
 const ids = (rows) => rows.map(({ id }) => id)
 const put = (server, target, body = {}) => server.client.ok('PUT', target, body)
 
@@ -56,7 +68,7 @@ function followUpdates(url, _, seen, options = {}) {
   feed.on('heartbeat', () => seen.add({ heartbeat: true }))
   feed.on('error', (error) => seen.fail(error))
   feed.follow()
-  return () => feed.stop()
+  return stoppable(() => feed.stop())
 }
 
 function followChanges(url, database, seen, options = {}) {
@@ -64,7 +76,7 @@ function followChanges(url, database, seen, options = {}) {
   feed.on('change', (row) => seen.add(row))
   feed.on('error', (error) => seen.fail(error))
   feed.follow()
-  return () => feed.stop()
+  return stoppable(() => feed.stop())
 }
 
 function readWithNano(url, database, seen, options = {}) {
@@ -73,7 +85,7 @@ function readWithNano(url, database, seen, options = {}) {
   reader.on('change', (row) => seen.add(row))
   reader.on('batch', (rows) => assert.ok(rows.length <= 7))
   reader.on('error', (error) => error.statusCode && error.statusCode < 500 && seen.fail(error))
-  return () => changesReader.stop()
+  return stoppable(() => changesReader.stop())
 }
 
 // PouchDB ends a live feed when a request fails: an application begins again where it was.
@@ -94,10 +106,10 @@ function liveInPouch(url, database, seen, options = {}) {
     })
   }
   begin()
-  return () => {
+  return stoppable(() => {
     stopped = true
     changes.cancel()
-  }
+  })
 }
 
 const CLIENTS = {
@@ -127,7 +139,9 @@ for (const [name, start] of Object.entries(CLIENTS)) {
     )
     assertAscending(seen.items)
 
-    assert.ok((await server.metric('divan_http_connections')) > connections)
+    await waitFor('the connection of the client', async () =>
+      (await server.metric('divan_http_connections')) > connections
+    )
     stop()
     await waitFor('the connection of a client that stopped to end', async () =>
       (await server.metric('divan_http_connections')) === connections
@@ -232,6 +246,7 @@ testWithServer('cloudant-follow is told that its database is gone', {}, async (s
   const feed = new Feed({ db: `${withCredentials(server.url)}/${db}`, initial_retry_delay: 20 })
   const caughtUp = once(feed, 'catchup')
   const error = new Promise((resolve) => feed.on('error', resolve))
+  stoppable(() => feed.stop())
   feed.follow()
   await within('the feed to catch up', caughtUp)
   await server.client.ok('DELETE', `/${db}`)
