@@ -83,7 +83,7 @@ function readWithNano(url, database, seen, options = {}) {
   const { changesReader } = Nano(withCredentials(url)).db.use(database)
   const reader = changesReader.start({ since: '0', includeDocs: true, batchSize: 7, ...options })
   reader.on('change', (row) => seen.add(row))
-  reader.on('batch', (rows) => assert.ok(rows.length <= 7))
+  reader.on('batch', (rows) => rows.length > 7 && seen.fail(new Error(`a batch has ${rows.length} rows`)))
   reader.on('error', (error) => error.statusCode && error.statusCode < 500 && seen.fail(error))
   return stoppable(() => changesReader.stop())
 }
@@ -247,11 +247,14 @@ testWithServer('cloudant-follow is told that its database is gone', {}, async (s
   const feed = new Feed({ db: `${withCredentials(server.url)}/${db}`, initial_retry_delay: 20 })
   const caughtUp = once(feed, 'catchup')
   const error = new Promise((resolve) => feed.on('error', resolve))
+  // It would find out by missing heartbeats, too.
+  feed.on('timeout', () => feed.emit('error', new Error('the feed did not end with its database')))
   stoppable(() => feed.stop())
   feed.follow()
   await within('the feed to catch up', caughtUp)
   await server.client.ok('DELETE', `/${db}`)
-  assert.equal((await within('the feed\'s end', error)).deleted, true)
+  const { deleted, message } = await within('the end of the feed', error)
+  assert.ok(deleted, message)
 })
 
 // Heartbeats in the answer of a long poll: the client waits on, and takes what comes after them.
@@ -271,18 +274,14 @@ for (const [name, start, options] of [
         if (polls.length > 0) polls.at(-1).answered = bytes
       }
     })
+    stoppable(() => proxy.close())
     const seen = new Seen()
-    const stop = start(proxy.url, db, seen, options)
-    try {
-      await waitFor('an answer of heartbeats', () => polls.length === 1 && polls[0].answered > 600)
-      assert.equal(polls[0].query.get('heartbeat'), '10')
-      await put(server, `/${db}/after`, { n: 1 })
-      await seen.wait('a row after heartbeats', (rows) => rows.length === 1)
-      assert.deepEqual(ids(seen.items), ['after'])
-    } finally {
-      stop()
-      proxy.close()
-    }
+    start(proxy.url, db, seen, options)
+    await waitFor('an answer of heartbeats', () => polls.length === 1 && polls[0].answered > 600)
+    assert.equal(polls[0].query.get('heartbeat'), '10')
+    await put(server, `/${db}/after`, { n: 1 })
+    await seen.wait('a row after heartbeats', (rows) => rows.length === 1)
+    assert.deepEqual(ids(seen.items), ['after'])
   })
 }
 
@@ -292,13 +291,12 @@ testWithServer("nano's changesReader gets and spools all there is, in batches", 
   await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
   const { last_seq } = await server.client.ok('GET', `/${db}/_changes`)
   const { changesReader } = Nano(withCredentials(server.url)).db.use(db)
-  for (const [method, event] of [['get', 'end'], ['spool', 'end']]) {
+  for (const method of ['get', 'spool']) {
     const batches = []
-    const options = { since: '0', batchSize: 100, includeDocs: true, timeout: 1 }
-    const reader = changesReader[method](options)
+    const reader = changesReader[method]({ since: '0', batchSize: 100, includeDocs: true, timeout: 1 })
     reader.on('batch', (rows) => batches.push(rows))
     reader.on('error', assert.fail)
-    const [end] = await within(`the end of ${method}()`, once(reader, event))
+    const [end] = await within(`the end of ${method}()`, once(reader, 'end'))
     assert.deepEqual(batches.map((rows) => rows.length), [...Array(10).fill(100), 5], method)
     assert.deepEqual(batches.flat().map(({ id, doc }) => [id, doc.n]), docs.map(({ _id, n }) => [_id, n]), method)
     assert.equal(end, last_seq, method)
@@ -309,8 +307,17 @@ testWithServer('PouchDB reads all changes in batches, and those of some document
   const db = await server.newDatabase()
   const docs = Array.from({ length: 60 }, (_, n) => ({ _id: `doc-${String(n).padStart(2, '0')}`, n }))
   await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
-  const pouch = new PouchDB(`${withCredentials(server.url)}/${db}`, { skip_setup: true })
+  const limits = []
+  const proxy = await startProxy(server, {
+    onRequest: (text) => {
+      const poll = /^GET \S+_changes\?(\S*)/.exec(text)
+      if (poll) limits.push(new URLSearchParams(poll[1]).get('limit'))
+    }
+  })
+  stoppable(() => proxy.close())
+  const pouch = new PouchDB(`${withCredentials(proxy.url)}/${db}`, { skip_setup: true })
   const all = await within('all changes', pouch.changes({ since: 0, batch_size: 25, include_docs: true }))
+  assert.deepEqual(limits, ['25', '25', '25'])
   assert.deepEqual(all.results.map(({ id, doc }) => [id, doc.n]), docs.map(({ _id, n }) => [_id, n]))
   assert.equal(all.last_seq, all.results.at(-1).seq)
   const some = await within('some changes', pouch.changes({ since: 0, doc_ids: ['doc-07', 'doc-31', 'nobody'] }))
