@@ -1,6 +1,5 @@
 #include "divan/api/accounts.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <charconv>
@@ -8,6 +7,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
+#include "divan/http/basic_auth.h"
 
 namespace divan::api {
 namespace {
@@ -16,17 +16,6 @@ namespace {
 // server.
 constexpr int kIterations = 50'000;
 constexpr std::size_t kMaxVerified = 1000;
-
-std::string derive(std::string_view password, const std::string& salt, int iterations,
-                   const std::string& digest, std::size_t size) {
-  std::string key(size, '\0');
-  const int ok = PKCS5_PBKDF2_HMAC(
-      password.data(), static_cast<int>(password.size()), reinterpret_cast<const unsigned char*>(salt.data()),
-      static_cast<int>(salt.size()), iterations, EVP_get_digestbyname(digest.c_str()), static_cast<int>(size),
-      reinterpret_cast<unsigned char*>(key.data()));
-  if (ok != 1) throw internal_error("OpenSSL could not hash a password.");
-  return key;
-}
 
 std::string sha256(std::string_view text) {
   std::string digest(32, '\0');
@@ -37,9 +26,9 @@ std::string sha256(std::string_view text) {
 
 }  // namespace
 
-Accounts::Hash Accounts::parse_hash(std::string_view text) {
+PasswordHash Accounts::parse_hash(std::string_view text) {
   const Error malformed = bad_request("A hashed password is malformed.");
-  Hash hash;
+  PasswordHash hash;
   constexpr std::string_view kSha256 = "-pbkdf2:sha256-", kSha1 = "-pbkdf2-";
   hash.digest = text.starts_with(kSha256) ? "SHA256" : "SHA1";
   text.remove_prefix(text.starts_with(kSha256) ? kSha256.size() : kSha1.size());
@@ -58,42 +47,38 @@ Accounts::Hash Accounts::parse_hash(std::string_view text) {
 }
 
 void Accounts::add_admin(const std::string& name, const std::string& password) {
-  if (password.starts_with("-pbkdf2")) {
-    admins_[name] = parse_hash(password);
-    return;
-  }
-  Hash hash;
-  hash.digest = "SHA256";
-  hash.salt = rng_.uuid();
-  hash.iterations = kIterations;
-  hash.key = derive(password, hash.salt, hash.iterations, hash.digest, 32);
-  admins_[name] = hash;
+  admins_[name] =
+      password.starts_with("-pbkdf2") ? parse_hash(password) : hash_password(password, kIterations, rng_);
 }
 
 User Accounts::authenticate(std::optional<std::string_view> authorization) const {
   if (!authorization) return {};
-  const std::string digest = sha256(*authorization);
+  const auto credentials = http::parse_basic(*authorization);
+  if (!credentials) throw unauthorized("Only Basic authentication is supported.");
+  // An administrator's name is never looked for among the users: nothing there can lock one out.
+  const auto admin = admins_.find(credentials->name);
+  if (admin != admins_.end()) {
+    check_password(*authorization, credentials->password, admin->second);
+    return {credentials->name, true};
+  }
+  auto account = find_user_ ? find_user_(credentials->name) : std::nullopt;
+  if (!account) throw unauthorized("Name or password is incorrect.");
+  check_password(*authorization, credentials->password, account->password);
+  return {credentials->name, false, std::move(account->roles)};
+}
+
+void Accounts::check_password(std::string_view authorization, std::string_view password,
+                              const PasswordHash& hash) const {
+  const std::string digest = sha256(authorization);
   {
     std::shared_lock lock(mutex_);
     const auto found = verified_.find(digest);
-    if (found != verified_.end()) return {found->second, true};
+    if (found != verified_.end() && found->second == hash) return;
   }
-  const auto credentials = http::parse_basic(*authorization);
-  if (!credentials) throw unauthorized("Only Basic authentication is supported.");
-  if (!is_right(*credentials)) throw unauthorized("Name or password is incorrect.");
+  if (!is_password(password, hash)) throw unauthorized("Name or password is incorrect.");
   std::unique_lock lock(mutex_);
   if (verified_.size() >= kMaxVerified) verified_.clear();
-  verified_[digest] = credentials->name;
-  return {credentials->name, true};
-}
-
-bool Accounts::is_right(const http::Credentials& credentials) const {
-  const auto found = admins_.find(credentials.name);
-  if (found == admins_.end()) return false;
-  const Hash& hash = found->second;
-  const std::string key =
-      derive(credentials.password, hash.salt, hash.iterations, hash.digest, hash.key.size());
-  return CRYPTO_memcmp(key.data(), hash.key.data(), key.size()) == 0;
+  verified_[digest] = hash;
 }
 
 }  // namespace divan::api

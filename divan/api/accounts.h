@@ -1,16 +1,16 @@
-// Who may do what. Today there are administrators, who may do everything, and everybody else, who may ask
-// whether the server is up.
+// Who a request is from: an administrator, who may do everything, a user with roles, or nobody in particular.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "divan/base/rng.h"
-#include "divan/http/basic_auth.h"
+#include "divan/api/password.h"
 
 namespace divan::api {
 
@@ -18,37 +18,53 @@ namespace divan::api {
 struct User {
   std::string name;  // empty: nobody in particular
   bool admin = false;
+  std::vector<std::string> roles = {};  // of a user's document; administrators have none and need none
+
+  bool has_role(std::string_view role) const {
+    return std::find(roles.begin(), roles.end(), role) != roles.end();
+  }
 };
 
-/// The administrators and their passwords, kept as PBKDF2 hashes. Thread-safe after the last add_admin().
+/// What is known of somebody who may log in.
+struct Account {
+  PasswordHash password;
+  std::vector<std::string> roles;
+};
+
+/// The administrators with their passwords, and the way to everybody else's. Thread-safe after the last
+/// add_admin() and look_up_users().
 class Accounts {
  public:
+  /// Answers the account of a user as it is now; nothing if there is none, or none that may log in. May throw
+  /// divan::Error, which becomes the request's answer.
+  using FindUser = std::function<std::optional<Account>(std::string_view name)>;
+
   explicit Accounts(Rng& rng) : rng_(rng) {}
 
   /// `password` as it is, or as CouchDB writes hashed ones: "-pbkdf2-KEY,SALT,ITERATIONS" (SHA-1) or
   /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS". Throws bad_request for a malformed hash.
   void add_admin(const std::string& name, const std::string& password);
 
+  /// Where those are found who are no administrators. It is asked at each of their requests, so that a
+  /// changed password, a role or a removed user counts from the next request on.
+  void look_up_users(FindUser find) { find_user_ = std::move(find); }
+
   /// Reads a request's Authorization field. Throws unauthorized (401) for wrong credentials, bad_request for
   /// malformed ones. Without a field: nobody.
   User authenticate(std::optional<std::string_view> authorization) const;
 
  private:
-  struct Hash {
-    std::string digest;  // "SHA1" or "SHA256"
-    std::string key;
-    std::string salt;
-    int iterations = 0;
-  };
-
-  static Hash parse_hash(std::string_view text);
-  bool is_right(const http::Credentials& credentials) const;
+  static PasswordHash parse_hash(std::string_view text);
+  void check_password(std::string_view authorization, std::string_view password,
+                      const PasswordHash& hash) const;
 
   Rng& rng_;
-  std::map<std::string, Hash> admins_;
-  // Digests of fields that were found right, since a password hash is slow on purpose.
+  std::map<std::string, PasswordHash> admins_;
+  FindUser find_user_;
+  // What was found right, since a password hash is slow on purpose: digests of fields, each with the hash
+  // that it was compared with, so that it counts no longer than that hash does.
   mutable std::shared_mutex mutex_;
-  mutable std::map<std::string, std::string> verified_;  // digest → name
+  mutable std::map<std::string, PasswordHash> verified_;
 };
 
 }  // namespace divan::api

@@ -1,6 +1,7 @@
 // Many documents at once.
 #include "divan/api/page_stream.h"
 #include "divan/api/routes.h"
+#include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
 #include "divan/docs/reader.h"
@@ -56,24 +57,31 @@ std::string write_local_json(const Context& context, const std::string& name,
 
 bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }
 
+// What becomes of a document that does not come to be written with the others; else nothing.
+std::optional<std::string> settle(const Context& context, const std::string& name,
+                                  docs::IncomingDocument& document) {
+  if (is_local(document)) return write_local_json(context, name, document);
+  try {
+    prepare_document(name, document, context.config, context.rng);
+    return std::nullopt;
+  } catch (const Error& error) { return error_json(document.id, error); }
+}
+
 std::string edit_all(const Context& context, const std::string& name,
                      std::vector<docs::IncomingDocument> documents) {
-  std::vector<std::optional<std::string>> local(documents.size());
+  std::vector<std::optional<std::string>> settled(documents.size());
   std::vector<docs::IncomingDocument> others;
   for (std::size_t i = 0; i < documents.size(); ++i) {
-    if (is_local(documents[i])) {
-      local[i] = write_local_json(context, name, documents[i]);
-    } else {
-      others.push_back(std::move(documents[i]));
-    }
+    settled[i] = settle(context, name, documents[i]);
+    if (!settled[i]) others.push_back(std::move(documents[i]));
   }
   const auto results = docs::bulk_edit(context.store, context.catalog, name, others, context.rng);
   std::string out = "[";
   auto result = results.begin();
-  for (const auto& local_json : local) {
+  for (const auto& settled_json : settled) {
     if (out.size() > 1) out += ",\n";
-    if (local_json) {
-      out += *local_json;
+    if (settled_json) {
+      out += *settled_json;
       continue;
     }
     if (result->error) {
@@ -87,6 +95,19 @@ std::string edit_all(const Context& context, const std::string& name,
     }
     ++result;
   }
+  return out + "]";
+}
+
+// Only what was refused is told.
+std::string replicate_all(const Context& context, const std::string& name,
+                          std::vector<docs::IncomingDocument> documents) {
+  std::string out = "[";
+  std::erase_if(documents, [&](docs::IncomingDocument& document) {
+    const auto refused = settle(context, name, document);
+    if (refused) out += (out.size() > 1 ? ",\n" : "") + *refused;
+    return refused.has_value();
+  });
+  docs::bulk_replicate(context.store, context.catalog, name, documents);
   return out + "]";
 }
 
@@ -202,8 +223,7 @@ Answer bulk_documents(const Context& context, const CallPtr& call) {
     if (document.id.empty()) throw bad_request("Document id must be given with `new_edits` false.");
     if (is_local(document)) throw bad_request("Local documents have no revisions to be replicated.");
   }
-  docs::bulk_replicate(context.store, context.catalog, name, bulk.documents);
-  return json_response(201, "[]");
+  return json_response(201, replicate_all(context, name, std::move(bulk.documents)));
 }
 
 Answer bulk_get(const Context& context, const CallPtr& call) {

@@ -58,6 +58,10 @@ class Call {
 
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }
+  /// Throws unauthorized (401), with CouchDB's words, unless the user is an administrator.
+  void require_admin() const {
+    if (!user_.admin) throw unauthorized("You are not a server admin.");
+  }
 
   /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET stands for HEAD, too.
   void allow(std::string_view allowed) const;

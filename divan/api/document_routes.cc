@@ -1,5 +1,6 @@
 // Single documents.
 #include "divan/api/routes.h"
+#include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
 #include "divan/docs/reader.h"
@@ -51,6 +52,7 @@ std::string result_json(const docs::WriteResult& result) {
 
 http::Response written(const Context& context, const Call& call, docs::IncomingDocument document,
                        int status) {
+  prepare_document(call.path()[0], document, context.config, context.rng);
   std::vector documents{std::move(document)};
   const auto result =
       docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng).front();
@@ -75,6 +77,7 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
     return written(context, call, std::move(document), 201);
   }
   document.revision = named_revision(call, document.revision);
+  prepare_document(call.path()[0], document, context.config, context.rng);
   docs::WriteResult result;
   result.id = id;
   if (document.revisions) {

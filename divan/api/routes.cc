@@ -8,26 +8,33 @@ namespace {
 
 using Route = Answer (*)(const Context&, const CallPtr&);
 
+enum class Access {
+  admins,
+  route_checks,  // by name and roles
+  everybody
+};
+
 struct ServerRoute {
   Route route;
-  bool open_to_all = false;  // no authentication needed
-  bool has_more = false;     // below this path
+  Access access = Access::admins;
+  bool has_more = false;  // below this path
 };
 
 const std::map<std::string_view, ServerRoute>& server_routes() {
   static const std::map<std::string_view, ServerRoute> routes = {
-      {"_up", {up, true}},
-      {"_session", {session, true}},
+      {"_up", {up, Access::everybody}},
+      {"_session", {session, Access::everybody}},
       {"_uuids", {uuids}},
       {"_all_dbs", {all_databases}},
       {"_dbs_info", {databases_info}},
       {"_active_tasks", {active_tasks}},
-      {"_node", {node, false, true}},
-      {"_db_updates", {database_updates}},
-      {"_jobs", {jobs, false, true}},
-      {"_workers", {workers, false, true}},
+      {"_node", {node, Access::admins, true}},
+      {"_db_updates", {database_updates, Access::route_checks}},
+      {"_events", {events_of_channels, Access::route_checks, true}},
+      {"_jobs", {jobs, Access::admins, true}},
+      {"_workers", {workers, Access::admins, true}},
       {"_backup", {backup}},
-      {"_restore", {restore, false, true}},
+      {"_restore", {restore, Access::admins, true}},
   };
   return routes;
 }
@@ -118,13 +125,21 @@ Answer in_database(const Context& context, const CallPtr& call) {
   return document(context, call, second);
 }
 
+// Databases are the administrators'. (CouchDB asks a database's security object, whose default is this.)
+void check_database_access(const Call& call) {
+  if (call.user().admin) return;
+  if (call.path().size() == 1 && (call.method() == "PUT" || call.method() == "DELETE")) call.require_admin();
+  if (call.user().name.empty()) throw unauthorized("You are not authorized to access this db.");
+  throw forbidden("You are not allowed to access this db.");
+}
+
 }  // namespace
 
 Answer route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.empty()) return welcome(context, call);
   if (is_database(path[0])) {
-    if (!call->user().admin) throw unauthorized("You are not authorized to access this db.");
+    check_database_access(*call);
     return in_database(context, call);
   }
   const auto found = server_routes().find(path[0]);
@@ -134,7 +149,7 @@ Answer route(const Context& context, const CallPtr& call) {
     throw not_found("Database does not exist.");
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");
-  if (!found->second.open_to_all && !call->user().admin) throw unauthorized("You are not a server admin.");
+  if (found->second.access == Access::admins) call->require_admin();
   return found->second.route(context, call);
 }
 

@@ -81,7 +81,7 @@ Answer welcome(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // `version` is that of the API: clients look at it to know what they may call.
   return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
-                                        R"("features":["db_updates","jobs","workers"],)"
+                                        R"("features":["db_updates","events","jobs","workers"],)"
                                         R"("vendor":{{"name":"Divan","version":"{}"}}}})",
                                         context.server_uuid, context.version));
 }
@@ -112,11 +112,16 @@ Answer uuids(const Context& context, const CallPtr& call) {
 Answer session(const Context&, const CallPtr& call) {
   call->allow("GET");
   const User& user = call->user();
-  return json_response(
-      200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":[{}]}},"info":{{)"
-                       R"("authentication_handlers":["default"]{}}}}})",
-                       user.name.empty() ? "null" : json::quoted(user.name), user.admin ? "\"_admin\"" : "",
-                       user.name.empty() ? "" : R"(,"authenticated":"default")"));
+  std::string roles;
+  json::Writer writer(roles);
+  writer.begin_array();
+  if (user.admin) writer.string("_admin");
+  for (const auto& role : user.roles) writer.string(role);
+  writer.end_array();
+  return json_response(200, fmt::format(R"({{"ok":true,"userCtx":{{"name":{},"roles":{}}},"info":{{)"
+                                        R"("authentication_handlers":["default"]{}}}}})",
+                                        user.name.empty() ? "null" : json::quoted(user.name), roles,
+                                        user.name.empty() ? "" : R"(,"authenticated":"default")"));
 }
 
 Answer active_tasks(const Context& context, const CallPtr& call) {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::chrono::milliseconds kBusyPause{20};
 
 // The bus's channel of the server's stop.
-constexpr std::string_view kStopChannel = "stop";
+constexpr std::string_view kStopChannel = "/_stop";
 
 }  // namespace
 

@@ -51,6 +51,7 @@ class UpdatesReader final : public RowReader {
 }  // namespace
 
 Answer database_updates(const Context& context, const CallPtr& call) {
+  call->require_admin();
   call->allow("GET");
   // As CouchDB names it here, and nowhere else.
   const auto limit = call->param("limit");

@@ -9,6 +9,7 @@
 
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
+#include "divan/api/user_documents.h"
 #include "divan/app/settings.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -170,6 +171,7 @@ struct Server::Parts {
       if (section == "global_changes") sequencer.configure(updates_options(config));
     });
     choose_admins();
+    accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     choose_uuid();
     kinds.push_back(std::make_unique<index::views::ViewKind>(
         js_pool, js::Limits{.invocation = milliseconds(
@@ -288,6 +290,12 @@ struct Server::Parts {
           [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
     gauge("divan_events_published_total", "Events published to somebody.",
           [=, this] { return number(bus.stats().published); });
+    gauge("divan_events_delivered_total", "Times that an event was put before a subscriber.",
+          [=, this] { return number(bus.stats().delivered); });
+    gauge("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
+          [=, this] { return number(bus.stats().lagged); });
+    gauge("divan_events_channels", "Channels that somebody listens to.",
+          [=, this] { return number(bus.stats().channels); });
     gauge("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
     gauge("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "divan/base/clock.h"
 #include "divan/events/channel_name.h"
@@ -71,11 +72,12 @@ class Subscription {
 class Publisher {
  public:
   /// Publishes the Event that `make_event` returns, which is not called if nobody listens: then this is one
-  /// load. What `make_event` throws goes to the caller; subscribers' failures never do.
+  /// load. What `make_event` throws goes to the caller; subscribers' failures never do. Answers how many
+  /// subscriptions it reached: those that are told that they missed it count, too.
   template <class MakeEvent>
-  void publish(MakeEvent&& make_event) const {
-    if (!channel_->listened()) return;
-    channel_->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
+  std::size_t publish(MakeEvent&& make_event) const {
+    if (!channel_->listened()) return 0;
+    return channel_->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
   }
 
  private:
@@ -105,13 +107,17 @@ class Bus {
 
   /// Publishes by name: as Publisher::publish, with a look-up that takes no lock.
   template <class MakeEvent>
-  void publish(std::string_view name, MakeEvent&& make_event) {
-    if (const auto channel = directory_.find_listened(name)) {
-      channel->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
-    }
+  std::size_t publish(std::string_view name, MakeEvent&& make_event) {
+    const auto channel = directory_.find_listened(name);
+    if (channel == nullptr) return 0;
+    return channel->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
   }
 
   BusStats stats() const;
+
+  /// The channels that somebody listens to now, in no order. For people who look: it keeps subscribers from
+  /// coming and going while it lists.
+  std::vector<ChannelStats> channels() { return directory_.listened(); }
 
  private:
   Counters counters_;

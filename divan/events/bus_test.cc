@@ -122,6 +122,40 @@ TEST(Bus, AHandleReachesWhoeverSubscribesLater) {
   EXPECT_THAT(drain(late), ElementsAre("1", "2", "3", "4"));
 }
 
+TEST(Bus, APublisherLearnsHowManyItReached) {
+  Bus bus;
+  const auto handle = bus.publisher("orders");
+  const auto make = [] { return event_of("1"); };
+  EXPECT_EQ(bus.publish("orders", make), 0u);
+  EXPECT_EQ(handle.publish(make), 0u);
+  auto first = bus.subscribe("orders");
+  auto second = bus.subscribe("orders", {.max_events = 0});
+  auto other = bus.subscribe("users");
+  EXPECT_EQ(bus.publish("orders", make), 2u);
+  EXPECT_EQ(handle.publish(make), 2u);
+  second.end();
+  EXPECT_EQ(bus.publish("orders", make), 1u);
+}
+
+TEST(Bus, ListsTheChannelsThatSomebodyListensTo) {
+  Bus bus;
+  const auto list = [&] {
+    std::map<std::string, std::size_t> subscribers;
+    for (const auto& channel : bus.channels()) subscribers[channel.name] += channel.subscribers;
+    return subscribers;
+  };
+  using Map = std::map<std::string, std::size_t>;
+  const auto handle = bus.publisher("handle only");
+  EXPECT_EQ(list(), Map());
+  auto first = bus.subscribe("orders");
+  auto second = bus.subscribe("orders");
+  auto third = bus.subscribe("users");
+  EXPECT_EQ(list(), (Map{{"orders", 2}, {"users", 1}}));
+  first.end();
+  third.end();
+  EXPECT_EQ(list(), (Map{{"orders", 1}}));
+}
+
 // There are more channels than the directory has chains, so many share one.
 TEST(Bus, NamesThatMeetInOneChainAreKeptApart) {
   constexpr int kNames = 10'000;

@@ -5,7 +5,7 @@
 
 namespace divan::events {
 
-void Channel::deliver(const EventPtr& event) {
+std::size_t Channel::deliver(const EventPtr& event) {
   std::vector<std::shared_ptr<Mailbox>> to_notify;
   std::size_t delivered = 0;
   std::uint64_t dropped = 0;
@@ -18,12 +18,13 @@ void Channel::deliver(const EventPtr& event) {
     }
     delivered = mailboxes_.size();
   }
-  if (delivered == 0) return;  // all have left since the publisher looked
+  if (delivered == 0) return 0;  // all have left since the publisher looked
   counters_.published.add(1);
   counters_.delivered.add(delivered);
   if (dropped > 0) counters_.lagged.add(dropped);
   // A callback may end subscriptions: nothing of this channel is touched any more.
   for (const auto& mailbox : to_notify) mailbox->notify();
+  return delivered;
 }
 
 void Channel::join(std::shared_ptr<Mailbox> mailbox) {

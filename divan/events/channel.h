@@ -23,6 +23,12 @@ struct Counters {
   std::atomic<std::size_t> subscribers{0};
 };
 
+/// What one channel has. A value type.
+struct ChannelStats {
+  std::string name;
+  std::size_t subscribers;
+};
+
 /// The subscribers of one name. Thread-safe.
 ///
 /// Everything but listened() happens under the channel's own lock, which is held for as long as it takes to
@@ -36,10 +42,12 @@ class alignas(kCacheLine) Channel : public std::enable_shared_from_this<Channel>
   const std::string& name() const { return name_; }
 
   /// Whether anybody listens: the one look that a publisher takes. True for a subscription that began before.
-  bool listened() const noexcept { return listeners_.load(std::memory_order_acquire) != 0; }
+  bool listened() const noexcept { return listeners() != 0; }
+  std::size_t listeners() const noexcept { return listeners_.load(std::memory_order_acquire); }
 
-  /// Puts the event into every mailbox and makes the callbacks that this calls for.
-  void deliver(const EventPtr& event);
+  /// Puts the event into every mailbox and makes the callbacks that this calls for. Answers how many
+  /// mailboxes there were.
+  std::size_t deliver(const EventPtr& event);
 
   void join(std::shared_ptr<Mailbox> mailbox);
   /// When it returns, nothing more is put into the mailbox.

@@ -20,10 +20,10 @@ std::optional<DatabaseEvent> database_event_of(std::string_view kind) {
   return std::nullopt;
 }
 
-std::string database_channel(std::string_view database) { return channel_name({"db", database}); }
+std::string database_channel(std::string_view database) { return channel_name({"_db", database}); }
 
 std::string_view all_databases_channel() {
-  static const std::string name = channel_name({"dbs"});
+  static const std::string name = channel_name({"_dbs"});
   return name;
 }
 

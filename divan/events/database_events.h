@@ -1,5 +1,5 @@
-// What happens to databases, as events. Each is published on two channels: that of the database, ("db",
-// name), and that of all databases, ("dbs"). Whoever listens to both gets two messages.
+// What happens to databases, as events. Each is published on two channels: that of the database, ("_db",
+// name), and that of all databases, ("_dbs"). Whoever listens to both gets two messages.
 #pragma once
 
 #include <optional>

@@ -49,13 +49,18 @@ TEST(DatabaseEvents, WhoAsksForOneAndForAllGetsTwo) {
   EXPECT_EQ(bus.stats().delivered, 2u);
 }
 
-// A database may be called "s" and its channel must not be that of all; slashes are common in names.
+// A database may be called "s" and its channel must not be that of all; slashes are common in names. Nor can
+// whoever names channels freely, but without an underscore, reach those of databases.
 TEST(DatabaseEvents, ADatabasesNameCannotReachAnotherChannel) {
   Bus bus;
   auto all = bus.subscribe(all_databases_channel());
   auto nested = bus.subscribe(database_channel("a/b"));
   bus.publish(database_channel("s"), [] { return event_of("wrong"); });
-  bus.publish(channel_name({"db", "a", "b"}), [] { return event_of("wrong"); });
+  bus.publish(channel_name({"_db", "a", "b"}), [] { return event_of("wrong"); });
+  bus.publish(channel_name({"dbs"}), [] { return event_of("wrong"); });
+  bus.publish(channel_name({"db", "a/b"}), [] { return event_of("wrong"); });
+  EXPECT_TRUE(is_own_channel(database_channel("a/b")));
+  EXPECT_TRUE(is_own_channel(all_databases_channel()));
   EXPECT_THAT(drain(all), IsEmpty());
   EXPECT_THAT(drain(nested), IsEmpty());
 }

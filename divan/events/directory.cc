@@ -89,6 +89,17 @@ std::shared_ptr<Channel> Directory::find_listened(std::string_view name) {
   return nullptr;
 }
 
+std::vector<ChannelStats> Directory::listened() {
+  std::vector<ChannelStats> found;
+  std::lock_guard lock(mutex_);
+  for (const auto& head : chains_) {
+    for (Channel* channel = head; channel != nullptr; channel = channel->next_) {
+      if (const auto count = channel->listeners(); count > 0) found.push_back({channel->name(), count});
+    }
+  }
+  return found;
+}
+
 void Directory::release(Channel& channel) {
   {
     std::lock_guard lock(mutex_);

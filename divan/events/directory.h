@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "divan/base/striped.h"
 #include "divan/events/channel.h"
@@ -53,6 +54,9 @@ class Directory {
 
   /// The channel of this name if somebody listens to it, else null.
   std::shared_ptr<Channel> find_listened(std::string_view name);
+
+  /// All channels that somebody listens to.
+  std::vector<ChannelStats> listened();
 
  private:
   friend class ChannelUse;

@@ -150,6 +150,6 @@ void drop_marks(kv::Transaction& tx) {
   if (!none) tx.clear_range(marks);
 }
 
-std::string feed_channel() { return events::channel_name({"updates"}); }
+std::string feed_channel() { return events::channel_name({"_updates"}); }
 
 }  // namespace divan::updates

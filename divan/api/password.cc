@@ -1,0 +1,37 @@
+#include "divan/api/password.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include "divan/base/error.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+
+std::string derive(std::string_view password, const PasswordHash& hash, std::size_t size) {
+  std::string key(size, '\0');
+  const int ok = PKCS5_PBKDF2_HMAC(password.data(), static_cast<int>(password.size()),
+                                   reinterpret_cast<const unsigned char*>(hash.salt.data()),
+                                   static_cast<int>(hash.salt.size()), hash.iterations,
+                                   EVP_get_digestbyname(hash.digest.c_str()), static_cast<int>(size),
+                                   reinterpret_cast<unsigned char*>(key.data()));
+  if (ok != 1) throw internal_error("OpenSSL could not hash a password.");
+  return key;
+}
+
+}  // namespace
+
+PasswordHash hash_password(std::string_view password, int iterations, Rng& rng) {
+  PasswordHash hash{"SHA256", {}, rng.uuid(), iterations};
+  hash.key = derive(password, hash, kKeyBytes);
+  return hash;
+}
+
+bool is_password(std::string_view password, const PasswordHash& hash) {
+  const std::string key = derive(password, hash, hash.key.size());
+  return CRYPTO_memcmp(key.data(), hash.key.data(), key.size()) == 0;
+}
+
+}  // namespace divan::api

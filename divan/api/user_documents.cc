@@ -1,0 +1,184 @@
+#include "divan/api/user_documents.h"
+
+#include <array>
+
+#include "divan/base/bytes.h"
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::string_view kIdPrefix = "org.couchdb.user:";
+// CouchDB's, from 3.4 on.
+constexpr int kDefaultIterations = 600'000;
+// More would make a hash slow beyond its iterations.
+constexpr std::size_t kMaxKeyBytes = 64;
+
+// Members that say how a password is kept: those that CouchDB has, and had.
+constexpr std::array<std::string_view, 7> kPasswordMembers = {
+    "password", "password_scheme", "password_sha", "pbkdf2_prf", "iterations", "salt", "derived_key"};
+
+// CouchDB's names of the hash functions, and OpenSSL's.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDigests = {{{"sha", "SHA1"},
+                                                                                    {"sha224", "SHA224"},
+                                                                                    {"sha256", "SHA256"},
+                                                                                    {"sha384", "SHA384"},
+                                                                                    {"sha512", "SHA512"}}};
+
+// The members of a document's body, names without escapes; of repeated ones the last counts.
+using Members = std::map<std::string, std::string_view, std::less<>>;
+
+Members members_of(std::string_view body) {
+  Members members;
+  json::for_each_member(body, [&](std::string_view raw_name, std::string_view value) {
+    members[json::unescape(raw_name)] = value;
+    return true;
+  });
+  return members;
+}
+
+std::optional<std::string_view> find(const Members& members, std::string_view name) {
+  const auto found = members.find(name);
+  if (found == members.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::string> find_string(const Members& members, std::string_view name) {
+  return json::string_value(find(members, name).value_or(""));
+}
+
+std::vector<std::string> read_roles(const Members& members) {
+  const auto list = find(members, "roles");
+  if (!list) throw forbidden("doc.roles must exist");
+  std::vector<std::string> roles;
+  const bool is_array = json::for_each_element(*list, [&](std::string_view element) {
+    auto role = json::string_value(element);
+    if (!role) throw forbidden("doc.roles can only contain strings");
+    if (role->starts_with('_')) throw forbidden("No system roles (starting with underscore) in users db.");
+    roles.push_back(*std::move(role));
+    return true;
+  });
+  if (!is_array) throw forbidden("doc.roles must be an array");
+  return roles;
+}
+
+// Nothing if the document has no hashed password. Throws forbidden if it has a malformed one.
+std::optional<PasswordHash> read_hash(const Members& members) {
+  const auto scheme = find(members, "password_scheme");
+  if (!scheme) return std::nullopt;
+  const std::string scheme_name = json::string_value(*scheme).value_or(std::string(*scheme));
+  if (scheme_name != "pbkdf2")
+    throw forbidden(fmt::format("Password scheme `{}` not supported.", scheme_name));
+  const auto prf = find(members, "pbkdf2_prf");
+  const std::string prf_name = prf ? json::string_value(*prf).value_or(std::string(*prf)) : "sha";
+  const auto digest = std::find_if(kDigests.begin(), kDigests.end(),
+                                   [&](const auto& entry) { return entry.first == prf_name; });
+  if (digest == kDigests.end()) throw forbidden(fmt::format("pbkdf2_prf `{}` not supported.", prf_name));
+  const auto iterations = json::int_value(find(members, "iterations").value_or(""));
+  if (!iterations) throw forbidden("iterations must be a number.");
+  if (*iterations < 1 || *iterations > kMaxPasswordIterations)
+    throw forbidden(fmt::format("iterations must be from 1 to {}.", kMaxPasswordIterations));
+  const auto key_text = find_string(members, "derived_key");
+  if (!key_text) throw forbidden("derived_key must be a string.");
+  const auto key = from_hex(*key_text);
+  if (!key || key->empty() || key->size() > kMaxKeyBytes)
+    throw forbidden(fmt::format("derived_key must be 1 to {} bytes in hexadecimal digits.", kMaxKeyBytes));
+  const auto salt = find_string(members, "salt");
+  if (!salt) throw forbidden("salt must be a string.");
+  return PasswordHash{std::string(digest->second), *key, *salt, static_cast<int>(*iterations)};
+}
+
+// As CouchDB's _design/_auth does, with its words. Answers the roles.
+std::vector<std::string> check_members(std::string_view id, const Members& members) {
+  if (find_string(members, "type") != "user") throw forbidden("doc.type must be user");
+  const auto name = find_string(members, "name");
+  if (!name || name->empty()) throw forbidden("doc.name is required");
+  auto roles = read_roles(members);
+  if (!id.starts_with(kIdPrefix) || id.substr(kIdPrefix.size()) != *name)
+    throw forbidden("Doc ID must be of the form org.couchdb.user:name");
+  if (name->starts_with('_')) throw forbidden("Username may not start with underscore.");
+  if (name->find(':') != std::string::npos) throw forbidden("Character `:` is not allowed in usernames.");
+  return roles;
+}
+
+bool may_be_id(std::string_view id) {
+  try {
+    docs::check_document_id(id);
+    return true;
+  } catch (const Error&) { return false; }
+}
+
+// The body with another password.
+std::string with_hash(std::string_view body, const std::optional<PasswordHash>& hash) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  json::for_each_member(body, [&](std::string_view raw_name, std::string_view value) {
+    const std::string name = json::unescape(raw_name);
+    const bool replaced =
+        hash ? std::find(kPasswordMembers.begin(), kPasswordMembers.end(), name) != kPasswordMembers.end()
+             : name == "password";
+    if (!replaced) writer.key(name).raw(value);
+    return true;
+  });
+  if (hash) {
+    writer.key("password_scheme").string("pbkdf2").key("pbkdf2_prf").string("sha256");
+    writer.key("iterations").number(hash->iterations).key("salt").string(hash->salt);
+    writer.key("derived_key").string(to_hex(hash->key));
+  }
+  writer.end_object();
+  return out;
+}
+
+}  // namespace
+
+void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng& rng) {
+  if (docs::is_design(document.id) || document.id.starts_with(docs::kLocalPrefix)) return;
+  const Members members = members_of(document.body);
+  if (!document.deleted) check_members(document.id, members);
+  // As in CouchDB null is none.
+  const auto password = find(members, "password").value_or("null");
+  const auto text = json::string_value(password);
+  if (!text && password != "null") throw forbidden("Password must be a string.");
+  if (!text && !document.deleted) read_hash(members);
+  document.body =
+      with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng)) : std::nullopt);
+}
+
+void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
+                      Rng& rng) {
+  if (database != kUsersDatabase) return;
+  const auto iterations =
+      config.get_int("chttpd_auth", "iterations", kDefaultIterations, 1, kMaxPasswordIterations);
+  prepare_user_document(document, static_cast<int>(iterations), rng);
+}
+
+std::optional<Account> read_user_document(std::string_view name, std::string_view body) {
+  try {
+    const Members members = members_of(body);
+    auto roles = check_members(std::string(kIdPrefix).append(name), members);
+    auto hash = read_hash(members);
+    if (!hash) return std::nullopt;
+    return Account{*std::move(hash), std::move(roles)};
+  } catch (const Error&) { return std::nullopt; }
+}
+
+std::optional<Account> find_user(kv::Database& store, docs::Catalog& catalog, std::string_view name) {
+  const std::string id = std::string(kIdPrefix).append(name);
+  if (!may_be_id(id)) return std::nullopt;
+  return store.run([&](kv::Transaction& tx) -> std::optional<Account> {
+    const auto database = catalog.find(tx, kUsersDatabase);
+    if (!database) return std::nullopt;
+    const auto tree = docs::read_tree(tx, *database, id, kv::Isolation::snapshot);
+    if (tree.empty() || tree.front().deleted) return std::nullopt;
+    if (tree.size() > 1 && !tree[1].deleted) {
+      throw unauthorized(
+          "User document conflicts must be resolved before the document is used for authentication "
+          "purposes.");
+    }
+    return read_user_document(name, docs::read_body(tx, *database, tree.front()));
+  });
+}
+
+}  // namespace divan::api
