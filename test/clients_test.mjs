@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
+import { afterEach } from 'node:test'
 import { startProxy } from './support/proxy.mjs'
 import { Server, testWithServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
@@ -40,6 +41,17 @@ class Seen {
   }
 }
 
+// A test that fails leaves its clients running, and they would try again for ever.
+const stops = new Set()
+afterEach(() => {
+  for (const stop of stops) stop()
+  stops.clear()
+})
+function stoppable(stop) {
+  stops.add(stop)
+  return stop
+}
+
 const ids = (rows) => rows.map(({ id }) => id)
 const put = (server, target, body = {}) => server.client.ok('PUT', target, body)
 
@@ -56,7 +68,7 @@ function followUpdates(url, _, seen, options = {}) {
   feed.on('heartbeat', () => seen.add({ heartbeat: true }))
   feed.on('error', (error) => seen.fail(error))
   feed.follow()
-  return () => feed.stop()
+  return stoppable(() => feed.stop())
 }
 
 function followChanges(url, database, seen, options = {}) {
@@ -64,16 +76,16 @@ function followChanges(url, database, seen, options = {}) {
   feed.on('change', (row) => seen.add(row))
   feed.on('error', (error) => seen.fail(error))
   feed.follow()
-  return () => feed.stop()
+  return stoppable(() => feed.stop())
 }
 
 function readWithNano(url, database, seen, options = {}) {
   const { changesReader } = Nano(withCredentials(url)).db.use(database)
   const reader = changesReader.start({ since: '0', includeDocs: true, batchSize: 7, ...options })
   reader.on('change', (row) => seen.add(row))
-  reader.on('batch', (rows) => assert.ok(rows.length <= 7))
+  reader.on('batch', (rows) => rows.length > 7 && seen.fail(new Error(`a batch has ${rows.length} rows`)))
   reader.on('error', (error) => error.statusCode && error.statusCode < 500 && seen.fail(error))
-  return () => changesReader.stop()
+  return stoppable(() => changesReader.stop())
 }
 
 // PouchDB ends a live feed when a request fails: an application begins again where it was.
@@ -94,10 +106,10 @@ function liveInPouch(url, database, seen, options = {}) {
     })
   }
   begin()
-  return () => {
+  return stoppable(() => {
     stopped = true
     changes.cancel()
-  }
+  })
 }
 
 const CLIENTS = {
@@ -127,7 +139,9 @@ for (const [name, start] of Object.entries(CLIENTS)) {
     )
     assertAscending(seen.items)
 
-    assert.ok((await server.metric('divan_http_connections')) > connections)
+    await waitFor('the connection of the client', async () =>
+      (await server.metric('divan_http_connections')) > connections
+    )
     stop()
     await waitFor('the connection of a client that stopped to end', async () =>
       (await server.metric('divan_http_connections')) === connections
@@ -203,14 +217,15 @@ testWithServer('cloudant-follow misses no database when the server dies and come
   const again = await Server.start({ dataDir: server.dataDir, port: server.client.port })
   try {
     await change(again, 40, 60)
-    const of = (type, rows) => new Set(rows.filter((row) => row.type === type).map((row) => row.db_name))
-    await seen.wait('all databases', (rows) => of('created', rows).size === 60 && of('updated', rows).size === 60)
+    // What the client saw last of each database and kind is what there is.
+    await waitFor('the client to have seen all rows', async () => {
+      const last = new Map(seen.items.map(({ db_name, type, seq }) => [`${db_name} ${type}`, seq]))
+      const { results } = await again.client.ok('GET', '/_db_updates')
+      assert.equal(results.length, 120)
+      for (const { db_name, type, seq } of results) assert.equal(last.get(`${db_name} ${type}`), seq)
+      return true
+    })
     assertAscending(seen.items)
-    // The last row that a client has seen of each database and kind is the one that there is.
-    const last = new Map(seen.items.map(({ db_name, type, seq }) => [`${db_name} ${type}`, seq]))
-    const { results } = await again.client.ok('GET', '/_db_updates')
-    await seen.wait('the last row', (rows) => rows.some(({ seq }) => seq === results.at(-1).seq))
-    for (const { db_name, type, seq } of results) assert.equal(last.get(`${db_name} ${type}`) ?? seq, seq)
   } finally {
     stop()
     await again.stop()
@@ -232,10 +247,14 @@ testWithServer('cloudant-follow is told that its database is gone', {}, async (s
   const feed = new Feed({ db: `${withCredentials(server.url)}/${db}`, initial_retry_delay: 20 })
   const caughtUp = once(feed, 'catchup')
   const error = new Promise((resolve) => feed.on('error', resolve))
+  // It would find out by missing heartbeats, too.
+  feed.on('timeout', () => feed.emit('error', new Error('the feed did not end with its database')))
+  stoppable(() => feed.stop())
   feed.follow()
   await within('the feed to catch up', caughtUp)
   await server.client.ok('DELETE', `/${db}`)
-  assert.equal((await within('the feed\'s end', error)).deleted, true)
+  const { deleted, message } = await within('the end of the feed', error)
+  assert.ok(deleted, message)
 })
 
 // Heartbeats in the answer of a long poll: the client waits on, and takes what comes after them.
@@ -255,18 +274,14 @@ for (const [name, start, options] of [
         if (polls.length > 0) polls.at(-1).answered = bytes
       }
     })
+    stoppable(() => proxy.close())
     const seen = new Seen()
-    const stop = start(proxy.url, db, seen, options)
-    try {
-      await waitFor('an answer of heartbeats', () => polls.length === 1 && polls[0].answered > 600)
-      assert.equal(polls[0].query.get('heartbeat'), '10')
-      await put(server, `/${db}/after`, { n: 1 })
-      await seen.wait('a row after heartbeats', (rows) => rows.length === 1)
-      assert.deepEqual(ids(seen.items), ['after'])
-    } finally {
-      stop()
-      proxy.close()
-    }
+    start(proxy.url, db, seen, options)
+    await waitFor('an answer of heartbeats', () => polls.length === 1 && polls[0].answered > 600)
+    assert.equal(polls[0].query.get('heartbeat'), '10')
+    await put(server, `/${db}/after`, { n: 1 })
+    await seen.wait('a row after heartbeats', (rows) => rows.length === 1)
+    assert.deepEqual(ids(seen.items), ['after'])
   })
 }
 
@@ -276,13 +291,12 @@ testWithServer("nano's changesReader gets and spools all there is, in batches", 
   await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
   const { last_seq } = await server.client.ok('GET', `/${db}/_changes`)
   const { changesReader } = Nano(withCredentials(server.url)).db.use(db)
-  for (const [method, event] of [['get', 'end'], ['spool', 'end']]) {
+  for (const method of ['get', 'spool']) {
     const batches = []
-    const options = { since: '0', batchSize: 100, includeDocs: true, timeout: 1 }
-    const reader = changesReader[method](options)
+    const reader = changesReader[method]({ since: '0', batchSize: 100, includeDocs: true, timeout: 1 })
     reader.on('batch', (rows) => batches.push(rows))
     reader.on('error', assert.fail)
-    const [end] = await within(`the end of ${method}()`, once(reader, event))
+    const [end] = await within(`the end of ${method}()`, once(reader, 'end'))
     assert.deepEqual(batches.map((rows) => rows.length), [...Array(10).fill(100), 5], method)
     assert.deepEqual(batches.flat().map(({ id, doc }) => [id, doc.n]), docs.map(({ _id, n }) => [_id, n]), method)
     assert.equal(end, last_seq, method)
@@ -293,8 +307,17 @@ testWithServer('PouchDB reads all changes in batches, and those of some document
   const db = await server.newDatabase()
   const docs = Array.from({ length: 60 }, (_, n) => ({ _id: `doc-${String(n).padStart(2, '0')}`, n }))
   await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
-  const pouch = new PouchDB(`${withCredentials(server.url)}/${db}`, { skip_setup: true })
+  const limits = []
+  const proxy = await startProxy(server, {
+    onRequest: (text) => {
+      const poll = /^GET \S+_changes\?(\S*)/.exec(text)
+      if (poll) limits.push(new URLSearchParams(poll[1]).get('limit'))
+    }
+  })
+  stoppable(() => proxy.close())
+  const pouch = new PouchDB(`${withCredentials(proxy.url)}/${db}`, { skip_setup: true })
   const all = await within('all changes', pouch.changes({ since: 0, batch_size: 25, include_docs: true }))
+  assert.deepEqual(limits, ['25', '25', '25'])
   assert.deepEqual(all.results.map(({ id, doc }) => [id, doc.n]), docs.map(({ _id, n }) => [_id, n]))
   assert.equal(all.last_seq, all.results.at(-1).seq)
   const some = await within('some changes', pouch.changes({ since: 0, doc_ids: ['doc-07', 'doc-31', 'nobody'] }))
