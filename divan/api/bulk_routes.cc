@@ -177,7 +177,7 @@ class BulkGetPages final : public PageSource {
   }
 
  private:
-  const Context context_;
+  const Context& context_;
   const std::string name_;
   const std::string body_;
   const bool latest_;

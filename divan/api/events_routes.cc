@@ -57,10 +57,10 @@ class ChannelSource final : public FeedSource {
   ChannelSource(events::Bus& bus, std::string channel)
       : bus_(bus), channel_(std::move(channel)), shown_(json::quoted(path_of(channel_))) {}
 
-  void arm(const std::function<void()>& wake) override {
+  void arm(Task& feed) override {
     if (subscription_) return;
     subscription_.emplace(bus_.subscribe(
-        channel_, {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = wake}));
+        channel_, {.max_events = kMaxWaitingEvents, .max_bytes = kMaxWaitingBytes, .notify = feed.waker()}));
   }
 
   bool read(std::size_t limit, std::vector<FeedRow>& rows) override {

@@ -74,7 +74,7 @@ class Feed final : public Task {
         exchange().on_drained(waker());
         return false;
       }
-      source_->arm(waker());
+      source_->arm(*this);
       std::vector<FeedRow> rows;
       const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
       const bool cut = left_ == 0 || rows.size() == left_;
@@ -96,7 +96,7 @@ class Feed final : public Task {
     if (!is_live()) return;
     heed_stop();
     // Who has seen the answer begin misses nothing from then on, also where rows are not kept.
-    source_->arm(waker());
+    source_->arm(*this);
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;
@@ -214,6 +214,11 @@ FeedOptions parse_feed_options(const Call& call) {
     options.timeout = std::min(milliseconds(*ms), kMaxTimeout);
   }
   return options;
+}
+
+std::optional<std::string> since_param(const Call& call) {
+  if (const auto last = call.header("Last-Event-ID")) return std::string(*last);
+  return call.text("since");
 }
 
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,

@@ -23,9 +23,9 @@ class FeedSource {
  public:
   virtual ~FeedSource() = default;
 
-  /// Called before every read(): from now on `wake` is to be called when there may be rows that the read will
-  /// not have seen. It may be called too often, and after the source's end.
-  virtual void arm(const std::function<void()>& wake) = 0;
+  /// Called before every read(): from now on `feed` is to be woken when there may be rows that the read will
+  /// not have seen. It may be woken too often, and after the source's end.
+  virtual void arm(Task& feed) = 0;
 
   /// Appends up to `limit` further rows and remembers the place; answers whether there may be more at once.
   virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) = 0;
@@ -52,6 +52,9 @@ struct FeedOptions {
 
 /// Reads feed, limit, heartbeat (true, false or milliseconds) and timeout. Throws bad_request.
 FeedOptions parse_feed_options(const Call& call);
+
+/// `since`, or where an event source was cut off.
+std::optional<std::string> since_param(const Call& call);
 
 /// Answers a request with a feed.
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "divan/api/service.h"
+#include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
 #include "divan/app/settings.h"
 #include "divan/base/error.h"
@@ -28,6 +29,7 @@ using std::chrono::milliseconds;
 
 // What has not ended by itself so long after the server began to stop is cut.
 constexpr milliseconds kStopTimeout{2'000};
+constexpr std::int64_t kMaxUpdatesDelay = 60'000;
 // At once, and as many more that wait. Each keeps a version of the store, whose overwritten rows stay as
 // long.
 constexpr std::size_t kMaxBackups = 4;
@@ -80,7 +82,11 @@ js::PoolOptions pool_options(const Config& config) {
 }
 
 updates::SequencerOptions updates_options(const Config& config) {
-  return {.gather = milliseconds(config.get_int("global_changes", "max_event_delay", 25, 0, INT64_MAX)),
+  const auto delay = [&](const char* name) {
+    return milliseconds(config.get_int("global_changes", name, 25, 0, kMaxUpdatesDelay));
+  };
+  return {.event_delay = delay("max_event_delay"),
+          .write_delay = delay("max_write_delay"),
           .recording = config.get_bool("global_changes", "update_db", true)};
 }
 
@@ -155,6 +161,7 @@ struct Server::Parts {
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
+  std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
   // The same for requests, which come while it is still being made.
@@ -255,8 +262,10 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
+    tails.emplace(bus);
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, *backups, restores, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
+                                 DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;
@@ -299,7 +308,32 @@ struct Server::Parts {
           [=, this] { return number(bus.stats().channels); });
     gauge("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
+    gauge("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
+          [=, this] { return tails ? number(tails->stats().tails) : 0; });
+    gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
+          [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
+    collect_updates();
     metrics.on_collect([this] { collect_jobs(); });
+  }
+
+  // Named as in CouchDB's global_changes; docs/feeds.md says what each counts here.
+  void collect_updates() {
+    const auto shown = [this](const char* name, const char* help,
+                              std::uint64_t updates::SequencerStats::*value) {
+      auto& gauge = metrics.gauge(std::string("divan_global_changes_") + name, help);
+      metrics.on_collect([this, &gauge, value] { gauge.Set(static_cast<double>(sequencer.stats().*value)); });
+    };
+    using Stats = updates::SequencerStats;
+    shown("db_writes_total", "Rows written to the feed of updates.", &Stats::rows);
+    shown("server_pending_updates", "Marks of updates that were found and are not rows yet.",
+          &Stats::pending);
+    shown("listener_pending_updates", "Commits whose marks were not looked at yet.", &Stats::unseen);
+    shown("rpcs_total", "Transactions of the store that the feed of updates made.", &Stats::transactions);
+    shown("conflicts_total", "Those of them that had to be tried again.", &Stats::conflicts);
+    shown("failures_total", "Failures after which the feed of updates waited.", &Stats::failures);
+    // The rows of the feed are no documents, so they have no revisions that could be in conflict.
+    metrics.gauge("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.")
+        .Set(0);
   }
 
   void collect_jobs() {
@@ -320,6 +354,7 @@ struct Server::Parts {
     if (service) service->stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
+    if (tails) tails->stop();
     if (backups) backups->stop();
     ken.reset();
     builder.reset();

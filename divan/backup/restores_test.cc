@@ -108,9 +108,10 @@ struct RestoresTest : testing::Test {
 
 TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   std::vector<std::string> changes;
-  target.catalog.on_change([&](Transaction&, const docs::Database& database, events::DatabaseEvent kind) {
-    changes.push_back(fmt::format("{} {}", database.name(), static_cast<int>(kind)));
-  });
+  target.catalog.on_change(
+      [&](Transaction&, const docs::Database& database, events::DatabaseEvent kind, std::string_view) {
+        changes.push_back(fmt::format("{} {}", database.name(), static_cast<int>(kind)));
+      });
   const std::string id = begin();
   changes.clear();  // it was tried whether they fit a transaction
   add_all(id);

@@ -144,13 +144,8 @@ std::vector<std::string> Catalog::list(kv::Transaction& tx, const ListOptions& o
   return names;
 }
 
-void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEvent kind) {
-  for (const auto& hook : change_hooks_) hook(tx, database, kind);
-  publish_after_commit(tx, database, kind);
-}
-
-void Catalog::publish_after_commit(kv::Transaction& tx, const Database& database, DatabaseEvent kind,
-                                   std::string id) {
+void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEvent kind, std::string id) {
+  for (const auto& hook : change_hooks_) hook(tx, database, kind, id);
   tx.after_commit([this, name = database.name(), kind, id = std::move(id)] {
     events::publish_database_event(bus_, name, kind, id);
   });

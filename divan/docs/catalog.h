@@ -54,8 +54,9 @@ class Database {
   DatabaseKeys keys_;
 };
 
-/// Called inside the transaction that changes a database: `kind` is created, deleted or updated.
-using ChangeHook = std::function<void(kv::Transaction&, const Database&, events::DatabaseEvent kind)>;
+/// Called inside the transaction in which something happens to a database; `id` as in Event::id.
+using ChangeHook =
+    std::function<void(kv::Transaction&, const Database&, events::DatabaseEvent kind, std::string_view id)>;
 
 /// Called inside the transaction that writes a design document, with its id and body, before it is written;
 /// refuses it by throwing divan::Error.
@@ -99,11 +100,10 @@ class Catalog {
   std::vector<std::string> list(kv::Transaction& tx, const ListOptions& options);
   std::vector<std::string> list(kv::Transaction& tx) { return list(tx, ListOptions()); }
 
-  /// For those who change documents: runs the hooks, and publishes the event once the transaction is
-  /// committed.
-  void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind);
-  void publish_after_commit(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
-                            std::string id = {});
+  /// For those who change documents or indexes: runs the hooks, and publishes the event once the transaction
+  /// is committed.
+  void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
+               std::string id = {});
   void check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              std::string_view body);
 

@@ -412,10 +412,11 @@ TEST_F(Docs, EveryKindOfChangeIsAnEvent) {
 
 TEST_F(Docs, HooksRunInTheTransaction) {
   std::vector<std::string> seen;
-  catalog.on_change([&](kv::Transaction& tx, const Database& db, events::DatabaseEvent kind) {
-    seen.push_back(db.name() + " " + std::string(events::kind_name(kind)));
-    tx.set("mark", "x");
-  });
+  catalog.on_change(
+      [&](kv::Transaction& tx, const Database& db, events::DatabaseEvent kind, std::string_view) {
+        seen.push_back(db.name() + " " + std::string(events::kind_name(kind)));
+        tx.set("mark", "x");
+      });
   catalog.on_design_document([](auto&, const Database&, std::string_view, std::string_view body) {
     if (body == R"({"bad":1})") throw Error(400, "invalid_design_doc", "No.");
   });

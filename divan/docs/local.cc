@@ -65,7 +65,7 @@ std::int64_t write_local(kv::Transaction& tx, const Database& database, const In
       tx.set(database.keys().local(without_prefix(document.id), chunk), piece);
     });
   }
-  database.catalog().publish_after_commit(tx, database, events::DatabaseEvent::local_updated, document.id);
+  database.catalog().changed(tx, database, events::DatabaseEvent::local_updated, document.id);
   return document.deleted ? 0 : revision;
 }
 

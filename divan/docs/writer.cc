@@ -213,8 +213,7 @@ void Writer::finish() {
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
   database_.catalog().changed(tx_, database_, events::DatabaseEvent::updated);
   for (auto& id : design_documents_) {
-    database_.catalog().publish_after_commit(tx_, database_, events::DatabaseEvent::ddoc_updated,
-                                             std::move(id));
+    database_.catalog().changed(tx_, database_, events::DatabaseEvent::ddoc_updated, std::move(id));
   }
 }
 

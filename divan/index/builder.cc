@@ -299,8 +299,7 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, keys, after.written);
       after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
-      catalog_.publish_after_commit(tx, database, events::DatabaseEvent::index_commit,
-                                    after.request.design_document);
+      catalog_.changed(tx, database, events::DatabaseEvent::index_commit, after.request.design_document);
     });
     state = std::move(after);
     first = next;

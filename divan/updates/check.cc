@@ -17,6 +17,12 @@ const std::string& prefix() {
   return packed;
 }
 
+// Where a row is, and what it tells of, in the same form whether it comes from the row itself or from the
+// entry that finds it.
+std::string placed(std::string_view part, std::string_view stamp, std::string_view what) {
+  return std::string(part) + std::string(stamp) + std::string(what);
+}
+
 }  // namespace
 
 bool Check::row(std::string_view key, std::string_view value) {
@@ -24,15 +30,20 @@ bool Check::row(std::string_view key, std::string_view value) {
   Reader reader(key.substr(prefix().size()));
   const auto part = reader.take_string();
   const std::string_view rest = reader.rest();
-  // Both are packed (versionstamp), (database, kind): what one has in its key the other has in its value.
   std::string_view stamp;
+  // What a row has in its value, the entry that finds it has in its key.
   if (part == "feed" && kv::has_shape(rest, "v") && kv::has_shape(value, "ss")) {
-    stamp = rest;
-    feed_.add(std::string(rest) + std::string(value));
+    rows_.add(placed("feed", stamp = rest, value));
   } else if (part == "row" && kv::has_shape(rest, "ss") && kv::has_shape(value, "v")) {
+    places_.add(placed("feed", stamp = value, rest));
+  } else if (part == "event" && kv::has_shape(rest, "v") && kv::has_shape(value, "ssss")) {
+    rows_.add(placed("event", stamp = rest, value));
+  } else if (part == "place" && kv::has_shape(rest, "ssss") && kv::has_shape(value, "v")) {
+    places_.add(placed("event", stamp = value, rest));
+  } else if (part == "dirty" && (kv::has_shape(rest, "is") || kv::has_shape(rest, "issss")) &&
+             kv::has_shape(value, "v")) {
     stamp = value;
-    places_.add(std::string(value) + std::string(rest));
-  } else if (part == "dirty" && kv::has_shape(rest, "is") && kv::has_shape(value, "v")) {
+  } else if (part == "told" && rest.empty() && kv::has_shape(value, "v")) {
     stamp = value;
   } else {
     findings_.add("this is no row of the updates feed", key);
@@ -44,9 +55,9 @@ bool Check::row(std::string_view key, std::string_view value) {
 }
 
 void Check::finish(kv::RowSource&) {
-  if (feed_ != places_)
+  if (rows_ != places_)
     findings_.add(fmt::format("The updates feed has {} rows, and {} places of rows, which do not agree.",
-                              feed_.count(), places_.count()));
+                              rows_.count(), places_.count()));
 }
 
 }  // namespace divan::updates

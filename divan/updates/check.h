@@ -5,7 +5,8 @@
 
 namespace divan::updates {
 
-/// Every row of the feed is known by its database and kind, and the other way round. Not thread-safe.
+/// Every row of the feed, and of the log of events, is found by what it tells of, and the other way round.
+/// Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// `version` is the store's. The findings must outlive the check.
@@ -17,7 +18,7 @@ class Check final : public kv::RowCheck {
  private:
   const kv::Version version_;
   kv::Findings& findings_;
-  kv::RowSum feed_, places_;  // versionstamp, database, kind
+  kv::RowSum rows_, places_;  // of the feed, and of the log of events
 };
 
 }  // namespace divan::updates

@@ -3,7 +3,7 @@
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/tuple.h"
-#include "divan/updates/feed.h"
+#include "divan/updates/recording.h"
 
 namespace divan::updates {
 namespace {
@@ -18,7 +18,8 @@ struct UpdatesCheck : testing::Test {
   docs::Catalog catalog{bus, clock};
 
   void SetUp() override {
-    catalog.on_change(record_change);
+    catalog.on_change([](kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
+                         std::string_view id) { record_change(tx, database, kind, id, {}); });
     for (const char* name : {"a", "b"}) store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
     store->run([&](kv::Transaction& tx) {
       catalog.changed(tx, catalog.open(tx, "a"), events::DatabaseEvent::updated);

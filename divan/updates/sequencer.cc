@@ -1,33 +1,34 @@
 #include "divan/updates/sequencer.h"
 
-#include "divan/base/log.h"
+#include <algorithm>
+
+#include "divan/updates/feed.h"
 
 namespace divan::updates {
 namespace {
 
 constexpr std::size_t kMarksPerTransaction = 500;
-// Marks of other processes, and those that an error left.
-constexpr Duration kPollInterval = std::chrono::seconds(5);
+// For marks that nobody was woken for: of a node that died, of a commit whose answer was an error.
+constexpr Duration kOrphanInterval = std::chrono::minutes(1);
 
 }  // namespace
 
+Duration pause_after(std::size_t marks, const SequencerOptions& options) {
+  const auto share = static_cast<Duration::rep>(std::min(marks, kFullBatch));
+  return (options.event_delay + options.write_delay) * share / static_cast<Duration::rep>(kFullBatch);
+}
+
 Sequencer::Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& clock,
-                     SequencerOptions options)
+                     SequencerOptions options, std::string node)
     : store_(store),
       catalog_(catalog),
       clock_(clock),
+      node_(std::move(node)),
       recording_(options.recording),
-      gather_(options.gather) {
-  catalog_.on_change([this](kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind) {
-    if (!recording_) return;
-    record_change(tx, database, kind);
-    if (kind == events::DatabaseEvent::updated) {
-      tx.after_commit([this] { wake(); });
-    } else {
-      tx.after_commit(
-          [this] { catalog_.bus().publish(feed_channel(), [] { return events::Event{"feed"}; }); });
-    }
-  });
+      options_(options) {
+  catalog_.on_change([this](kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
+                            std::string_view id) { record(tx, database, kind, id); });
+  if (!node_.empty()) follower_.emplace(store_, catalog_.bus(), clock_, node_);
 }
 
 Sequencer::~Sequencer() {
@@ -40,6 +41,7 @@ Sequencer::~Sequencer() {
 }
 
 void Sequencer::start() {
+  if (follower_) follower_->start();
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "updates");
 }
@@ -48,50 +50,95 @@ void Sequencer::configure(const SequencerOptions& options) {
   {
     std::lock_guard lock(mutex_);
     recording_ = options.recording;
-    gather_ = options.gather;
-    configured_ = woken_ = true;
+    options_ = options;
+    configured_ = true;
   }
   changed_.notify_all();
 }
 
+void Sequencer::record(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
+                       std::string_view id) {
+  const Recorded recorded = record_change(tx, database, kind, id, {recording_, node_});
+  if (recorded.mark) tx.after_commit([this] { wake(); });
+  if (recorded.rows == 0) return;
+  tx.after_commit([this, rows = recorded.rows] {
+    rows_ += rows;
+    publish_feed();
+  });
+}
+
+void Sequencer::publish_feed() {
+  catalog_.bus().publish(feed_channel(), [] { return events::Event{"feed", {}, {}, {}}; });
+}
+
 void Sequencer::wake() {
-  {
-    std::lock_guard lock(mutex_);
-    if (woken_) return;
-    woken_ = true;
-  }
+  if (unseen_.fetch_add(1) > 0) return;
+  // The thread looks at the count under the lock: either it has not yet, or it waits to be notified.
+  { std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }
 
 void Sequencer::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    woken_ = configured_ = false;
-    const MonotonicTime began = clock_.now();
+    configured_ = false;
     lock.unlock();
-    step();
+    std::size_t marks = 0;
+    const bool done = failures_.run([&] { marks = step(); });
     lock.lock();
-    clock_.wait_until(lock, changed_, began + gather_, [this] { return stopping_ || configured_; });
-    clock_.wait_until(lock, changed_, began + kPollInterval, [this] { return stopping_ || woken_; });
+    const auto pause = done ? pause_after(marks, options_) : kRetryDelay;
+    clock_.wait_until(lock, changed_, clock_.now() + pause, [this] { return stopping_ || configured_; });
+    if (!done) continue;
+    clock_.wait_until(lock, changed_, clock_.now() + kOrphanInterval,
+                      [this] { return stopping_ || configured_ || unseen_ > 0; });
   }
 }
 
-void Sequencer::step() {
-  try {
-    if (!recording_) {
-      store_.run([&](kv::Transaction& tx) { drop_marks(tx); });
-      return;
-    }
-    for (;;) {
-      const std::size_t marks =
-          store_.run([&](kv::Transaction& tx) { return sequence_marks(tx, kMarksPerTransaction); });
-      if (marks == 0) return;
-      catalog_.bus().publish(feed_channel(), [] { return events::Event{"feed"}; });
-      if (marks < kMarksPerTransaction) return;
-    }
-  } catch (const Error& error) {
-    log::error("The updates feed could not be written; it will be tried again: {}", error.what());
+// One transaction, whose tries are counted.
+template <class Fn>
+auto Sequencer::transact(Fn&& fn) {
+  std::uint64_t tries = 0;
+  return store_.run([&](kv::Transaction& tx) {
+    ++transactions_;
+    if (tries++ > 0) ++conflicts_;
+    return fn(tx);
+  });
+}
+
+std::size_t Sequencer::step() {
+  unseen_ = 0;
+  if (!recording_ && node_.empty()) {
+    transact([](kv::Transaction& tx) { drop_marks(tx); });
+    pending_ = 0;
+    return 0;
   }
+  for (std::size_t all = 0;;) {
+    const Sequenced batch = transact([this](kv::Transaction& tx) {
+      const auto found = sequence_marks(tx, kMarksPerTransaction, {recording_, node_});
+      pending_ = found.marks;
+      return found;
+    });
+    pending_ = 0;
+    rows_ += batch.rows;
+    all += batch.marks;
+    if (batch.rows > 0) publish_feed();
+    if (batch.marks < kMarksPerTransaction) return all;
+  }
+}
+
+SequencerStats Sequencer::stats() const {
+  SequencerStats stats;
+  stats.rows = rows_;
+  stats.transactions = transactions_;
+  stats.conflicts = conflicts_;
+  stats.failures = failures_.total();
+  stats.unseen = unseen_;
+  stats.pending = pending_;
+  if (follower_) {
+    stats.transactions += follower_->transactions();
+    stats.failures += follower_->failures();
+  }
+  return stats;
 }
 
 }  // namespace divan::updates

@@ -1,6 +1,7 @@
 #include "divan/base/bytes.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/updates/feed.h"
 #include "divan/updates/sequencer.h"
 
 namespace divan::updates {
@@ -91,7 +92,7 @@ TEST_F(Updates, AMarkThatIsSetWhileItIsSequencedIsNotLost) {
   create("a");
   write("a");
   auto slow = store->begin();
-  EXPECT_EQ(sequence_marks(*slow, 10), 1u);
+  EXPECT_EQ(sequence_marks(*slow, 10, {}).rows, 1u);
   write("a");
   slow->commit();
   const auto last = rows().back().sequence;
@@ -112,7 +113,7 @@ TEST_F(Updates, AnUpdateIsNeverShownAfterTheDeletionThatCameAfterIt) {
   create("b");
   write("b");
   auto slow = store->begin();
-  EXPECT_EQ(sequence_marks(*slow, 10), 1u);
+  EXPECT_EQ(sequence_marks(*slow, 10, {}).rows, 1u);
   remove("b");
   EXPECT_THROW(slow->commit(), kv::Error);
   sequencer->step();
@@ -152,7 +153,7 @@ TEST(UpdatesSettings, ADelayThatIsChangedHoldsAtOnce) {
   events::Bus bus;
   SeededRng rng{1};
   docs::Catalog catalog{bus, clock};
-  Sequencer sequencer(*store, catalog, clock, {.gather = std::chrono::hours(1)});
+  Sequencer sequencer(*store, catalog, clock, {.event_delay = std::chrono::hours(1)});
   store->run([&](kv::Transaction& tx) { catalog.create(tx, "a"); });
   auto subscription = bus.subscribe(feed_channel());
   const auto write = [&] {
@@ -168,7 +169,7 @@ TEST(UpdatesSettings, ADelayThatIsChangedHoldsAtOnce) {
   EXPECT_TRUE(told());
   // Now an hour is to pass, on a clock that stands still, before the next row.
   write();
-  sequencer.configure({.gather = Duration(0)});
+  sequencer.configure({.event_delay = Duration(0), .write_delay = Duration(0)});
   EXPECT_TRUE(told());
 }
 

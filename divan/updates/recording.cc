@@ -1,0 +1,243 @@
+#include "divan/updates/recording.h"
+
+#include <algorithm>
+#include <array>
+
+#include "divan/base/error.h"
+#include "divan/updates/keys.h"
+
+namespace divan::updates {
+namespace {
+
+using events::DatabaseEvent;
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+// One shard on the embedded store; on a cluster marks of many databases spread.
+constexpr std::int64_t kShard = 0;
+
+// Events of what is in a database.
+constexpr std::array kKindsInside = {DatabaseEvent::ddoc_updated, DatabaseEvent::local_updated,
+                                     DatabaseEvent::index_commit};
+
+// A mark as its key says it.
+struct Mark {
+  std::string database;
+  DatabaseEvent kind = DatabaseEvent::updated;
+  std::string id;
+  std::string node;
+  std::string value;
+};
+
+const std::string& marks_prefix() {
+  static const std::string prefix = [] {
+    std::string key = part_key("dirty");
+    Packer(key).integer(kShard);
+    return key;
+  }();
+  return prefix;
+}
+
+// Without a node, which is the common case and a part of every write of documents, it is as short as it can
+// be.
+std::string mark_key(std::string_view database, DatabaseEvent kind, std::string_view id,
+                     std::string_view node) {
+  std::string key = marks_prefix();
+  Packer packer(key);
+  packer.string(database);
+  if (!node.empty()) packer.string(events::kind_name(kind)).string(id).string(node);
+  return key;
+}
+
+std::optional<Mark> read_mark(const kv::KeyValue& row) {
+  Reader reader(std::string_view(row.key).substr(marks_prefix().size()));
+  const auto database = reader.take_string();
+  if (!database) return std::nullopt;
+  if (reader.at_end()) return Mark{.database = *database, .value = row.value};
+  const auto kind = events::database_event_of(reader.take_string().value_or(""));
+  const auto id = reader.take_string();
+  const auto node = reader.take_string();
+  if (!kind || !id || !node || !reader.at_end()) return std::nullopt;
+  return Mark{*database, *kind, *id, *node, row.value};
+}
+
+std::string place_key(std::string_view database, DatabaseEvent kind, std::string_view id,
+                      std::string_view node) {
+  std::string key = places_key(database);
+  Packer(key).string(events::kind_name(kind)).string(id).string(node);
+  return key;
+}
+
+// Moves rows to the ends of feed and log: behind everything that is committed before the transaction. What
+// the transaction has moved is unreadable to it: all that is read is given first.
+class Mover {
+ public:
+  explicit Mover(kv::Transaction& tx) : tx_(tx) {}
+
+  void move_row(std::string_view database, std::string_view kind) {
+    std::string value;
+    Packer(value).string(database).string(kind);
+    moves_.push_back({row_key(database, kind), "feed", std::move(value), rows_++});
+  }
+  void move_event(std::string_view database, DatabaseEvent kind, std::string_view id, std::string_view node) {
+    std::string value;
+    Packer(value).string(database).string(events::kind_name(kind)).string(id).string(node);
+    moves_.push_back({place_key(database, kind, id, node), "event", std::move(value), events_++});
+  }
+
+  // Answers how many rows of the feed were moved.
+  std::size_t finish() {
+    std::vector<std::string> keys;
+    for (const auto& move : moves_) keys.push_back(move.place_key);
+    const auto places = tx_.get_many(keys);
+    for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], places[i]);
+    if (events_ > 0) tx_.set_versionstamped_value(told_key(), stamped_value());
+    return rows_;
+  }
+
+ private:
+  struct Move {
+    std::string place_key;
+    std::string_view part;
+    std::string value;
+    std::uint16_t number;  // among the rows that the transaction writes there
+  };
+
+  void write(const Move& move, const std::optional<std::string>& before) {
+    if (before) {
+      const auto place = Reader(*before).take_versionstamp();
+      if (!place) throw internal_error("A row of the updates feed in the store is damaged.");
+      std::string key = part_key(move.part);
+      Packer(key).versionstamp(*place);
+      tx_.clear(key);
+    }
+    tx_.set_versionstamped_value(move.place_key, stamped_value(move.number));
+    std::string key = part_key(move.part);
+    Packer packer(key);
+    packer.versionstamp(kv::Versionstamp::incomplete(move.number)).finish_versionstamped();
+    tx_.set_versionstamped_key(key, move.value);
+  }
+
+  kv::Transaction& tx_;
+  std::vector<Move> moves_;
+  std::uint16_t rows_ = 0, events_ = 0;
+};
+
+// What was updated before must not be shown as updated after, and what was in the database is nothing any
+// more.
+void forget(kv::Transaction& tx, const std::string& database, const Recording& recording) {
+  if (recording.node.empty()) return tx.clear(mark_key(database, DatabaseEvent::updated, {}, {}));
+  tx.clear_range(kv::below(mark_key(database, DatabaseEvent::updated, {}, {})));
+  for (const auto kind : kKindsInside) {
+    std::string prefix = places_key(database);
+    Packer(prefix).string(events::kind_name(kind));
+    for (const auto& row : tx.get_range(kv::below(prefix)).rows) {
+      const auto place = Reader(row.value).take_versionstamp();
+      if (!place) throw internal_error("A row of the updates feed in the store is damaged.");
+      tx.clear(row.key);
+      tx.clear(event_key(*place));
+    }
+  }
+  // For sequence_marks(), whether or not the feed's row moves.
+  const std::string row = row_key(database, "deleted");
+  tx.add_write_conflict({row, row + '\0'});
+}
+
+}  // namespace
+
+bool is_in_feed(DatabaseEvent kind) {
+  return std::find(kKindsInside.begin(), kKindsInside.end(), kind) == kKindsInside.end();
+}
+
+Recorded record_change(kv::Transaction& tx, const docs::Database& database, DatabaseEvent kind,
+                       std::string_view id, const Recording& recording) {
+  const std::string& name = database.name();
+  const bool in_feed = recording.feed && name != kOwnDatabase && is_in_feed(kind);
+  const bool is_shared = !recording.node.empty();
+  if (!in_feed && !is_shared) return {};
+  if (kind != DatabaseEvent::created && kind != DatabaseEvent::deleted) {
+    static const std::string value = stamped_value();
+    // A client's every replication has a local document: they are not told apart.
+    if (kind == DatabaseEvent::local_updated) id = {};
+    tx.set_versionstamped_value(mark_key(name, kind, id, recording.node), value);
+    return {.mark = true};
+  }
+  if (kind == DatabaseEvent::deleted) forget(tx, name, recording);
+  Mover mover(tx);
+  if (in_feed) mover.move_row(name, events::kind_name(kind));
+  if (in_feed && kind == DatabaseEvent::created) mover.move_row(name, "updated");
+  if (is_shared) mover.move_event(name, kind, {}, recording.node);
+  return {.rows = mover.finish()};
+}
+
+Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording) {
+  // A snapshot read: otherwise the writers of a busy database would make this transaction fail for ever. A
+  // mark that was set anew meanwhile is not cleared (it is not equal any more) and is found by the next look.
+  const auto found =
+      tx.get_range(kv::below(marks_prefix()), {.limit = limit, .isolation = kv::Isolation::snapshot});
+  std::vector<Mark> marks;
+  for (const auto& row : found.rows) {
+    auto mark = read_mark(row);
+    if (!mark) throw internal_error("A mark of the updates feed in the store is damaged.");
+    tx.atomic(kv::AtomicOp::compare_and_clear, row.key, row.value);
+    marks.push_back(*std::move(mark));
+  }
+  // As the events come on their own node: of an update before of what it was.
+  std::stable_partition(marks.begin(), marks.end(),
+                        [](const Mark& mark) { return mark.kind == DatabaseEvent::updated; });
+  Mover mover(tx);
+  std::string_view moved;
+  for (const Mark& mark : marks) {
+    // A deletion at the same time takes the mark away: this makes it a conflict.
+    const std::string deleted = row_key(mark.database, "deleted");
+    tx.add_read_conflict({deleted, deleted + '\0'});
+    if (!mark.node.empty()) mover.move_event(mark.database, mark.kind, mark.id, mark.node);
+    const bool in_feed =
+        recording.feed && mark.kind == DatabaseEvent::updated && mark.database != kOwnDatabase;
+    if (in_feed && mark.database != moved) mover.move_row(mark.database, "updated");
+    if (in_feed) moved = mark.database;
+  }
+  return {marks.size(), mover.finish()};
+}
+
+void drop_marks(kv::Transaction& tx) {
+  const kv::KeyRange marks = kv::below(marks_prefix());
+  const bool none = tx.get_range(marks, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows.empty();
+  if (!none) tx.clear_range(marks);
+}
+
+std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) {
+  const std::size_t prefix = part_key("event").size();
+  std::vector<NodeEvent> events;
+  tx.scan({event_key(since) + '\0', kv::below(part_key("event")).end},
+          {.limit = limit, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            const auto place = Reader(key.substr(prefix)).take_versionstamp();
+            Reader reader(value);
+            auto database = reader.take_string();
+            const auto kind = events::database_event_of(reader.take_string().value_or(""));
+            auto id = reader.take_string();
+            auto node = reader.take_string();
+            if (!place || !database || !kind || !id || !node) {
+              throw internal_error("An event of another node in the store is damaged.");
+            }
+            events.push_back({*place, *std::move(database), *kind, *std::move(id), *std::move(node)});
+            return true;
+          });
+  return events;
+}
+
+kv::Versionstamp last_event(kv::Transaction& tx) {
+  const std::size_t prefix = part_key("event").size();
+  kv::Versionstamp last;
+  tx.scan(kv::below(part_key("event")), {.limit = 1, .reverse = true, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            last = Reader(key.substr(prefix)).take_versionstamp().value_or(kv::Versionstamp());
+            return false;
+          });
+  return last;
+}
+
+std::shared_ptr<kv::Watch> watch_events(kv::Transaction& tx) { return tx.watch(told_key()); }
+
+}  // namespace divan::updates
