@@ -269,6 +269,14 @@ testWithServer('what the bus has done is counted', {}, async (server) => {
   const metric = (name) => server.metric(`divan_events_${name}`)
   const names = ['published_total', 'delivered_total', 'lagged_total', 'channels', 'subscribers']
   const read = async () => Promise.all(names.map(metric))
+  // What is only woken misses nothing.
+  await client.ok('PUT', '/db')
+  const idle = await metric('subscribers')
+  const changes = await client.open('/db/_changes?feed=continuous&heartbeat=60000')
+  for (const id of ['a', 'b']) await client.ok('PUT', `/db/${id}`, {})
+  for (const id of ['a', 'b']) assert.equal((await changes.row()).id, id)
+  changes.close()
+  await waitFor('the feed to be gone', async () => (await metric('subscribers')) === idle)
   const before = await read()
   const feeds = await Promise.all(['a', 'a', 'b'].map((channel) => listen(client, channel)))
   await publish(client, 'a', 1)
@@ -279,6 +287,7 @@ testWithServer('what the bus has done is counted', {}, async (server) => {
   assert.deepEqual(after.map((value, i) => value - before[i]), [2, 3, 0, 3, 6])
   const { published, delivered, lagged } = await client.ok('GET', '/_events')
   assert.deepEqual([published, delivered, lagged], after.slice(0, 3))
+  assert.equal(lagged, 0)
   for (const feed of feeds) feed.close()
 })
 

@@ -102,13 +102,6 @@ std::vector<std::string> check_members(std::string_view id, const Members& membe
   return roles;
 }
 
-bool may_be_id(std::string_view id) {
-  try {
-    docs::check_document_id(id);
-    return true;
-  } catch (const Error&) { return false; }
-}
-
 // The body with another password.
 std::string with_hash(std::string_view body, const std::optional<PasswordHash>& hash) {
   std::string out;
@@ -166,7 +159,6 @@ std::optional<Account> read_user_document(std::string_view name, std::string_vie
 
 std::optional<Account> find_user(kv::Database& store, docs::Catalog& catalog, std::string_view name) {
   const std::string id = std::string(kIdPrefix).append(name);
-  if (!may_be_id(id)) return std::nullopt;
   return store.run([&](kv::Transaction& tx) -> std::optional<Account> {
     const auto database = catalog.find(tx, kUsersDatabase);
     if (!database) return std::nullopt;

@@ -247,6 +247,11 @@ TEST_F(UsersDatabase, AChangeCountsFromTheNextRequestOn) {
   EXPECT_THAT(log_in("ann", "1").roles, ElementsAre("b", "c"));
   write(R"({"_id":"org.couchdb.user:ann","_deleted":true,"_rev":")" + rev + "\"}");
   EXPECT_EQ(refused("ann", "1"), kWrong);
+  // A deletion may leave a body.
+  rev = write(ann(R"("password":"1")"));
+  log_in("ann", "1");
+  write(ann(R"("password":"1","_deleted":true,"_rev":")" + rev + '"'));
+  EXPECT_EQ(refused("ann", "1"), kWrong);
 }
 
 TEST_F(UsersDatabase, AWholeDatabaseThatIsRemovedLetsNobodyIn) {

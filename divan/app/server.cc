@@ -164,6 +164,8 @@ struct Server::Parts {
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
+  // The same for requests, which come while it is still being made.
+  std::atomic<const http::Server*> listening = nullptr;
 
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
@@ -266,6 +268,7 @@ struct Server::Parts {
                                  DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
+    listening = &*http;
   }
 
   void collect_metrics() {
@@ -282,8 +285,10 @@ struct Server::Parts {
           [=, this] { return number(store.stats().conflicts); });
     gauge("divan_store_conflict_entries", "Keys remembered for conflict checks.",
           [=, this] { return number(store.stats().conflict_entries); });
-    gauge("divan_http_connections", "Open connections.",
-          [=, this] { return http ? number(http->connections()) : 0; });
+    gauge("divan_http_connections", "Open connections.", [=, this] {
+      const http::Server* server = listening;
+      return server != nullptr ? number(server->connections()) : 0;
+    });
     gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });

@@ -93,7 +93,7 @@ struct BusStats {
   std::size_t subscribers;  ///< subscriptions now
   std::uint64_t published;  ///< events that were published to somebody
   std::uint64_t delivered;  ///< times that an event was put into a mailbox
-  std::uint64_t lagged;     ///< times that an event was dropped from a mailbox before it was read
+  std::uint64_t lagged;     ///< times that an event was dropped from a mailbox (with room for any) unread
 };
 
 /// All channels of a process. Thread-safe. It must outlive its subscriptions and publishers.

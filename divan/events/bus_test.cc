@@ -212,6 +212,16 @@ TEST(Bus, AStalledSubscriberIsToldWhatItMissedAndOthersMissNothing) {
   EXPECT_EQ(bus.stats().lagged, 19'997u + 19'999u);
 }
 
+// As the waking of a feed: such a subscriber reads elsewhere what has happened.
+TEST(Bus, ASubscriberWithRoomForNothingIsNotCountedAsSlow) {
+  Bus bus;
+  auto wakes = bus.subscribe("orders", {.max_events = 0});
+  for (int i = 0; i < 3; ++i) bus.publish("orders", [] { return event_of("1"); });
+  EXPECT_THAT(drain(wakes), ElementsAre("lagged(3)"));
+  EXPECT_EQ(bus.stats().delivered, 3u);
+  EXPECT_EQ(bus.stats().lagged, 0u);
+}
+
 TEST(Bus, ASubscriberWaitsForAnEventOrItsDeadline) {
   Bus bus;
   ManualClock clock;

@@ -35,6 +35,7 @@ Mailbox::Put Mailbox::put(const EventPtr& event) {
       ++result.dropped;
     }
     missed_ += result.dropped;
+    if (max_events_ == 0) result.dropped = 0;
     result.notify = was_empty && callback_ != nullptr;
   }
   changed_.notify_one();

@@ -43,8 +43,9 @@ class Mailbox {
  public:
   /// What became of an event that was put in.
   struct Put {
-    std::uint64_t dropped;  ///< how many events gave way, perhaps the new one itself
-    bool notify;            ///< the caller is to call notify() when it holds no lock
+    std::uint64_t
+        dropped;  ///< how many events gave way, perhaps the new one itself; none if none were wanted
+    bool notify;  ///< the caller is to call notify() when it holds no lock
   };
 
   Mailbox(std::uint64_t id, SubscribeOptions options);
