@@ -37,6 +37,12 @@ void Connection::start() {
   read();
 }
 
+// The present timeout begins.
+void Connection::touch() {
+  since_ = std::chrono::steady_clock::now();
+  loop_.time(*this);
+}
+
 void Connection::read() {
   if (reading_ || input_ended_ || phase_ == Phase::closed) return;
   const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;

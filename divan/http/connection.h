@@ -30,6 +30,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void service();
   /// Closes or answers 408 if the client has been waited for too long.
   void check_timeouts(SteadyTime now);
+  /// Whether the client is waited for.
+  bool is_timed() const { return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering; }
   /// Closes if no request is under way; otherwise the answer will be the last one.
   void stop();
   /// Closes at once; what the client has not read is lost to it.
@@ -58,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish_exchange();
   void end_output();
   void close();
-  void touch() { since_ = std::chrono::steady_clock::now(); }
+  void touch();
 
   // Output (connection_output.cc).
   void set_timers(ExchangeState::Work& work);

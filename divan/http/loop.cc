@@ -91,6 +91,7 @@ void Loop::adopt(Socket socket) {
   const auto connection = std::make_shared<Connection>(std::move(socket), *this);
   connection->index = connections_.size();
   connections_.push_back(connection);
+  timed_.push_back(true);
   if (!std::exchange(ticking_, true)) arm_tick();
   connection->start();
 }
@@ -100,6 +101,8 @@ void Loop::remove(Connection& connection) {
   connections_.back()->index = index;
   connections_[index].swap(connections_.back());
   connections_.pop_back();
+  timed_[index] = timed_.back();
+  timed_.pop_back();
   --count_;
   if (stopping_ && connections_.empty()) {
     tick_.cancel();
@@ -139,7 +142,13 @@ void Loop::arm_tick() {
 
 void Loop::tick() {
   const auto now = std::chrono::steady_clock::now();
-  for_each_connection([now](Connection& connection) { connection.check_timeouts(now); });
+  // Backwards, as above.
+  for (auto i = connections_.size(); i-- > 0;) {
+    if (!timed_[i]) continue;
+    const auto connection = connections_[i];
+    timed_[i] = connection->is_timed();
+    connection->check_timeouts(now);
+  }
   ticking_ = !connections_.empty();
   if (ticking_) arm_tick();
 }

@@ -148,6 +148,21 @@ TEST(HttpServerLimits, IdleConnectionsAreClosed) {
   EXPECT_TRUE(eventually([&] { return test.server.connections() == 0; }));
 }
 
+// Nobody waits for a client while its request is worked on: that takes as long as it takes.
+TEST(HttpServerLimits, AConnectionIsIdleOnlyAfterItsAnswer) {
+  auto options = testing::options();
+  options.idle_timeout = milliseconds(20);
+  TestServer test(
+      [](const std::shared_ptr<Exchange>& exchange) {
+        exchange->after(milliseconds(100), [exchange] { ok(exchange); });
+      },
+      options);
+  RawClient client(test.server);
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.response().status, 200);
+  EXPECT_EQ(client.until_end(), "");
+}
+
 TEST(HttpServerLimits, AnAnswerThatIsNotReadTimesOut) {
   auto options = testing::options();
   options.send_timeout = milliseconds(40);
