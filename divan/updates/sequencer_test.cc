@@ -72,12 +72,16 @@ struct UpdatesSequencer : ::testing::Test {
 
 TEST(UpdatesPause, GrowsWithTheDatabasesOfABatch) {
   const SequencerOptions options{.event_delay = milliseconds(24), .write_delay = milliseconds(8)};
-  EXPECT_EQ(pause_after(0, options), Duration(0));
-  EXPECT_EQ(pause_after(1, options), milliseconds(1));
-  EXPECT_EQ(pause_after(16, options), milliseconds(16));
-  EXPECT_EQ(pause_after(32, options), milliseconds(32));
-  EXPECT_EQ(pause_after(500, options), milliseconds(32));
-  EXPECT_EQ(pause_after(500, {.event_delay = {}, .write_delay = {}}), Duration(0));
+  EXPECT_EQ(pause_after(0, milliseconds(1), options), Duration(0));
+  EXPECT_EQ(pause_after(1, {}, options), milliseconds(1));
+  EXPECT_EQ(pause_after(16, {}, options), milliseconds(16));
+  EXPECT_EQ(pause_after(32, {}, options), milliseconds(32));
+  EXPECT_EQ(pause_after(500, {}, options), milliseconds(32));
+  // With the time that the batch took.
+  EXPECT_EQ(pause_after(1, milliseconds(2), options), milliseconds(18));
+  EXPECT_EQ(pause_after(32, milliseconds(2), options), milliseconds(32));
+  EXPECT_EQ(pause_after(1, milliseconds(20), options), milliseconds(32));
+  EXPECT_EQ(pause_after(500, milliseconds(20), {.event_delay = {}, .write_delay = {}}), Duration(0));
 }
 
 // "A quiet server has the row within milliseconds": here no time passes at all.
