@@ -74,15 +74,48 @@ it('feeds end with their database, and do not go on with one of the same name', 
   assert.ok(!events.text.includes('"id":"a"'))
 })
 
-it('many feeds see one change', async (server) => {
+testWithServer('many feeds see one change by one read of the store', {}, async (server) => {
   const db = await server.newDatabase()
   const feeds = await Promise.all(
-    Array.from({ length: 200 }, () => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=60000`))
+    Array.from({ length: 200 }, () => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10`))
   )
+  await Promise.all(feeds.map((feed) => feed.lines(3))) // they wait
+  const reads = await server.metric('divan_feed_store_reads_total')
   await put(server, `/${db}/a`)
   const rows = await Promise.all(feeds.map((feed) => feed.row()))
   assert.equal(new Set(rows.map(({ id, seq }) => `${id} ${seq}`)).size, 1)
+  assert.equal(await server.metric('divan_feed_store_reads_total'), reads + 1)
   for (const feed of feeds) feed.close()
+})
+
+it('feeds of one database show what each asked for', async (server) => {
+  const db = await server.newDatabase()
+  const open = (query) => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10&${query}`)
+  const feeds = await Promise.all(['', 'include_docs=true', 'style=all_docs', 'filter=_doc_ids&doc_ids=["b"]'].map(open))
+  await Promise.all(feeds.map((feed) => feed.lines(2)))
+  await put(server, `/${db}/a`, { n: 1 })
+  await put(server, `/${db}/b`, { n: 2 })
+  const [plain, docs, leaves, filtered] = feeds
+  for (const feed of [plain, docs, leaves]) {
+    const row = await feed.row()
+    assert.deepEqual([row.id, row.doc?.n], ['a', feed === docs ? 1 : undefined])
+  }
+  for (const feed of feeds) assert.equal((await feed.row()).id, 'b')
+  assert.deepEqual(await filtered.lines(1), [''])
+  for (const feed of feeds) feed.close()
+})
+
+it('the largest document comes through a feed', async (server) => {
+  const db = await server.newDatabase()
+  const feed = await server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=60000&include_docs=true`)
+  const text = 'x'.repeat(7_900_000)
+  const docs = [{ _id: 'small', text: text.slice(0, 900_000) }, { _id: 'large', text }]
+  await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })
+  for (const { _id, text } of docs) {
+    const { id, doc } = await feed.row()
+    assert.deepEqual([id, doc.text.length], [_id, text.length])
+  }
+  feed.close()
 })
 
 it('a feed misses nothing and repeats nothing of what several clients write at once', async (server) => {

@@ -55,6 +55,12 @@ export class Server {
     });
   }
 
+  // The value of a metric without labels; undefined if the server has no such metric.
+  async metric(name) {
+    const found = new RegExp(`^${name} (\\S+)$`, 'm').exec(await this.send('GET', '/_node/_local/_prometheus'));
+    return found ? Number(found[1]) : undefined;
+  }
+
   async stop() {
     this.agent.destroy();
     this.process.kill('SIGTERM');

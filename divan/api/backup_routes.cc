@@ -92,7 +92,8 @@ Answer begin_restore(const Context& context, Call& call) {
 
 // {"rows": 5}
 Answer finish_restore(const Context& context, Call& call, const std::string& id) {
-  const auto rows = json::member(call.json_body(), "rows");
+  const std::string body = call.json_body();
+  const auto rows = json::member(body, "rows");
   const auto number = rows ? json::int_value(*rows) : std::nullopt;
   if (!number) throw bad_request("A restore ends with the number of its `rows`.");
   context.restores.finish(id, *number);

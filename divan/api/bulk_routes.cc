@@ -62,7 +62,7 @@ std::optional<std::string> settle(const Context& context, const std::string& nam
                                   docs::IncomingDocument& document) {
   if (is_local(document)) return write_local_json(context, name, document);
   try {
-    prepare_document(context, name, document);
+    prepare_document(name, document, context.config, context.rng);
     return std::nullopt;
   } catch (const Error& error) { return error_json(document.id, error); }
 }
@@ -177,7 +177,7 @@ class BulkGetPages final : public PageSource {
   }
 
  private:
-  const Context context_;
+  const Context& context_;
   const std::string name_;
   const std::string body_;
   const bool latest_;

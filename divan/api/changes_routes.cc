@@ -1,9 +1,8 @@
 // A database's changes.
 #include <set>
 
-#include "divan/api/channel_waker.h"
-#include "divan/api/feed.h"
 #include "divan/api/routes.h"
+#include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/reader.h"
@@ -16,116 +15,131 @@ namespace {
 constexpr std::int64_t kMaxCounted = 10'000;
 // Rows that a filter may look at in one transaction.
 constexpr std::size_t kMaxLookedAt = 10'000;
+// Rows that are made before more are sent, by their bytes.
+constexpr std::size_t kMaxPageBytes = 1 << 20;
 
-struct ChangesOptions {
-  kv::Versionstamp since;
-  bool descending = false;
+// What a row shows beside the document's id.
+struct Shape {
   bool include_docs = false;
   bool all_leaves = false;  // style=all_docs
   bool conflicts = false;
-  std::optional<std::set<std::string>> ids;  // filter=_doc_ids
-  bool design_only = false;                  // filter=_design
 };
 
-class ChangesSource final : public FeedSource {
+class ChangesReader final : public RowReader {
  public:
-  ChangesSource(const Context& context, std::string name, ChangesOptions options)
-      : context_(context),
-        name_(std::move(name)),
-        options_(std::move(options)),
-        place_(options_.since),
-        waker_(context.catalog.bus(), events::database_channel(name_)) {}
+  ChangesReader(const Context& context, const docs::Database& database, Shape shape)
+      : context_(context), name_(database.name()), number_(database.number()), shape_(shape) {}
 
-  void arm(const std::function<void()>& wake) override { waker_.arm(wake); }
-
-  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = since};
     const auto tx = context_.store.begin();
-    const auto database = open(*tx);
-    if (!database) return false;
-    bool cut = false;
-    std::size_t looked_at = 0;
-    std::vector<docs::Change> found;
-    const auto visit = [&](const docs::Change& change) {
-      place_ = change.sequence;
-      if (is_wanted(change)) found.push_back(change);
-      cut = found.size() >= limit || ++looked_at >= kMaxLookedAt;
-      return !cut;
-    };
-    if (options_.descending) {
-      docs::visit_changes_backwards(*tx, *database, options_.since,
-                                    begun_ ? std::optional(place_) : std::nullopt, visit);
-    } else {
-      docs::visit_changes(*tx, *database, place_, visit);
+    if (const auto database = open(*tx, page)) {
+      Collector found(limit, wanted);
+      docs::visit_changes(*tx, *database, since, found.visitor());
+      append_rows(*tx, *database, found, page);
     }
-    begun_ = true;
-    append_rows(*tx, *database, found, rows);
-    return cut;
+    return page;
   }
 
-  std::string last_seq() const override { return docs::to_sequence(place_); }
-
-  std::optional<std::int64_t> pending() override {
-    if (options_.descending || options_.ids || options_.design_only) return 0;
+  RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
+                         std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = before.value_or(since)};
     const auto tx = context_.store.begin();
-    const auto database = open(*tx);
+    if (const auto database = open(*tx, page)) {
+      Collector found(limit, wanted);
+      docs::visit_changes_backwards(*tx, *database, since, before, found.visitor());
+      append_rows(*tx, *database, found, page);
+    }
+    return page;
+  }
+
+  kv::Versionstamp last() const override {
+    const auto tx = context_.store.begin();
+    RowPage page;
+    const auto database = open(*tx, page);
+    return database ? docs::last_sequence(*tx, *database) : kv::Versionstamp();
+  }
+
+  std::optional<std::int64_t> pending(const kv::Versionstamp& place) const override {
+    const auto tx = context_.store.begin();
+    RowPage page;
+    const auto database = open(*tx, page);
     if (!database) return 0;
-    const std::int64_t count = docs::count_changes(*tx, *database, place_, kMaxCounted);
+    const std::int64_t count = docs::count_changes(*tx, *database, place, kMaxCounted);
     if (count < kMaxCounted) return count;
     return std::nullopt;
   }
 
-  bool ended() const override { return ended_; }
-
  private:
-  // Nothing, and the feed's end, when the database was deleted (or made anew) since the feed began.
-  std::optional<docs::Database> open(kv::Transaction& tx) {
-    auto database = context_.catalog.find(tx, name_);
-    if (!number_) {
-      if (!database) throw not_found("Database does not exist.");
-      number_ = database->number();
+  // The wanted ones of the changes that are visited.
+  struct Collector {
+    Collector(std::size_t limit_in, const Wanted& wanted_in) : limit(limit_in), wanted(wanted_in) {}
+
+    docs::ChangeVisitor visitor() {
+      return [this](const docs::Change& change) {
+        last_looked_at = change.sequence;
+        if (!wanted || wanted(change.id)) changes.push_back(change);
+        cut = changes.size() >= limit || ++looked_at >= kMaxLookedAt;
+        return !cut;
+      };
     }
-    if (database && database->number() == *number_) return database;
-    ended_ = true;
+
+    const std::size_t limit;
+    const Wanted& wanted;
+    std::vector<docs::Change> changes{};
+    std::optional<kv::Versionstamp> last_looked_at{};
+    std::size_t looked_at = 0;
+    bool cut = false;
+  };
+
+  // Nothing, and the feed's end, when the database was deleted (or made anew) since the feed began.
+  std::optional<docs::Database> open(kv::Transaction& tx, RowPage& page) const {
+    auto database = context_.catalog.find(tx, name_);
+    if (database && database->number() == number_) return database;
+    page.ended = true;
     return std::nullopt;
   }
 
-  bool is_wanted(const docs::Change& change) const {
-    if (options_.ids) return options_.ids->contains(change.id);
-    return !options_.design_only || docs::is_design(change.id);
+  void append_rows(kv::Transaction& tx, const docs::Database& database, const Collector& found,
+                   RowPage& page) const {
+    page.more = found.cut;
+    if (found.last_looked_at) page.place = *found.last_looked_at;
+    std::vector<std::string> bodies(found.changes.size());
+    if (shape_.include_docs) bodies = docs::read_bodies(tx, database, found.changes, kMaxPageBytes);
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      const docs::Change& change = found.changes[i];
+      page.rows.push_back({change.sequence, change.id, row(tx, database, change, bodies[i])});
+    }
+    if (bodies.size() < found.changes.size()) {
+      page.more = true;
+      page.place = page.rows.back().place;
+    }
   }
 
-  void append_rows(kv::Transaction& tx, const docs::Database& database,
-                   const std::vector<docs::Change>& changes, std::vector<FeedRow>& rows) {
-    std::vector<std::string> bodies;
-    if (options_.include_docs && !options_.descending) bodies = docs::read_bodies(tx, database, changes);
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-      const docs::Change& change = changes[i];
-      FeedRow row;
-      row.seq = docs::to_sequence(change.sequence);
-      row.json = "{\"seq\":";
-      json::append_string(row.json, row.seq);
-      row.json += ",\"id\":";
-      json::append_string(row.json, change.id);
-      row.json += ",\"changes\":[";
-      docs::RevTree tree;
-      if (options_.all_leaves || options_.conflicts) {
-        tree = docs::read_tree(tx, database, change.id, kv::Isolation::snapshot);
-      }
-      append_revisions(change, tree, row.json);
-      row.json += change.deleted ? "],\"deleted\":true" : "]";
-      if (options_.include_docs) {
-        const std::string body = options_.descending
-                                     ? docs::read_body(tx, database, change.body_sequence, change.chunks)
-                                     : std::move(bodies[i]);
-        row.json += ",\"doc\":";
-        docs::Leaf leaf;
-        leaf.path = {change.winner.generation, {change.winner.id}};
-        leaf.deleted = change.deleted;
-        docs::append_document(row.json, change.id, leaf, body, tree, {.conflicts = options_.conflicts});
-      }
-      row.json += '}';
-      rows.push_back(std::move(row));
+  FeedRow row(kv::Transaction& tx, const docs::Database& database, const docs::Change& change,
+              const std::string& body) const {
+    FeedRow row;
+    row.seq = docs::to_sequence(change.sequence);
+    row.json = "{\"seq\":";
+    json::append_string(row.json, row.seq);
+    row.json += ",\"id\":";
+    json::append_string(row.json, change.id);
+    row.json += ",\"changes\":[";
+    docs::RevTree tree;
+    if (shape_.all_leaves || shape_.conflicts) {
+      tree = docs::read_tree(tx, database, change.id, kv::Isolation::snapshot);
     }
+    append_revisions(change, tree, row.json);
+    row.json += change.deleted ? "],\"deleted\":true" : "]";
+    if (shape_.include_docs) {
+      row.json += ",\"doc\":";
+      docs::Leaf leaf;
+      leaf.path = {change.winner.generation, {change.winner.id}};
+      leaf.deleted = change.deleted;
+      docs::append_document(row.json, change.id, leaf, body, tree, {.conflicts = shape_.conflicts});
+    }
+    row.json += '}';
+    return row;
   }
 
   void append_revisions(const docs::Change& change, const docs::RevTree& tree, std::string& out) const {
@@ -134,64 +148,65 @@ class ChangesSource final : public FeedSource {
       json::append_string(out, revision.to_string());
       out += '}';
     };
-    if (!options_.all_leaves) return append(change.winner);
+    if (!shape_.all_leaves) return append(change.winner);
     for (const auto& leaf : tree) append(leaf.revision());
   }
 
-  const Context context_;
+  const Context& context_;
   const std::string name_;
-  const ChangesOptions options_;
-  kv::Versionstamp place_;
-  std::optional<std::int64_t> number_;
-  bool ended_ = false;
-  bool begun_ = false;
-  ChannelWaker waker_;
+  const std::int64_t number_;
+  const Shape shape_;
 };
 
-void parse_filter(Call& call, ChangesOptions& options) {
+// Nothing: all documents.
+Wanted wanted_documents(Call& call) {
   const auto filter = call.param("filter");
-  if (!filter) return;
-  if (*filter == "_design") {
-    options.design_only = true;
-  } else if (*filter == "_doc_ids") {
-    const std::string list = call.method() == "POST"
-                                 ? std::string(json::member(call.json_body(), "doc_ids").value_or(""))
-                                 : json::compact(call.param("doc_ids").value_or("null"));
-    options.ids.emplace();
-    const bool is_array = json::for_each_element(list, [&](std::string_view id) {
-      options.ids->insert(json::string_value(id).value_or(""));
-      return true;
-    });
-    if (!is_array) throw bad_request("`doc_ids` filter parameter is not a list.");
-  } else {
+  if (!filter) return {};
+  if (*filter == "_design") return docs::is_design;
+  if (*filter != "_doc_ids") {
     throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *filter));
   }
+  const bool is_post = call.method() == "POST";
+  const std::string text = is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
+  const std::string_view list = is_post ? json::member(text, "doc_ids").value_or("") : text;
+  std::set<std::string, std::less<>> ids;
+  const bool is_array = json::for_each_element(list, [&](std::string_view id) {
+    ids.insert(json::string_value(id).value_or(""));
+    return true;
+  });
+  if (!is_array) throw bad_request("`doc_ids` filter parameter is not a list.");
+  return [ids = std::move(ids)](std::string_view id) { return ids.contains(id); };
 }
 
 }  // namespace
 
 Answer changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
-  auto feed = parse_feed_options(*call);
+  auto options = parse_feed_options(*call);
   // CouchDB takes 0 as 1 here.
-  if (feed.limit == 0) feed.limit = 1;
-  ChangesOptions options;
-  options.descending = call->flag("descending");
-  options.include_docs = call->flag("include_docs");
-  options.conflicts = call->flag("conflicts");
+  if (options.limit == 0) options.limit = 1;
+  Shape shape;
+  shape.include_docs = call->flag("include_docs");
+  shape.conflicts = call->flag("conflicts");
   const auto style = call->param("style").value_or("main_only");
   if (style != "main_only" && style != "all_docs") throw bad_request("`style` is main_only or all_docs.");
-  options.all_leaves = style == "all_docs";
-  parse_filter(*call, options);
+  shape.all_leaves = style == "all_docs";
+  RowFeed feed;
+  feed.descending = call->flag("descending");
+  feed.wanted = wanted_documents(*call);
   const auto since = since_param(*call);
   const std::string& name = call->path()[0];
-  options.since = context.store.run([&](kv::Transaction& tx) {
+  context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, name);
-    if (since == "now") return docs::last_sequence(tx, database);
-    return since ? docs::parse_sequence(*since) : kv::Versionstamp();
+    feed.since = kv::Versionstamp();
+    if (since)
+      feed.since = *since == "now" ? docs::last_sequence(tx, database) : docs::parse_sequence(*since);
+    feed.reader = std::make_shared<ChangesReader>(context, database, shape);
+    feed.tail = fmt::format("changes/{}/{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
+                            shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-');
   });
-  if (options.descending) feed.mode = FeedMode::normal;
-  start_feed(context, call, std::make_unique<ChangesSource>(context, name, options), feed);
+  feed.channel = events::database_channel(name);
+  start_row_feed(context, call, options, std::move(feed));
   return std::nullopt;
 }
 

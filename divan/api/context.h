@@ -15,6 +15,8 @@
 
 namespace divan::api {
 
+class Tails;
+
 /// References to the parts of a running server, all of which outlive it. Copied freely.
 struct Context {
   kv::Database& store;
@@ -31,6 +33,7 @@ struct Context {
   std::atomic<bool>& stopping;  // whether the server has begun to stop
   ThreadPool& backups;          // a thread for each that is being taken
   backup::Restores& restores;
+  Tails& tails;
   std::string server_uuid;
   std::string version;
 };

@@ -52,7 +52,7 @@ std::string result_json(const docs::WriteResult& result) {
 
 http::Response written(const Context& context, const Call& call, docs::IncomingDocument document,
                        int status) {
-  prepare_document(context, call.path()[0], document);
+  prepare_document(call.path()[0], document, context.config, context.rng);
   std::vector documents{std::move(document)};
   const auto result =
       docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng).front();
@@ -77,7 +77,7 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
     return written(context, call, std::move(document), 201);
   }
   document.revision = named_revision(call, document.revision);
-  prepare_document(context, call.path()[0], document);
+  prepare_document(call.path()[0], document, context.config, context.rng);
   docs::WriteResult result;
   result.id = id;
   if (document.revisions) {

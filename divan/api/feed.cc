@@ -74,7 +74,7 @@ class Feed final : public Task {
         exchange().on_drained(waker());
         return false;
       }
-      source_->arm(waker());
+      source_->arm(*this);
       std::vector<FeedRow> rows;
       const bool more = left_ > 0 && source_->read(std::min<std::uint64_t>(kRowsPerRead, left_), rows);
       const bool cut = left_ == 0 || rows.size() == left_;
@@ -95,6 +95,8 @@ class Feed final : public Task {
     last_sent_ = context_.clock.now();
     if (!is_live()) return;
     heed_stop();
+    // Who has seen the answer begin misses nothing from then on, also where rows are not kept.
+    source_->arm(*this);
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;
@@ -124,7 +126,11 @@ class Feed final : public Task {
           text += row.json;
           break;
         case FeedMode::continuous: text += row.json + "\n"; break;
-        case FeedMode::eventsource: text += "data: " + row.json + "\nid: " + row.seq + "\n\n"; break;
+        case FeedMode::eventsource:
+          text += "data: " + row.json + "\n";
+          if (!row.seq.empty()) text += "id: " + row.seq + "\n";
+          text += "\n";
+          break;
       }
       sent_rows_ = true;
     }
@@ -162,7 +168,7 @@ class Feed final : public Task {
         return true;
       }
       exchange().write(text_ + end);
-    } else if (options_.mode == FeedMode::continuous) {
+    } else if (options_.mode == FeedMode::continuous && !source_->last_seq().empty()) {
       exchange().write("{" + tail() + "}\n");
     }
     exchange().end();

@@ -15,7 +15,7 @@ namespace divan::api {
 
 struct FeedRow {
   std::string json;
-  std::string seq;
+  std::string seq;  // empty: the feed has no places, and cannot be gone on with
 };
 
 /// Where the rows of a feed come from. One thread at a time.
@@ -23,14 +23,14 @@ class FeedSource {
  public:
   virtual ~FeedSource() = default;
 
-  /// Called before every read(): from now on `wake` is to be called when there may be rows that the read will
-  /// not have seen. It may be called too often, and after the source's end.
-  virtual void arm(const std::function<void()>& wake) = 0;
+  /// Called before every read(): from now on `feed` is to be woken when there may be rows that the read will
+  /// not have seen. It may be woken too often, and after the source's end.
+  virtual void arm(Task& feed) = 0;
 
   /// Appends up to `limit` further rows and remembers the place; answers whether there may be more at once.
   virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) = 0;
 
-  /// The place up to which has been read.
+  /// The place up to which has been read; empty if the feed has no places.
   virtual std::string last_seq() const = 0;
 
   /// How many rows come after that place, if that is known.

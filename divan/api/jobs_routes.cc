@@ -260,7 +260,7 @@ class JobSource final : public FeedSource {
   JobSource(const Context& context, std::string type, std::string id, std::string since)
       : context_(context), type_(std::move(type)), id_(std::move(id)), last_(std::move(since)) {}
 
-  void arm(const std::function<void()>& wake) override { wake_ = wake; }
+  void arm(Task& feed) override { wake_ = feed.waker(); }
 
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (ended_) return false;
@@ -291,7 +291,7 @@ class JobSource final : public FeedSource {
   bool ended() const override { return ended_; }
 
  private:
-  const Context context_;
+  const Context& context_;
   const std::string type_;
   const std::string id_;
   std::function<void()> wake_;

@@ -158,7 +158,7 @@ class DocumentPages final : public PageSource {
     out += '}';
   }
 
-  const Context context_;
+  const Context& context_;
   const std::string name_;
   const ViewParams params_;
   docs::DocumentRange range_;

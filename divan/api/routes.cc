@@ -30,6 +30,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_active_tasks", {active_tasks}},
       {"_node", {node, Access::admins, true}},
       {"_db_updates", {database_updates, Access::route_checks}},
+      {"_events", {events_of_channels, Access::route_checks, true}},
       {"_jobs", {jobs, Access::admins, true}},
       {"_workers", {workers, Access::admins, true}},
       {"_backup", {backup}},

@@ -11,19 +11,20 @@ namespace divan::api {
 using Answer = std::optional<http::Response>;
 
 // Of the server: the first segment of the path is empty or begins with an underscore.
-Answer welcome(const Context& context, const CallPtr& call);           // /
-Answer up(const Context& context, const CallPtr& call);                // /_up
-Answer uuids(const Context& context, const CallPtr& call);             // /_uuids
-Answer all_databases(const Context& context, const CallPtr& call);     // /_all_dbs
-Answer databases_info(const Context& context, const CallPtr& call);    // /_dbs_info
-Answer session(const Context& context, const CallPtr& call);           // /_session
-Answer active_tasks(const Context& context, const CallPtr& call);      // /_active_tasks
-Answer node(const Context& context, const CallPtr& call);              // /_node/{name}/...
-Answer database_updates(const Context& context, const CallPtr& call);  // /_db_updates
-Answer jobs(const Context& context, const CallPtr& call);              // /_jobs...
-Answer workers(const Context& context, const CallPtr& call);           // /_workers...
-Answer backup(const Context& context, const CallPtr& call);            // /_backup
-Answer restore(const Context& context, const CallPtr& call);           // /_restore...
+Answer welcome(const Context& context, const CallPtr& call);             // /
+Answer up(const Context& context, const CallPtr& call);                  // /_up
+Answer uuids(const Context& context, const CallPtr& call);               // /_uuids
+Answer all_databases(const Context& context, const CallPtr& call);       // /_all_dbs
+Answer databases_info(const Context& context, const CallPtr& call);      // /_dbs_info
+Answer session(const Context& context, const CallPtr& call);             // /_session
+Answer active_tasks(const Context& context, const CallPtr& call);        // /_active_tasks
+Answer node(const Context& context, const CallPtr& call);                // /_node/{name}/...
+Answer database_updates(const Context& context, const CallPtr& call);    // /_db_updates
+Answer events_of_channels(const Context& context, const CallPtr& call);  // /_events...
+Answer jobs(const Context& context, const CallPtr& call);                // /_jobs...
+Answer workers(const Context& context, const CallPtr& call);             // /_workers...
+Answer backup(const Context& context, const CallPtr& call);              // /_backup
+Answer restore(const Context& context, const CallPtr& call);             // /_restore...
 
 // Of a database: the path has {db} first.
 Answer database(const Context& context, const CallPtr& call);           // /{db}

@@ -81,7 +81,7 @@ Answer welcome(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // `version` is that of the API: clients look at it to know what they may call.
   return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
-                                        R"("features":["db_updates","jobs","workers"],)"
+                                        R"("features":["db_updates","events","jobs","workers"],)"
                                         R"("vendor":{{"name":"Divan","version":"{}"}}}})",
                                         context.server_uuid, context.version));
 }

@@ -1,54 +1,16 @@
 // Long answers over real connections: what they do when the client goes away, and when they fail.
 #include <future>
 
-#include "divan/api/feed.h"
 #include "divan/api/page_stream.h"
-#include "divan/api/routes.h"
+#include "divan/api/testing.h"
 #include "divan/base/json.h"
-#include "divan/http/testing.h"
 #include "divan/jobs/attempts.h"
-#include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::api {
 namespace {
 
 using http::testing::Flag;
 using http::testing::RawClient;
-using http::testing::TestServer;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-
-// A server that answers every request as the test says, on a pool as the real one does.
-struct Streams : testing::Test {
-  using Answerer = std::function<void(const CallPtr& call)>;
-
-  kv::embedded::TemporaryStore store;
-  events::Bus bus;
-  SystemClock clock;
-  SeededRng rng{1};
-  docs::Catalog catalog{bus, clock};
-  workers::Registry registry{rng};
-  jobs::Queue queue{registry, clock, rng};
-  index::Kinds kinds;
-  Config config;
-  Metrics metrics;
-  Accounts accounts{rng};
-  Answerer answerer;
-  ThreadPool pool{"request", 2, 100};
-  std::atomic<bool> stopping = false;
-  ThreadPool backups{"backup", 1, 1};
-  backup::Restores restores{*store, catalog, clock, rng};
-  const Context context{*store,  catalog,  queue, registry, kinds,   clock,    rng, config,
-                        metrics, accounts, pool,  stopping, backups, restores, {},  {}};
-  TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
-    pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
-  }};
-
-  ~Streams() override {
-    test.server.stop();
-    pool.stop();
-  }
-};
 
 // Pages until `last`; then an exception that is none of ours.
 class Pages final : public PageSource {
@@ -103,7 +65,7 @@ class Rows final : public FeedSource {
  public:
   Rows(Flag& gone, std::atomic<bool>& ended) : gone_(gone), ended_(ended) {}
   ~Rows() override { gone_.raise(); }
-  void arm(const std::function<void()>&) override {}
+  void arm(Task&) override {}
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (!std::exchange(begun_, true)) rows.push_back({"xxxx", "1"});
     return true;
@@ -153,9 +115,9 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
     queue.set_type(tx, "t", {});
     queue.add(tx, "t", "j", "{}");
   });
-  const auto first = get("/_jobs/t/j?feed=longpoll").body;
+  const auto first = json::compact(get("/_jobs/t/j?feed=longpoll").body);
   EXPECT_THAT(first, testing::HasSubstr(R"("state":"pending")"));
-  const auto seq = json::string_value(json::member(json::compact(first), "last_seq").value_or(""));
+  const auto seq = json::string_value(json::member(first, "last_seq").value_or(""));
   ASSERT_TRUE(seq);
   EXPECT_THAT(get("/_jobs/t/j?feed=longpoll&timeout=0&since=" + *seq).body,
               testing::Not(testing::HasSubstr("state")));

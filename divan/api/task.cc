@@ -42,6 +42,16 @@ void Task::wake() {
   submit();
 }
 
+void Task::wake_here() {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::running) state_ = State::running_and_woken;
+    if (state_ != State::waiting) return;
+    state_ = State::running;
+  }
+  run();
+}
+
 void Task::submit() {
   const auto self = shared_from_this();
   const bool taken = context_.pool.submit([self] {

@@ -27,6 +27,12 @@ class Task : public std::enable_shared_from_this<Task> {
   /// Another step is to be taken: soon, or after the one that is being taken.
   void wake();
 
+  /// As wake(), but if the task waits, the step is taken on the calling thread before this returns.
+  void wake_here();
+
+  /// A callback that wakes this task if it is still there.
+  std::function<void()> waker();
+
  protected:
   /// Does what can be done now. True when the request has been answered to its end; false to wait for wake().
   /// What it throws is the answer if none has begun, and otherwise cuts the answer off.
@@ -42,12 +48,9 @@ class Task : public std::enable_shared_from_this<Task> {
   /// Whether the server has begun to stop.
   bool stopping() const { return context_.stopping; }
 
-  /// A callback that wakes this task if it is still there.
-  std::function<void()> waker();
-
   http::Exchange& exchange() const { return *call_->exchange(); }
 
-  const Context context_;
+  const Context& context_;  // the service's
   const CallPtr call_;
 
  private:

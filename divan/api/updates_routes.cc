@@ -1,7 +1,6 @@
 // The feed of what happened to databases: /_db_updates.
-#include "divan/api/channel_waker.h"
-#include "divan/api/feed.h"
 #include "divan/api/routes.h"
+#include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
@@ -9,9 +8,6 @@
 
 namespace divan::api {
 namespace {
-
-// Rows that a read may look at in one transaction.
-constexpr std::size_t kMaxLookedAt = 10'000;
 
 // The account that a database belongs to: what is before the first slash of its name.
 std::optional<std::string_view> account_of(std::string_view database) {
@@ -24,85 +20,68 @@ bool has_account_feeds(const Context& context) {
   return context.config.get_bool("global_changes", "account_feeds", false);
 }
 
-struct UpdatesOptions {
-  kv::Versionstamp since;
-  bool descending = false;
-  bool show_account = false;
-  std::optional<std::string> account;  // whose rows are seen; nothing: all
-};
-
-class UpdatesSource final : public FeedSource {
+class UpdatesReader final : public RowReader {
  public:
-  UpdatesSource(const Context& context, UpdatesOptions options)
-      : context_(context),
-        options_(std::move(options)),
-        place_(options_.since),
-        waker_(context.catalog.bus(), updates::feed_channel()) {}
+  UpdatesReader(const Context& context, bool show_account) : context_(context), show_account_(show_account) {}
 
-  void arm(const std::function<void()>& wake) override { waker_.arm(wake); }
-
-  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
-    // The feeds of accounts may be switched off while there are some.
-    if (options_.account && !has_account_feeds(context_)) ended_ = true;
-    if (ended_) return false;
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = since};
     const auto tx = context_.store.begin();
-    bool cut = false;
-    std::size_t looked_at = 0;
-    const auto visit = [&](const updates::Update& update) {
-      place_ = update.sequence;
-      if (!options_.account || account_of(update.database) == options_.account)
-        rows.push_back(row_of(update));
-      cut = rows.size() >= limit || ++looked_at >= kMaxLookedAt;
-      return !cut;
-    };
-    if (options_.descending) {
-      updates::visit_updates_backwards(*tx, options_.since, begun_ ? std::optional(place_) : std::nullopt,
-                                       visit);
-    } else {
-      updates::visit_updates(*tx, place_, visit);
-    }
-    begun_ = true;
-    return cut;
+    updates::visit_updates(*tx, since, [&](const auto& update) { return add(update, limit, wanted, page); });
+    return page;
   }
 
-  std::string last_seq() const override { return docs::to_sequence(place_); }
+  RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
+                         std::size_t limit, const Wanted& wanted) const override {
+    RowPage page{.place = before.value_or(since)};
+    const auto tx = context_.store.begin();
+    updates::visit_updates_backwards(*tx, since, before,
+                                     [&](const auto& update) { return add(update, limit, wanted, page); });
+    return page;
+  }
 
-  bool ended() const override { return ended_; }
+  kv::Versionstamp last() const override { return updates::last_update(*context_.store.begin()); }
 
  private:
+  // Answers whether to go on.
+  bool add(const updates::Update& update, std::size_t limit, const Wanted& wanted, RowPage& page) const {
+    page.place = update.sequence;
+    if (wanted && !wanted(update.database)) return true;
+    page.rows.push_back({update.sequence, update.database, row_of(update)});
+    page.more = page.rows.size() >= limit;
+    return !page.more;
+  }
+
   FeedRow row_of(const updates::Update& update) const {
     FeedRow row;
     row.seq = docs::to_sequence(update.sequence);
     row.json = fmt::format(R"({{"db_name":{},"type":"{}",)", json::quoted(update.database), update.kind);
-    if (options_.show_account) {
+    if (show_account_) {
       row.json += "\"account\":" + json::quoted(account_of(update.database).value_or("_admin")) + ",";
     }
     row.json += fmt::format(R"("seq":"{}"}})", row.seq);
     return row;
   }
 
-  const Context context_;
-  const UpdatesOptions options_;
-  kv::Versionstamp place_;
-  bool begun_ = false;
-  bool ended_ = false;
-  ChannelWaker waker_;
+  const Context& context_;
+  const bool show_account_;
 };
 
 // Whose rows a user sees; nothing: all. Throws unauthorized.
 std::optional<std::string> account_seen(const Context& context, const Call& call) {
   const User& user = call.user();
   if (user.admin) return std::nullopt;
-  if (user.name.empty() || !has_account_feeds(context)) throw unauthorized("You are not a server admin.");
+  if (user.name.empty() || !has_account_feeds(context)) call.require_admin();
   return user.name;
 }
 
 // It changes with the rows, and with what is shown of them.
-std::string etag_of(const kv::Versionstamp& last, const UpdatesOptions& options) {
+std::string etag_of(const kv::Versionstamp& last, bool show_account,
+                    const std::optional<std::string>& account) {
   std::string tag = docs::to_sequence(last);
-  if (options.show_account) tag += "-account";
+  if (show_account) tag += "-account";
   // Header fields are no place for just any name.
-  if (options.account) tag += fmt::format("-{:x}", std::hash<std::string>()(*options.account));
+  if (account) tag += fmt::format("-{:x}", std::hash<std::string>()(*account));
   return "\"" + tag + "\"";
 }
 
@@ -116,19 +95,18 @@ void check_limit(const Call& call) {
 }  // namespace
 
 Answer database_updates(const Context& context, const CallPtr& call) {
-  UpdatesOptions options;
-  options.account = account_seen(context, *call);
+  const auto account = account_seen(context, *call);
   call->allow("GET");
   check_limit(*call);
-  auto feed = parse_feed_options(*call);
-  options.descending = call->flag("descending");
-  options.show_account =
-      call->user().admin && context.config.get_bool("global_changes", "show_account", false);
-  const auto since = since_param(*call);
+  auto options = parse_feed_options(*call);
+  RowFeed feed;
+  feed.descending = call->flag("descending");
+  const bool show_account = !account && context.config.get_bool("global_changes", "show_account", false);
+  const auto since_text = since_param(*call);
   const auto last = context.store.run([&](kv::Transaction& tx) { return updates::last_update(tx); });
-  if (since) options.since = *since == "now" ? last : docs::parse_sequence(*since);
-  if (feed.mode == FeedMode::normal) {
-    const std::string etag = etag_of(last, options);
+  if (since_text) feed.since = *since_text == "now" ? last : docs::parse_sequence(*since_text);
+  if (options.mode == FeedMode::normal) {
+    const std::string etag = etag_of(last, show_account, account);
     const auto known = call->header("If-None-Match");
     if (known && http::if_none_match(*known, etag)) {
       http::Response unchanged;
@@ -136,10 +114,18 @@ Answer database_updates(const Context& context, const CallPtr& call) {
       unchanged.headers.push_back({"ETag", etag});
       return unchanged;
     }
-    feed.headers.push_back({"ETag", etag});
+    options.headers.push_back({"ETag", etag});
   }
-  if (options.descending) feed.mode = FeedMode::normal;
-  start_feed(context, call, std::make_unique<UpdatesSource>(context, std::move(options)), feed);
+  feed.reader = std::make_shared<UpdatesReader>(context, show_account);
+  feed.tail = show_account ? "updates with accounts" : "updates";
+  feed.channel = updates::feed_channel();
+  if (account) {
+    // Should the feeds of accounts be switched off, those that are open show nothing more.
+    feed.wanted = [&context, account](std::string_view database) {
+      return account_of(database) == account && has_account_feeds(context);
+    };
+  }
+  start_row_feed(context, call, options, std::move(feed));
   return std::nullopt;
 }
 

@@ -146,11 +146,12 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
       with_hash(document.body, text ? std::optional(hash_password(*text, iterations, rng)) : std::nullopt);
 }
 
-void prepare_document(const Context& context, std::string_view database, docs::IncomingDocument& document) {
+void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
+                      Rng& rng) {
   if (database != kUsersDatabase) return;
   const auto iterations =
-      context.config.get_int("chttpd_auth", "iterations", kDefaultIterations, 1, kMaxPasswordIterations);
-  prepare_user_document(document, static_cast<int>(iterations), context.rng);
+      config.get_int("chttpd_auth", "iterations", kDefaultIterations, 1, kMaxPasswordIterations);
+  prepare_user_document(document, static_cast<int>(iterations), rng);
 }
 
 std::optional<Account> read_user_document(std::string_view name, std::string_view body) {

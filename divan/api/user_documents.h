@@ -10,7 +10,8 @@
 #include <optional>
 #include <string_view>
 
-#include "divan/api/context.h"
+#include "divan/api/accounts.h"
+#include "divan/base/config.h"
 #include "divan/docs/catalog.h"
 #include "divan/docs/document.h"
 
@@ -24,7 +25,8 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
 
 /// What every document goes through before it is written: the above, if the database is _users, with as many
 /// iterations as the settings say ([chttpd_auth] iterations).
-void prepare_document(const Context& context, std::string_view database, docs::IncomingDocument& document);
+void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
+                      Rng& rng);
 
 /// The account in a user's document; nothing if it is malformed or has no password. Reads whatever the store
 /// has: `body` need not have come through prepare_user_document().

@@ -35,7 +35,7 @@ class MembersSource final : public FeedSource {
   MembersSource(const Context& context, std::string role, const kv::Versionstamp& since, bool begun)
       : context_(context), role_(std::move(role)), version_(since), begun_(begun) {}
 
-  void arm(const std::function<void()>& wake) override { wake_ = wake; }
+  void arm(Task& feed) override { wake_ = feed.waker(); }
 
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     workers::Members members;
@@ -54,7 +54,7 @@ class MembersSource final : public FeedSource {
   std::string last_seq() const override { return docs::to_sequence(version_); }
 
  private:
-  const Context context_;
+  const Context& context_;
   const std::string role_;
   kv::Versionstamp version_;
   bool begun_;

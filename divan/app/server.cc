@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "divan/api/service.h"
+#include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
 #include "divan/app/settings.h"
 #include "divan/base/error.h"
@@ -160,6 +161,7 @@ struct Server::Parts {
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
+  std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
 
@@ -258,8 +260,10 @@ struct Server::Parts {
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
+    tails.emplace(bus);
     service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, *backups, restores, uuid, DIVAN_VERSION});
+                                 accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
+                                 DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
   }
@@ -291,9 +295,19 @@ struct Server::Parts {
           [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
     gauge("divan_events_published_total", "Events published to somebody.",
           [=, this] { return number(bus.stats().published); });
+    gauge("divan_events_delivered_total", "Times that an event was put before a subscriber.",
+          [=, this] { return number(bus.stats().delivered); });
+    gauge("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
+          [=, this] { return number(bus.stats().lagged); });
+    gauge("divan_events_channels", "Channels that somebody listens to.",
+          [=, this] { return number(bus.stats().channels); });
     gauge("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
     collect_updates();
+    gauge("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
+          [=, this] { return tails ? number(tails->stats().tails) : 0; });
+    gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
+          [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
     metrics.on_collect([this] { collect_jobs(); });
   }
 
@@ -335,6 +349,7 @@ struct Server::Parts {
     if (service) service->stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
+    if (tails) tails->stop();
     if (backups) backups->stop();
     ken.reset();
     builder.reset();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -44,6 +45,9 @@ bool for_each_element(std::string_view array, const ElementVisitor& visit);
 /// The value of the object's member of this name, which must need no escapes; the last one where it is
 /// repeated. Nothing where it is missing.
 std::optional<std::string_view> member(std::string_view object, std::string_view name);
+/// The answer is a part of `object`, which must last as long.
+template <std::same_as<std::string> Temporary>
+std::optional<std::string_view> member(Temporary&& object, std::string_view name) = delete;
 
 /// The text of a string token in compact()'s form, escapes undone; nothing if it is no string.
 std::optional<std::string> string_value(std::string_view token);

@@ -377,6 +377,39 @@ TEST_F(Docs, EventsComeAfterTheCommitOnceForABatch) {
   EXPECT_FALSE(subscription.try_next());
 }
 
+TEST_F(Docs, EveryKindOfChangeIsAnEvent) {
+  auto subscription = bus.subscribe(events::database_channel("other"));
+  const auto kinds = [&] {
+    std::vector<std::string> found;
+    while (auto message = subscription.try_next()) {
+      EXPECT_EQ(message->event->database, "other");
+      found.push_back(message->event->kind + " " + message->event->id);
+    }
+    return found;
+  };
+  using Kinds = std::vector<std::string>;
+  const auto write_local_too = [&](kv::Transaction& tx) {
+    auto document = parse_document(R"({"_id":"_local/a"})");
+    write_local(tx, catalog.open(tx, "other"), document);
+  };
+  store->run([&](kv::Transaction& tx) {
+    catalog.create(tx, "other");
+    EXPECT_EQ(kinds(), Kinds()) << "before the commit";
+  });
+  EXPECT_EQ(kinds(), Kinds{"created "});
+  store->run(write_local_too);
+  EXPECT_EQ(kinds(), Kinds{"local_updated _local/a"});
+  // What is not committed has not happened.
+  const auto fails = [&](kv::Transaction& tx) {
+    catalog.remove(tx, "other");
+    throw Error(500, "on_purpose", "");
+  };
+  EXPECT_THROW(store->run(fails), Error);
+  EXPECT_EQ(kinds(), Kinds());
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "other"); });
+  EXPECT_EQ(kinds(), Kinds{"deleted "});
+}
+
 TEST_F(Docs, HooksRunInTheTransaction) {
   std::vector<std::string> seen;
   catalog.on_change(

@@ -130,6 +130,28 @@ void BM_ByNameUnderChurn(benchmark::State& state) {
 }
 BENCHMARK(BM_ByNameUnderChurn)->Threads(1)->Threads(2)->UseRealTime();
 
+/// Subscribers of one channel come and go beside those that stay: what BM_SignalUnderChurn does with a
+/// signal.
+void BM_ByHandleUnderChurn(benchmark::State& state) {
+  static std::unique_ptr<Setup> setup;
+  static std::atomic<bool> done;
+  static std::thread churn;
+  if (state.thread_index() == 0) {
+    setup = std::make_unique<Setup>(state.range(0));
+    done = false;
+    churn = std::thread([] {
+      while (!done) const auto subscription = setup->bus.subscribe("orders");
+    });
+  }
+  for (auto _ : state) setup->orders.publish(make_event);
+  if (state.thread_index() == 0) {
+    done = true;
+    churn.join();
+    setup.reset();
+  }
+}
+BENCHMARK(BM_ByHandleUnderChurn)->ArgName("subscribers")->Arg(8)->Threads(1)->Threads(2)->UseRealTime();
+
 /// A channel is made and removed, as a long poll does, beside `channels` others.
 void BM_SubscribeAndLeave(benchmark::State& state) {
   Bus bus;

@@ -1,6 +1,7 @@
 // Races: first subscribers, the last leave against a new subscription, and everything at once. These are the
 // tests that are meant for the thread sanitizer.
 #include <barrier>
+#include <future>
 #include <thread>
 
 #include "divan/events/bus.h"
@@ -95,6 +96,114 @@ TEST(BusThreads, AllSubscribersSeeOneOrderThatKeepsEachPublishers) {
     const int publisher = text[0] - '0';
     ASSERT_EQ(text, fmt::format("{}/{}", publisher, next[publisher]++));
   }
+}
+
+/// Something that stands still until it is told to go on, and whoever waits for it to stand there.
+class Gate {
+ public:
+  void stand() {
+    entered_.set_value();
+    opened_.wait();
+  }
+  void wait_for_somebody() { entered_.get_future().wait(); }
+  void open() { open_.set_value(); }
+
+ private:
+  std::promise<void> entered_, open_;
+  std::shared_future<void> opened_ = open_.get_future().share();
+};
+
+/// Whether `work` comes to its end while `gate` is closed; opens it afterwards.
+template <class Work>
+bool ends_before(Gate& gate, Work work) {
+  auto done = std::async(std::launch::async, work);
+  const bool in_time = done.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  gate.open();
+  done.wait();
+  return in_time;
+}
+
+void use(Bus& bus, std::string_view channel) {
+  auto subscription = bus.subscribe(channel);
+  bus.publish(channel, [] { return event_of("1"); });
+  bus.publisher(channel).publish([] { return event_of("2"); });
+  EXPECT_EQ(bus.stats().channels, bus.channels().size());
+  const auto texts = drain(subscription);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "1"), 1);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "2"), 1);
+}
+
+TEST(BusThreads, ACallbackThatDoesNotReturnHoldsNobodyElseUp) {
+  Bus bus;
+  Gate gate;
+  auto stuck = bus.subscribe("orders", {.notify = [&] { gate.stand(); }});
+  std::thread publisher([&] { bus.publish("orders", [] { return event_of("0"); }); });
+  gate.wait_for_somebody();
+  EXPECT_TRUE(ends_before(gate, [&] {
+    use(bus, "orders");
+    use(bus, "users");
+  }));
+  publisher.join();
+}
+
+TEST(BusThreads, APublisherThatStillBuildsItsEventHoldsNobodyUp) {
+  Bus bus;
+  Gate gate;
+  std::optional<Subscription> leaves = bus.subscribe("orders");
+  std::thread publisher([&] {
+    bus.publish("orders", [&] {
+      gate.stand();
+      return event_of("0");
+    });
+  });
+  gate.wait_for_somebody();
+  EXPECT_TRUE(ends_before(gate, [&] {
+    leaves.reset();
+    use(bus, "orders");
+    use(bus, "users");
+  }));
+  publisher.join();
+}
+
+/// A clock on which a wait holds on to the lock that it should let go of while it waits.
+class StuckClock final : public Clock {
+ public:
+  explicit StuckClock(Gate& gate) : gate_(gate) {}
+  MonotonicTime now() const override { return {}; }
+  std::int64_t wall_ms() const override { return 0; }
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+                  const std::function<bool()>& done) const override {
+    gate_.stand();
+    return done();
+  }
+
+ private:
+  Gate& gate_;
+};
+
+// With one lock or one queue for all channels, whoever publishes on one would wait for the other's.
+TEST(BusThreads, PublishersOfDifferentChannelsDoNotMeet) {
+  Bus bus;
+  Gate gate;
+  auto orders = bus.subscribe("orders");
+  auto users = bus.subscribe("users");
+  const auto handle = bus.publisher("users");
+  // The mailbox of one subscriber is locked for good, so that a publisher stands in the midst of its
+  // delivery.
+  std::thread subscriber([&] { orders.next_until(StuckClock(gate), MonotonicTime::max()); });
+  gate.wait_for_somebody();
+  std::thread publisher([&] { bus.publish("orders", [] { return event_of("0"); }); });
+  EXPECT_TRUE(ends_before(gate, [&] {
+    for (int i = 0; i < 1000; ++i) {
+      bus.publish("users", [] { return event_of("1"); });
+      handle.publish([] { return event_of("2"); });
+      bus.publish("nobody", [] { return event_of("3"); });
+      drain(users);
+    }
+    use(bus, "invoices");
+  }));
+  publisher.join();
+  subscriber.join();
 }
 
 /// Publishers by name and by handle, slow and quick subscribers, and subscribers with callbacks who come and

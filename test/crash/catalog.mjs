@@ -41,7 +41,7 @@ export class Catalog {
   }
 
   /** Finds out how unanswered creations and deletions ended, and compares the rest with what is known. */
-  async verify(client) {
+  async verify_names(client) {
     const names = new Set(await client.get('/_all_dbs'));
     for (const name of this.creating) {
       if (names.has(name)) this.created(name);
@@ -53,6 +53,11 @@ export class Catalog {
     this.deleting.clear();
     for (const name of this.present.keys()) check(names.has(name), `database ${name} is lost`);
     for (const name of names) check(this.present.has(name), `database ${name} is there, but should not be`);
+  }
+
+  /** The same, and all that is in them. */
+  async verify(client) {
+    await this.verify_names(client);
     let documents = 0;
     for (const database of this.present.values()) documents += await database.verify(client);
     return documents;

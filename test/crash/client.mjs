@@ -77,12 +77,12 @@ export class Client {
 
   /**
    * A feed: calls `row` with each line of JSON until the connection ends, however it does. `opened` is called
-   * with a function that cuts it.
+   * with a function that cuts it. `parse` makes something else of a line than what is JSON in it.
    */
-  lines(method, path, body, row, opened) {
+  lines(method, path, body, row, opened, { headers = {}, parse = JSON.parse } = {}) {
     return new Promise((resolve, reject) => {
       let rest = '';
-      const request = http.request({ ...this.options(method, path), agent: false }, (response) => {
+      const request = http.request({ ...this.options(method, path), headers, agent: false }, (response) => {
         if (response.statusCode >= 400) {
           response.resume();
           return reject(new Violation(`${method} ${path} was answered ${response.statusCode}`));
@@ -92,7 +92,7 @@ export class Client {
           const lines = (rest + piece).split('\n');
           rest = lines.pop();
           try {
-            for (const line of lines) if (line !== '') row(JSON.parse(line));
+            for (const line of lines) if (line !== '') row(parse(line));
           } catch (error) {
             reject(error);
             request.destroy();

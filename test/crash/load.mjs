@@ -14,14 +14,16 @@ export class Actor {
     return this.client.call(method, path, body, expected);
   }
 
-  /** Calls `row` with each line of a feed until it ends, or the actor must stop. */
-  async follow(method, path, body, row) {
+  /** Calls `row` with each line of a feed until it ends, the actor must stop, or `forMs` have passed. */
+  async follow(method, path, body, row, { forMs = Infinity, ...options } = {}) {
     let disconnect = null;
-    const cut = setInterval(() => this.world.stopped && disconnect?.(), 20);
+    const end = Date.now() + forMs;
+    const cut = setInterval(() => (this.world.stopped || Date.now() >= end) && disconnect?.(), 20);
     try {
-      await this.client.lines(method, path, body, row, (cutter) => {
+      const opened = (cutter) => {
         disconnect = cutter;
-      });
+      };
+      await this.client.lines(method, path, body, row, opened, options);
     } finally {
       clearInterval(cut);
     }

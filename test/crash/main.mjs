@@ -12,7 +12,7 @@ import { Holder, JobAdder, JobWorker, Jobs, Registrar, RidingWorker } from './jo
 import { Load } from './load.mjs';
 import { Random } from './random.mjs';
 import { Server } from './server.mjs';
-import { UpdatesFollower } from './updates.mjs';
+import { UpdatesFollower, verify_updates } from './updates.mjs';
 import { design_body, slow_design_body, verify_views } from './views.mjs';
 import {
   BulkWriter, ChangesFollower, ChurnWriter, DesignWriter, HotWriter, LocalWriter, PutWriter, Reader, kStable,
@@ -52,7 +52,8 @@ const world = {
   },
 };
 const client = new Client(server);
-const followers = [new ChangesFollower(world, 'changes'), new UpdatesFollower(world, 'updates')];
+const changesFollower = new ChangesFollower(world, 'changes');
+const updatesFollower = new UpdatesFollower(world, 'updates', 'continuous');
 const registrar = new Registrar(world, 'registrar');
 const holder = new Holder(world, 'holder');
 const actors = [
@@ -68,7 +69,8 @@ const actors = [
   new RidingWorker(world, 'rider'),
   registrar,
   holder,
-  ...followers,
+  changesFollower,
+  updatesFollower,
 ];
 
 async function fill_slow() {
@@ -97,7 +99,8 @@ async function prepare() {
 async function verify() {
   counts.documents += await world.catalog.verify(client);
   counts.jobs += await world.jobs.verify(client);
-  for (const follower of followers) await follower.verify(client);
+  await changesFollower.verify(client);
+  await verify_updates(client, world.catalog, [updatesFollower]);
   await registrar.verify(client);
   await holder.verify_gone(client);
 }

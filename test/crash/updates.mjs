@@ -1,16 +1,64 @@
-// A consumer of /_db_updates that remembers the last sequence it has seen, over all restarts, and nothing
-// else: it must come to know everything that happens to databases.
-import { Violation, check, until } from './client.mjs';
+// /_db_updates over all restarts: each database that changed has its row, and a consumer who remembers the last
+// sequence that it has seen, and nothing else, has come to know of everything.
+import { Violation, check, sleep, until } from './client.mjs';
 import { compare_seq, path_of } from './documents.mjs';
 import { Actor } from './load.mjs';
 
+/**
+ * A consumer. `feed`: how it follows. `restless`: it drops its connection again and again, wherever it is, and
+ * goes on from what it remembers.
+ */
 export class UpdatesFollower extends Actor {
   since = '0';
   seen = new Map(); // "type database" → seq of its last row
+  connections = 0;
+  rows = 0;
+
+  constructor(world, name, feed, restless = false) {
+    super(world, name);
+    this.feed = feed;
+    this.restless = restless;
+  }
 
   async step() {
+    ++this.connections;
+    await this[this.feed]({ forMs: this.restless ? this.random.below(150) : Infinity });
+  }
+
+  async continuous(options) {
     const path = `/_db_updates?feed=continuous&heartbeat=1000&since=${this.since}`;
-    await this.follow('GET', path, undefined, (row) => this.take(row));
+    await this.follow('GET', path, undefined, (row) => this.take(row), options);
+  }
+
+  // As browsers do it: the place goes into a field of the request.
+  async eventsource(options) {
+    let row = null;
+    const parse = (line) => {
+      const field = /^([a-z]+): ?(.*)$/.exec(line);
+      check(field, `no line of an event stream: ${line}`);
+      return field;
+    };
+    const take = ([, name, value]) => {
+      if (name === 'data' && value !== '') row = JSON.parse(value);
+      if (name !== 'id') return;
+      check(row?.seq === value, () => `an event has the id ${value}, and its row is ${JSON.stringify(row)}`);
+      this.take(row);
+    };
+    const headers = this.since === '0' ? {} : { 'Last-Event-ID': this.since };
+    const path = '/_db_updates?feed=eventsource&heartbeat=1000';
+    await this.follow('GET', path, undefined, take, { ...options, headers, parse });
+  }
+
+  async longpoll() {
+    const timeout = this.restless ? this.random.below(150) : 1000;
+    const limit = this.random.between(1, 20);
+    const query = `feed=longpoll&timeout=${timeout}&limit=${limit}&since=${this.since}`;
+    const { results, last_seq } = await this.client.get(`/_db_updates?${query}`);
+    check(results.length <= limit, `${results.length} rows where ${limit} were asked for`);
+    for (const row of results) this.take(row);
+    check(compare_seq(last_seq, this.since) >= 0, () => `/_db_updates since ${this.since} ends at ${last_seq}`);
+    this.since = last_seq;
+    if (!this.world.stopped) await sleep(5);
   }
 
   take(row) {
@@ -18,41 +66,49 @@ export class UpdatesFollower extends Actor {
     check(compare_seq(row.seq, this.since) > 0, `/_db_updates since ${this.since} goes back to ${row.seq}`);
     this.since = row.seq;
     this.seen.set(`${row.type} ${row.db_name}`, row.seq);
+    ++this.rows;
   }
 
-  async verify(client) {
-    const { catalog } = this.world;
-    const rows = await until('/_db_updates tells of the last change of each database', async () => {
-      const { results } = await client.get('/_db_updates');
-      return (await this.is_complete(client, catalog, rows_by_name(results))) && results;
-    });
+  /** `rows`: all that there are, while nothing changes. */
+  async verify(client, rows) {
     const rest = await client.get(`/_db_updates?since=${this.since}`);
     for (const row of rest.results) this.take(row);
-    check(rows.length === this.seen.size, 'who follows /_db_updates has seen rows that are not there any more');
+    check(rows.length === this.seen.size, `${this.name} has seen rows that are not there any more`);
     for (const row of rows) {
       check(this.seen.get(`${row.type} ${row.db_name}`) === row.seq, () =>
-        `who follows /_db_updates has missed ${JSON.stringify(row)}`);
+        `${this.name} has missed ${JSON.stringify(row)}`);
     }
   }
+}
 
-  // Both sequences are places in the same store's history: the row of a database's updates stands behind the
-  // last change that it tells of.
-  async is_complete(client, catalog, rows) {
-    for (const name of catalog.present.keys()) {
-      const created = rows.get(`created ${name}`);
-      const updated = rows.get(`updated ${name}`);
-      const deleted = rows.get(`deleted ${name}`);
-      check(created && updated, `/_db_updates does not tell that ${name} was created`);
-      check(!deleted || compare_seq(created, deleted) > 0, `/_db_updates tells that ${name} is deleted`);
-      if (compare_seq(updated, (await client.get(path_of(name))).update_seq) <= 0) return false;
-    }
-    for (const name of catalog.gone) {
-      const deleted = rows.get(`deleted ${name}`);
-      check(deleted && compare_seq(deleted, rows.get(`created ${name}`)) > 0,
-        `/_db_updates does not tell that ${name} was deleted`);
-    }
-    return true;
+/** While nobody writes: the feed becomes complete, and the followers have missed nothing. Answers its length. */
+export async function verify_updates(client, catalog, followers) {
+  const rows = await until('/_db_updates tells of the last change of each database', async () => {
+    const { results } = await client.get('/_db_updates');
+    return (await is_complete(client, catalog, rows_by_name(results))) && results;
+  });
+  for (const follower of followers) await follower.verify(client, rows);
+  return rows.length;
+}
+
+// Both sequences are places in the same store's history: the row of a database's updates stands behind the
+// last change that it tells of.
+async function is_complete(client, catalog, rows) {
+  for (const name of catalog.present.keys()) {
+    const created = rows.get(`created ${name}`);
+    const updated = rows.get(`updated ${name}`);
+    const deleted = rows.get(`deleted ${name}`);
+    check(created && updated, `/_db_updates does not tell that ${name} was created`);
+    check(!deleted || compare_seq(created, deleted) > 0, `/_db_updates tells that ${name} is deleted`);
+    const { update_seq } = await client.get(path_of(name));
+    if (compare_seq(updated, update_seq) <= 0) return false;
   }
+  for (const name of catalog.gone) {
+    const deleted = rows.get(`deleted ${name}`);
+    check(deleted && compare_seq(deleted, rows.get(`created ${name}`)) > 0,
+      `/_db_updates does not tell that ${name} was deleted`);
+  }
+  return true;
 }
 
 function rows_by_name(results) {

@@ -79,14 +79,14 @@ export class Server {
 
   /**
    * `args`: more arguments of `serve`; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: one that is there already
-   * (it is then left there by stop()); `local`: the text of its local.ini.
+   * (it is then left there by stop()); `local`: the text of its local.ini; `port`: where an earlier one listened.
    */
-  static async start({ args = [], env = {}, dataDir, local, admin = ADMIN } = {}) {
+  static async start({ args = [], env = {}, dataDir, local, port = 0, admin = ADMIN } = {}) {
     const server = new Server()
     server.ownsDirectory = dataDir === undefined
     server.dataDir = dataDir ?? temporaryDirectory()
     if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
-    const all = ['serve', '--data-dir', server.dataDir, '--port', '0', ...(admin ? ['--admin', admin] : []), ...args]
+    const all = ['serve', '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
     server.#process = new Process(all, env)
     await within('the server to listen', server.#listening(admin))
     return server

@@ -99,7 +99,8 @@ TEST_F(Views, RangesKeysAndLimits) {
   build();
   const auto ids = [&](std::vector<std::pair<std::string, std::string>> params) {
     std::string found;
-    json::for_each_element(*json::member(query("v", std::move(params)), "rows"), [&](std::string_view row) {
+    const std::string result = query("v", std::move(params));
+    json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
       found += json::member(row, "id")->substr(1, 1);
       return true;
     });
@@ -166,12 +167,12 @@ TEST_F(Views, LargeValuesAndManyRows) {
     EXPECT_NE(result.find("xxl1\""), std::string::npos);
     EXPECT_NE(result.find("xxl2\""), std::string::npos);
     int expected = *descending == 't' ? 11'999 : 0;
-    json::for_each_element(*json::member(query("many", {{"descending", descending}}), "rows"),
-                           [&](std::string_view row) {
-                             EXPECT_EQ(json::member(row, "key"), std::to_string(expected));
-                             expected += *descending == 't' ? -1 : 1;
-                             return true;
-                           });
+    const std::string many = query("many", {{"descending", descending}});
+    json::for_each_element(*json::member(many, "rows"), [&](std::string_view row) {
+      EXPECT_EQ(json::member(row, "key"), std::to_string(expected));
+      expected += *descending == 't' ? -1 : 1;
+      return true;
+    });
     EXPECT_EQ(expected, *descending == 't' ? -1 : 12'000);
   }
   put(R"({"_id":"m","many":1,"_rev":")" + rev + "\"}");

@@ -1,0 +1,245 @@
+#include "divan/api/tail.h"
+
+#include <thread>
+
+#include "divan/base/log.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::size_t kRowsPerRead = 500;
+// What a tail keeps for feeds that could not take their step at once.
+constexpr std::size_t kKeptBytes = 16 << 10;
+
+std::size_t size_of(const PlacedRow& row) {
+  return sizeof(PlacedRow) + row.key.size() + row.row.json.size() + row.row.seq.size();
+}
+
+class RowSource final : public FeedSource {
+ public:
+  RowSource(Tails& tails, RowFeed feed, bool is_live)
+      : tails_(tails), feed_(std::move(feed)), place_(feed_.since) {
+    if (is_live) tail_ = tails_.get(feed_.tail, feed_.channel, feed_.reader);
+  }
+
+  void arm(Task& feed) override {
+    if (!tail_ || following_) return;
+    tail_->follow(feed.shared_from_this());
+    following_ = true;
+  }
+
+  bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
+    RowPage page = next_page(limit);
+    begun_ = true;
+    place_ = page.place;
+    ended_ = page.ended;
+    for (auto& row : page.rows) rows.push_back(std::move(row.row));
+    return page.more;
+  }
+
+  std::string last_seq() const override { return docs::to_sequence(place_); }
+
+  std::optional<std::int64_t> pending() override {
+    return feed_.reader->pending(feed_.descending ? kv::Versionstamp::incomplete(0xffff) : place_);
+  }
+
+  bool ended() const override { return ended_; }
+
+ private:
+  RowPage next_page(std::size_t limit) {
+    if (feed_.descending) {
+      return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(place_) : std::nullopt, limit,
+                                          feed_.wanted);
+    }
+    // What is committed already must be seen at once, and the tail may not have heard of it yet.
+    if (begun_ && tail_) {
+      if (auto page = tail_->read(place_, limit, feed_.wanted)) return *std::move(page);
+    }
+    if (begun_) tails_.count_own_read();
+    return feed_.reader->read(place_, limit, feed_.wanted);
+  }
+
+  Tails& tails_;
+  const RowFeed feed_;
+  std::shared_ptr<Tail> tail_;
+  kv::Versionstamp place_;
+  bool following_ = false;
+  bool begun_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Tail::Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel)
+    : tails_(tails), reader_(std::move(reader)), channel_(std::move(channel)) {}
+
+void Tail::follow(const std::shared_ptr<Task>& feed) {
+  std::lock_guard lock(followers_mutex_);
+  if (!begun_) {
+    // What happened does not matter, only that something did. First the subscription, then the place: what is
+    // committed in between makes the tail read once for nothing.
+    subscription_ = tails_.bus_.subscribe(channel_, {.max_events = 0, .notify = [weak = weak_from_this()] {
+                                                       if (const auto tail = weak.lock()) tail->wake();
+                                                     }});
+    const auto last = reader_->last();
+    std::lock_guard rows_lock(mutex_);
+    begin_ = end_ = last;
+    is_whole_ = begun_ = true;
+  }
+  if (followers_.size() >= clean_at_) {
+    std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
+    clean_at_ = std::max<std::size_t>(64, followers_.size() * 2);
+  }
+  followers_.push_back(feed);
+}
+
+std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t limit,
+                                  const Wanted& wanted) const {
+  std::lock_guard lock(mutex_);
+  if (!is_whole_ || since < begin_) return std::nullopt;
+  RowPage page;
+  page.place = since;
+  page.ended = ended_;
+  auto row = std::upper_bound(rows_.begin(), rows_.end(), since,
+                              [](const auto& place, const PlacedRow& at) { return place < at.place; });
+  for (; row != rows_.end(); ++row) {
+    if (page.rows.size() == limit) {
+      page.more = true;
+      break;
+    }
+    page.place = row->place;
+    if (!wanted || wanted(row->key)) page.rows.push_back(*row);
+  }
+  return page;
+}
+
+void Tail::wake() {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::running) state_ = State::running_and_woken;
+    if (state_ != State::idle) return;
+    state_ = State::queued;
+  }
+  submit();
+}
+
+void Tail::submit() {
+  tails_.threads_.submit([self = shared_from_this()] { self->run(); });
+}
+
+void Tail::run() {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = State::running;
+  }
+  bool more = false;
+  try {
+    // The mailbox tells of its first event only.
+    {
+      std::lock_guard lock(followers_mutex_);
+      while (subscription_.try_next()) {}
+    }
+    more = read_on();
+  } catch (const std::exception& error) {
+    // The feeds find out for themselves what is wrong.
+    log::error("The feeds of {} could not be read for all: {}", channel_, error.what());
+    std::lock_guard lock(mutex_);
+    is_whole_ = false;
+  }
+  wake_feeds();
+  {
+    std::lock_guard lock(mutex_);
+    trim(kKeptBytes);
+    if (state_ == State::running && !more) {
+      state_ = State::idle;
+      return;
+    }
+    state_ = State::queued;
+  }
+  // Others get their turn before this one goes on.
+  submit();
+}
+
+bool Tail::read_on() {
+  kv::Versionstamp since;
+  {
+    std::lock_guard lock(mutex_);
+    since = end_;
+  }
+  tails_.reads_.add(1);
+  RowPage page = reader_->read(since, kRowsPerRead, nullptr);
+  std::lock_guard lock(mutex_);
+  if (!is_whole_) {
+    // Those who are behind catch up by themselves.
+    begin_ = since;
+    rows_.clear();
+    bytes_ = 0;
+    is_whole_ = true;
+  }
+  ended_ = page.ended;
+  end_ = page.place;
+  for (auto& row : page.rows) {
+    bytes_ += size_of(row);
+    rows_.push_back(std::move(row));
+  }
+  return page.more;
+}
+
+void Tail::wake_feeds() {
+  std::vector<std::shared_ptr<Task>> feeds;
+  {
+    std::lock_guard lock(followers_mutex_);
+    feeds.reserve(followers_.size());
+    for (const auto& follower : followers_) {
+      if (auto feed = follower.lock()) feeds.push_back(std::move(feed));
+    }
+  }
+  for (const auto& feed : feeds) feed->wake_here();
+}
+
+void Tail::trim(std::size_t most_bytes) {
+  while (bytes_ > most_bytes && !rows_.empty()) {
+    bytes_ -= size_of(rows_.front());
+    begin_ = rows_.front().place;
+    rows_.pop_front();
+  }
+}
+
+// A step reads memory and writes to sockets' buffers: more threads than processors would only be more
+// switches.
+Tails::Tails(events::Bus& bus)
+    : bus_(bus), threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}
+
+std::shared_ptr<Tail> Tails::get(const std::string& name, const std::string& channel,
+                                 const std::shared_ptr<const RowReader>& reader) {
+  std::lock_guard lock(mutex_);
+  if (tails_.size() >= clean_at_) remove_unused();
+  auto& known = tails_[name];
+  auto tail = known.lock();
+  if (!tail) {
+    tail = std::make_shared<Tail>(*this, reader, channel);
+    known = tail;
+  }
+  return tail;
+}
+
+TailStats Tails::stats() {
+  std::lock_guard lock(mutex_);
+  remove_unused();
+  return {reads_.total(), own_reads_.total(), tails_.size()};
+}
+
+void Tails::remove_unused() {
+  absl::erase_if(tails_, [](const auto& tail) { return tail.second.expired(); });
+  clean_at_ = std::max<std::size_t>(64, tails_.size() * 2);
+}
+
+void start_row_feed(const Context& context, CallPtr call, FeedOptions options, RowFeed feed) {
+  if (feed.descending) options.mode = FeedMode::normal;
+  const bool is_live = options.mode != FeedMode::normal;
+  start_feed(context, std::move(call), std::make_unique<RowSource>(context.tails, std::move(feed), is_live),
+             options);
+}
+
+}  // namespace divan::api

@@ -1,0 +1,216 @@
+// Tails, with feeds over real connections.
+#include "divan/api/testing.h"
+#include "divan/docs/sequence.h"
+
+namespace divan::api {
+namespace {
+
+using http::testing::eventually;
+using http::testing::RawClient;
+using testing::HasSubstr;
+using testing::Not;
+
+kv::Versionstamp place(std::uint16_t number) { return kv::Versionstamp::complete("0123456789", number); }
+
+// Rows that a test adds; it counts how often they are read.
+class Rows final : public RowReader {
+ public:
+  explicit Rows(events::Bus& bus) : bus_(bus) {}
+
+  void add(const std::string& key, const std::string& text = {}) {
+    {
+      std::lock_guard lock(mutex_);
+      const auto number = static_cast<std::uint16_t>(rows_.size() + 1);
+      rows_.push_back({place(number), key, {key + text, docs::to_sequence(place(number))}});
+    }
+    tell();
+  }
+  void tell() {
+    bus_.publish("rows", [] { return events::Event{}; });
+  }
+  void end() {
+    ended_ = true;
+    tell();
+  }
+
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+    ++reads;
+    if (failures > 0) {
+      --failures;
+      throw std::runtime_error("The store fails, as the test says.");
+    }
+    RowPage page{.place = since, .ended = ended_};
+    std::lock_guard lock(mutex_);
+    for (const auto& row : rows_) {
+      if (row.place <= since) continue;
+      if (page.rows.size() == std::min(limit, kPage)) {
+        page.more = true;
+        break;
+      }
+      page.place = row.place;
+      if (!wanted || wanted(row.key)) page.rows.push_back(row);
+    }
+    return page;
+  }
+  RowPage read_backwards(const kv::Versionstamp&, const std::optional<kv::Versionstamp>&, std::size_t,
+                         const Wanted&) const override {
+    return {};
+  }
+  kv::Versionstamp last() const override {
+    std::lock_guard lock(mutex_);
+    return rows_.empty() ? kv::Versionstamp() : rows_.back().place;
+  }
+
+  static constexpr std::size_t kPage = 10;
+  mutable std::atomic<int> reads = 0;
+  mutable std::atomic<int> failures = 0;
+
+ private:
+  events::Bus& bus_;
+  mutable std::mutex mutex_;
+  std::vector<PlacedRow> rows_;
+  std::atomic<bool> ended_ = false;
+};
+
+struct TailTest : Streams {
+  std::shared_ptr<Rows> rows = std::make_shared<Rows>(bus);
+  std::atomic<int> following = 0;
+
+  TailTest() {
+    answerer = [this](const CallPtr& call) {
+      RowFeed feed{.reader = rows, .tail = "rows", .channel = "rows"};
+      if (const auto only = call->param("only")) {
+        feed.wanted = [key = *only](std::string_view found) { return found == key; };
+      }
+      if (const auto since = call->count("since")) feed.since = place(static_cast<std::uint16_t>(*since));
+      start_row_feed(context, call, {.mode = FeedMode::continuous, .heartbeat = std::chrono::hours(1)},
+                     std::move(feed));
+      ++following;
+    };
+  }
+
+  // A feed that has read what there was and waits.
+  std::unique_ptr<RawClient> open(const std::string& query = "") {
+    const int before = following;
+    auto client = std::make_unique<RawClient>(test.server);
+    client->send("GET /?" + query + " HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_TRUE(eventually([&] { return following > before; }));
+    return client;
+  }
+};
+
+TEST_F(TailTest, OneReadServesAllFeeds) {
+  std::vector<std::unique_ptr<RawClient>> feeds;
+  for (int i = 0; i < 20; ++i) feeds.push_back(open());
+  const int before = rows->reads;
+  rows->add("first");
+  for (const auto& feed : feeds) EXPECT_THAT(feed->until("first\n"), HasSubstr("first"));
+  EXPECT_EQ(rows->reads, before + 1);
+  EXPECT_EQ(tails.stats().own_reads, 0U);
+  EXPECT_EQ(tails.stats().tails, 1U);
+}
+
+TEST_F(TailTest, EachFeedHasItsOwnFilterAndPlace) {
+  rows->add("old");
+  const auto all = open("since=1"), filtered = open("since=1&only=b"), behind = open();
+  EXPECT_THAT(behind->until("old\n"), HasSubstr("old"));
+  rows->add("a");
+  rows->add("b");
+  EXPECT_THAT(all->until("b\n"), testing::AllOf(HasSubstr("a\n"), Not(HasSubstr("old"))));
+  EXPECT_THAT(filtered->until("b\n"), Not(HasSubstr("a\n")));
+  EXPECT_THAT(behind->until("b\n"), HasSubstr("a\n"));
+}
+
+TEST_F(TailTest, MoreThanAPageComesInOrder) {
+  const auto feed = open();
+  for (int i = 0; i < 95; ++i) rows->add(fmt::format("row{}.", i));
+  const std::string text = feed->until("row94.\n");
+  std::size_t at = 0;
+  for (int i = 0; i < 95; ++i) {
+    const std::size_t found = text.find(fmt::format("row{}.", i), at);
+    ASSERT_NE(found, std::string::npos) << i;
+    at = found;
+  }
+}
+
+// What a tail keeps is bounded: whoever takes nothing for a while reads for himself afterwards.
+TEST_F(TailTest, AFeedThatFellBehindReadsForItself) {
+  const auto quick = open(), slow = open();
+  const std::string large(100 << 10, 'x');
+  constexpr int kRows = 200;  // more than sockets take
+  for (int i = 0; i < kRows; ++i) {
+    rows->add(fmt::format("row{}.", i), large);
+    quick->until("x\n");
+  }
+  EXPECT_EQ(tails.stats().own_reads, 0U);
+  for (int i = 0; i < kRows; ++i) EXPECT_THAT(slow->until("x\n"), HasSubstr(fmt::format("row{}.", i)));
+  EXPECT_GT(tails.stats().own_reads, 0U);
+  const auto own = tails.stats().own_reads;
+  rows->add("after.");
+  for (const auto& feed : {&quick, &slow}) EXPECT_THAT((*feed)->until(".\n"), HasSubstr("after"));
+  EXPECT_EQ(tails.stats().own_reads, own);
+}
+
+TEST_F(TailTest, AFailedReadLosesNothing) {
+  const auto feed = open();
+  rows->failures = 1;  // the tail's; the feed reads for itself
+  rows->add("a");
+  EXPECT_THAT(feed->until("a\n"), HasSubstr("a"));
+  rows->add("b");
+  EXPECT_THAT(feed->until("b\n"), HasSubstr("b"));
+  EXPECT_GT(tails.stats().own_reads, 0U);
+  // It takes part again, as soon as it has its step behind it.
+  EXPECT_TRUE(eventually([&] {
+    const auto own = tails.stats().own_reads;
+    rows->add("c");
+    feed->until("c\n");
+    return tails.stats().own_reads == own;
+  }));
+}
+
+TEST_F(TailTest, FeedsEndWithWhatTheyAreOf) {
+  const auto feed = open();
+  rows->end();
+  EXPECT_THAT(feed->until("0\r\n\r\n"), HasSubstr("last_seq"));
+}
+
+TEST_F(TailTest, ATailEndsWithItsLastFeed) {
+  auto feed = open();
+  EXPECT_EQ(bus.stats().channels, 2U);  // its own, and that of the server's stop
+  feed.reset();
+  EXPECT_TRUE(eventually([&] { return bus.stats().channels == 0 && tails.stats().tails == 0; }));
+  const auto again = open();
+  rows->add("a");
+  EXPECT_THAT(again->until("a\n"), HasSubstr("a"));
+}
+
+// Feeds come and go while rows are added from two threads: each sees every row.
+TEST_F(TailTest, NoRowIsMissedByAnyFeedThatComesAndGoes) {
+  constexpr int kRows = 300;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < kRows; ++i) rows->add(fmt::format("{}-{}.", t, i));
+      rows->add("last");
+    });
+  }
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 10; ++i) {
+        RawClient client(test.server);
+        client.send(kGet);
+        std::string text = client.until("last\n");
+        text += client.until("last\n");
+        for (int row = 0; row < kRows; ++row) {
+          EXPECT_THAT(text, testing::AllOf(HasSubstr(fmt::format("0-{}.", row)),
+                                           HasSubstr(fmt::format("1-{}.", row))));
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(rows->last(), place(2 * kRows + 2));
+}
+
+}  // namespace
+}  // namespace divan::api

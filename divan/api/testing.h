@@ -1,0 +1,49 @@
+// What the tests of long answers share.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include "divan/api/feed.h"
+#include "divan/api/routes.h"
+#include "divan/api/tail.h"
+#include "divan/http/testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::api {
+
+inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+// A server that answers every request as the test says, on a pool as the real one does.
+struct Streams : ::testing::Test {
+  using Answerer = std::function<void(const CallPtr& call)>;
+
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  index::Kinds kinds;
+  Config config;
+  Metrics metrics;
+  Accounts accounts{rng};
+  Answerer answerer;
+  ThreadPool pool{"request", 2, 100};
+  std::atomic<bool> stopping = false;
+  ThreadPool backups{"backup", 1, 1};
+  backup::Restores restores{*store, catalog, clock, rng};
+  Tails tails{bus};
+  const Context context{*store,   catalog, queue,    registry, kinds,    clock, rng, config, metrics,
+                        accounts, pool,    stopping, backups,  restores, tails, {},  {}};
+  http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
+    pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
+  }};
+
+  ~Streams() override {
+    test.server.stop();
+    pool.stop();
+  }
+};
+
+}  // namespace divan::api
