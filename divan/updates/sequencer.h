@@ -29,10 +29,10 @@ struct SequencerOptions {
 inline constexpr std::size_t kFullBatch = 32;
 /// A pause is so many times as long as the batch before it took: on a slow disk a busy writer's commits do
 /// not wait for those of the feed every other time.
-inline constexpr int kRestPerWork = 9;
+inline constexpr int kRestPerWork = 19;
 
-/// The pause after a batch of so many databases, which took so long: the longer one of the two that these
-/// suggest, but at most event_delay + write_delay.
+/// The pause after a batch of so many databases, which took so long: what these two ask for, but at most
+/// event_delay + write_delay.
 Duration pause_after(std::size_t marks, Duration took, const SequencerOptions& options);
 
 /// What a sequencer has done since its start, and has to do.

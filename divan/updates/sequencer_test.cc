@@ -88,8 +88,8 @@ TEST(UpdatesPause, GrowsWithTheDatabasesOfABatch) {
   EXPECT_EQ(pause_after(32, {}, options), milliseconds(32));
   EXPECT_EQ(pause_after(500, {}, options), milliseconds(32));
   // With the time that the batch took.
-  EXPECT_EQ(pause_after(1, milliseconds(2), options), milliseconds(18));
-  EXPECT_EQ(pause_after(32, milliseconds(2), options), milliseconds(32));
+  EXPECT_EQ(pause_after(1, milliseconds(1), options), milliseconds(19));
+  EXPECT_EQ(pause_after(30, milliseconds(1), options), milliseconds(30));
   EXPECT_EQ(pause_after(1, milliseconds(20), options), milliseconds(32));
   EXPECT_EQ(pause_after(500, milliseconds(20), {.event_delay = {}, .write_delay = {}}), Duration(0));
 }
