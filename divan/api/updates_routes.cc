@@ -9,6 +9,9 @@
 namespace divan::api {
 namespace {
 
+// Rows that a read may look at in one transaction.
+constexpr std::size_t kMaxLookedAt = 10'000;
+
 // The account that a database belongs to: what is before the first slash of its name.
 std::optional<std::string_view> account_of(std::string_view database) {
   const std::size_t slash = database.find('/');
@@ -20,43 +23,55 @@ bool has_account_feeds(const Context& context) {
   return context.config.get_bool("global_changes", "account_feeds", false);
 }
 
+// Which rows are seen, and what is shown of them.
+struct Shape {
+  bool show_account = false;
+  std::optional<std::string> account{};  // whose rows; nothing: all
+};
+
 class UpdatesReader final : public RowReader {
  public:
-  UpdatesReader(const Context& context, bool show_account) : context_(context), show_account_(show_account) {}
+  UpdatesReader(const Context& context, Shape shape) : context_(context), shape_(std::move(shape)) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = since};
+    RowPage page{.place = since, .ended = is_switched_off()};
+    if (page.ended) return page;
     const auto tx = context_.store.begin();
-    updates::visit_updates(*tx, since, [&](const auto& update) { return add(update, limit, wanted, page); });
+    updates::visit_updates(*tx, since, visitor(limit, wanted, page));
     return page;
   }
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
                          std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = before.value_or(since)};
+    RowPage page{.place = before.value_or(since), .ended = is_switched_off()};
+    if (page.ended) return page;
     const auto tx = context_.store.begin();
-    updates::visit_updates_backwards(*tx, since, before,
-                                     [&](const auto& update) { return add(update, limit, wanted, page); });
+    updates::visit_updates_backwards(*tx, since, before, visitor(limit, wanted, page));
     return page;
   }
 
   kv::Versionstamp last() const override { return updates::last_update(*context_.store.begin()); }
 
  private:
-  // Answers whether to go on.
-  bool add(const updates::Update& update, std::size_t limit, const Wanted& wanted, RowPage& page) const {
-    page.place = update.sequence;
-    if (wanted && !wanted(update.database)) return true;
-    page.rows.push_back({update.sequence, update.database, row_of(update)});
-    page.more = page.rows.size() >= limit;
-    return !page.more;
+  // The feeds of accounts may be switched off while there are some.
+  bool is_switched_off() const { return shape_.account && !has_account_feeds(context_); }
+
+  updates::UpdateVisitor visitor(std::size_t limit, const Wanted& wanted, RowPage& page) const {
+    return [this, limit, &wanted, &page, looked_at = std::size_t{0}](const updates::Update& update) mutable {
+      page.place = update.sequence;
+      const bool is_seen = !shape_.account || account_of(update.database) == shape_.account;
+      if (is_seen && (!wanted || wanted(update.database)))
+        page.rows.push_back({update.sequence, update.database, row_of(update)});
+      page.more = page.rows.size() >= limit || ++looked_at >= kMaxLookedAt;
+      return !page.more;
+    };
   }
 
   FeedRow row_of(const updates::Update& update) const {
     FeedRow row;
     row.seq = docs::to_sequence(update.sequence);
     row.json = fmt::format(R"({{"db_name":{},"type":"{}",)", json::quoted(update.database), update.kind);
-    if (show_account_) {
+    if (shape_.show_account) {
       row.json += "\"account\":" + json::quoted(account_of(update.database).value_or("_admin")) + ",";
     }
     row.json += fmt::format(R"("seq":"{}"}})", row.seq);
@@ -64,24 +79,23 @@ class UpdatesReader final : public RowReader {
   }
 
   const Context& context_;
-  const bool show_account_;
+  const Shape shape_;
 };
 
 // Whose rows a user sees; nothing: all. Throws unauthorized.
 std::optional<std::string> account_seen(const Context& context, const Call& call) {
   const User& user = call.user();
   if (user.admin) return std::nullopt;
-  if (user.name.empty() || !has_account_feeds(context)) call.require_admin();
+  if (user.name.empty() || !has_account_feeds(context)) throw unauthorized("You are not a server admin.");
   return user.name;
 }
 
 // It changes with the rows, and with what is shown of them.
-std::string etag_of(const kv::Versionstamp& last, bool show_account,
-                    const std::optional<std::string>& account) {
+std::string etag_of(const kv::Versionstamp& last, const Shape& shape) {
   std::string tag = docs::to_sequence(last);
-  if (show_account) tag += "-account";
+  if (shape.show_account) tag += "-account";
   // Header fields are no place for just any name.
-  if (account) tag += fmt::format("-{:x}", std::hash<std::string>()(*account));
+  if (shape.account) tag += fmt::format("-{:x}", std::hash<std::string>()(*shape.account));
   return "\"" + tag + "\"";
 }
 
@@ -95,18 +109,18 @@ void check_limit(const Call& call) {
 }  // namespace
 
 Answer database_updates(const Context& context, const CallPtr& call) {
-  const auto account = account_seen(context, *call);
+  Shape shape{.account = account_seen(context, *call)};
   call->allow("GET");
   check_limit(*call);
   auto options = parse_feed_options(*call);
   RowFeed feed;
   feed.descending = call->flag("descending");
-  const bool show_account = !account && context.config.get_bool("global_changes", "show_account", false);
-  const auto since_text = since_param(*call);
+  shape.show_account = call->user().admin && context.config.get_bool("global_changes", "show_account", false);
+  const auto since = since_param(*call);
   const auto last = context.store.run([&](kv::Transaction& tx) { return updates::last_update(tx); });
-  if (since_text) feed.since = *since_text == "now" ? last : docs::parse_sequence(*since_text);
+  if (since) feed.since = *since == "now" ? last : docs::parse_sequence(*since);
   if (options.mode == FeedMode::normal) {
-    const std::string etag = etag_of(last, show_account, account);
+    const std::string etag = etag_of(last, shape);
     const auto known = call->header("If-None-Match");
     if (known && http::if_none_match(*known, etag)) {
       http::Response unchanged;
@@ -116,15 +130,9 @@ Answer database_updates(const Context& context, const CallPtr& call) {
     }
     options.headers.push_back({"ETag", etag});
   }
-  feed.reader = std::make_shared<UpdatesReader>(context, show_account);
-  feed.tail = show_account ? "updates with accounts" : "updates";
+  feed.tail = fmt::format("updates/{}/{}", shape.show_account ? 'a' : '-', shape.account.value_or(""));
   feed.channel = updates::feed_channel();
-  if (account) {
-    // Should the feeds of accounts be switched off, those that are open show nothing more.
-    feed.wanted = [&context, account](std::string_view database) {
-      return account_of(database) == account && has_account_feeds(context);
-    };
-  }
+  feed.reader = std::make_shared<UpdatesReader>(context, std::move(shape));
   start_row_feed(context, call, options, std::move(feed));
   return std::nullopt;
 }

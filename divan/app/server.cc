@@ -303,11 +303,11 @@ struct Server::Parts {
           [=, this] { return number(bus.stats().channels); });
     gauge("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
-    collect_updates();
     gauge("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
           [=, this] { return tails ? number(tails->stats().tails) : 0; });
     gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
           [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
+    collect_updates();
     metrics.on_collect([this] { collect_jobs(); });
   }
 

@@ -16,9 +16,11 @@ using testing::HasSubstr;
 
 class DiskFaults : public OnSimulatedDisk {
  protected:
+  // What this thread does, and not a compaction: after one of those has failed RocksDB writes nothing.
   void fail(Operation operation, const std::string& suffix, rocksdb::IOStatus with) {
-    disk_->set_fault([=](Operation done, const std::string& file) {
-      return done == operation && file.ends_with(suffix) ? with : rocksdb::IOStatus::OK();
+    disk_->set_fault([=, thread = std::this_thread::get_id()](Operation done, const std::string& file) {
+      const bool fails = done == operation && file.ends_with(suffix) && std::this_thread::get_id() == thread;
+      return fails ? with : rocksdb::IOStatus::OK();
     });
   }
 };
