@@ -88,6 +88,8 @@ testWithServer('case 6: delays changed live', {}, async (server) => {
     await pauseOfAMinute(server, names, key)
     const since = await place(server)
     await put(server, `/db0/after-${key}`)
+    await pause(200)
+    assert.deepEqual(await rows(server.client, since), []) // it waits
     await server.client.ok('DELETE', `${SETTINGS}/${key}`)
     await row(server, since, 'db0', 'updated', { limit: 30_000 })
     assert.equal((await server.client.get(`${SETTINGS}/${key}`)).status, 404)
@@ -254,7 +256,7 @@ testWithServer('case 13: not for others than administrators, unless accounts hav
   ]))
   assert.ok((await shown(ann)).every((found) => !('account' in found)))
 
-  // Switched off, feeds that are open end with the next row.
+  // Switched off, feeds that are open end with what happens next.
   await set(server, 'account_feeds', 'false')
   await put(server, '/ann%2Fthree')
   assert.equal(await feed.ended(), 'end')

@@ -13,9 +13,11 @@ constexpr Duration kOrphanInterval = std::chrono::minutes(1);
 
 }  // namespace
 
-Duration pause_after(std::size_t marks, const SequencerOptions& options) {
+Duration pause_after(std::size_t marks, Duration took, const SequencerOptions& options) {
+  const Duration longest = options.event_delay + options.write_delay;
   const auto share = static_cast<Duration::rep>(std::min(marks, kFullBatch));
-  return (options.event_delay + options.write_delay) * share / static_cast<Duration::rep>(kFullBatch);
+  return std::min(longest, std::max(longest * share / static_cast<Duration::rep>(kFullBatch),
+                                    marks > 0 ? took * kRestPerWork : Duration(0)));
 }
 
 Sequencer::Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& clock,
@@ -84,10 +86,12 @@ void Sequencer::run() {
     configured_ = false;
     lock.unlock();
     std::size_t marks = 0;
+    const MonotonicTime began = clock_.now();
     const bool done = failures_.run([&] { marks = step(); });
+    const MonotonicTime ended = clock_.now();
     lock.lock();
-    const auto pause = done ? pause_after(marks, options_) : kRetryDelay;
-    clock_.wait_until(lock, changed_, clock_.now() + pause, [this] { return stopping_ || configured_; });
+    const auto pause = done ? pause_after(marks, ended - began, options_) : kRetryDelay;
+    clock_.wait_until(lock, changed_, ended + pause, [this] { return stopping_ || configured_; });
     if (!done) continue;
     clock_.wait_until(lock, changed_, clock_.now() + kOrphanInterval,
                       [this] { return stopping_ || configured_ || unseen_ > 0; });

@@ -16,9 +16,9 @@ namespace divan::updates {
 /// The settings of [global_changes] that concern the sequencer.
 struct SequencerOptions {
   // How long updates are gathered at most, under load: one after the other, as CouchDB's listener and writer
-  // do; here there is one stage, and their sum counts. An update after a quiet while is written at once, and
-  // each batch is followed by a pause that grows with the number of databases in it (pause_after()): a hot
-  // database alone costs a small transaction in a while, and thousands of them large ones.
+  // do; here there is one stage, and their sum counts. They are no wait that every update pays: one that
+  // comes after a quiet while is written at once, and then there is a pause (pause_after()). So a hot
+  // database alone costs a small transaction now and then, and thousands of them large ones.
   Duration event_delay = std::chrono::milliseconds(25);  // max_event_delay
   Duration write_delay = std::chrono::milliseconds(25);  // max_write_delay
   /// Without it the feed gets no rows, and what is pending is dropped. (update_db)
@@ -27,9 +27,13 @@ struct SequencerOptions {
 
 /// So many databases in a batch make the longest pause after it.
 inline constexpr std::size_t kFullBatch = 32;
+/// A pause is so many times as long as the batch before it took: on a slow disk a busy writer's commits do
+/// not wait for those of the feed every other time.
+inline constexpr int kRestPerWork = 19;
 
-/// (event_delay + write_delay) · min(1, marks / kFullBatch)
-Duration pause_after(std::size_t marks, const SequencerOptions& options);
+/// The pause after a batch of so many databases, which took so long: what these two ask for, but at most
+/// event_delay + write_delay.
+Duration pause_after(std::size_t marks, Duration took, const SequencerOptions& options);
 
 /// What a sequencer has done since its start, and has to do.
 struct SequencerStats {
