@@ -137,9 +137,10 @@ void Scenario::calm_down() {
   town_.engine.faults = {};
   town_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = process->frozen_until = {};
-  // Types that a client has paused go on. Slow operations that are under way come to their end.
-  declare_types();
+  // Slow operations that are under way come to their end; one of them may pause a type. Those that a client
+  // has paused go on.
   world_.pause(slowest);
+  declare_types();
   if (!world_.wait(nullptr, world_.now() + seconds(100),
                    [this] { return town_.leaving.empty() && !town_.incarnation_of_last_server().empty(); })) {
     world_.fail("A process that is to stop goes on.");
