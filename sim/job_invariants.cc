@@ -360,6 +360,11 @@ std::vector<Job> JobInvariants::open() const {
   return open;
 }
 
+bool JobInvariants::is_there(const Name& name) const {
+  const auto seen = jobs_.find(name);
+  return seen != jobs_.end() && seen->second.job.has_value();
+}
+
 kv::Version JobInvariants::last_change(const Name& name) const {
   const auto seen = jobs_.find(name);
   return seen == jobs_.end() ? 0 : seen->second.changed;

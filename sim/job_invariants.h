@@ -30,6 +30,7 @@ class JobInvariants final : public Invariant {
   std::optional<Name> kept_too_long(std::int64_t wall_ms) const;
   /// Jobs that have not ended.
   std::vector<jobs::Job> open() const;
+  bool is_there(const Name& name) const;
   /// The version of the job's last change; 0 if it never was.
   kv::Version last_change(const Name& name) const;
 
