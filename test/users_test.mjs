@@ -64,6 +64,17 @@ testWithServer('every way to write a user hashes the password', {}, async (serve
   assert.deepEqual([bad.status, bad.json], [403, { error: 'forbidden', reason: 'doc.roles must be an array' }])
 })
 
+// It would be found at the next user that is written, who could do nothing about it.
+testWithServer('a bad number of iterations is refused where it is set', {}, async (server) => {
+  await prepare(server)
+  const setting = '/_node/_local/_config/chttpd_auth/iterations'
+  for (const bad of ['many', '0', '-1', '10000001']) {
+    assert.equal((await server.client.put(setting, JSON.stringify(bad))).status, 400, bad)
+  }
+  assert.equal(await server.client.ok('GET', setting), '10')
+  await server.client.ok('PUT', path('ann'), user('ann', { password: 'pw' }))
+})
+
 testWithServer('what a user may do, who is no administrator', {}, async (server) => {
   await prepare(server)
   await server.client.ok('PUT', '/db')

@@ -32,27 +32,40 @@ Error invalid_integer(std::string_view name, std::string_view value) {
 // Heartbeats go out from the connection's own timer: an idle feed needs no thread for them.
 class Heart : public std::enable_shared_from_this<Heart> {
  public:
-  Heart(std::weak_ptr<http::Exchange> exchange, milliseconds interval, std::string beat)
-      : exchange_(std::move(exchange)), interval_(interval), beat_(std::move(beat)) {}
+  Heart(std::weak_ptr<http::Exchange> exchange, const Clock& clock, milliseconds interval, std::string beat)
+      : exchange_(std::move(exchange)),
+        clock_(clock),
+        interval_(interval),
+        beat_(std::move(beat)),
+        last_sent_(clock.now()) {}
 
-  void start() {
-    const auto exchange = exchange_.lock();
-    if (!exchange) return;
-    exchange->after(interval_, [self = shared_from_this()] {
-      const auto beating = self->exchange_.lock();
-      if (!beating) return;
-      if (self->quiet_.exchange(true)) beating->write(self->beat_);
-      self->start();
-    });
-  }
-  // Something else was sent: the next beat may be left out.
-  void skip() { quiet_ = false; }
+  void start() { beat_after(interval_); }
+  // Something else was sent: the next beat is due an interval from now.
+  void skip() { last_sent_ = clock_.now(); }
 
  private:
+  void beat_after(milliseconds delay) {
+    const auto exchange = exchange_.lock();
+    if (!exchange) return;
+    exchange->after(delay, [self = shared_from_this()] { self->beat(); });
+  }
+  // Were a beat merely left out after a row, there could be nothing for two intervals, and clients give up
+  // then.
+  void beat() {
+    const auto exchange = exchange_.lock();
+    if (!exchange) return;
+    const auto quiet = clock_.now() - last_sent_.load();
+    if (quiet < interval_) return beat_after(std::chrono::ceil<milliseconds>(interval_ - quiet));
+    exchange->write(beat_);
+    skip();
+    start();
+  }
+
   const std::weak_ptr<http::Exchange> exchange_;
+  const Clock& clock_;
   const milliseconds interval_;
   const std::string beat_;
-  std::atomic<bool> quiet_ = true;
+  std::atomic<MonotonicTime> last_sent_;
 };
 
 class Feed final : public Task {
@@ -68,6 +81,11 @@ class Feed final : public Task {
 
   bool step() override {
     begin();
+    // Its answer is there, and the connection's next request waits for its end.
+    if (is_live() && exchange().request().method() == "HEAD") {
+      exchange().end();
+      return true;
+    }
     for (;;) {
       if (exchange().closed()) return true;
       if (exchange().unsent() > kMaxUnsent) {
@@ -100,7 +118,7 @@ class Feed final : public Task {
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;
-      heart_ = std::make_shared<Heart>(call_->exchange(), *options_.heartbeat,
+      heart_ = std::make_shared<Heart>(call_->exchange(), context_.clock, *options_.heartbeat,
                                        events ? "event: heartbeat\ndata: \n\n" : "\n");
       heart_->start();
     }

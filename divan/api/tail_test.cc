@@ -174,6 +174,15 @@ TEST_F(TailTest, FeedsEndWithWhatTheyAreOf) {
   EXPECT_THAT(feed->until("0\r\n\r\n"), HasSubstr("last_seq"));
 }
 
+// It has no rows to wait for, and the client goes on with the connection.
+TEST_F(TailTest, AHeadRequestEndsAtOnce) {
+  RawClient client(test.server);
+  for (int i = 0; i < 2; ++i) {
+    client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(client.until("\r\n\r\n"), HasSubstr("200 OK"));
+  }
+}
+
 TEST_F(TailTest, ATailEndsWithItsLastFeed) {
   auto feed = open();
   EXPECT_EQ(bus.stats().channels, 2U);  // its own, and that of the server's stop

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "divan/api/password.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 
@@ -58,6 +59,9 @@ const std::vector<Setting>& settings() {
       {"chttpd", "send_timeout", "60000",
        "milliseconds after which a client that takes nothing of its answer is dropped",
        integer("chttpd", "send_timeout", 100, 86'400'000)},
+      {"chttpd_auth", "iterations", "600000",
+       "rounds of the hashes of users' passwords that are written from now on",
+       integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
       {"couchdb", "os_process_timeout", "5000",
        "milliseconds that one call of a JavaScript function may take",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},

@@ -158,6 +158,9 @@ std::optional<std::string> Config::change(const std::string& section, const std:
       if (found->second.empty()) sections.erase(found);
     }
   };
+  // Were two to mix, taking back the one would take back the other, and listeners might learn an old value
+  // last.
+  std::lock_guard changing(changing_);
   const auto old = get(section, key);
   Sections changes_before;
   {

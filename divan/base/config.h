@@ -54,7 +54,8 @@ class Config {
   /// Removes a setting; answers the old value, or nothing if it was not set.
   std::optional<std::string> erase(const std::string& section, const std::string& key);
 
-  /// For start-up. A listener may veto a change by throwing bad_request.
+  /// For start-up. A listener may veto a change by throwing bad_request. It must not change settings itself:
+  /// changes come one after the other.
   void on_change(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:
@@ -62,6 +63,7 @@ class Config {
                                     std::optional<std::string> value);
   void write_changes() const;
 
+  std::mutex changing_;  // held for a whole change: with what its listeners do, and its being taken back
   mutable std::mutex mutex_;
   Sections values_;
   Sections changes_;

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "divan/base/error.h"
 
@@ -77,6 +79,34 @@ TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
   EXPECT_EQ(config.get("ken", "delay"), "1");
   config.set("ken", "delay", "2");
   EXPECT_EQ(config.get("ken", "delay"), "2");
+}
+
+// What one thread is refused is taken back without what others set meanwhile, and listeners end with what is
+// set.
+TEST_F(ConfigTest, ChangesOfSeveralThreadsDoNotMix) {
+  Config config;
+  config.keep_changes_in(directory + "/local.ini");
+  std::atomic<std::int64_t> heard[3] = {};
+  config.on_change([&](const std::string& section, const std::string&) {
+    for (int i = 0; i < 3; ++i) heard[i] = config.get_int(section, std::to_string(i), 0, 0, 100);
+  });
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&config, key = std::to_string(i)] {
+      for (int n = 1; n <= 100; ++n) {
+        config.set("s", key, std::to_string(n));
+        EXPECT_THROW(config.set("s", key, "101"), Error);
+        EXPECT_EQ(config.get("s", key), std::to_string(n));
+      }
+    });
+  }
+  threads.clear();
+  const Config::Sections set{{"s", {{"0", "100"}, {"1", "100"}, {"2", "100"}}}};
+  EXPECT_EQ(config.all(), set);
+  for (const auto& value : heard) EXPECT_EQ(value, 100);
+  Config again;
+  again.keep_changes_in(directory + "/local.ini");
+  EXPECT_EQ(again.all(), set);
 }
 
 TEST_F(ConfigTest, BadInputIsNamed) {

@@ -200,12 +200,6 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
   return {marks.size(), mover.finish()};
 }
 
-void drop_marks(kv::Transaction& tx) {
-  const kv::KeyRange marks = kv::below(marks_prefix());
-  const bool none = tx.get_range(marks, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows.empty();
-  if (!none) tx.clear_range(marks);
-}
-
 std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) {
   const std::size_t prefix = part_key("event").size();
   std::vector<NodeEvent> events;

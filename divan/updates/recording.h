@@ -39,11 +39,9 @@ struct Sequenced {
   std::size_t rows = 0;  // of the feed
 };
 
-/// Turns at most `limit` marks into rows. `recording.node` does not count here: marks have their own.
+/// Turns at most `limit` marks into rows, or drops them, if `recording` asks for none. `recording.node` does
+/// not count here: marks have their own.
 Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording);
-
-/// Drops all marks.
-void drop_marks(kv::Transaction& tx);
 
 /// An event as the log has it.
 struct NodeEvent {

@@ -111,13 +111,11 @@ auto Sequencer::transact(Fn&& fn) {
 
 std::size_t Sequencer::step() {
   unseen_ = 0;
-  if (!recording_ && node_.empty()) {
-    transact([](kv::Transaction& tx) { drop_marks(tx); });
-    pending_ = 0;
-    return 0;
-  }
   for (std::size_t all = 0;;) {
     const Sequenced batch = transact([this](kv::Transaction& tx) {
+      // First what is read, then whether it is dropped: what is written after recording was switched on again
+      // is not.
+      tx.read_version();
       const auto found = sequence_marks(tx, kMarksPerTransaction, {recording_, node_});
       pending_ = found.marks;
       return found;

@@ -106,6 +106,28 @@ TEST_F(UpdatesSequencer, AnUpdateAfterAQuietWhileDoesNotWait) {
   EXPECT_EQ(feed_after(place), "a:updated ");
 }
 
+// Case 5, at the worst moments: while marks are being dropped, recording is switched on again and something
+// is written. The transaction that drops has its version by then.
+TEST_F(UpdatesSequencer, WhatComesAfterRecordingIsOnAgainIsNotDropped) {
+  create("a");
+  for (const auto moment : {Operation::begin, Operation::read, Operation::commit}) {
+    update("a");
+    sequencer.configure({.recording = false});
+    const auto place = last();
+    fault = [&](Operation operation, bool done) {
+      if (operation != moment || done) return;
+      faulty = false;
+      sequencer.configure({.recording = true});
+      update("a");
+    };
+    faulty = true;
+    sequencer.step();
+    EXPECT_FALSE(faulty);
+    sequencer.step();
+    EXPECT_EQ(feed_after(place), "a:updated ");
+  }
+}
+
 // Case 3: 1,000 updates in a window give one row, and are gathered in one transaction.
 TEST_F(UpdatesSequencer, UpdatesOfManyDatabasesAreGathered) {
   for (std::size_t i = 0; i < kFullBatch; ++i) create("db" + std::to_string(i));
