@@ -1,5 +1,6 @@
 #include "divan/api/accounts.h"
 
+#include <absl/cleanup/cleanup.h>
 #include <openssl/evp.h>
 
 #include <charconv>
@@ -67,14 +68,23 @@ User Accounts::authenticate(std::optional<std::string_view> authorization) const
   return {credentials->name, false, std::move(account->roles)};
 }
 
+bool Accounts::is_verified(const std::string& digest, const PasswordHash& hash) const {
+  std::shared_lock lock(mutex_);
+  const auto found = verified_.find(digest);
+  return found != verified_.end() && found->second == hash;
+}
+
 void Accounts::check_password(std::string_view authorization, std::string_view password,
                               const PasswordHash& hash) const {
   const std::string digest = sha256(authorization);
-  {
-    std::shared_lock lock(mutex_);
-    const auto found = verified_.find(digest);
-    if (found != verified_.end() && found->second == hash) return;
-  }
+  if (is_verified(digest, hash)) return;
+  const absl::Cleanup leave = [this] { --at_hashing_; };
+  if (++at_hashing_ > kMaxAtHashing)
+    throw Error(503, "service_unavailable", "Too many passwords are being checked; try again later.");
+  hashing_.acquire();
+  const absl::Cleanup release = [this] { hashing_.release(); };
+  // A client's first requests come together: the first of them has done the work for the others.
+  if (is_verified(digest, hash)) return;
   if (!is_password(password, hash)) throw unauthorized("Name or password is incorrect.");
   std::unique_lock lock(mutex_);
   if (verified_.size() >= kMaxVerified) verified_.clear();

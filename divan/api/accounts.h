@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
+#include <semaphore>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -50,15 +52,24 @@ class Accounts {
   void look_up_users(FindUser find) { find_user_ = std::move(find); }
 
   /// Reads a request's Authorization field. Throws unauthorized (401) for wrong credentials, bad_request for
-  /// malformed ones. Without a field: nobody.
+  /// malformed ones, 503 if too many passwords are being checked already. Without a field: nobody.
   User authenticate(std::optional<std::string_view> authorization) const;
 
  private:
+  // A password hash is slow on purpose: so many are computed at once, and so many requests wait for that.
+  static constexpr std::ptrdiff_t kMaxHashing = 2;
+  static constexpr std::size_t kMaxAtHashing = 16;
+
   static PasswordHash parse_hash(std::string_view text);
   void check_password(std::string_view authorization, std::string_view password,
                       const PasswordHash& hash) const;
 
+  bool is_verified(const std::string& digest, const PasswordHash& hash) const;
+
   Rng& rng_;
+  // Who takes part in hashing, waiting included: the requests of others shall find a thread.
+  mutable std::counting_semaphore<> hashing_{kMaxHashing};
+  mutable std::atomic<std::size_t> at_hashing_ = 0;
   std::map<std::string, PasswordHash> admins_;
   FindUser find_user_;
   // What was found right, since a password hash is slow on purpose: digests of fields, each with the hash

@@ -41,6 +41,9 @@ class RowSource final : public FeedSource {
   std::string last_seq() const override { return docs::to_sequence(place_); }
 
   std::optional<std::int64_t> pending() override {
+    if (from_tail_) {
+      if (const auto count = tail_->pending(place_)) return count;
+    }
     return feed_.reader->pending(feed_.descending ? kv::Versionstamp::incomplete(0xffff) : place_);
   }
 
@@ -54,7 +57,9 @@ class RowSource final : public FeedSource {
     }
     // What is committed already must be seen at once, and the tail may not have heard of it yet.
     if (begun_ && tail_) {
-      if (auto page = tail_->read(place_, limit, feed_.wanted)) return *std::move(page);
+      auto page = tail_->read(place_, limit, feed_.wanted);
+      from_tail_ = page.has_value();
+      if (page) return *std::move(page);
     }
     if (begun_) tails_.count_own_read();
     return feed_.reader->read(place_, limit, feed_.wanted);
@@ -66,6 +71,7 @@ class RowSource final : public FeedSource {
   kv::Versionstamp place_;
   bool following_ = false;
   bool begun_ = false;
+  bool from_tail_ = false;  // the last page
   bool ended_ = false;
 };
 
@@ -101,9 +107,7 @@ std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t lim
   RowPage page;
   page.place = since;
   page.ended = ended_;
-  auto row = std::upper_bound(rows_.begin(), rows_.end(), since,
-                              [](const auto& place, const PlacedRow& at) { return place < at.place; });
-  for (; row != rows_.end(); ++row) {
+  for (auto row = first_after(since); row != rows_.end(); ++row) {
     if (page.rows.size() == limit) {
       page.more = true;
       break;
@@ -112,6 +116,17 @@ std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t lim
     if (!wanted || wanted(row->key)) page.rows.push_back(*row);
   }
   return page;
+}
+
+std::optional<std::int64_t> Tail::pending(const kv::Versionstamp& since) const {
+  std::lock_guard lock(mutex_);
+  if (!is_whole_ || !at_end_ || since < begin_) return std::nullopt;
+  return rows_.end() - first_after(since);
+}
+
+std::deque<PlacedRow>::const_iterator Tail::first_after(const kv::Versionstamp& place) const {
+  return std::upper_bound(rows_.begin(), rows_.end(), place,
+                          [](const auto& wanted, const PlacedRow& row) { return wanted < row.place; });
 }
 
 void Tail::wake() {
@@ -178,6 +193,7 @@ bool Tail::read_on() {
     is_whole_ = true;
   }
   ended_ = page.ended;
+  at_end_ = !page.more;
   end_ = page.place;
   for (auto& row : page.rows) {
     bytes_ += size_of(row);

@@ -72,6 +72,9 @@ class Tail : public std::enable_shared_from_this<Tail> {
   /// Up to `limit` wanted rows after `since`; nothing if the tail does not reach back to it.
   std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const;
 
+  /// How many rows come after `since`; nothing if the tail does not know.
+  std::optional<std::int64_t> pending(const kv::Versionstamp& since) const;
+
  private:
   enum class State { idle, queued, running, running_and_woken };
 
@@ -81,6 +84,7 @@ class Tail : public std::enable_shared_from_this<Tail> {
   bool read_on();
   void wake_feeds();
   void trim(std::size_t most_bytes);
+  std::deque<PlacedRow>::const_iterator first_after(const kv::Versionstamp& place) const;
 
   Tails& tails_;
   const std::shared_ptr<const RowReader> reader_;
@@ -96,6 +100,7 @@ class Tail : public std::enable_shared_from_this<Tail> {
   State state_ = State::idle;
   bool is_whole_ = false;  // all rows after begin_ and up to end_ are in rows_
   bool ended_ = false;
+  bool at_end_ = true;  // there was nothing after end_ when it was read
   kv::Versionstamp begin_, end_;
   std::deque<PlacedRow> rows_;
   std::size_t bytes_ = 0;

@@ -61,6 +61,8 @@ class Rows final : public RowReader {
     return rows_.empty() ? kv::Versionstamp() : rows_.back().place;
   }
 
+  std::optional<std::int64_t> pending(const kv::Versionstamp&) const override { return 77; }
+
   static constexpr std::size_t kPage = 10;
   mutable std::atomic<int> reads = 0;
   mutable std::atomic<int> failures = 0;
@@ -83,8 +85,10 @@ struct TailTest : Streams {
         feed.wanted = [key = *only](std::string_view found) { return found == key; };
       }
       if (const auto since = call->count("since")) feed.since = place(static_cast<std::uint16_t>(*since));
-      start_row_feed(context, call, {.mode = FeedMode::continuous, .heartbeat = std::chrono::hours(1)},
-                     std::move(feed));
+      start_row_feed(
+          context, call,
+          {.mode = FeedMode::continuous, .limit = call->count("limit"), .heartbeat = std::chrono::hours(1)},
+          std::move(feed));
       ++following;
     };
   }
@@ -172,6 +176,16 @@ TEST_F(TailTest, FeedsEndWithWhatTheyAreOf) {
   const auto feed = open();
   rows->end();
   EXPECT_THAT(feed->until("0\r\n\r\n"), HasSubstr("last_seq"));
+}
+
+TEST_F(TailTest, TheTailKnowsHowMuchIsPending) {
+  const auto one = open("limit=1"), all = open();
+  rows->add("a");
+  EXPECT_THAT(one->until("}\n"), HasSubstr(R"("pending":0)"));
+  all->until("a\n");
+  // Who has not read from it asks the store.
+  const auto early = open("limit=1");
+  EXPECT_THAT(early->until("}\n"), HasSubstr(R"("pending":77)"));
 }
 
 // It has no rows to wait for, and the client goes on with the connection.

@@ -1,6 +1,9 @@
 // Users' documents and logging in with them.
 #include "divan/api/user_documents.h"
 
+#include <atomic>
+#include <thread>
+
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
@@ -307,6 +310,29 @@ TEST_F(UsersDatabase, NamesThatNoDocumentCanHaveAreNobodys) {
         std::string(3000, '\0'), std::string("_design/x"), std::string("../x")}) {
     EXPECT_EQ(refused(name, "1"), kWrong);
   }
+}
+
+// A wrong password is slow to refuse: those who try many leave threads to the others.
+TEST(Accounts, FewPasswordsAreCheckedAtATime) {
+  SystemRng rng;
+  Accounts accounts(rng);
+  accounts.look_up_users([hash = hash_password("right", 1'000'000, rng)](std::string_view) {
+    return std::optional(Account{hash, {}});
+  });
+  std::atomic<int> refused = 0, busy = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 40; ++i) {
+    threads.emplace_back([&] {
+      try {
+        accounts.authenticate("Basic YW5uOndyb25n");  // ann:wrong
+      } catch (const Error& error) { ++(error.status() == 503 ? busy : refused); }
+    });
+  }
+  threads.clear();
+  EXPECT_GT(busy, 0);
+  EXPECT_GE(refused, 2);
+  EXPECT_EQ(busy + refused, 40);
+  EXPECT_EQ(accounts.authenticate("Basic YW5uOnJpZ2h0").name, "ann");  // ann:right
 }
 
 }  // namespace
