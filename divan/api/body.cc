@@ -14,7 +14,7 @@ Body::Body(std::string json, std::initializer_list<std::string_view> known) : js
     }
     return true;
   });
-  if (!is_object) throw bad_request("It must be a JSON object.");
+  if (!is_object) throw bad_request("Request body must be a JSON object");
 }
 
 std::optional<std::string_view> Body::raw(std::string_view name) const { return json::member(json_, name); }
@@ -43,11 +43,14 @@ std::string Body::required(std::string_view name) const {
 
 std::vector<Body> Body::objects(std::string_view name, std::initializer_list<std::string_view> known) const {
   std::vector<Body> objects;
-  const bool is_array = json::for_each_element(raw(name).value_or(""), [&](std::string_view object) {
+  const bool is_array = json::for_each_element(raw(name).value_or(""), [&](std::string_view element) {
+    const auto number = objects.size() + 1;
+    if (!element.starts_with('{'))
+      throw bad_request(fmt::format("Element {} of `{}` is no object.", number, name));
     try {
-      objects.emplace_back(std::string(object), known);
+      objects.emplace_back(std::string(element), known);
     } catch (const Error& error) {
-      throw bad_request(fmt::format("Element {} of `{}`: {}", objects.size() + 1, name, error.reason()));
+      throw bad_request(fmt::format("Element {} of `{}`: {}", number, name, error.reason()));
     }
     return true;
   });

@@ -68,6 +68,7 @@ class RequestReader {
   Request read(const Body& body) {
     if (const auto docs = body.raw("docs")) read_documents(*docs);
     if (const auto jobs = body.raw("jobs")) {
+      if (!jobs->starts_with('{')) throw bad_request("`jobs` is an object: `add`, `finish` and `remove`.");
       const Body lists = about("`jobs`", [&] {
         return Body(std::string(*jobs), {"add", "finish", "remove"});
       });

@@ -268,6 +268,18 @@ TEST_F(BlockedAcceptor, WakesWhenMoreMayRun) {
   EXPECT_EQ(running(), 2);
 }
 
+// With a limit or without.
+TEST_F(BlockedAcceptor, WakesWhenAPausedTypeGoesOn) {
+  for (const auto most : {std::optional<std::int64_t>(), std::optional<std::int64_t>(5)}) {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = most, .paused = true}); });
+    add("a");
+    block();
+    std::this_thread::sleep_for(milliseconds(5));
+    limit(most);
+    finish(wait());
+  }
+}
+
 TEST_F(MaxRunning, AddsDoNotWakeWhoWaitsForAPlace) {
   limit(1);
   add("a");
