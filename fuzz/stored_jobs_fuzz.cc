@@ -71,6 +71,7 @@ void read_settings(std::string_view text) {
   const jobs::TypeSettings settings = jobs::parse_settings(text);
   check(settings.timeout.count() > 0 && settings.backoff_min <= settings.backoff_max);
   check(settings.retention.count() >= 0 && settings.max_attempts >= 1);
+  check(settings.max_running.value_or(1) >= 1);
   const std::string json = jobs::settings_json(settings);
   check(jobs::parse_settings(json) == settings && divan::json::compact(json) == json);
 }

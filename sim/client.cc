@@ -82,6 +82,9 @@ class Client {
     const std::string type = any_type();
     auto settings = base_.town.plan.settings.at(type);
     settings.paused = rng_.below(2) == 0;
+    // Under those who accept and those who run.
+    if (settings.max_running || rng_.below(4) == 0)
+      settings.max_running = 1 + static_cast<std::int64_t>(rng_.below(4));
     base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "goes on with", type));
     try {
       base_.store.run([&](kv::Transaction& tx) {

@@ -84,6 +84,7 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
     if (starts) accepted.push_back(*before);
   }
   check_order(accepted, commit);
+  check_limit(accepted);
   for (const auto& type : types) check_counts(type, rows);
   for (const auto& type : touched.types) {
     types_[type] = jobs::parse_settings(rows.at(JobKey("type").string(type).key()));
@@ -317,6 +318,17 @@ void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& 
         fail(other->first, fmt::format("{} was accepted before it, and its turn was first.", job.id));
       }
     }
+  }
+}
+
+void JobInvariants::check_limit(const std::vector<Job>& accepted) {
+  for (const auto& job : accepted) {
+    const auto most = types_.at(job.type).max_running;
+    if (!most) continue;
+    const auto running = counts_[job.type][State::running];
+    if (running == *most) world_.count("accepted where no more may run");
+    if (running > *most)
+      fail({job.type, job.id}, fmt::format("it was accepted, and {} run where {} may.", running, *most));
   }
 }
 

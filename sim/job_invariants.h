@@ -65,6 +65,8 @@ class JobInvariants final : public Invariant {
                      const Rows& rows);
   // Of the same type and as they were: the ones that were accepted come before those that were not.
   void check_order(const std::vector<jobs::Job>& accepted, const Commit& commit);
+  // Of a type no more run than may, unless they did so before its limit was lowered.
+  void check_limit(const std::vector<jobs::Job>& accepted);
   void check_counts(const std::string& type, const Rows& rows);
   void apply(const Name& name, const Step& step, const Commit& commit, Seen& seen);
   // What the queue did by itself.

@@ -205,6 +205,28 @@ TEST_F(Tampering, AJobTakenFromALivingAttempt) {
               testing::HasSubstr("before its timeout"));
 }
 
+TEST_F(Tampering, AJobThatRunsWhereNoMoreMay) {
+  EXPECT_THAT(failure_of(true,
+                         [](Base& base, kv::Transaction&, const jobs::Job&) {
+                           base.store.run([&](kv::Transaction& limiting) {
+                             base.queue.set_type(limiting, "mail", {.max_running = 1});
+                           });
+                           base.add_job("mail");
+                           base.store.run([&](kv::Transaction& accepting) {
+                             jobs::Job job =
+                                 base.queue.list(accepting, "mail", jobs::State::pending, "", 1).at(0);
+                             jobs::transition(accepting, job, [&](jobs::Job& changed) {
+                               changed.state = jobs::State::running;
+                               changed.lock = "lock";
+                               changed.epoch = accepting.read_version();
+                               changed.attempt = 1;
+                               changed.started_at = base.process.clock->wall_ms();
+                             });
+                           });
+                         }),
+              testing::HasSubstr("2 run where 1 may"));
+}
+
 TEST_F(Tampering, AnEffectThatNoRunHad) {
   EXPECT_THAT(failure_of(true,
                          [](Base& base, kv::Transaction& tx, const jobs::Job& job) {

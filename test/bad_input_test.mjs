@@ -51,6 +51,7 @@ const WITH_BODY = (db) => [
   ['POST', '/_dbs_info'],
   ['PUT', '/_jobs/mail'],
   ['PUT', '/_workers/role/id'],
+  ['POST', '/_transact'],
   ['PUT', '/_node/_local/_config/log/level']
 ]
 

@@ -88,6 +88,21 @@ it('who waits for a job gets it when it is given back', async (server) => {
   assert.equal((await waiting)[0].id, 'a')
 })
 
+it('who waits for a job of a full type gets it when a place is free, or more may run', async (server) => {
+  const jobs = await newType(server, { max_running: 1 })
+  for (const id of ['a', 'b', 'c']) await jobs.add(id)
+  const [first] = await jobs.accept()
+  const waiting = jobs.accept()
+  for (let i = 0; i < 20; ++i) assert.equal((await jobs.counts()).running, 1)
+  assert.equal((await jobs.act(first.id, 'finish', { lock: first.lock })).status, 200)
+  assert.equal((await waiting).length, 1)
+
+  const again = jobs.accept()
+  for (let i = 0; i < 20; ++i) assert.equal((await jobs.counts()).running, 1)
+  await server.client.ok('PUT', `/_jobs/${jobs.type}`, { max_running: 2 })
+  assert.equal((await again).length, 1)
+})
+
 it('many workers share many jobs, and nobody does one twice', async (server) => {
   const jobs = await newType(server)
   const all = Array.from({ length: 60 }, (_, i) => ({ id: `job${String(i).padStart(2, '0')}` }))

@@ -78,6 +78,11 @@ std::string Call::json_body() {
   return json::compact(body());
 }
 
+void Call::require_role(std::string_view role, std::string_view what) const {
+  if (user_.admin || user_.has_role(role)) return;
+  throw unauthorized(fmt::format("{} are for server admins and users with the role `{}`.", what, role));
+}
+
 void Call::allow(std::string_view allowed) const {
   std::string all;
   while (!allowed.empty()) {

@@ -62,6 +62,9 @@ class Call {
   void require_admin() const {
     if (!user_.admin) throw unauthorized("You are not a server admin.");
   }
+  /// Throws unauthorized (401) unless the user is an administrator or has the role. `what` they may use
+  /// begins the reason.
+  void require_role(std::string_view role, std::string_view what) const;
 
   /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET stands for HEAD, too.
   void allow(std::string_view allowed) const;

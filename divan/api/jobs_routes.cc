@@ -1,6 +1,7 @@
 // The job queue over HTTP. docs/jobs.md
 #include <openssl/sha.h>
 
+#include "divan/api/body.h"
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
@@ -18,45 +19,6 @@ constexpr std::uint64_t kDefaultListed = 100;
 constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
 // An acceptor that nothing woke looks again this often.
 constexpr std::chrono::milliseconds kLookAgain{5'000};
-
-// A body of our own API: an object, whose unknown members are an error, since a misspelt one would be a
-// silent loss.
-class Body {
- public:
-  Body(std::string json, std::initializer_list<std::string_view> known) : json_(std::move(json)) {
-    const bool is_object = json::for_each_member(json_, [&](std::string_view name, std::string_view) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        throw bad_request(fmt::format("Unknown member `{}`.", name));
-      }
-      return true;
-    });
-    if (!is_object) throw bad_request("Request body must be a JSON object");
-  }
-
-  std::optional<std::string_view> raw(std::string_view name) const { return json::member(json_, name); }
-  std::optional<std::string> string(std::string_view name) const {
-    const auto value = raw(name);
-    if (!value || *value == "null") return std::nullopt;
-    auto text = json::string_value(*value);
-    if (!text) throw bad_request(fmt::format("`{}` is a string.", name));
-    return text;
-  }
-  std::optional<std::int64_t> integer(std::string_view name) const {
-    const auto value = raw(name);
-    if (!value || *value == "null") return std::nullopt;
-    const auto number = json::int_value(*value);
-    if (!number) throw bad_request(fmt::format("`{}` is an integer.", name));
-    return number;
-  }
-  std::string required(std::string_view name) const {
-    auto text = string(name);
-    if (!text) throw bad_request(fmt::format("`{}` is missing.", name));
-    return *std::move(text);
-  }
-
- private:
-  std::string json_;
-};
 
 Queue::AddOptions add_options(const Body& body) {
   return {.scheduled_at = body.integer("scheduled_at").value_or(0),
@@ -127,13 +89,7 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
 Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  std::vector<Body> jobs;
-  const bool is_array = json::for_each_element(body.raw("jobs").value_or(""), [&](std::string_view job) {
-    jobs.emplace_back(std::string(job),
-                      std::initializer_list<std::string_view>{"id", "data", "scheduled_at", "priority"});
-    return true;
-  });
-  if (!is_array) throw bad_request("`jobs` is an array.");
+  const auto jobs = body.objects("jobs", {"id", "data", "scheduled_at", "priority"});
   const auto out = context.store.run([&](kv::Transaction& tx) {
     std::string added;
     for (const Body& job : jobs) {
@@ -389,15 +345,11 @@ Answer bulk_action(const Context& context, Call& call, const std::string& type, 
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   // All are looked at before any is done.
-  std::vector<Body> jobs;
-  const bool is_array = json::for_each_element(body.raw("jobs").value_or(""), [&](std::string_view text) {
-    jobs.emplace_back(std::string(text),
-                      std::initializer_list<std::string_view>{"id", "lock", "data", "progress"});
-    jobs.back().required("id");
-    jobs.back().required("lock");
-    return true;
-  });
-  if (!is_array) throw bad_request("`jobs` is an array.");
+  const auto jobs = body.objects("jobs", {"id", "lock", "data", "progress"});
+  for (const Body& job : jobs) {
+    job.required("id");
+    job.required("lock");
+  }
   std::string out = "[";
   for (const Body& job : jobs) {
     const std::string id = job.required("id");
@@ -419,6 +371,7 @@ Answer bulk_action(const Context& context, Call& call, const std::string& type, 
 }  // namespace
 
 Answer jobs(const Context& context, const CallPtr& call) {
+  call->require_role(kJobsRole, "Jobs");
   const auto& path = call->path();
   if (path.size() == 1) return list_types(context, *call);
   const std::string& type = path[1];

@@ -31,8 +31,9 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_node", {node, Access::admins, true}},
       {"_db_updates", {database_updates, Access::route_checks}},
       {"_events", {events_of_channels, Access::route_checks, true}},
-      {"_jobs", {jobs, Access::admins, true}},
-      {"_workers", {workers, Access::admins, true}},
+      {"_jobs", {jobs, Access::route_checks, true}},
+      {"_workers", {workers, Access::route_checks, true}},
+      {"_transact", {transact, Access::route_checks}},
       {"_backup", {backup}},
       {"_restore", {restore, Access::admins, true}},
   };

@@ -8,6 +8,9 @@
 
 namespace divan::api {
 
+/// Who has it may use jobs and workers as an administrator may.
+inline constexpr std::string_view kJobsRole = "jobs";
+
 using Answer = std::optional<http::Response>;
 
 // Of the server: the first segment of the path is empty or begins with an underscore.
@@ -23,6 +26,7 @@ Answer database_updates(const Context& context, const CallPtr& call);    // /_db
 Answer events_of_channels(const Context& context, const CallPtr& call);  // /_events...
 Answer jobs(const Context& context, const CallPtr& call);                // /_jobs...
 Answer workers(const Context& context, const CallPtr& call);             // /_workers...
+Answer transact(const Context& context, const CallPtr& call);            // /_transact
 Answer backup(const Context& context, const CallPtr& call);              // /_backup
 Answer restore(const Context& context, const CallPtr& call);             // /_restore...
 

@@ -207,6 +207,7 @@ Answer one_role(const Context& context, const CallPtr& call, const std::string& 
 }  // namespace
 
 Answer workers(const Context& context, const CallPtr& call) {
+  call->require_role(kJobsRole, "Workers");
   const auto& path = call->path();
   if (path.size() == 1) {
     call->allow("GET");

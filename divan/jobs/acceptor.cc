@@ -18,7 +18,15 @@ Accepted JobWait::try_accept(Queue& queue, kv::Database& store, std::span<const 
     auto found = jobs::accept(queue, tx, types, options);
     if (!found.jobs.empty()) return found;
     try {
-      for (const auto& type : types) watches.push_back(tx.watch(wake_key(type)));
+      for (const auto& type : types) {
+        // Of a type that is full it does not help that jobs are added, but that one ends, or the limit.
+        if (found.full.contains(type)) {
+          watches.push_back(tx.watch(count_key(type, State::running)));
+          watches.push_back(tx.watch(type_key(type)));
+        } else {
+          watches.push_back(tx.watch(wake_key(type)));
+        }
+      }
     } catch (const kv::Error& error) {
       if (error.code() != kv::ErrorCode::too_many_watches) throw;
     }

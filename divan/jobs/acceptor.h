@@ -37,7 +37,8 @@ class Acceptor {
       : queue_(queue), store_(store), clock_(clock) {}
 
   /// Blocks until it has accepted at least one job, or the deadline has passed or interrupt() was called:
-  /// then nothing. Wakes when jobs are added and when scheduled ones become due, not by polling.
+  /// then nothing. Wakes when jobs are added, when scheduled ones become due and when places become free, not
+  /// by polling.
   std::vector<AcceptedJob> accept(std::span<const std::string> types, const AcceptOptions& options,
                                   MonotonicTime deadline);
 

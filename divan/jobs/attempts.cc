@@ -47,6 +47,24 @@ DueScan scan_due(kv::Transaction& tx, std::string_view type, std::size_t limit, 
   return found;
 }
 
+// How many more jobs of the type may run: SIZE_MAX without a limit.
+//
+// The count of running jobs grows by accept() alone. Whoever accepts under a limit takes a turn (turn_range),
+// so that of two who have read the same count one fails; what makes the count smaller need not disturb them,
+// and so it is read as a snapshot. Acceptors that know of no limit take no turn: they have read the settings,
+// and cannot commit after these have changed.
+std::size_t free_places(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
+  if (!settings.max_running) return SIZE_MAX;
+  const std::int64_t running =
+      kv::decode_counter(tx.get(count_key(type, State::running), kv::Isolation::snapshot));
+  return running >= *settings.max_running ? 0 : static_cast<std::size_t>(*settings.max_running - running);
+}
+
+void take_turn(kv::Transaction& tx, std::string_view type) {
+  tx.add_read_conflict(turn_range(type));
+  tx.add_write_conflict(turn_range(type));
+}
+
 Job owned(kv::Transaction& tx, const Attempt& attempt) {
   auto job = read_job(tx, attempt.type, attempt.id);
   if (!job || job->state != State::running || job->lock != attempt.lock || attempt.lock.empty()) throw halt();
@@ -111,7 +129,14 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
   for (const auto& type : types) {
     const auto settings = queue.find_type(tx, type);
     if (!settings || settings->paused) continue;
-    auto due = scan_due(tx, type, limit - accepted.jobs.size(), options.max_scheduled_at.value_or(now));
+    const std::size_t free = free_places(tx, type, *settings);
+    if (free == 0) {
+      accepted.full.insert(type);
+      continue;
+    }
+    auto due = scan_due(tx, type, std::min(free, limit - accepted.jobs.size()),
+                        options.max_scheduled_at.value_or(now));
+    if (settings->max_running && !due.ids.empty()) take_turn(tx, type);
     if (due.next_due_at) {
       accepted.next_due_at = std::min(accepted.next_due_at.value_or(*due.next_due_at), *due.next_due_at);
     }

@@ -1,6 +1,8 @@
 // The workers' side of the job queue: accepting jobs, keeping them, and ending them.
 #pragma once
 
+#include <set>
+
 #include "divan/jobs/queue.h"
 
 namespace divan::jobs {
@@ -22,11 +24,13 @@ struct AcceptedJob {
 struct Accepted {
   std::vector<AcceptedJob> jobs;
   std::optional<std::int64_t> next_due_at;  // without jobs: when the next one is due
+  std::set<std::string> full;               // types of which as many run as may: none of theirs is accepted
 };
 
 /// Takes up to `limit` due jobs of the types: by priority, then by time, then by age. The jobs run from the
-/// commit on. Types that are not declared or paused have none. Throws not_found if the worker is not
-/// registered.
+/// commit on. Types that are not declared or paused have none, and no type has more than its `max_running`
+/// leaves: of two transactions that accept jobs of a type with that setting, one conflicts. Throws not_found
+/// if the worker is not registered.
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options);
 

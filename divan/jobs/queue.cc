@@ -8,8 +8,6 @@
 namespace divan::jobs {
 namespace {
 
-std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
-
 void check_name(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
     throw bad_request(fmt::format(

@@ -214,6 +214,10 @@ void write_data(kv::Transaction& tx, const Job& job, std::string_view json, Data
   });
 }
 
+std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
+
+kv::KeyRange turn_range(std::string_view type) { return JobKey("turn").string(type).range(); }
+
 std::string wake_key(std::string_view type) { return JobKey("wake").string(type).integer(kShard).key(); }
 
 std::string count_key(std::string_view type, State state) {

@@ -76,6 +76,11 @@ void write_data(kv::Transaction& tx, const Job& job, std::string_view json,
                 DataSlot slot = DataSlot::current);
 void clear_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
 
+/// The settings of a type.
+std::string type_key(std::string_view type);
+/// What acceptors of a type whose jobs may not all run at once conflict over, with one another and with
+/// nobody else: each reads and writes these keys by name, of which there are none.
+kv::KeyRange turn_range(std::string_view type);
 /// The counter that changes whenever a job of the type becomes pending, for watches.
 std::string wake_key(std::string_view type);
 std::string count_key(std::string_view type, State state);

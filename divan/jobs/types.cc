@@ -45,6 +45,11 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
       const std::int64_t* attempts = value.if_int64();
       if (attempts == nullptr || *attempts < 1) throw bad_request("`max_attempts` is a number from 1 on.");
       settings.max_attempts = *attempts;
+    } else if (name == "max_running") {
+      const std::int64_t* most = value.if_int64();
+      if (!value.is_null() && (most == nullptr || *most < 1))
+        throw bad_request("`max_running` is a number from 1 on, or null.");
+      settings.max_running = most == nullptr ? std::nullopt : std::optional(*most);
     } else if (name == "paused") {
       if (!value.is_bool()) throw bad_request("`paused` is true or false.");
       settings.paused = value.get_bool();
@@ -58,21 +63,16 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
 
 std::string settings_json(const TypeSettings& settings) {
   std::string out;
-  json::Writer(out)
-      .begin_object()
-      .key("timeout")
-      .number(to_ms(settings.timeout))
-      .key("max_attempts")
-      .number(settings.max_attempts)
-      .key("backoff_min")
-      .number(to_ms(settings.backoff_min))
-      .key("backoff_max")
-      .number(to_ms(settings.backoff_max))
-      .key("retention")
-      .number(to_ms(settings.retention))
-      .key("paused")
-      .boolean(settings.paused)
-      .end_object();
+  json::Writer writer(out);
+  writer.begin_object();
+  writer.key("timeout").number(to_ms(settings.timeout));
+  writer.key("max_attempts").number(settings.max_attempts);
+  writer.key("backoff_min").number(to_ms(settings.backoff_min));
+  writer.key("backoff_max").number(to_ms(settings.backoff_max));
+  writer.key("max_running");
+  settings.max_running ? writer.number(*settings.max_running) : writer.null();
+  writer.key("retention").number(to_ms(settings.retention));
+  writer.key("paused").boolean(settings.paused).end_object();
   return out;
 }
 

@@ -25,8 +25,9 @@ inline constexpr std::size_t kMaxAcceptLimit = 1000;
 /// The settings of a type. The defaults are what a new type gets.
 struct TypeSettings {
   Duration timeout =
-      std::chrono::seconds(30);    // a running job that nobody speaks for so long is pending again
-  std::int64_t max_attempts = 25;  // failed attempts until the job is failed for good
+      std::chrono::seconds(30);             // a running job that nobody speaks for so long is pending again
+  std::int64_t max_attempts = 25;           // failed attempts until the job is failed for good
+  std::optional<std::int64_t> max_running;  // how many may run at once, over all workers; none: any number
   Duration backoff_min = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::hours(1);
   Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
@@ -36,8 +37,8 @@ struct TypeSettings {
 };
 
 /// Reads settings from a JSON object ("timeout", "backoff_min", "backoff_max", "retention" in milliseconds,
-/// "max_attempts", "paused"); what is missing is as in `base`. Throws bad_request for unknown members and
-/// values out of range.
+/// "max_attempts", "max_running", which may be null, "paused"); what is missing is as in `base`. Throws
+/// bad_request for unknown members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
 std::string settings_json(const TypeSettings& settings);
 

@@ -1,0 +1,35 @@
+// Request bodies of Divan's own API.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace divan::api {
+
+/// A JSON object with members of known names: an unknown one is an error, since a misspelt one would be a
+/// silent loss. All throw bad_request, with the member's name in the reason. A value type.
+class Body {
+ public:
+  /// `json` is in json::compact()'s form.
+  Body(std::string json, std::initializer_list<std::string_view> known);
+
+  /// The JSON of a member; nothing if it is missing. It lasts as long as this object stays where it is.
+  std::optional<std::string_view> raw(std::string_view name) const;
+
+  // Nothing for members that are missing or null.
+  std::optional<std::string> string(std::string_view name) const;
+  std::optional<std::int64_t> integer(std::string_view name) const;
+
+  std::string required(std::string_view name) const;
+
+  /// The elements of an array of objects, whose members are `known`. The array must be there.
+  std::vector<Body> objects(std::string_view name, std::initializer_list<std::string_view> known) const;
+
+ private:
+  std::string json_;
+};
+
+}  // namespace divan::api

@@ -1,0 +1,262 @@
+// Documents of several databases and jobs, written together or not at all. docs/jobs.md
+#include "divan/api/body.h"
+#include "divan/api/routes.h"
+#include "divan/api/user_documents.h"
+#include "divan/base/json.h"
+#include "divan/docs/local.h"
+#include "divan/docs/writer.h"
+#include "divan/jobs/attempts.h"
+
+namespace divan::api {
+namespace {
+
+// More would take the better part of a transaction's five seconds.
+constexpr std::size_t kMaxParts = 10'000;
+
+struct DatabaseDocuments {
+  std::string database;
+  std::vector<docs::IncomingDocument> documents;
+};
+
+struct JobToAdd {
+  std::string type;
+  std::string id;
+  std::string data;
+  jobs::Queue::AddOptions options;
+};
+
+struct JobToFinish {
+  jobs::Attempt attempt;
+  std::optional<std::string> data;
+};
+
+struct JobToRemove {
+  std::string type;
+  std::string id;
+};
+
+struct Request {
+  std::vector<DatabaseDocuments> databases;
+  std::vector<JobToAdd> add;
+  std::vector<JobToFinish> finish;
+  std::vector<JobToRemove> remove;
+};
+
+// What is done with one document or job of many: its errors say which one it was.
+template <class Fn>
+auto about(const std::string& what, Fn&& fn) {
+  try {
+    return fn();
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    throw Error(error.status(), error.name(), what + ": " + error.reason());
+  }
+}
+
+std::string job_name(std::string_view type, std::string_view id) {
+  return fmt::format("Job `{}` of type `{}`", id, type);
+}
+std::string document_name(std::string_view database, std::string_view id) {
+  return fmt::format("Document `{}` of database `{}`", id, database);
+}
+
+// What has been read of a request. A document, or a job in a list, that comes twice is refused: which of the
+// two is meant, nobody knows.
+class RequestReader {
+ public:
+  explicit RequestReader(const Context& context) : context_(context) {}
+
+  Request read(const Body& body) {
+    if (const auto docs = body.raw("docs")) read_documents(*docs);
+    if (const auto jobs = body.raw("jobs")) {
+      if (!jobs->starts_with('{')) throw bad_request("`jobs` is an object: `add`, `finish` and `remove`.");
+      const Body lists = about("`jobs`", [&] {
+        return Body(std::string(*jobs), {"add", "finish", "remove"});
+      });
+      read_adds(lists);
+      read_finishes(lists);
+      read_removes(lists);
+    }
+    if (parts_ > kMaxParts)
+      throw Error(413, "transaction_too_large",
+                  fmt::format("A transaction has at most {} documents and jobs, not {}.", kMaxParts, parts_));
+    if (bytes_ > kv::kMaxTransactionBytes) throw kv::Error(kv::ErrorCode::transaction_too_large);
+    return std::move(request_);
+  }
+
+ private:
+  void count(std::size_t bytes) {
+    ++parts_;
+    bytes_ += bytes;
+  }
+
+  void read_documents(std::string_view docs) {
+    std::set<std::string> names;
+    const bool is_object = json::for_each_member(docs, [&](std::string_view raw_name, std::string_view list) {
+      DatabaseDocuments documents{json::unescape(raw_name), {}};
+      if (!names.insert(documents.database).second)
+        throw bad_request(fmt::format("Database `{}` is there twice in `docs`.", documents.database));
+      read_documents_of(documents, list);
+      request_.databases.push_back(std::move(documents));
+      return true;
+    });
+    if (!is_object) throw bad_request("`docs` is an object: databases' names and arrays of documents.");
+  }
+
+  void read_documents_of(DatabaseDocuments& to, std::string_view list) {
+    std::set<std::string> ids;
+    const bool is_array = json::for_each_element(list, [&](std::string_view text) {
+      auto& documents = to.documents;
+      about(fmt::format("Document {} of database `{}`", documents.size() + 1, to.database),
+            [&] { documents.push_back(docs::parse_document(text)); });
+      auto& document = documents.back();
+      if (document.id.empty()) document.id = context_.rng.uuid();
+      if (!ids.insert(document.id).second)
+        throw bad_request(document_name(to.database, document.id) + " is there twice.");
+      count(document.body.size());
+      return true;
+    });
+    if (!is_array)
+      throw bad_request(
+          fmt::format("What `docs` has of database `{}` is an array of documents.", to.database));
+  }
+
+  // Calls `read` with each object of a list that may be missing.
+  template <class Read>
+  void read_list(const Body& lists, std::string_view name, std::initializer_list<std::string_view> known,
+                 Read&& read) {
+    if (!lists.raw(name)) return;
+    std::set<std::pair<std::string, std::string>> seen;
+    std::size_t number = 0;
+    for (const Body& job : lists.objects(name, known)) {
+      const auto [type, id] =
+          about(fmt::format("Element {} of `{}`", ++number, name), [&] { return read(job); });
+      if (!seen.emplace(type, id).second)
+        throw bad_request(fmt::format("{} is there twice in `{}`.", job_name(type, id), name));
+      count(job.raw("data").value_or("").size());
+    }
+  }
+
+  using Name = std::pair<std::string, std::string>;
+
+  void read_adds(const Body& lists) {
+    read_list(lists, "add", {"type", "id", "data", "scheduled_at", "priority"}, [&](const Body& job) -> Name {
+      JobToAdd add;
+      add.type = job.required("type");
+      const auto id = job.string("id");
+      add.id = id ? *id : context_.rng.uuid();
+      add.data = job.raw("data").value_or("{}");
+      add.options.scheduled_at = job.integer("scheduled_at").value_or(0);
+      add.options.priority = job.integer("priority").value_or(0);
+      request_.add.push_back(std::move(add));
+      return {request_.add.back().type, request_.add.back().id};
+    });
+  }
+
+  void read_finishes(const Body& lists) {
+    read_list(lists, "finish", {"type", "id", "lock", "data"}, [&](const Body& job) -> Name {
+      jobs::Attempt attempt{job.required("type"), job.required("id"), job.required("lock")};
+      const auto data = job.raw("data");
+      request_.finish.push_back({attempt, data ? std::optional(std::string(*data)) : std::nullopt});
+      return {attempt.type, attempt.id};
+    });
+  }
+
+  void read_removes(const Body& lists) {
+    read_list(lists, "remove", {"type", "id"}, [&](const Body& job) -> Name {
+      request_.remove.push_back({job.required("type"), job.required("id")});
+      return {request_.remove.back().type, request_.remove.back().id};
+    });
+  }
+
+  const Context& context_;
+  Request request_;
+  std::size_t parts_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// Appends an element to a JSON array that is being written.
+void append(std::string& list, const std::string& element) {
+  if (!list.ends_with('[')) list += ",\n";
+  list += element;
+}
+
+std::string job_result(std::string_view type, std::string_view id) {
+  return fmt::format(R"({{"ok":true,"type":{},"id":{}}})", json::quoted(type), json::quoted(id));
+}
+
+// Finished before removed, removed before added: so a job can be ended and asked for again in one.
+std::string do_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
+  std::string out = R"({"finish":[)";
+  for (const auto& [attempt, data] : request.finish) {
+    about(job_name(attempt.type, attempt.id), [&] { jobs::finish(context.queue, tx, attempt, data); });
+    append(out, job_result(attempt.type, attempt.id));
+  }
+  out += R"(],"remove":[)";
+  for (const auto& [type, id] : request.remove) {
+    about(job_name(type, id), [&] { context.queue.remove(tx, type, id); });
+    append(out, job_result(type, id));
+  }
+  out += R"(],"add":[)";
+  for (const auto& job : request.add) {
+    const auto added = about(job_name(job.type, job.id), [&] {
+      return context.queue.add(tx, job.type, std::string_view(job.id), job.data, job.options);
+    });
+    append(out, fmt::format(R"({{"ok":true,"type":{},"id":{},"created":{}}})", json::quoted(job.type),
+                            json::quoted(job.id), added.created));
+  }
+  return out + "]}";
+}
+
+std::string write_document(kv::Transaction& tx, docs::Writer& writer, const docs::Database& database,
+                           const docs::IncomingDocument& document) {
+  if (document.id.starts_with(docs::kLocalPrefix))
+    return fmt::format("0-{}", docs::write_local(tx, database, document));
+  const auto result = writer.edit(document);
+  if (result.error) throw *result.error;
+  return result.revision.to_string();
+}
+
+std::string write_documents(const Context& context, kv::Transaction& tx, const Request& request) {
+  std::string out = "{";
+  for (const auto& [name, documents] : request.databases) {
+    const auto database =
+        about(fmt::format("Database `{}`", name), [&] { return context.catalog.open(tx, name); });
+    docs::Writer writer(tx, database);
+    if (out.size() > 1) out += ",\n";
+    out += json::quoted(name) + ":[";
+    for (const auto& document : documents) {
+      const auto rev = about(document_name(name, document.id),
+                             [&] { return write_document(tx, writer, database, document); });
+      append(out,
+             fmt::format(R"({{"ok":true,"id":{},"rev":{}}})", json::quoted(document.id), json::quoted(rev)));
+    }
+    out += ']';
+    writer.finish();
+  }
+  return out + "}";
+}
+
+}  // namespace
+
+Answer transact(const Context& context, const CallPtr& call) {
+  call->require_role(kJobsRole, "Transactions");
+  call->allow("POST");
+  Request request = RequestReader(context).read(Body(call->json_body(), {"docs", "jobs"}));
+  if (!request.databases.empty() && !call->user().admin)
+    throw forbidden("Databases are the server admins': a transaction of yours may have jobs alone.");
+  // Before the transaction: passwords are slow to hash.
+  for (auto& [name, documents] : request.databases) {
+    for (auto& document : documents) {
+      about(document_name(name, document.id),
+            [&] { prepare_document(name, document, context.config, context.rng); });
+    }
+  }
+  return json_response(200, context.store.run([&](kv::Transaction& tx) {
+    // Jobs first: who has lost one hears of that, whatever has become of the documents meanwhile.
+    const std::string jobs = do_jobs(context, tx, request);
+    const std::string docs = write_documents(context, tx, request);
+    return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);
+  }));
+}
+
+}  // namespace divan::api

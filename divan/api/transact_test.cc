@@ -1,0 +1,159 @@
+// POST /_transact on a store that loses answers, and against workers that have lost their jobs.
+#include "divan/api/testing.h"
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/jobs/attempts.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::api {
+namespace {
+
+using http::testing::RawClient;
+using testing::HasSubstr;
+
+// The next commits are made, and nobody is told; or are not made, which nobody is told either.
+class LossyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<LossyTransaction>(*this, inner().begin());
+  }
+  std::optional<std::string> new_transaction_id() override { return "t" + std::to_string(++ids_); }
+  std::atomic<int> lose_answers = 0, lose_commits = 0, tries = 0;
+  std::function<void()> before_commit;
+
+ private:
+  class LossyTransaction final : public kv::ForwardingTransaction {
+   public:
+    LossyTransaction(LossyStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      if (read_only()) return ForwardingTransaction::do_commit();
+      ++store_.tries;
+      if (auto callback = std::exchange(store_.before_commit, {})) callback();
+      const kv::Error unknown(kv::ErrorCode::commit_unknown_result);
+      if (store_.lose_commits > 0) {
+        --store_.lose_commits;
+        throw unknown;
+      }
+      ForwardingTransaction::do_commit();
+      if (store_.lose_answers > 0) {
+        --store_.lose_answers;
+        throw unknown;
+      }
+    }
+
+   private:
+    LossyStore& store_;
+  };
+  std::atomic<int> ids_ = 0;
+};
+
+struct Transact : Streams {
+  LossyStore lossy{*store};
+  const Context on_lossy{lossy,    catalog, queue,    registry, kinds,    clock, rng, config, metrics,
+                         accounts, pool,    stopping, backups,  restores, tails, {},  {}};
+
+  Transact() {
+    answerer = [this](const CallPtr& call) {
+      call->set_user({"admin", true});
+      try {
+        if (auto answer = transact(on_lossy, call)) call->exchange()->respond(*std::move(answer));
+      } catch (const Error& error) {
+        call->exchange()->respond(json_response(error.status(), error.name() + ": " + error.reason()));
+      }
+    };
+    store->run([&](kv::Transaction& tx) {
+      catalog.create(tx, "db");
+      queue.set_type(tx, "t", {});
+      queue.add(tx, "t", "work", "{}");
+    });
+  }
+
+  std::string post(const std::string& body) {
+    RawClient client(test.server);
+    client.send(
+        fmt::format("POST /_transact HTTP/1.1\r\nHost: h\r\nContent-Type: "
+                    "application/json\r\nContent-Length: {}\r\n\r\n{}",
+                    body.size(), body));
+    const auto response = client.response();
+    return fmt::format("{} {}", response.status, response.body);
+  }
+  jobs::AcceptedJob accept() {
+    const std::vector<std::string> types{"t"};
+    return store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  }
+  std::int64_t count(jobs::State state) {
+    return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "t")[state]; });
+  }
+  // Revisions of a document, of which the newest comes first; none if it is not there.
+  std::size_t generation(std::string_view id) {
+    return store->run([&](kv::Transaction& tx) -> std::size_t {
+      const auto tree = docs::read_tree(tx, catalog.open(tx, "db"), id);
+      return tree.empty() ? 0 : tree.front().path.generation;
+    });
+  }
+  std::string finish_and_write(const std::string& lock) {
+    return post(fmt::format(R"({{"docs":{{"db":[{{"_id":"effect"}}]}},"jobs":{{"finish":[)"
+                            R"({{"type":"t","id":"work","lock":"{}"}}],"add":[{{"type":"t"}}]}}}})",
+                            lock));
+  }
+};
+
+TEST_F(Transact, ALostAnswerDoesNothingTwice) {
+  const auto job = accept();
+  lossy.lose_answers = 1;
+  EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
+  EXPECT_EQ(lossy.tries, 1);
+  EXPECT_EQ(generation("effect"), 1u);
+  EXPECT_EQ(count(jobs::State::finished), 1);
+  EXPECT_EQ(count(jobs::State::pending), 1);
+}
+
+TEST_F(Transact, WhatIsLostWithItsAnswerIsDoneAgain) {
+  const auto job = accept();
+  lossy.lose_commits = 2;
+  EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
+  EXPECT_EQ(lossy.tries, 3);
+  EXPECT_EQ(generation("effect"), 1u);
+  EXPECT_EQ(count(jobs::State::finished), 1);
+  EXPECT_EQ(count(jobs::State::pending), 1);
+}
+
+// It had the job when it asked, and lost it before the commit.
+TEST_F(Transact, AJobThatIsLostMeanwhileHalts) {
+  const auto job = accept();
+  lossy.before_commit = [&] {
+    store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, job.attempt()); });
+  };
+  EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("409 halt: Job `work` of type `t`: "));
+  EXPECT_EQ(generation("effect"), 0u);
+  EXPECT_EQ(count(jobs::State::pending), 1);
+}
+
+TEST_F(Transact, ADocumentThatIsChangedMeanwhileConflicts) {
+  const auto job = accept();
+  lossy.before_commit = [&] {
+    store->run([&](kv::Transaction& tx) {
+      docs::Writer writer(tx, catalog.open(tx, "db"));
+      writer.edit({.id = "effect", .body = "{}"});
+      writer.finish();
+    });
+  };
+  EXPECT_THAT(finish_and_write(job.job.lock),
+              HasSubstr("409 conflict: Document `effect` of database `db`: "));
+  EXPECT_EQ(count(jobs::State::running), 1);
+}
+
+TEST_F(Transact, ADatabaseThatIsRemovedMeanwhileIsMissing) {
+  const auto job = accept();
+  lossy.before_commit = [&] { store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); }); };
+  EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("404 not_found: Database `db`: "));
+  EXPECT_EQ(count(jobs::State::running), 1);
+}
+
+}  // namespace
+}  // namespace divan::api
