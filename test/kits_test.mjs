@@ -279,26 +279,25 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
 
   it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
-    // The first answer that has a job in it is lost on its way.
+    // The first answer is lost on its way, while the worker's other connections hold: the server believes that it
+    // has the job.
     let lost = 0
     const proxy = await startProxy(server, {
-      onRequest: async (text) => {
+      onRequest: (text) => {
         if (lost > 0 || !/^POST \S+_accept /.test(text)) return undefined
         ++lost
         const [head, body] = text.split('\r\n\r\n')
-        const stolen = await server.client.ok('POST', / (\S+) /.exec(head)[1], JSON.parse(body))
-        assert.equal(stolen.jobs.length, 1)
-        proxy.close()
-        return undefined
+        return server.client.ok('POST', / (\S+) /.exec(head)[1], JSON.parse(body)).then(({ jobs }) => {
+          assert.equal(jobs.length, 1)
+          return 'cut'
+        })
       }
     })
     await jobs.add('a', { do: 'note' })
-    const { port } = new URL(proxy.url)
-    jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
-    await waitFor('an answer to be lost', () => lost === 1 && jobs.state('a').then((state) => state === 'running'))
-    const again = await startProxy(server, { port: Number(port) })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
     await jobs.is('a', 'finished')
-    again.close()
+    assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
+    proxy.close()
   })
 
   for (const how of ['stop', 'kill']) {
@@ -311,10 +310,8 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       await worker.says('ran held')
       const { port } = server.client
       if (how === 'stop') {
-        const { dataDir } = server
-        server.ownsDirectory = false
+        server.ownsDirectory = false // its data stay
         await server.stop()
-        assert.equal(server.dataDir, dataDir)
       } else {
         await server.kill()
       }
@@ -323,11 +320,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       await worker.says('online', 2)
       worker.tell('go')
       const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
-      // What was lost runs a second time; a stubborn one has to be told again.
-      await waitFor('all to be finished', async () => {
-        worker.tell('go')
-        return (await counts()).finished === 201
-      })
+      await waitFor('all to be finished', async () => (await counts()).finished === 201)
       worker.tell('stop 60000')
       await worker.stopped()
       await back.stop()

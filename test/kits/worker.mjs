@@ -8,8 +8,8 @@ const [url, options] = process.argv.slice(2)
 const { type, concurrency = 1, worker: settings } = JSON.parse(options)
 const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
-const waiting = new Set()
-const told = () => new Promise((resolve) => waiting.add(resolve))
+let go
+const told = new Promise((resolve) => (go = resolve))
 
 const divan = new Divan(url)
 const worker = divan.worker({ role: type, ...settings })
@@ -32,10 +32,10 @@ worker.handle(
         return { text: 'x'.repeat(9_000_000) }
       case 'hold':
         await job.update({ progress: { held: true } })
-        if ((await Promise.race([told(), aborted])) === 'aborted') signal.throwIfAborted()
+        if ((await Promise.race([told, aborted])) === 'aborted') signal.throwIfAborted()
         break
       case 'stubborn': // does not heed its signal
-        await told()
+        await told
         break
       case 'transact':
         await job.transact({ docs: { [data.db]: [{ _id: id }] }, jobs: { add: [{ type, id: `${id}-next`, data: {} }] } }, { did: true })
@@ -52,7 +52,7 @@ worker.on('fail', ({ id }, error) => say('fail', id, error.message))
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const [command, argument] = line.split(' ')
-  if (command === 'go') for (const go of waiting) go('told')
+  if (command === 'go') go('told')
   if (command === 'stop') worker.stop({ timeout: Number(argument) })
 })
 

@@ -4,9 +4,9 @@ import net from 'node:net'
 /**
  * Answers {url, close}. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
  * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
- * answer a promise, on which the request waits. `port`: where an earlier one listened.
+ * answer a promise of that, on which the request waits.
  */
-export async function startProxy(server, { port: own = 0, onRequest = () => {}, onAnswer = () => {} }) {
+export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
   const sockets = new Set()
   const listener = net.createServer((client) => {
@@ -27,7 +27,7 @@ export async function startProxy(server, { port: own = 0, onRequest = () => {}, 
     client.on('data', (bytes) => {
       const answer = onRequest(bytes.toString('latin1'))
       if (answer === 'cut') cut()
-      else sent = sent.then(() => answer).then(() => upstream.write(bytes))
+      else sent = sent.then(() => answer).then((late) => (late === 'cut' ? cut() : upstream.write(bytes)))
     })
     upstream.on('data', (bytes) => {
       answered += bytes.length
@@ -35,7 +35,7 @@ export async function startProxy(server, { port: own = 0, onRequest = () => {}, 
       else client.write(bytes)
     })
   })
-  await new Promise((resolve) => listener.listen(own, '127.0.0.1', resolve))
+  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${listener.address().port}`,
     close() {

@@ -113,7 +113,12 @@ export class Registration extends Changing {
   /** Registers anew: the server gives all jobs of this worker to others, whatever it believes that they are. */
   async renew() {
     const { incarnation } = this
-    await this.#transport.request('DELETE', `${this.#path}?incarnation=${incarnation}`, undefined, { again: true })
+    if (incarnation === undefined) return
+    try {
+      await this.#transport.request('DELETE', `${this.#path}?incarnation=${incarnation}`, undefined, { again: true })
+    } catch (error) {
+      if (error.status !== 404) throw error
+    }
     if (this.incarnation !== incarnation) return
     this.#lose()
     this.check()
