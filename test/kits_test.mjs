@@ -11,6 +11,7 @@ import { waitFor, within } from './support/wait.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const KITS = { js: [process.execPath, 'worker.mjs'], python: ['python3', 'worker.py'] }
+const EXAMPLES = { js: 'js/example.mjs', python: 'python/example.py' }
 const withCredentials = (url, credentials = 'admin:secret') => url.replace('http://', `http://${credentials}@`)
 
 const it = shareServer()
@@ -27,9 +28,8 @@ class Worker {
   #rest = ''
   stderr = ''
 
-  constructor(kit, url, options) {
-    const [program, file] = KITS[kit]
-    this.child = spawn(program, [path.join(here, 'kits', file), url, JSON.stringify(options)], {
+  constructor(program, file, ...args) {
+    this.child = spawn(program, [path.join(here, file), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
     })
@@ -67,6 +67,11 @@ class Worker {
   }
 }
 
+function startWorker(kit, url, options) {
+  const [program, file] = KITS[kit]
+  return new Worker(program, path.join('kits', file), url, JSON.stringify(options))
+}
+
 async function newType(server, kit, settings = {}) {
   const type = `type${++types}`
   const call = (method, rest, body) => server.client.ok(method, `/_jobs/${type}${rest}`, body)
@@ -83,7 +88,7 @@ async function newType(server, kit, settings = {}) {
     is: (id, state) => waitFor(`${id} to be ${state}`, async () => (await jobs.state(id)) === state),
     members: async () => (await server.client.ok('GET', `/_workers/${type}`)).workers,
     start: (options = {}, { url = server.url, credentials } = {}) =>
-      new Worker(kit, withCredentials(url, credentials), { type, ...options, worker: { checkInterval: 50, ...options.worker } })
+      startWorker(kit, withCredentials(url, credentials), { type, ...options, worker: { checkInterval: 50, ...options.worker } })
   }
   return jobs
 }
@@ -298,6 +303,18 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     await jobs.is('a', 'finished')
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
     proxy.close()
+  })
+
+  it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
+    const example = new Worker(KITS[kit][0], path.join('../clients', EXAMPLES[kit]), withCredentials(server.url))
+    await example.says('at work')
+    await example.says('to Ann: Welcome!')
+    const finished = async () => (await server.client.ok('GET', '/_jobs/letter/welcome-ann')).data.sent
+    await waitFor('the letter to be sent', finished)
+    example.kill('SIGTERM')
+    await within('its end', example.exit)
+    assert.deepEqual([example.child.exitCode, example.stderr], [0, ''])
+    await server.client.ok('DELETE', '/_jobs/letter?force=true')
   })
 
   for (const how of ['stop', 'kill']) {
