@@ -18,11 +18,14 @@ const it = shareServer()
 let types = 0
 const workers = new Set()
 const proxies = new Set()
-afterEach(() => {
+const servers = new Set() // that were started again
+afterEach(async () => {
   for (const worker of workers) worker.kill('SIGKILL')
   workers.clear()
   for (const proxy of proxies) proxy.close()
   proxies.clear()
+  for (const server of servers) await server.kill()
+  servers.clear()
 })
 async function proxyTo(server, options) {
   const proxy = await startProxy(server, options)
@@ -313,6 +316,28 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
   })
 
+  it(`${kit}: a finish whose answer is lost is no loss`, async (server) => {
+    const jobs = await newType(server, kit)
+    let finishes = 0
+    let lost = false
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_finish /.test(text)) ++finishes
+      },
+      onAnswer: () => {
+        if (lost || finishes === 0) return undefined
+        lost = true
+        return 'cut'
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    worker.tell('stop 60000')
+    await worker.stopped()
+    assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
+  })
+
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
     const example = new Worker(KITS[kit][0], path.join('../clients', EXAMPLES[kit]), withCredentials(server.url))
     await example.says('at work')
@@ -330,7 +355,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       const jobs = await newType(server, kit)
       await jobs.addMany(200, { do: 'note' })
       await jobs.add('held', { do: 'stubborn' })
-      const worker = jobs.start({ concurrency: 4 })
+      const worker = jobs.start({ concurrency: 4, worker: { timeout: 300_000 } })
       await waitFor('some to be finished', async () => (await jobs.counts()).finished > 10)
       await worker.says('ran held')
       const { port } = server.client
@@ -342,13 +367,17 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       }
       await worker.says('offline')
       const back = await Server.start({ dataDir: server.dataDir, port })
+      servers.add(back)
       await worker.says('online', 2)
       worker.tell('go')
       const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
       await waitFor('all to be finished', async () => (await counts()).finished === 201)
+      // Who was not told to go keeps what it has.
+      if (how === 'kill') assert.deepEqual([worker.count('halt held'), worker.count('ran held')], [0, 1])
       worker.tell('stop 60000')
       await worker.stopped()
       await back.stop()
+      servers.delete(back)
     })
   }
 }

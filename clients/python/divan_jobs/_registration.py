@@ -136,9 +136,8 @@ class Registration:
         except DivanError as error:
             if error.status != 404:
                 raise
-        with self._changed:
-            if self.incarnation == incarnation:
-                self._lose()
+        if self.incarnation == incarnation:
+            self._lose()
         self.check()
 
     def _lose(self):
