@@ -4,7 +4,7 @@ import net from 'node:net'
 /**
  * Answers {url, close}. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
  * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
- * answer a promise, on which the request waits.
+ * answer a promise of that, on which the request waits.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
@@ -27,7 +27,7 @@ export async function startProxy(server, { onRequest = () => {}, onAnswer = () =
     client.on('data', (bytes) => {
       const answer = onRequest(bytes.toString('latin1'))
       if (answer === 'cut') cut()
-      else sent = sent.then(() => answer).then(() => upstream.write(bytes))
+      else sent = sent.then(() => answer).then((late) => (late === 'cut' ? cut() : upstream.write(bytes)))
     })
     upstream.on('data', (bytes) => {
       answered += bytes.length

@@ -1,0 +1,197 @@
+// Divan's jobs and workers for Node.js. README.md shows how.
+import { EventEmitter } from 'node:events'
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+/** What the server answers when it refuses. A server that cannot be reached is an error of Node's own, with a `code`. */
+export class DivanError extends Error {
+  readonly name: 'DivanError'
+  /** The HTTP status: 401, 404, 409, … */
+  readonly status: number
+  /** `no_such_job_type`, `not_found`, `conflict`, `halt`, `unauthorized`, … */
+  readonly error: string
+  readonly reason: string
+  constructor(status: number, error: string, reason: string)
+}
+
+/** The reason of a job's signal. */
+export class JobAborted extends Error {
+  readonly name: 'JobAborted'
+  /**
+   * `cancel`: somebody asks the job to stop; it may still finish. `halt`: the job is not this attempt's any more, and
+   * what the handler answers is dropped. `stop`: the worker stops, and has given the job back.
+   */
+  readonly code: 'cancel' | 'halt' | 'stop'
+  constructor(code: 'cancel' | 'halt' | 'stop', message: string)
+}
+
+/** Settings of a type; what is left out stays as it is. Times are in milliseconds. */
+export interface TypeSettings {
+  timeout?: number
+  max_attempts?: number
+  backoff_min?: number
+  backoff_max?: number
+  retention?: number
+  max_running?: number | null
+  paused?: boolean
+}
+
+export interface JobOptions {
+  /** Not before then: a date, or milliseconds since 1970. */
+  scheduledAt?: Date | number
+  /** Lower runs first; 0 without it. */
+  priority?: number
+}
+
+export interface NewJob<Data = unknown> extends JobOptions {
+  /** Unique in its type; without one the job gets one. */
+  id?: string
+  data?: Data
+}
+
+export interface Added {
+  id: string
+  /** false: a job of that id was there. It runs with the new data, again if need be. */
+  created: boolean
+}
+
+export type State = 'pending' | 'running' | 'finished' | 'failed' | 'cancelled'
+
+/** A job as the server shows it. */
+export interface JobInfo<Data = unknown> {
+  type: string
+  id: string
+  state: State
+  priority: number
+  scheduled_at: number
+  attempt: number
+  failures: number
+  epoch: number
+  data: Data
+  worker?: { role: string; id: string }
+  progress?: Json
+  last_error?: string
+  [other: string]: unknown
+}
+
+/** Documents and jobs that are written together or not at all. */
+export interface Changes {
+  /** Documents by database. One that is there needs its `_rev`; one in conflict fails the whole with status 409. */
+  docs?: Record<string, object[]>
+  jobs?: {
+    add?: (NewJob & { type: string })[]
+    finish?: { type: string; id: string; lock: string; data?: unknown }[]
+    remove?: { type: string; id: string }[]
+  }
+}
+
+export interface TransactAnswer {
+  ok: true
+  docs: Record<string, { ok: true; id: string; rev: string }[]>
+  jobs: {
+    add: { ok: true; type: string; id: string; created: boolean }[]
+    finish: { ok: true; type: string; id: string }[]
+    remove: { ok: true; type: string; id: string }[]
+  }
+}
+
+/** An attempt at a job, as its handler gets it. */
+export interface Job<Data = any, Result = any> {
+  readonly type: string
+  readonly id: string
+  readonly data: Data
+  /** How often the job was accepted: 1 the first time. */
+  readonly attempt: number
+  /** Grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing token). */
+  readonly epoch: number
+  readonly lock: string
+  /** Fires when the handler is to stop; its reason is a JobAborted. */
+  readonly signal: AbortSignal
+  /**
+   * Says how far the job is, or changes its data. Throws JobAborted when the job is not ours any more. The answer's
+   * `resubmit` says that it will run again afterwards.
+   */
+  update(change?: { progress?: Json; data?: Data }): Promise<{ cancel: boolean; resubmit: boolean }>
+  /**
+   * Finishes the job in one transaction with other changes, so that these happen exactly once, however often the job
+   * is run. What the handler answers afterwards is not looked at.
+   */
+  transact(changes: Changes, result?: Result): Promise<TransactAnswer>
+}
+
+/** Answers what becomes the job's data (nothing: they stay); a throw is a failed attempt. */
+export type Handler<Data = any, Result = any> = (job: Job<Data, Result>) => Promise<Result> | Result
+
+export interface WorkerOptions {
+  /** What the worker is: workers of one role are listed together. */
+  role: string
+  /** Unique in the role; host name, process and chance without it. */
+  id?: string
+  /** Shown with the worker. */
+  opts?: { [name: string]: Json }
+  /** How long the worker may be frozen or cut off until others get its jobs, in milliseconds (15,000). */
+  timeout?: number
+  /** How often running jobs are asked whether they were cancelled, in milliseconds (1,000). */
+  checkInterval?: number
+  /** How long one request waits for jobs, in milliseconds (30,000). */
+  pollTimeout?: number
+  /** Pauses between attempts to reach the server, in milliseconds (100 to 30,000; doubled each time, and jittered). */
+  backoff?: { min?: number; max?: number }
+}
+
+export interface WorkerEvents {
+  /** The worker is registered: at first, and whenever it is again. */
+  online: []
+  /** The server cannot be reached, or does not know the worker any more; it tries again. */
+  offline: [error: Error]
+  /** A job is not ours any more: its handler's answer is dropped. */
+  halt: [job: Job, reason: JobAborted]
+  /** A handler threw. */
+  fail: [job: Job, error: unknown]
+}
+
+export interface Worker {
+  on<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  once<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+  off<Name extends keyof WorkerEvents>(name: Name, listener: (...args: WorkerEvents[Name]) => void): this
+}
+export class Worker extends EventEmitter {
+  private constructor()
+  readonly role: string
+  readonly id: string
+  /** Runs up to `concurrency` (1) jobs of a type at once with this handler. Before run(). */
+  handle<Data = any, Result = any>(type: string, handler: Handler<Data, Result>, options?: { concurrency?: number }): this
+  /**
+   * Works until stop() has done. Throws what trying again would not cure: DivanError with `error` no_such_job_type
+   * (the type is not declared) or status 401 or 403.
+   */
+  run(): Promise<void>
+  /**
+   * Accepts no more jobs and waits for those that run. Those that take longer than `timeout` (30,000 ms) get their
+   * signal and are given back, to run elsewhere at once.
+   */
+  stop(options?: { timeout?: number }): Promise<void>
+}
+
+/** One server, as one user. */
+export class Divan {
+  /** `url`: "http://name:password@host:port". */
+  constructor(url: string)
+  /** Declares a type of jobs, or changes its settings. */
+  declare(type: string, settings?: TypeSettings): Promise<void>
+  /** Adds a job; without an id (null) it gets one. */
+  enqueue(type: string, id: string | null | undefined, data?: unknown, options?: JobOptions): Promise<Added>
+  /** Adds all of them or none. */
+  enqueueMany(type: string, jobs: NewJob[]): Promise<Added[]>
+  /** Documents and jobs, all or nothing. */
+  transact(changes: Changes): Promise<TransactAnswer>
+  get<Data = unknown>(type: string, id: string): Promise<JobInfo<Data>>
+  counts(type: string): Promise<Record<State, number>>
+  /** A pending job is cancelled, the handler of a running one gets its signal. */
+  cancel(type: string, id: string): Promise<void>
+  /** Removes every trace of a job; the handler of a running one gets its signal. */
+  remove(type: string, id: string): Promise<void>
+  worker(options: WorkerOptions): Worker
+  /** Closes idle connections. */
+  close(): void
+}

@@ -1,0 +1,70 @@
+// What everybody does with jobs who does not run them: adds them, looks at them, takes them away.
+import { randomUUID } from 'node:crypto'
+import { Transport } from './transport.mjs'
+import { Worker } from './worker.mjs'
+
+const wire = ({ id, data, scheduledAt, priority }) => ({
+  id,
+  data,
+  scheduled_at: scheduledAt instanceof Date ? scheduledAt.getTime() : scheduledAt,
+  priority
+})
+
+export class Divan {
+  #transport
+  #url
+
+  constructor(url) {
+    this.#url = url
+    this.#transport = new Transport(url)
+  }
+
+  #request(method, path, body) {
+    return this.#transport.request(method, path, body, { again: method !== 'POST' })
+  }
+  #job(type, id) {
+    return `/_jobs/${encodeURIComponent(type)}/${encodeURIComponent(id)}`
+  }
+
+  async declare(type, settings = {}) {
+    await this.#request('PUT', `/_jobs/${encodeURIComponent(type)}`, settings)
+  }
+
+  async enqueue(type, id, data, options = {}) {
+    // With an id of ours a lost answer does no harm: adding the same again changes nothing.
+    const { id: _, ...body } = wire({ data, ...options })
+    const added = await this.#request('PUT', this.#job(type, id ?? randomUUID()), body)
+    return { id: added.id, created: added.created }
+  }
+
+  async enqueueMany(type, jobs) {
+    const added = await this.#request('POST', `/_jobs/${encodeURIComponent(type)}/_bulk`, { jobs: jobs.map(wire) })
+    return added.map(({ id, created }) => ({ id, created }))
+  }
+
+  transact({ docs = {}, jobs = {} } = {}) {
+    const { add = [], ...others } = jobs
+    const added = add.map(({ type, ...job }) => ({ type, ...wire(job) }))
+    return this.#request('POST', '/_transact', { docs, jobs: { ...others, add: added } })
+  }
+
+  get(type, id) {
+    return this.#request('GET', this.#job(type, id))
+  }
+  async counts(type) {
+    return (await this.#request('GET', `/_jobs/${encodeURIComponent(type)}`)).counts
+  }
+  async cancel(type, id) {
+    await this.#request('POST', `${this.#job(type, id)}/_cancel`)
+  }
+  async remove(type, id) {
+    await this.#request('DELETE', this.#job(type, id))
+  }
+
+  worker(options) {
+    return new Worker(this.#url, options)
+  }
+  close() {
+    this.#transport.close()
+  }
+}

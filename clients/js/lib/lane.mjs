@@ -1,0 +1,213 @@
+// One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop.
+import { Backoff, Changing } from './pace.mjs'
+import { Outbox } from './outbox.mjs'
+import { Run } from './run.mjs'
+import { DivanError, isRefused } from './transport.mjs'
+
+const MAX_ACCEPTED = 1000 // the server's limit
+const MAX_CHECKED = 500
+const LISTED = 1000
+
+export class Lane extends Changing {
+  /** Runs that the server believes to be ours. */
+  runs = new Set()
+  /** Handlers that have not answered, those of lost jobs among them. */
+  active = 0
+
+  #worker
+  #unsure = false // an answer was lost that may have had jobs
+  #accepting = new AbortController()
+  #backoff
+
+  /** `worker`: {transport, registration, options, stopping, ended: AbortSignal, emit, fatal}. */
+  constructor(worker, type, handler, concurrency) {
+    super()
+    this.#worker = worker
+    Object.assign(this, { type, handler, concurrency, path: `/_jobs/${encodeURIComponent(type)}` })
+    this.#backoff = new Backoff({ ...worker.options.backoff, max: 2_000 })
+    this.outbox = new Outbox(this.path, {
+      request: (method, path, body) => worker.transport.request(method, path, body),
+      pause: () => this.#backoff.pause(worker.ended),
+      changed: () => {
+        this.#forget()
+        this.changed()
+      },
+      halt: (run) => this.halt(run, 'the job is not ours any more'),
+      failed: (run, error) => worker.emit('fail', run.job, error),
+      fatal: (error) => worker.fatal(error)
+    })
+  }
+
+  get #busy() {
+    // A slow server slows the handlers, instead of finding ever more to be finished.
+    return this.active >= this.concurrency || this.outbox.size > 2 * this.concurrency
+  }
+  get idle() {
+    return this.active === 0 && this.outbox.size === 0
+  }
+
+  /** Until the worker stops. Throws what no repetition would cure. */
+  async accept() {
+    const { registration, ended } = this.#worker
+    for (;;) {
+      await this.until(() => this.#worker.stopping || !this.#busy)
+      await registration.until(() => this.#worker.stopping || registration.up)
+      if (this.#worker.stopping) return
+      try {
+        if (this.#unsure) await this.#look()
+        await this.#acceptOnce()
+        this.#backoff.reset()
+      } catch (error) {
+        if (this.#worker.stopping) return
+        if (isRefused(error) || error.status === 400 || error.error === 'no_such_job_type') throw error
+        if (error.status === 404) registration.check()
+        await this.#backoff.pause(ended)
+      }
+    }
+  }
+
+  async #acceptOnce() {
+    const { registration, transport, options } = this.#worker
+    const { worker } = registration
+    const limit = Math.min(MAX_ACCEPTED, this.concurrency - this.active)
+    const body = { limit, timeout: options.pollTimeout, worker }
+    let jobs
+    try {
+      const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
+      ;({ jobs } = await transport.request('POST', `${this.path}/_accept`, body, wait))
+    } catch (error) {
+      this.#unsure = !(error instanceof DivanError) && error.code !== 'ECONNREFUSED'
+      throw error
+    }
+    // Accepted under a registration that was lost meanwhile: somebody else has them.
+    if (worker.incarnation !== registration.incarnation) return
+    for (const job of jobs) {
+      const run = new Run(this.type, job, this)
+      this.runs.add(run)
+      if (this.#worker.stopping) this.release(run)
+      else this.#start(run)
+    }
+  }
+
+  // Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration.
+  async #look() {
+    const { registration, transport } = this.#worker
+    const { role, id } = registration.worker
+    for (let start = ''; ; ) {
+      const target = `${this.path}/_list?state=running&limit=${LISTED}&start_id=${encodeURIComponent(start)}`
+      const { jobs } = await transport.request('GET', target, undefined, { again: true })
+      const ours = jobs.filter(({ worker }) => worker?.role === role && worker.id === id)
+      const known = new Set([...this.runs].map(({ epoch, id }) => `${epoch} ${id}`))
+      if (ours.some(({ epoch, id }) => !known.has(`${epoch} ${id}`))) {
+        await registration.renew()
+        break
+      }
+      if (jobs.length < LISTED) break
+      start = jobs.at(-1).id
+    }
+    this.#unsure = false
+    await registration.until(() => this.#worker.stopping || registration.up)
+  }
+
+  async #start(run) {
+    ++this.active
+    let end
+    try {
+      const result = await this.handler(run.job)
+      end = () => this.outbox.finish(run, result)
+    } catch (error) {
+      // Who ends because the job was cancelled has done what was asked for.
+      end = () => (run.isAbort(error) ? this.outbox.finish(run) : this.outbox.fail(run, error))
+    }
+    --this.active
+    if (run.state === 'running') end()
+    this.changed()
+  }
+
+  #forget() {
+    for (const run of this.runs) if (run.state === 'over') this.runs.delete(run)
+  }
+
+  /** The job is somebody else's: its handler is told, and what it answers is dropped. */
+  halt(run, why) {
+    if (run.state === 'over') return
+    run.state = 'over'
+    run.abort('halt', why)
+    this.runs.delete(run)
+    this.#worker.emit('halt', run.job, run.reason)
+  }
+
+  haltAll(why) {
+    for (const run of [...this.runs]) this.halt(run, why)
+  }
+
+  async update(run, { progress, data } = {}) {
+    if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
+    const target = `${this.path}/${encodeURIComponent(run.id)}/_update`
+    try {
+      const flags = await this.#worker.transport.request('POST', target, { lock: run.lock, progress, data }, { again: true })
+      return this.#heed(run, flags)
+    } catch (error) {
+      if (error.error !== 'halt') throw error
+      this.halt(run, error.reason)
+      throw run.reason
+    }
+  }
+
+  #heed(run, { cancel, resubmit }) {
+    if (cancel) run.abort('cancel', 'the job was cancelled')
+    return { cancel, resubmit }
+  }
+
+  /** Writes documents and jobs in the transaction that finishes the job: all of it or nothing, and once. */
+  async transact(run, { docs = {}, jobs = {} } = {}, result) {
+    if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
+    const finish = [...(jobs.finish ?? []), { type: run.type, id: run.id, lock: run.lock, data: result }]
+    run.state = 'transacting'
+    try {
+      const answer = await this.#worker.transport.request('POST', '/_transact', { docs, jobs: { ...jobs, finish } })
+      run.state = 'over'
+      this.runs.delete(run)
+      return answer
+    } catch (error) {
+      if (run.state === 'transacting') run.state = 'running'
+      if (error.error !== 'halt') throw error
+      this.halt(run, error.reason)
+      throw run.reason
+    }
+  }
+
+  /** Asks the server whether jobs that have run for a while are to stop, or are not ours. */
+  async check(since) {
+    const old = [...this.runs].filter(({ state, startedAt }) => state === 'running' && startedAt <= since)
+    for (let i = 0; i < old.length; i += MAX_CHECKED) {
+      const part = old.slice(i, i + MAX_CHECKED)
+      const jobs = part.map(({ id, lock }) => ({ id, lock }))
+      const answers = await this.#worker.transport.request('POST', `${this.path}/_update`, { jobs }, { again: true })
+      part.forEach((run, n) => {
+        if (run.state !== 'running') return // ended meanwhile
+        if (answers[n].error === 'halt') this.halt(run, answers[n].reason)
+        else this.#heed(run, answers[n])
+      })
+    }
+  }
+
+  /** Gives the job back, to be run by somebody else. */
+  async release(run) {
+    run.state = 'over'
+    run.abort('stop', 'the worker stops')
+    try {
+      const target = `${this.path}/${encodeURIComponent(run.id)}/_release`
+      await this.#worker.transport.request('POST', target, { lock: run.lock }, { timeout: 5_000 })
+    } catch {
+      // The registration's end does the same.
+    }
+    this.runs.delete(run)
+  }
+
+  /** Takes no answer to accept() any more, and gives back what runs. */
+  async end() {
+    await Promise.all([...this.runs].map((run) => this.release(run)))
+    this.#accepting.abort()
+  }
+}

@@ -1,0 +1,80 @@
+"""One attempt at a job: what a handler gets, and what the worker knows of it."""
+
+import threading
+import time
+
+
+class JobAborted(Exception):
+    """Why a job is to stop. ``code``:
+
+    * ``"cancel"``: somebody asks it to stop; it may still finish.
+    * ``"halt"``: the job is not this attempt's any more, and what the handler answers is dropped.
+    * ``"stop"``: the worker stops, and has given the job back."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+class Signal:
+    """Tells a handler to stop. Thread-safe."""
+
+    def __init__(self):
+        self._event = threading.Event()
+        self.reason = None  # a JobAborted once it is set
+
+    def is_set(self):
+        return self._event.is_set()
+
+    def wait(self, timeout=None):
+        """Waits until it is set, or for ``timeout`` seconds; answers whether it is set."""
+        return self._event.wait(timeout)
+
+    def check(self):
+        """Raises JobAborted if it is set."""
+        if self._event.is_set():
+            raise self.reason
+
+    def _set(self, reason):
+        if not self._event.is_set():
+            self.reason = reason
+            self._event.set()
+
+
+class Job:
+    """An attempt at a job, as its handler gets it.
+
+    * ``type``, ``id``, ``data``
+    * ``attempt``: how often the job was accepted: 1 the first time.
+    * ``epoch``: grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing
+      token).
+    * ``signal``: a Signal, set when the handler is to stop."""
+
+    def __init__(self, lane, job_type, accepted):
+        self.type = job_type
+        self.id = accepted["id"]
+        self.data = accepted["data"]
+        self.attempt = accepted["attempt"]
+        self.epoch = accepted["epoch"]
+        self.lock = accepted["lock"]
+        self.signal = Signal()
+        self._lane = lane
+        # "running" until the handler has answered, "ending" until the server knows; "over" when there is nothing to
+        # say.
+        self._state = "running"
+        self._started = time.monotonic()
+        self._error = None
+
+    def update(self, **change):
+        """Says how far the job is (``progress=…``), or changes its data (``data=…``). Raises JobAborted when the job
+        is not ours any more. Answers ``{"cancel": …, "resubmit": …}``."""
+        return self._lane.update(self, change)
+
+    def transact(self, docs=None, jobs=None, **result):
+        """Finishes the job in one transaction with other changes (those of Divan.transact), so that these happen
+        exactly once, however often the job is run. ``result=…`` become the job's data. What the handler answers
+        afterwards is not looked at."""
+        return self._lane.transact(self, docs, jobs, result)
+
+    def _abort(self, code, message):
+        self.signal._set(JobAborted(code, message))

@@ -1,0 +1,254 @@
+"""One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop."""
+
+import queue
+import threading
+import time
+
+from ._backoff import Backoff
+from ._job import Job, JobAborted
+from ._outbox import Outbox
+from ._registration import FAILURES
+from ._transport import Abort, DivanError, is_refused, quote
+
+_MAX_ACCEPTED = 1000  # the server's limit
+_MAX_CHECKED = 500
+_LISTED = 1000
+
+
+class Lane:
+    """Its state is guarded by the worker's ``changed``.
+
+    ``jobs``: those that the server believes to be ours. ``active``: handlers that have not answered, those of lost
+    jobs among them."""
+
+    def __init__(self, context, job_type, handler, concurrency):
+        self._context = context
+        self._changed = context.changed
+        self._type = job_type
+        self._handler = handler
+        self._concurrency = concurrency
+        self._backoff = Backoff(context.backoff[0], 2.0)
+        self._todo = queue.SimpleQueue()
+        self._threads = 0
+        self._unsure = False  # an answer was lost that may have had jobs
+        self._accepting = Abort()
+        self.path = f"/_jobs/{quote(job_type)}"
+        self.outbox = Outbox(self, context)
+        self.jobs = set()
+        self.active = 0
+
+    @property
+    def _busy(self):
+        # A slow server slows the handlers, instead of finding ever more to be finished.
+        return self.active >= self._concurrency or self.outbox.size > 2 * self._concurrency
+
+    @property
+    def idle(self):
+        return self.active == 0 and self.outbox.size == 0
+
+    def pause(self):
+        with self._changed:
+            self._changed.wait_for(lambda: self._context.ended, self._backoff.next())
+
+    def accept(self):
+        """Until the worker stops. Raises what no repetition would cure."""
+        registration = self._context.registration
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._context.stopping or (registration.up and not self._busy))
+                if self._context.stopping:
+                    return
+            try:
+                if self._unsure:
+                    self._look()
+                self._accept_once()
+                self._backoff.reset()
+            except FAILURES as error:
+                if self._context.stopping:
+                    return
+                status = getattr(error, "status", 0)
+                if is_refused(error) or status == 400 or getattr(error, "error", "") == "no_such_job_type":
+                    raise
+                if status == 404:
+                    registration.check()
+                self.pause()
+
+    def _accept_once(self):
+        registration = self._context.registration
+        poll = self._context.poll_timeout
+        with self._changed:
+            worker = registration.worker
+            limit = min(_MAX_ACCEPTED, self._concurrency - self.active)
+        if worker["incarnation"] is None:
+            return
+        body = {"limit": limit, "timeout": int(1000 * poll), "worker": worker}
+        request = self._context.transport.request
+        try:
+            accepted = request("POST", f"{self.path}/_accept", body, poll + 30.0, abort=self._accepting)["jobs"]
+        except FAILURES as error:
+            self._unsure = not isinstance(error, (DivanError, ConnectionRefusedError))
+            raise
+        with self._changed:
+            # Accepted under a registration that was lost meanwhile: somebody else has them.
+            if worker["incarnation"] != registration.incarnation:
+                return
+            jobs = [Job(self, self._type, job) for job in accepted]
+            self.jobs.update(jobs)
+            stopping = self._context.stopping
+            if not stopping:
+                self._start(jobs)
+        if stopping:
+            for job in jobs:
+                self.release(job)
+
+    def _look(self):
+        """Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration."""
+        registration = self._context.registration
+        worker = registration.worker
+        start = ""
+        while True:
+            target = f"{self.path}/_list?state=running&limit={_LISTED}&start_id={quote(start)}"
+            listed = self._context.transport.request("GET", target, again=True)["jobs"]
+            with self._changed:
+                known = {(job.id, job.epoch) for job in self.jobs}
+            ours = {"role": worker["role"], "id": worker["id"]}
+            if any(job.get("worker") == ours and (job["id"], job["epoch"]) not in known for job in listed):
+                registration.renew()
+                break
+            if len(listed) < _LISTED:
+                break
+            start = listed[-1]["id"]
+        self._unsure = False
+        with self._changed:
+            self._changed.wait_for(lambda: self._context.stopping or registration.up)
+
+    def _start(self, jobs):
+        self.active += len(jobs)
+        for job in jobs:
+            self._todo.put(job)
+        while self._threads < self.active:
+            self._threads += 1
+            threading.Thread(target=self._work, daemon=True, name=f"divan-{self._type}").start()
+
+    def _work(self):
+        while True:
+            job = self._todo.get()
+            if job is None:
+                return
+            self._run(job)
+            with self._changed:
+                self.active -= 1
+                self._changed.notify_all()
+
+    def _run(self, job):
+        try:
+            result = self._handler(job)
+        except BaseException as error:  # whatever a handler raises is its own
+            # Who ends because the job was cancelled has done what was asked for.
+            if isinstance(error, JobAborted) and error is job.signal.reason:
+                self.outbox.finish(job)
+            elif job._state == "running":
+                self.outbox.fail(job, error)
+        else:
+            self.outbox.finish(job, result)
+
+    def over(self, job):
+        with self._changed:
+            job._state = "over"
+            self.jobs.discard(job)
+            self._changed.notify_all()
+
+    def halt(self, job, why):
+        """The job is somebody else's: its handler is told, and what it answers is dropped."""
+        with self._changed:
+            if job._state == "over":
+                return
+            self.over(job)
+        job._abort("halt", why)
+        self._context.emit("halt", job, job.signal.reason)
+
+    def halt_all(self, why):
+        with self._changed:
+            jobs = list(self.jobs)
+        for job in jobs:
+            self.halt(job, why)
+
+    def _speak(self, job, method, path, body, **options):
+        """A request on behalf of a job, which may turn out to be lost."""
+        try:
+            return self._context.transport.request(method, path, body, **options)
+        except DivanError as error:
+            if error.error != "halt":
+                raise
+            self.halt(job, error.reason)
+            raise job.signal.reason from None
+
+    def _check_running(self, job):
+        if job._state != "running":
+            raise job.signal.reason or RuntimeError("the job has ended")
+
+    def update(self, job, change):
+        self._check_running(job)
+        target = f"{self.path}/{quote(job.id)}/_update"
+        return self._heed(job, self._speak(job, "POST", target, {"lock": job.lock, **change}, again=True))
+
+    @staticmethod
+    def _heed(job, flags):
+        if flags["cancel"]:
+            job._abort("cancel", "the job was cancelled")
+        return {"cancel": flags["cancel"], "resubmit": flags["resubmit"]}
+
+    def transact(self, job, docs, jobs, result):
+        with self._changed:
+            self._check_running(job)
+            job._state = "transacting"
+        data = {"data": result["result"]} if "result" in result else {}
+        finish = {"type": self._type, "id": job.id, "lock": job.lock, **data}
+        jobs = {**(jobs or {}), "finish": [*(jobs or {}).get("finish", []), finish]}
+        try:
+            answer = self._speak(job, "POST", "/_transact", {"docs": docs or {}, "jobs": jobs})
+        except BaseException:
+            with self._changed:
+                if job._state == "transacting":
+                    job._state = "running"
+            raise
+        self.over(job)
+        return answer
+
+    def check(self, age):
+        """Asks the server whether jobs that have run for a while are to stop, or are not ours."""
+        since = time.monotonic() - age
+        with self._changed:
+            old = [job for job in self.jobs if job._state == "running" and job._started <= since]
+        for first in range(0, len(old), _MAX_CHECKED):
+            part = old[first : first + _MAX_CHECKED]
+            body = {"jobs": [{"id": job.id, "lock": job.lock} for job in part]}
+            answers = self._context.transport.request("POST", f"{self.path}/_update", body, again=True)
+            for job, answer in zip(part, answers):
+                if job._state != "running":
+                    continue  # ended meanwhile
+                if answer.get("error") == "halt":
+                    self.halt(job, answer["reason"])
+                elif "error" not in answer:
+                    self._heed(job, answer)
+
+    def release(self, job):
+        """Gives the job back, to be run by somebody else."""
+        self.over(job)
+        job._abort("stop", "the worker stops")
+        try:
+            target = f"{self.path}/{quote(job.id)}/_release"
+            self._context.transport.request("POST", target, {"lock": job.lock}, timeout=5.0)
+        except FAILURES:
+            pass  # the registration's end does the same
+
+    def end(self):
+        """Takes no answer to accept() any more, and gives back what runs."""
+        with self._changed:
+            jobs = list(self.jobs)
+            threads = self._threads
+        for job in jobs:
+            self.release(job)
+        self._accepting.abort()
+        for _ in range(threads):
+            self._todo.put(None)

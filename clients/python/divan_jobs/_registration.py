@@ -1,0 +1,171 @@
+"""Keeps a worker registered, over lost connections and evictions.
+
+Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once, when
+the process dies. And heartbeats of our own, which stop when the process is frozen or cut off while its connection
+stays open. While a connection is held the server beats for the worker, every third of the timeout that was asked for
+with it; therefore it is asked for with a long one, and the registration's real timeout is set after.
+"""
+
+import http.client
+import random
+import time
+
+from ._backoff import Backoff
+from ._transport import DivanError, is_refused, quote
+
+# The server's beats, a third of this apart, must leave the heartbeats' absence to be seen within two timeouts.
+_HELD_TIMEOUTS = 12
+_MAX_TIMEOUT = 3600.0
+
+FAILURES = (DivanError, OSError, http.client.HTTPException, ValueError)
+
+
+class Registration:
+    """Its state is guarded by ``changed``, a Condition of the worker's, which is notified of changes.
+
+    ``incarnation`` is that of the registration that holds, or None; ``up`` says whether the server is there."""
+
+    def __init__(self, transport, changed, role, worker_id, timeout, opts, backoff, hooks):
+        """``hooks``: online(), offline(error) and lost(): the jobs accepted before are not ours any more."""
+        self._transport = transport
+        self._changed = changed
+        self._role = role
+        self._id = worker_id
+        self._path = f"/_workers/{quote(role)}/{quote(worker_id)}"
+        self._timeout = timeout
+        self._opts = opts
+        self._backoff = Backoff(*backoff)
+        self._hooks = hooks
+        self._hold = None
+        self._stopped = False
+        self._check = False
+        self.incarnation = None
+        self.up = False
+
+    @property
+    def worker(self):
+        return {"role": self._role, "id": self._id, "incarnation": self.incarnation}
+
+    def run(self):
+        """Registers, and again when it must; until give_up(). Raises what no repetition would cure."""
+        while not self._stopped:
+            why = None
+            try:
+                self._register()
+                if not self._stopped:
+                    why = self._beat()
+            except FAILURES as error:
+                why = error
+                if is_refused(error) or getattr(error, "status", 0) in (400, 404):
+                    raise
+            finally:
+                self._down(why)
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped, self._backoff.next())
+
+    def _settings(self, timeout, incarnation):
+        settings = {"timeout": int(1000 * timeout), "opts": self._opts}
+        if incarnation:
+            settings["incarnation"] = incarnation
+        return settings
+
+    def _notify(self):
+        with self._changed:
+            self._changed.notify_all()
+
+    def _register(self):
+        before = self.incarnation
+        held = self._settings(min(_MAX_TIMEOUT, _HELD_TIMEOUTS * self._timeout), before)
+        self._hold = self._transport.hold(f"{self._path}/_hold", held, 30.0, self._notify)
+        incarnation = self._hold.first["incarnation"]
+        if before is not None and incarnation != before:
+            self._lose()
+        answer = self._transport.request("PUT", self._path, self._settings(self._timeout, incarnation), again=True)
+        if answer["incarnation"] != incarnation:
+            raise OSError(f"somebody else registers as {self._path}")
+        with self._changed:
+            if self._stopped:
+                return
+            self.incarnation = incarnation
+            self.up = True
+        self._hooks.online()
+        self._notify()
+
+    def _beat(self):
+        """Until the connection is lost, or the registration; answers why."""
+        hold = self._hold
+        heard = time.monotonic()
+        while True:
+            with self._changed:
+                wait = self._timeout / 3 * (1 - random.random() / 4)
+                self._changed.wait_for(lambda: self._check or hold.ended or self._stopped, wait)
+                self._check = False
+                incarnation = self.incarnation
+            if hold.ended:
+                return ConnectionError("the held connection was closed")
+            if incarnation is None or self._stopped:
+                return ConnectionError("the registration was given up")
+            try:
+                beat = {"incarnation": incarnation}
+                self._transport.request("POST", f"{self._path}/_heartbeat", beat, self._timeout, again=True)
+                heard = time.monotonic()
+                self._backoff.reset()
+            except FAILURES as error:
+                if is_refused(error):
+                    raise
+                if getattr(error, "status", 0) == 409:
+                    self._lose()
+                    return error
+                # One that fails is not the end: the connection is still held.
+                if time.monotonic() - heard > 2 * self._timeout:
+                    return error
+
+    def check(self):
+        """Sends the next heartbeat now: something said that the registration does not hold."""
+        with self._changed:
+            self._check = True
+            self._changed.notify_all()
+
+    def renew(self):
+        """Registers anew: the server gives all jobs of this worker to others, whatever it believes that they are."""
+        incarnation = self.incarnation
+        if incarnation is None:
+            return
+        try:
+            self._transport.request("DELETE", f"{self._path}?incarnation={incarnation}", again=True)
+        except DivanError as error:
+            if error.status != 404:
+                raise
+        if self.incarnation == incarnation:
+            self._lose()
+        self.check()
+
+    def _lose(self):
+        with self._changed:
+            self.incarnation = None
+            self.up = False
+        self._hooks.lost()
+
+    def _down(self, why):
+        if self._hold is not None:
+            self._hold.close()
+        self._hold = None
+        self.up = False
+        if not self._stopped:
+            self._hooks.offline(why)
+
+    def give_up(self):
+        """Ends the registration, and with it run(). What the worker still has is pending again."""
+        with self._changed:
+            incarnation, self.incarnation = self.incarnation, None
+            self.up = False
+            self._stopped = True
+            hold = self._hold
+            self._changed.notify_all()
+        if incarnation:
+            try:
+                self._transport.request("DELETE", f"{self._path}?incarnation={incarnation}", timeout=5.0)
+            except FAILURES:
+                pass  # the connection's end says the same
+        if hold is not None:
+            hold.close()

@@ -1,0 +1,161 @@
+"""A worker: one registration, and for each type of jobs a lane."""
+
+import os
+import secrets
+import socket
+import threading
+
+from ._lane import Lane
+from ._registration import FAILURES, Registration
+from ._transport import Transport
+
+_EVENTS = ("online", "offline", "halt", "fail")
+
+
+class _Context:
+    """What the parts of a worker share. ``changed`` guards all of their state."""
+
+    def __init__(self, transport, emit, fatal, check_interval, poll_timeout, backoff):
+        self.changed = threading.Condition()
+        self.transport = transport
+        self.emit = emit
+        self.fatal = fatal
+        self.check_interval = check_interval
+        self.poll_timeout = poll_timeout
+        self.backoff = backoff
+        self.registration = None
+        self.stopping = False
+        self.ended = False
+
+
+class Worker:
+    """Runs jobs with handlers. Thread-safe; times are in seconds.
+
+    * ``role``: what the worker is; workers of one role are listed together.
+    * ``id``: unique in the role; host name, process and chance without it.
+    * ``timeout``: how long it may be frozen or cut off until others get its jobs.
+    * ``opts``: a dict that is shown with the worker.
+    * ``check_interval``: how often running jobs are asked whether they were cancelled.
+    * ``poll_timeout``: how long one request waits for jobs.
+    * ``backoff``: the first and the longest pause between attempts to reach the server."""
+
+    def __init__(
+        self, url, role, id=None, timeout=15.0, opts=None, check_interval=1.0, poll_timeout=30.0, backoff=(0.1, 30.0)
+    ):
+        self.role = role
+        self.id = id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._listeners = {}
+        self._lanes = {}
+        self._started = False
+        self._fault = None
+        self._context = _Context(Transport(url), self._emit, self._fail, check_interval, poll_timeout, backoff)
+        self._changed = self._context.changed
+        self._registration = self._context.registration = Registration(
+            self._context.transport, self._changed, role, self.id, timeout, opts or {}, backoff, self
+        )
+
+    # What the registration tells.
+
+    def online(self):
+        self._emit("online")
+
+    def offline(self, error):
+        self._emit("offline", error)
+
+    def lost(self):
+        for lane in self._lanes.values():
+            lane.halt_all("the worker lost its registration")
+
+    def _emit(self, name, *details):
+        listener = self._listeners.get(name)
+        if listener:
+            listener(*details)
+
+    def on(self, name, listener=None):
+        """Calls ``listener`` when something happens; also a decorator.
+
+        * ``online``: the worker is registered: ``()``
+        * ``offline``: the server cannot be reached or does not know the worker any more; it tries again: ``(error)``
+        * ``halt``: a job is not ours any more, its handler's answer is dropped: ``(job, reason)``
+        * ``fail``: a handler raised: ``(job, error)``"""
+        if name not in _EVENTS:
+            raise ValueError(f"there is no event {name}")
+        if listener is None:
+            return lambda listener: self.on(name, listener)
+        self._listeners[name] = listener
+        return listener
+
+    def handle(self, type, handler=None, concurrency=1):
+        """Runs up to ``concurrency`` jobs of a type at once with ``handler(job)``, each in a thread; also a decorator.
+
+        What it answers becomes the job's data (None: they stay); what it raises is a failed attempt. Before run()."""
+        if handler is None:
+            return lambda handler: self.handle(type, handler, concurrency)
+        if self._started:
+            raise RuntimeError("handlers are declared before run()")
+        if type in self._lanes:
+            raise ValueError(f"two handlers for {type}")
+        if concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        self._lanes[type] = Lane(self._context, type, handler, concurrency)
+        return handler
+
+    def run(self):
+        """Works until stop(). Raises what trying again would not cure: DivanError with ``error`` no_such_job_type (the
+        type is not declared) or ``status`` 401 or 403."""
+        self._started = True
+        self._spawn("registration", self._registration.run)
+        self._spawn("check", self._check)
+        for type, lane in self._lanes.items():
+            self._spawn(f"{type}-accept", lane.accept)
+            self._spawn(f"{type}-finish", lane.outbox.send_finishes)
+            self._spawn(f"{type}-fail", lane.outbox.send_fails)
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._context.ended)
+        except BaseException:  # KeyboardInterrupt, or what a signal's handler raises
+            self.stop(0)
+            raise
+        if self._fault:
+            raise self._fault
+
+    def _spawn(self, name, work):
+        def guarded():
+            try:
+                work()
+            except Exception as error:
+                self._fail(error)
+
+        threading.Thread(target=guarded, daemon=True, name=f"divan-{name}").start()
+
+    def _check(self):
+        context = self._context
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: context.ended, context.check_interval):
+                    return
+            for lane in self._lanes.values():
+                try:
+                    lane.check(context.check_interval)
+                except FAILURES:
+                    pass  # the next one may succeed
+
+    def _fail(self, error):
+        with self._changed:
+            self._fault = self._fault or error
+        self.stop(0)
+
+    def stop(self, timeout=30.0):
+        """Accepts no more jobs and waits for those that run. Those that take longer than ``timeout`` get their signal
+        and are given back, to run elsewhere at once. May be called by a signal's handler."""
+        with self._changed:
+            self._context.stopping = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: all(lane.idle for lane in self._lanes.values()), timeout)
+        for lane in self._lanes.values():
+            lane.end()
+        self._registration.give_up()
+        with self._changed:
+            self._context.ended = True
+            self._changed.notify_all()
+        self._context.transport.close()

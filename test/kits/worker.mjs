@@ -1,0 +1,65 @@
+// A worker that a test directs: it says on stdout what happens, and is told on stdin what to do.
+//   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
+// A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact"}.
+import { createInterface } from 'node:readline'
+import { Divan } from '../../clients/js/index.mjs'
+
+const [url, options] = process.argv.slice(2)
+const { type, concurrency = 1, worker: settings } = JSON.parse(options)
+const say = (...words) => process.stdout.write(words.join(' ') + '\n')
+
+let go
+const told = new Promise((resolve) => (go = resolve))
+
+const divan = new Divan(url)
+const worker = divan.worker({ role: type, ...settings })
+
+worker.handle(
+  type,
+  async (job) => {
+    const { id, data, signal } = job
+    const aborted = new Promise((resolve) =>
+      signal.addEventListener('abort', () => {
+        say('aborted', id, signal.reason.code)
+        resolve('aborted')
+      })
+    )
+    say('ran', id)
+    switch (data.do) {
+      case 'throw':
+        throw new Error('no luck')
+      case 'big':
+        return { text: 'x'.repeat(9_000_000) }
+      case 'hold':
+        await job.update({ progress: { held: true } })
+        if ((await Promise.race([told, aborted])) === 'aborted') signal.throwIfAborted()
+        break
+      case 'stubborn': // does not heed its signal
+        await told
+        break
+      case 'transact':
+        await job.transact({ docs: { [data.db]: [{ _id: id }] }, jobs: { add: [{ type, id: `${id}-next`, data: {} }] } }, { did: true })
+    }
+    return { by: worker.id, epoch: job.epoch }
+  },
+  { concurrency }
+)
+
+worker.on('online', () => say('online'))
+worker.on('offline', () => say('offline'))
+worker.on('halt', ({ id }) => say('halt', id))
+worker.on('fail', ({ id }, error) => say('fail', id, error.message))
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const [command, argument] = line.split(' ')
+  if (command === 'go') go('told')
+  if (command === 'stop') worker.stop({ timeout: Number(argument) })
+})
+
+try {
+  await worker.run()
+  say('stopped')
+} catch (error) {
+  say('error', error.name, error.status, error.error)
+}
+process.exit() // stdin is still open

@@ -1,0 +1,78 @@
+"""A worker that a test directs: it says on stdout what happens, and is told on stdin what to do.
+
+    python3 worker.py URL '{"type": …, "concurrency": …, "worker": {…}}'
+
+A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact"}."""
+
+import json
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../clients/python"))
+from divan_jobs import Divan, DivanError  # noqa: E402
+
+url, options = sys.argv[1], json.loads(sys.argv[2])
+job_type = options["type"]
+NAMES = {"id": "id", "timeout": "timeout", "checkInterval": "check_interval", "pollTimeout": "poll_timeout"}
+settings = {NAMES[name]: value if name == "id" else value / 1000 for name, value in options["worker"].items()}
+told = threading.Event()
+
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def say_abort(job):
+    job.signal.wait()
+    say("aborted", job.id, job.signal.reason.code)
+
+
+divan = Divan(url)
+worker = divan.worker(job_type, **settings)
+
+
+@worker.handle(job_type, concurrency=options.get("concurrency", 1))
+def run(job):
+    what = job.data.get("do")
+    if what in ("hold", "stubborn"):
+        threading.Thread(target=say_abort, args=(job,), daemon=True).start()
+    say("ran", job.id)
+    if what == "throw":
+        raise RuntimeError("no luck")
+    if what == "big":
+        return {"text": "x" * 9_000_000}
+    if what == "hold":
+        job.update(progress={"held": True})
+        while not told.wait(0.01):
+            job.signal.check()
+    if what == "stubborn":  # does not heed its signal
+        told.wait()
+    if what == "transact":
+        add = [{"type": job_type, "id": job.id + "-next", "data": {}}]
+        job.transact(docs={job.data["db"]: [{"_id": job.id}]}, jobs={"add": add}, result={"did": True})
+    return {"by": worker.id, "epoch": job.epoch}
+
+
+worker.on("online", lambda: say("online"))
+worker.on("offline", lambda error: say("offline"))
+worker.on("halt", lambda job, reason: say("halt", job.id))
+worker.on("fail", lambda job, error: say("fail", job.id, error))
+
+
+def listen():
+    for line in sys.stdin:
+        command, _, argument = line.strip().partition(" ")
+        if command == "go":
+            told.set()
+        if command == "stop":
+            threading.Thread(target=worker.stop, args=(float(argument) / 1000,), daemon=True).start()
+
+
+threading.Thread(target=listen, daemon=True).start()
+try:
+    worker.run()
+    say("stopped")
+except DivanError as error:
+    say("error", type(error).__name__, error.status, error.error)
+os._exit(0)  # the thread that reads stdin still does

@@ -1,0 +1,383 @@
+// The worker kits of clients/, as processes of their own against the real server: who runs what, and who may still
+// speak. Every test runs with each kit.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { afterEach } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { startProxy } from './support/proxy.mjs'
+import { Server, shareServer, testWithServer } from './support/server.mjs'
+import { waitFor, within } from './support/wait.mjs'
+
+const here = path.dirname(fileURLToPath(import.meta.url))
+const KITS = { js: [process.execPath, 'worker.mjs'], python: ['python3', 'worker.py'] }
+const EXAMPLES = { js: 'js/example.mjs', python: 'python/example.py' }
+const withCredentials = (url, credentials = 'admin:secret') => url.replace('http://', `http://${credentials}@`)
+
+const it = shareServer()
+let types = 0
+const workers = new Set()
+const proxies = new Set()
+const servers = new Set() // that were started again
+afterEach(async () => {
+  for (const worker of workers) worker.kill('SIGKILL')
+  workers.clear()
+  for (const proxy of proxies) proxy.close()
+  proxies.clear()
+  for (const server of servers) await server.kill()
+  servers.clear()
+})
+async function proxyTo(server, options) {
+  const proxy = await startProxy(server, options)
+  proxies.add(proxy)
+  return proxy
+}
+
+/** A worker's process. `lines`: what it said. */
+class Worker {
+  lines = []
+  #rest = ''
+  stderr = ''
+
+  constructor(program, file, ...args) {
+    this.child = spawn(program, [path.join(here, file), ...args], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
+    })
+    this.child.stdin.on('error', () => {})
+    this.child.stdout.setEncoding('utf8').on('data', (text) => {
+      const lines = (this.#rest + text).split('\n')
+      this.#rest = lines.pop()
+      this.lines.push(...lines)
+    })
+    this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text))
+    this.exit = new Promise((resolve) => this.child.on('close', resolve))
+    workers.add(this)
+  }
+  kill(signal) {
+    this.child.kill(signal)
+  }
+  tell(command) {
+    this.child.stdin.write(command + '\n')
+  }
+  count(words) {
+    return this.lines.filter((line) => line === words || line.startsWith(words + ' ')).length
+  }
+  /** Waits until it has said it so often. */
+  async says(words, times = 1) {
+    await waitFor(`a worker to say: ${words}`, () => {
+      assert.ok(this.child.exitCode === null || this.count(words) >= times, `it ended: ${this.lines}\n${this.stderr}`)
+      return this.count(words) >= times
+    })
+  }
+  /** Waits for its end, in order. */
+  async stopped() {
+    await within('a worker to stop', this.exit)
+    assert.equal(this.stderr, '')
+    assert.equal(this.lines.at(-1), 'stopped')
+  }
+}
+
+function startWorker(kit, url, options) {
+  const [program, file] = KITS[kit]
+  return new Worker(program, path.join('kits', file), url, JSON.stringify(options))
+}
+
+async function newType(server, kit, settings = {}) {
+  const type = `type${++types}`
+  const call = (method, rest, body) => server.client.ok(method, `/_jobs/${type}${rest}`, body)
+  await call('PUT', '', settings)
+  const jobs = {
+    type,
+    call,
+    declare: (changed) => call('PUT', '', changed),
+    add: (id, data) => call('PUT', `/${id}`, { data }),
+    addMany: (count, data) => call('POST', '/_bulk', { jobs: Array.from({ length: count }, (_, i) => ({ id: `job${i}`, data })) }),
+    get: (id) => call('GET', `/${id}`),
+    counts: async () => (await call('GET', '')).counts,
+    state: async (id) => (await call('GET', `/${id}`)).state,
+    is: (id, state) => waitFor(`${id} to be ${state}`, async () => (await jobs.state(id)) === state),
+    members: async () => (await server.client.ok('GET', `/_workers/${type}`)).workers,
+    start: (options = {}, { url = server.url, credentials } = {}) =>
+      startWorker(kit, withCredentials(url, credentials), { type, ...options, worker: { checkInterval: 50, ...options.worker } })
+  }
+  return jobs
+}
+
+for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(',')) {
+  it(`${kit}: many workers share many jobs, and each is done once`, async (server) => {
+    const jobs = await newType(server, kit)
+    const crew = Array.from({ length: 3 }, () => jobs.start({ concurrency: 8 }))
+    await Promise.all(crew.map((worker) => worker.says('online')))
+    await jobs.addMany(300, { do: 'note' })
+    await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 300)
+    const ran = crew.flatMap(({ lines }) => lines.filter((line) => line.startsWith('ran ')))
+    assert.equal(ran.length, 300)
+    assert.equal(new Set(ran).size, 300)
+    for (const worker of crew) worker.tell('stop 60000')
+    for (const worker of crew) await worker.stopped()
+    assert.deepEqual(await jobs.members(), [])
+  })
+
+  it(`${kit}: accepts and finishes go in batches`, async (server) => {
+    const jobs = await newType(server, kit)
+    const count = { accept: 0, finish: 0 }
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        const [, action] = /^POST \S+\/_(accept|finish) /.exec(text) ?? []
+        if (action) ++count[action]
+      }
+    })
+    await jobs.addMany(400, { do: 'note' })
+    const worker = jobs.start({ concurrency: 50 }, { url: proxy.url })
+    await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 400)
+    assert.ok(count.accept > 0 && count.accept < 200, `${count.accept} accepts`)
+    assert.ok(count.finish > 0 && count.finish < 200, `${count.finish} finishes`)
+    worker.tell('stop 60000')
+    await worker.stopped()
+  })
+
+  it(`${kit}: the jobs of a worker that is killed run elsewhere`, async (server) => {
+    // Nothing but the connection's end can free them in time.
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    const settings = { worker: { timeout: 300_000 }, concurrency: 3 }
+    await jobs.addMany(3, { do: 'hold' })
+    const first = jobs.start(settings)
+    await first.says('ran', 3)
+    const second = jobs.start(settings)
+    await second.says('online')
+    first.kill('SIGKILL')
+    await second.says('ran', 3)
+    await waitFor('the first to be gone', async () => (await jobs.members()).length === 1)
+    second.tell('go')
+    await waitFor('all to be finished', async () => (await jobs.counts()).finished === 3)
+    assert.equal(second.count('halt'), 0)
+  })
+
+  it(`${kit}: a worker that was frozen loses its job, and its result is dropped`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    await jobs.add('a', { do: 'stubborn' })
+    const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
+    await first.says('ran a')
+    first.kill('SIGSTOP')
+    const second = jobs.start({ worker: { id: 'second', timeout: 300_000 } })
+    await second.says('ran a')
+    first.kill('SIGCONT')
+    await first.says('aborted a halt')
+    await first.says('halt a')
+    await first.says('online', 2)
+    first.tell('go')
+    second.tell('go')
+    await jobs.is('a', 'finished')
+    assert.equal((await jobs.get('a')).data.by, 'second')
+    assert.equal(first.count('halt'), 1)
+    // It is none the worse for it.
+    second.tell('stop 60000')
+    await second.stopped()
+    await jobs.add('b', { do: 'note' })
+    await jobs.is('b', 'finished')
+    assert.equal((await jobs.get('b')).data.by, 'first')
+  })
+
+  it(`${kit}: a cancelled job's handler is told`, async (server) => {
+    const jobs = await newType(server, kit)
+    await jobs.add('a', { do: 'hold' })
+    const worker = jobs.start()
+    await worker.says('ran a')
+    await jobs.call('POST', '/a/_cancel')
+    await worker.says('aborted a cancel')
+    await jobs.is('a', 'cancelled')
+    assert.equal(worker.count('fail') + worker.count('halt'), 0)
+  })
+
+  it(`${kit}: a removed job's handler is told, and what it answers is dropped`, async (server) => {
+    const jobs = await newType(server, kit)
+    await jobs.add('a', { do: 'stubborn' })
+    const worker = jobs.start()
+    await worker.says('ran a')
+    await jobs.call('DELETE', '/a')
+    await worker.says('aborted a halt')
+    worker.tell('go')
+    await jobs.add('b', { do: 'note' })
+    await jobs.is('b', 'finished')
+    assert.equal(worker.count('halt a'), 1)
+    assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 1, failed: 0, cancelled: 0 })
+  })
+
+  it(`${kit}: who stops waits for what runs, and takes nothing more`, async (server) => {
+    const jobs = await newType(server, kit)
+    await jobs.add('a', { do: 'hold' })
+    const worker = jobs.start({ concurrency: 2 })
+    await worker.says('ran a')
+    worker.tell('stop 3600000')
+    // Its last request for jobs may still be answered: it gives them back.
+    await jobs.add('b', { do: 'hold' })
+    await waitFor('b to be given back', async () => (await jobs.get('b')).attempt === 1 && (await jobs.state('b')) === 'pending')
+    assert.equal(await jobs.state('a'), 'running')
+    worker.tell('go')
+    await worker.stopped()
+    assert.equal(await jobs.state('a'), 'finished')
+    assert.deepEqual([worker.count('ran b'), worker.count('aborted')], [0, 0])
+    assert.deepEqual(await jobs.members(), [])
+  })
+
+  it(`${kit}: who stops gives back what takes too long`, async (server) => {
+    const jobs = await newType(server, kit)
+    await jobs.add('a', { do: 'stubborn' })
+    const worker = jobs.start()
+    await worker.says('ran a')
+    worker.tell('stop 1')
+    await worker.stopped()
+    assert.equal(worker.count('aborted a stop'), 1)
+    const { state, failures } = await jobs.get('a')
+    assert.deepEqual([state, failures], ['pending', 0])
+    assert.deepEqual(await jobs.members(), [])
+  })
+
+  it(`${kit}: a job that fails runs again, until it is failed`, async (server) => {
+    const jobs = await newType(server, kit, { max_attempts: 3, backoff_min: 1, backoff_max: 10 })
+    await jobs.add('a', { do: 'throw' })
+    const worker = jobs.start()
+    await jobs.is('a', 'failed')
+    const { failures, last_error } = await jobs.get('a')
+    assert.deepEqual([failures, last_error], [3, 'no luck'])
+    assert.deepEqual([worker.count('ran a'), worker.count('fail a no luck')], [3, 3])
+  })
+
+  it(`${kit}: a result that is too large is a failure, and spoils no other`, async (server) => {
+    const jobs = await newType(server, kit, { max_attempts: 1 })
+    await jobs.addMany(5, { do: 'note' })
+    await jobs.add('a', { do: 'big' })
+    const worker = jobs.start({ concurrency: 6 })
+    await jobs.is('a', 'failed')
+    assert.match((await jobs.get('a')).last_error, /too_large/)
+    await waitFor('the others to be finished', async () => (await jobs.counts()).finished === 5)
+    assert.equal(worker.count('halt'), 0)
+  })
+
+  it(`${kit}: a paused type is waited for`, async (server) => {
+    const jobs = await newType(server, kit, { paused: true })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { pollTimeout: 100 } })
+    await worker.says('online')
+    await jobs.declare({ paused: false })
+    await jobs.is('a', 'finished')
+  })
+
+  it(`${kit}: an unknown type is an error at once`, async (server) => {
+    const jobs = await newType(server, kit)
+    const worker = jobs.start({ type: 'nobody-declared-it' })
+    await worker.says('error DivanError 404 no_such_job_type')
+    await within('its end', worker.exit)
+  })
+
+  it(`${kit}: a wrong password is an error at once`, async (server) => {
+    const jobs = await newType(server, kit)
+    const worker = jobs.start({}, { credentials: 'admin:wrong' })
+    await worker.says('error DivanError 401 unauthorized')
+    await within('its end', worker.exit)
+  })
+
+  it(`${kit}: a job that finishes in a transaction does what it does once`, async (server) => {
+    const probe = await server.client.post('/_transact', { docs: {} })
+    if (probe.status === 404) return
+    const jobs = await newType(server, kit)
+    const db = await server.newDatabase()
+    const worker = jobs.start()
+    await jobs.add('a', { do: 'transact', db })
+    await jobs.is('a-next', 'finished')
+    assert.equal(await jobs.state('a'), 'finished')
+    assert.deepEqual((await jobs.get('a')).data, { did: true })
+    assert.equal((await server.client.get(`/${db}/a`)).status, 200)
+    assert.equal(worker.count('fail') + worker.count('halt'), 0)
+  })
+
+  it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    // The first answer is lost on its way, while the worker's other connections hold: the server believes that it
+    // has the job.
+    let lost = 0
+    const acceptInItsPlace = async () => {
+      const [{ id, incarnation }] = await jobs.members()
+      const body = { timeout: 60_000, worker: { role: jobs.type, id, incarnation } }
+      assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
+      return 'cut'
+    }
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (lost > 0 || !/^POST \S+_accept /.test(text)) return undefined
+        ++lost
+        return acceptInItsPlace()
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
+  })
+
+  it(`${kit}: a finish whose answer is lost is no loss`, async (server) => {
+    const jobs = await newType(server, kit)
+    let finishes = 0
+    let lost = false
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_finish /.test(text)) ++finishes
+      },
+      onAnswer: () => {
+        if (lost || finishes === 0) return undefined
+        lost = true
+        return 'cut'
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    worker.tell('stop 60000')
+    await worker.stopped()
+    assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
+  })
+
+  it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
+    const example = new Worker(KITS[kit][0], path.join('../clients', EXAMPLES[kit]), withCredentials(server.url))
+    await example.says('at work')
+    await example.says('to Ann: Welcome!')
+    const finished = async () => (await server.client.ok('GET', '/_jobs/letter/welcome-ann')).data.sent
+    await waitFor('the letter to be sent', finished)
+    example.kill('SIGTERM')
+    await within('its end', example.exit)
+    assert.deepEqual([example.child.exitCode, example.stderr], [0, ''])
+    await server.client.ok('DELETE', '/_jobs/letter?force=true')
+  })
+
+  for (const how of ['stop', 'kill']) {
+    testWithServer(`${kit}: workers go on when the server is back (${how})`, {}, async (server) => {
+      const jobs = await newType(server, kit)
+      await jobs.addMany(200, { do: 'note' })
+      await jobs.add('held', { do: 'stubborn' })
+      const worker = jobs.start({ concurrency: 4, worker: { timeout: 300_000 } })
+      await waitFor('some to be finished', async () => (await jobs.counts()).finished > 10)
+      await worker.says('ran held')
+      const { port } = server.client
+      if (how === 'stop') {
+        server.ownsDirectory = false // its data stay
+        await server.stop()
+      } else {
+        await server.kill()
+      }
+      await worker.says('offline')
+      const back = await Server.start({ dataDir: server.dataDir, port })
+      servers.add(back)
+      await worker.says('online', 2)
+      worker.tell('go')
+      const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
+      await waitFor('all to be finished', async () => (await counts()).finished === 201)
+      // Who was not told to go keeps what it has.
+      if (how === 'kill') assert.deepEqual([worker.count('halt held'), worker.count('ran held')], [0, 1])
+      worker.tell('stop 60000')
+      await worker.stopped()
+      await back.stop()
+      servers.delete(back)
+    })
+  }
+}
