@@ -1,9 +1,13 @@
 // Job queues side by side, in one run, on one machine, with the same number of jobs: docs/benchmarks.md says what is
 // measured and how to read it. DIVAN_BENCH_PARTS and DIVAN_BENCH_SYSTEMS choose (names with commas between).
+import * as beanstalkd from './jobs/systems/beanstalkd.mjs';
+import * as bullmq from './jobs/systems/bullmq.mjs';
 import * as divan from './jobs/systems/divan.mjs';
 import * as graphile from './jobs/systems/graphile.mjs';
+import * as pgboss from './jobs/systems/pgboss.mjs';
 import * as throughput from './jobs/throughput.mjs';
 
+const MODULES = [divan, graphile, pgboss, bullmq, beanstalkd];
 const PARTS = { throughput };
 
 function chosen(variable, all) {
@@ -12,7 +16,7 @@ function chosen(variable, all) {
 }
 
 export async function run() {
-  const all = [divan, graphile].flatMap((module) => module.create.map((create) => create()));
+  const all = MODULES.flatMap((module) => module.create.map((create) => create()));
   const wanted = chosen('DIVAN_BENCH_SYSTEMS', all.map((system) => system.name));
   const systems = all.filter((system) => system === all[0] || wanted.includes(system.name));
   const figures = [];

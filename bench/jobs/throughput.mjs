@@ -1,6 +1,7 @@
 // Empty jobs from the first add to the last finish, each system in its fastest documented configuration and, one at a
 // time, in its default one. First all are added, then all are done: what a backlog costs.
 import { figure, median } from '../support/figures.mjs';
+import { pause } from './instance.mjs';
 import { countSyncs } from './syncs.mjs';
 
 const JOBS = Number(process.env.DIVAN_BENCH_JOBS ?? 100_000);
@@ -12,6 +13,7 @@ async function phase(system, run) {
   const began = performance.now();
   await run();
   const seconds = (performance.now() - began) / 1000;
+  await pause(500); // what a server does after its last answer is its work, too
   const cpu = system.cpuSeconds() - before.cpu;
   const after = await system.counters?.();
   const counters = after && Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - before.counters[name]]));
