@@ -5,10 +5,13 @@ import * as bullmq from './jobs/systems/bullmq.mjs';
 import * as divan from './jobs/systems/divan.mjs';
 import * as graphile from './jobs/systems/graphile.mjs';
 import * as pgboss from './jobs/systems/pgboss.mjs';
+import * as idle from './jobs/idle.mjs';
+import * as oneByOne from './jobs/one_by_one.mjs';
+import * as rescue from './jobs/rescue.mjs';
 import * as throughput from './jobs/throughput.mjs';
 
 const MODULES = [divan, graphile, pgboss, bullmq, beanstalkd];
-const PARTS = { throughput };
+const PARTS = { throughput, one_by_one: oneByOne, idle, rescue };
 
 function chosen(variable, all) {
   const names = process.env[variable]?.split(',');

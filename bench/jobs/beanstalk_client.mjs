@@ -12,6 +12,7 @@ export class Beanstalk {
     return client;
   }
 
+  deletes = 0;
   #waiting = [];
   #text = '';
 
@@ -49,22 +50,37 @@ export class Beanstalk {
     return words[1];
   }
 
-  // Waits for a job.
-  async reserve() {
-    const { words, data } = await this.command('reserve');
-    if (words[0] !== 'RESERVED') throw new Error(`reserve: ${words.join(' ')}`);
-    return { id: words[1], data };
+  // Waits for a job, and takes up to `limit` of those that are there then.
+  async reserve(limit = 1) {
+    this.socket.cork();
+    const answers = [this.command('reserve')];
+    while (answers.length < limit) answers.push(this.command('reserve-with-timeout 0'));
+    this.socket.uncork();
+    const jobs = [];
+    for (const { words, data } of await Promise.all(answers)) {
+      if (words[0] === 'RESERVED') jobs.push({ id: words[1], data });
+      else if (words[0] !== 'TIMED_OUT') throw new Error(`reserve: ${words.join(' ')}`);
+    }
+    return jobs;
   }
 
   // The first word of the answer: DELETED or NOT_FOUND.
   async delete(id) {
-    return (await this.command(`delete ${id}`)).words[0];
+    ++this.deletes;
+    const { words } = await this.command(`delete ${id}`);
+    --this.deletes;
+    return words[0];
   }
 
   async tube(name) {
     await this.command(`use ${name}`);
     await this.command(`watch ${name}`);
     await this.command('ignore default');
+  }
+
+  // When the deletes that are under way have been answered.
+  async settled() {
+    while (this.deletes) await new Promise(setImmediate);
   }
 
   // Sends what is written between these two in one piece.

@@ -93,14 +93,33 @@ export async function hold(address, role, id, registration = {}) {
   return connection;
 }
 
+// Registers a worker that is gone when no heartbeat comes for `timeout` milliseconds.
+async function beat(address, role, id, timeout) {
+  const connection = await Connection.open(address);
+  const { incarnation } = await connection.ask('PUT', `/_workers/${role}/${id}`, { timeout });
+  const timer = setInterval(() => {
+    connection.ask('POST', `/_workers/${role}/${id}/_heartbeat`, { incarnation }).catch(() => clearInterval(timer));
+  }, timeout / 3);
+  const close = () => {
+    clearInterval(timer);
+    connection.close();
+  };
+  return { close };
+}
+
 export class Worker {
-  // `handler(job)` may be async. `limit` jobs are accepted at a time by each of `acceptors`.
-  constructor(address, type, handler, { limit = 1, acceptors = 1, finishers = 1, id = 'worker-1' } = {}) {
-    Object.assign(this, { address, type, handler, limit, acceptors, finishers, id });
+  // `handler(job)` may be async. `limit` jobs are accepted at a time by each of `acceptors`. With `heartbeat`
+  // (milliseconds) the worker is a member by its heartbeats, else by a held connection. `onOutcome` gets the answer
+  // to each finish; without it a refused one is an error.
+  constructor(address, type, handler, { limit = 1, acceptors = 1, finishers = 1, heartbeat, onOutcome } = {}) {
+    Object.assign(this, { address, type, handler, limit, acceptors, finishers, heartbeat, onOutcome });
+    this.id = `worker-${process.pid}-${++Worker.count}`;
   }
 
+  static count = 0;
+
   async start() {
-    this.held = await hold(this.address, 'bench', this.id);
+    this.held = await (this.heartbeat ? beat(this.address, 'bench', this.id, this.heartbeat) : hold(this.address, 'bench', this.id));
     this.accepting = await Promise.all(Array.from({ length: this.acceptors }, () => Connection.open(this.address)));
     this.free = await Promise.all(Array.from({ length: this.finishers }, () => Connection.open(this.address)));
     this.running = this.accepting.map((connection) => this.#accept(connection));
@@ -135,29 +154,23 @@ export class Worker {
     if (!connection) return;
     const jobs = this.#done.splice(0, this.limit);
     const sent = connection.send('POST', `/_jobs/${this.type}/_finish`, JSON.stringify({ jobs })).then((answer) => {
-      const refused = JSON.parse(answer).find((one) => one.error);
-      if (refused) throw new Error(JSON.stringify(refused));
-      this.finished = (this.finished ?? 0) + jobs.length;
+      for (const one of JSON.parse(answer)) {
+        if (this.onOutcome) this.onOutcome(one.error ?? 'finished');
+        else if (one.error) throw new Error(JSON.stringify(one));
+      }
       this.#finishing.delete(sent);
       this.free.push(connection);
-      this.onFinished?.(this.finished);
       this.#flush();
     });
     this.#finishing.add(sent);
     this.#flush();
   }
 
-  // Resolves when `count` jobs have been finished and the server has said so.
-  finishedCount(count) {
-    return new Promise((resolve, reject) => {
-      this.onFinished = (finished) => finished >= count && resolve();
-      for (const loop of this.running) loop.catch(reject);
-      this.onFinished(this.finished ?? 0);
-    });
-  }
-
-  stop() {
+  // Ends when the server has answered the finishes of all jobs whose handlers have ended.
+  async stop() {
     this.stopping = true;
+    await new Promise(setImmediate);
+    while (this.#finishing.size) await Promise.all(this.#finishing);
     for (const connection of [this.held, ...this.accepting, ...this.free]) connection.close();
   }
 }

@@ -41,6 +41,13 @@ function account(name) {
   return { uid: id('-u'), gid: id('-g') };
 }
 
+// A benchmark that fails leaves no servers and workers behind.
+export function endWithUs(child) {
+  const end = () => child.kill('SIGKILL');
+  process.on('exit', end);
+  child.once('exit', () => process.off('exit', end));
+}
+
 export class Instance {
   // An empty data directory for `name`, owned by `user`.
   constructor(name, user) {
@@ -59,6 +66,7 @@ export class Instance {
   async start(command, args) {
     this.port = await freePort();
     this.process = spawn(command, args(this.port), { ...this.account, cwd: this.data, stdio: 'ignore' });
+    endWithUs(this.process);
     this.pid = this.process.pid;
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     await listens(this.port, this.process);

@@ -12,6 +12,9 @@ class Beanstalkd {
   constructor(flush) {
     this.flush = flush;
     this.name = `beanstalkd -f${flush}`;
+    this.module = 'beanstalkd';
+    this.fast = FAST;
+    this.rescues = [{ name: 'time to run 1 s (the least)', job: { ttr: 1 }, options: {} }];
     this.durable = flush === 0;
     this.settings = `${FAST.connections} connections, ${FAST.window} commands under way on each`;
   }
@@ -60,18 +63,51 @@ class Beanstalkd {
     });
   }
 
-  work(queue, count) {
-    return this.#windows(queue, count, async (client, size) => {
-      client.cork();
-      const reserves = Array.from({ length: size }, () => client.reserve());
-      client.uncork();
-      const jobs = await Promise.all(reserves);
-      client.cork();
-      const deletes = jobs.map(({ id }) => client.delete(id));
-      client.uncork();
-      for (const answer of await Promise.all(deletes)) if (answer !== 'DELETED') throw new Error(`delete: ${answer}`);
-    });
+  // `options` are the job's: beanstalkd's workers have no settings.
+  async adder(queue, options) {
+    const client = await Beanstalk.connect(this.address);
+    await client.tube(queue);
+    return { add: (data) => client.put(JSON.stringify(data), options), close: () => client.close() };
   }
+
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
+  }
+
+  async state(queue) {
+    const client = await Beanstalk.connect(this.address);
+    const { data } = await client.command(`stats-tube ${queue}`);
+    client.close();
+    return /current-jobs-reserved: [1-9]/.test(data ?? '') ? 'running' : 'not running';
+  }
+}
+
+// Reserves and deletes a window of jobs at a time on each connection.
+export async function startWorker(address, queue, handler, { connections = 1, window = 1, onOutcome } = {}) {
+  let stopping = false;
+  const run = async (client) => {
+    while (!stopping) {
+      const jobs = await client.reserve(window);
+      client.cork();
+      setImmediate(() => client.uncork());
+      await Promise.all(jobs.map(async (job) => {
+        await handler(JSON.parse(job.data));
+        const answer = await client.delete(job.id);
+        if (answer === 'DELETED') onOutcome?.('finished');
+        else if (onOutcome) onOutcome(answer);
+        else throw new Error(`delete: ${answer}`);
+      }));
+    }
+  };
+  const clients = await Promise.all(Array.from({ length: connections }, () => Beanstalk.connect(address)));
+  for (const client of clients) await client.tube(queue);
+  clients.forEach(run);
+  const stop = async () => {
+    stopping = true;
+    for (const client of clients) await client.settled();
+    for (const client of clients) client.close();
+  };
+  return { stop };
 }
 
 export const create = [() => new Beanstalkd(0), () => new Beanstalkd(50)];

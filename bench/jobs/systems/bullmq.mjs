@@ -16,6 +16,12 @@ class BullMq {
   constructor(fsync) {
     this.fsync = fsync;
     this.name = `BullMQ ${fsync}`;
+    this.module = 'bullmq';
+    this.fast = FAST;
+    this.rescues = [
+      { name: 'default', options: {} },
+      { name: 'lockDuration and stalledInterval 1 s', options: { lockDuration: 1000, stalledInterval: 1000 } },
+    ];
     this.durable = fsync === 'always';
     this.settings = `addBulk of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
   }
@@ -58,20 +64,27 @@ class BullMq {
     await bull.close();
   }
 
-  work(queue, count) {
-    return this.#work(queue, count, FAST);
+  async adder(queue) {
+    const bull = new Queue(queue, { connection: this.address });
+    return { add: (data) => bull.add('job', data), close: () => bull.close() };
   }
 
-  async #work(queue, count, options) {
-    let completed = 0;
-    const worker = new Worker(queue, async () => {}, { connection: this.address, ...options });
-    await new Promise((resolve, reject) => {
-      worker.on('completed', () => ++completed === count && resolve());
-      worker.on('failed', (_, error) => reject(error));
-      worker.on('error', reject);
-    });
-    await worker.close();
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
   }
+
+  async state(queue) {
+    return (await this.redis.llen(`bull:${queue}:active`)) ? 'running' : 'not running';
+  }
+}
+
+export async function startWorker(address, queue, handler, { onOutcome, ...options } = {}) {
+  const worker = new Worker(queue, (job) => handler(job.data), { connection: address, ...options });
+  worker.on('completed', () => onOutcome?.('finished'));
+  worker.on('failed', (_, error) => onOutcome?.(error.message));
+  worker.on('error', (error) => (onOutcome ?? console.error)(error.message));
+  await worker.waitUntilReady();
+  return { stop: () => worker.close() };
 }
 
 export const create = [() => new BullMq('always'), () => new BullMq('everysec')];

@@ -4,16 +4,26 @@ import { execFileSync } from 'node:child_process';
 import { cpu } from '../../support/cpu.mjs';
 import { Server } from '../../support/server.mjs';
 import { addMany, Connection, Worker } from '../divan_client.mjs';
+import { endWithUs } from '../instance.mjs';
 
 const FAST = { batch: 1000, connections: 4, limit: 500, acceptors: 4, finishers: 4 };
 
 class Divan {
   name = 'Divan';
+  module = 'divan';
   durable = true;
+  fast = FAST;
+  // The aims, in seconds: 0.1 when a connection breaks; the timeout and one second else.
+  rescues = [
+    { name: 'held connection (default)', options: {}, most: { SIGKILL: 0.1, SIGSTOP: 16 } },
+    { name: 'heartbeats, 15 s (default)', options: { heartbeat: 15000 }, most: { SIGKILL: 16, SIGSTOP: 16 } },
+    { name: 'heartbeats, 1 s', options: { heartbeat: 1000 }, most: { SIGKILL: 2, SIGSTOP: 2 } },
+  ];
   settings = `_bulk of ${FAST.batch} over ${FAST.connections} connections; _hold, ${FAST.acceptors} × _accept of ${FAST.limit}, _finish of up to ${FAST.limit} over ${FAST.finishers}`;
 
   async start() {
     this.server = await Server.start('jobs');
+    endWithUs(this.server.process);
     this.pid = this.server.pid;
     this.address = { url: this.server.url, authorization: this.server.authorization };
     this.version = execFileSync('build/release/divan', ['--version'], { encoding: 'utf8' }).trim();
@@ -41,12 +51,29 @@ class Divan {
     return addMany(this.address, queue, count, undefined, FAST);
   }
 
-  async work(queue, count) {
-    const worker = new Worker(this.address, queue, () => {}, FAST);
-    await worker.start();
-    await worker.finishedCount(count);
-    worker.stop();
+  // Adds one at a time; `add(data)` answers when it is there.
+  async adder(queue) {
+    const connection = await Connection.open(this.address);
+    return {
+      add: (data) => connection.ask('POST', `/_jobs/${queue}`, { data }),
+      close: () => connection.close(),
+    };
   }
+
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
+  }
+
+  async state(queue) {
+    const [job] = (await this.server.ask('GET', `/_jobs/${queue}/_list?state=running`)).jobs;
+    return job ? 'running' : 'not running';
+  }
+}
+
+export async function startWorker(address, queue, handler, options) {
+  const worker = new Worker(address, queue, (job) => handler(job.data), options);
+  await worker.start();
+  return worker;
 }
 
 export const create = [() => new Divan()];

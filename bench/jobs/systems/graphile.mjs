@@ -13,7 +13,10 @@ const { version } = JSON.parse(readFileSync(new URL('../../node_modules/graphile
 
 class Graphile {
   name = 'graphile-worker';
+  module = 'graphile';
   durable = true;
+  fast = FAST;
+  rescues = [{ name: 'default; there is no setting', options: {} }];
   settings = `addJobs of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
 
   async start() {
@@ -49,23 +52,32 @@ class Graphile {
     await Promise.all(Array.from({ length: ADD.connections }, adder));
   }
 
-  work(queue, count) {
-    return this.#work(queue, count, { preset: { worker: FAST } });
+  async adder(queue) {
+    return { add: (data) => this.utils.addJob(queue, data), close() {} };
   }
 
-  async #work(queue, count, options) {
-    let ran = 0;
-    let done;
-    const all = new Promise((resolve) => (done = resolve));
-    const task = async () => {
-      if (++ran === count) done();
-    };
-    const runner = await run({ connectionString: this.address, logger, noHandleSignals: true, taskList: { [queue]: task }, ...options });
-    await all;
-    await runner.stop(); // sends the completes that wait
-    const [{ left }] = await this.postgres.query('select count(*)::int as left from graphile_worker.jobs');
-    if (left !== 0) throw new Error(`graphile-worker left ${left} jobs`);
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
   }
+
+  async state() {
+    const rows = await this.postgres.query('select 1 from graphile_worker.jobs where locked_by is not null');
+    return rows.length ? 'running' : 'not running';
+  }
+
+  // As if the four hours, which are fixed in its code, had passed.
+  async age() {
+    await this.postgres.query("update graphile_worker._private_jobs set locked_at = locked_at - interval '5 hours'");
+    await this.postgres.query("update graphile_worker._private_job_queues set locked_at = locked_at - interval '5 hours'");
+  }
+}
+
+export async function startWorker(address, queue, handler, { onOutcome, ...worker } = {}) {
+  const preset = { worker };
+  const runner = await run({ connectionString: address, logger, noHandleSignals: true, taskList: { [queue]: handler }, preset });
+  runner.events.on('job:success', () => onOutcome?.('finished'));
+  runner.events.on('job:error', ({ error }) => onOutcome?.(error.message));
+  return runner; // its stop() sends the completes that wait
 }
 
 export const create = [() => new Graphile()];

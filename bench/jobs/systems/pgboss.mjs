@@ -7,11 +7,23 @@ import { Postgres } from './postgres.mjs';
 
 const FAST = { batchSize: 500, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
 const ADD = { batch: 1000, connections: 4 };
+const SUPERVISED = { boss: { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1 }, pollingIntervalSeconds: 0.5 };
 const { version } = JSON.parse(readFileSync(new URL('../../node_modules/pg-boss/package.json', import.meta.url)));
 
 class Boss {
   name = 'pg-boss';
+  module = 'pgboss';
   durable = true;
+  fast = FAST;
+  idle = [
+    { name: 'default, polls every 2 s', options: {}, samples: 5 },
+    { name: 'LISTEN', queue: { notify: true }, options: { boss: { useListenNotify: true } } },
+  ];
+  rescues = [
+    { name: 'default', options: {} },
+    { name: 'heartbeatSeconds 10, supervised every second', queue: { heartbeatSeconds: 10 }, options: SUPERVISED },
+    { name: 'expireInSeconds 1 (no job may take longer), supervised every second', queue: { expireInSeconds: 1 }, options: SUPERVISED },
+  ];
   settings = `insert of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
 
   async start() {
@@ -20,14 +32,7 @@ class Boss {
     this.pid = this.postgres.pid;
     this.address = this.postgres.url;
     this.version = `${version} on PostgreSQL ${this.postgres.version}`;
-    this.boss = await this.connect();
-  }
-
-  async connect(options = {}) {
-    const boss = new PgBoss({ connectionString: this.address, ...options });
-    boss.on('error', (error) => console.error(`  pg-boss: ${error.message}`));
-    await boss.start();
-    return boss;
+    this.boss = await connect(this.address);
   }
 
   async stop() {
@@ -39,8 +44,8 @@ class Boss {
     return this.postgres.cpuSeconds();
   }
 
-  async prepare(queue) {
-    await this.boss.createQueue(queue);
+  async prepare(queue, options) {
+    await this.boss.createQueue(queue, options);
   }
 
   async add(queue, count) {
@@ -55,23 +60,36 @@ class Boss {
     await Promise.all(Array.from({ length: ADD.connections }, adder));
   }
 
-  work(queue, count) {
-    return this.#work(queue, count, FAST);
+  async adder(queue) {
+    return { add: (data) => this.boss.send(queue, data), close() {} };
   }
 
-  async #work(queue, count, options) {
-    let ran = 0;
-    let done;
-    const all = new Promise((resolve) => (done = resolve));
-    await this.boss.work(queue, options, async (jobs) => {
-      ran += jobs.length;
-      if (ran >= count) done();
-    });
-    await all;
-    await this.boss.offWork(queue, { wait: true }); // until the last completes are there
-    const [{ left }] = await this.postgres.query("select count(*)::int as left from pgboss.job where name = $1 and state < 'completed'", [queue]);
-    if (left !== 0) throw new Error(`pg-boss left ${left} jobs`);
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
   }
+
+  async state(queue) {
+    const rows = await this.postgres.query("select 1 from pgboss.job where name = $1 and state = 'active'", [queue]);
+    return rows.length ? 'running' : 'not running';
+  }
+}
+
+async function connect(address, options = {}) {
+  const boss = new PgBoss({ connectionString: address, ...options });
+  boss.on('error', (error) => console.error(`  pg-boss: ${error.message}`));
+  await boss.start();
+  return boss;
+}
+
+// A finish that is refused is said to nobody.
+export async function startWorker(address, queue, handler, { boss: bossOptions, onOutcome, ...options } = {}) {
+  const boss = await connect(address, bossOptions);
+  await boss.work(queue, options, (jobs) => Promise.all(jobs.map((job) => handler(job.data))));
+  const stop = async () => {
+    await boss.offWork(queue, { wait: true }); // until the last completes are there
+    await boss.stop({ graceful: false, close: true });
+  };
+  return { stop };
 }
 
 export const create = [() => new Boss()];
