@@ -8,10 +8,11 @@ import * as pgboss from './jobs/systems/pgboss.mjs';
 import * as idle from './jobs/idle.mjs';
 import * as oneByOne from './jobs/one_by_one.mjs';
 import * as rescue from './jobs/rescue.mjs';
+import * as scale from './jobs/scale.mjs';
 import * as throughput from './jobs/throughput.mjs';
 
 const MODULES = [divan, graphile, pgboss, bullmq, beanstalkd];
-const PARTS = { throughput, one_by_one: oneByOne, idle, rescue };
+const PARTS = { throughput, one_by_one: oneByOne, idle, rescue, scale };
 
 function chosen(variable, all) {
   const names = process.env[variable]?.split(',');

@@ -96,9 +96,18 @@ export async function hold(address, role, id, registration = {}) {
 // Registers a worker that is gone when no heartbeat comes for `timeout` milliseconds.
 async function beat(address, role, id, timeout) {
   const connection = await Connection.open(address);
-  const { incarnation } = await connection.ask('PUT', `/_workers/${role}/${id}`, { timeout });
-  const timer = setInterval(() => {
-    connection.ask('POST', `/_workers/${role}/${id}/_heartbeat`, { incarnation }).catch(() => clearInterval(timer));
+  const register = async () => (await connection.ask('PUT', `/_workers/${role}/${id}`, { timeout })).incarnation;
+  let incarnation = await register();
+  let underWay = false;
+  const timer = setInterval(async () => {
+    if (underWay) return;
+    underWay = true;
+    try {
+      await connection.ask('POST', `/_workers/${role}/${id}/_heartbeat`, { incarnation });
+    } catch (error) {
+      if (error.status === 409) incarnation = await register(); // evicted meanwhile: its jobs are others'
+    }
+    underWay = false;
   }, timeout / 3);
   const close = () => {
     clearInterval(timer);
@@ -136,7 +145,9 @@ export class Worker {
         answer = await connection.send('POST', `/_jobs/${this.type}/_accept`, body);
       } catch (error) {
         if (this.stopping) return;
-        throw error;
+        if (error.status !== 404) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100)); // until it is registered again
+        continue;
       }
       await Promise.all(JSON.parse(answer).jobs.map((job) => this.#run(job)));
     }

@@ -42,10 +42,13 @@ function account(name) {
 }
 
 // A benchmark that fails leaves no servers and workers behind.
+const children = new Set();
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
 export function endWithUs(child) {
-  const end = () => child.kill('SIGKILL');
-  process.on('exit', end);
-  child.once('exit', () => process.off('exit', end));
+  children.add(child);
+  child.once('exit', () => children.delete(child));
 }
 
 export class Instance {

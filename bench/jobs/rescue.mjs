@@ -40,8 +40,9 @@ class Child {
     }
   }
 
-  finish() {
-    this.process.stdin.write('finish\n');
+  // Starts its work, or ends the handler that runs.
+  goOn() {
+    this.process.stdin.write('\n');
   }
 
   end() {
@@ -58,14 +59,19 @@ async function must(promise, what) {
 async function one(system, how, signal, queue) {
   await system.prepare(queue, how.queue);
   const first = new Child(system, queue, how.options);
+  const second = new Child(system, queue, how.options);
+  await must(first.said('loaded', 30), 'loaded');
+  await must(second.said('loaded', 30), 'loaded');
+  first.goOn();
   await must(first.said('ready', 30), 'ready');
   const adder = await system.adder(queue, how.job);
   await adder.add({});
   await must(first.said('started', 30), 'started');
   await adder.close();
-  const second = new Child(system, queue, how.options);
+  second.goOn();
   await must(second.said('ready', 30), 'ready');
-  await pause(500);
+  await pause(100);
+  if (second.lines.some(({ line }) => line === 'started')) throw new Error('the worker lost its job while it was well');
 
   const at = performance.now();
   first.process.kill(signal);
@@ -77,7 +83,7 @@ async function one(system, how, signal, queue) {
   }
   let stale;
   if (started && signal === 'SIGSTOP') {
-    first.finish();
+    first.goOn();
     first.process.kill('SIGCONT');
     const told = await first.said('outcome', SHORT);
     await pause(300);

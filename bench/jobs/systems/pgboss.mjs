@@ -22,7 +22,7 @@ class Boss {
   rescues = [
     { name: 'default', options: {} },
     { name: 'heartbeatSeconds 10, supervised every second', queue: { heartbeatSeconds: 10 }, options: SUPERVISED },
-    { name: 'expireInSeconds 1 (no job may take longer), supervised every second', queue: { expireInSeconds: 1 }, options: SUPERVISED },
+    { name: 'expireInSeconds 2 (no job may take longer), supervised every second', queue: { expireInSeconds: 2 }, options: SUPERVISED },
   ];
   settings = `insert of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
 
