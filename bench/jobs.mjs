@@ -20,6 +20,7 @@ function chosen(variable, all) {
 }
 
 export async function run() {
+  if (Number(process.versions.node.split('.')[0]) < 20) throw new Error('jobs: the packages that Divan is measured beside need Node.js 20.');
   const all = MODULES.flatMap((module) => module.create.map((create) => create()));
   const wanted = chosen('DIVAN_BENCH_SYSTEMS', all.map((system) => system.name));
   const systems = all.filter((system) => system === all[0] || wanted.includes(system.name));

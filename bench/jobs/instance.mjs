@@ -46,6 +46,8 @@ const children = new Set();
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
 export function endWithUs(child) {
   children.add(child);
   child.once('exit', () => children.delete(child));
@@ -55,7 +57,7 @@ export class Instance {
   // An empty data directory for `name`, owned by `user`.
   constructor(name, user) {
     this.account = account(user);
-    this.data = path.resolve(WORK, `data-${name}`);
+    this.data = path.resolve(WORK, `data-${name}-${process.pid}`); // two runs do not meet
     rmSync(this.data, { recursive: true, force: true });
     mkdirSync(this.data, { recursive: true, mode: 0o700 });
     if (this.account.uid !== undefined) chownSync(this.data, this.account.uid, this.account.gid);

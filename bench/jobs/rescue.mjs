@@ -40,8 +40,8 @@ class Child {
     }
   }
 
-  // Starts its work, or ends the handler that runs.
-  goOn() {
+  // Ends the handler that runs.
+  finish() {
     this.process.stdin.write('\n');
   }
 
@@ -55,23 +55,25 @@ async function must(promise, what) {
   return (await promise) ?? Promise.reject(new Error(`it did not come to "${what}"`));
 }
 
+// Who has begun the job, and the other one.
+async function takenBy([one, other]) {
+  const has = ({ lines }) => lines.some(({ line }) => line === 'started');
+  for (const deadline = performance.now() + 30_000; performance.now() < deadline; await pause(10)) {
+    if (has(one)) return [one, other];
+    if (has(other)) return [other, one];
+  }
+}
+
 // {seconds, stale}: seconds is undefined if the job was not started again in time.
 async function one(system, how, signal, queue) {
   await system.prepare(queue, how.queue);
-  const first = new Child(system, queue, how.options);
-  const second = new Child(system, queue, how.options);
-  await must(first.said('loaded', 30), 'loaded');
-  await must(second.said('loaded', 30), 'loaded');
-  first.goOn();
-  await must(first.said('ready', 30), 'ready');
+  const workers = [new Child(system, queue, how.options), new Child(system, queue, how.options)];
+  for (const worker of workers) await must(worker.said('ready', 30), 'ready');
+  await pause(500);
   const adder = await system.adder(queue, how.job);
   await adder.add({});
-  await must(first.said('started', 30), 'started');
+  const [first, second] = await must(takenBy(workers), 'started');
   await adder.close();
-  second.goOn();
-  await must(second.said('ready', 30), 'ready');
-  await pause(100);
-  if (second.lines.some(({ line }) => line === 'started')) throw new Error('the worker lost its job while it was well');
 
   const at = performance.now();
   first.process.kill(signal);
@@ -83,11 +85,11 @@ async function one(system, how, signal, queue) {
   }
   let stale;
   if (started && signal === 'SIGSTOP') {
-    first.goOn();
+    first.finish();
     first.process.kill('SIGCONT');
     const told = await first.said('outcome', SHORT);
     await pause(300);
-    stale = { taken: (await system.state(queue)) !== 'running', told: told?.line.replace('outcome ', '') ?? 'nothing' };
+    stale = { taken: await system.hasEnded(queue), told: told?.line.replace('outcome ', '') ?? 'nothing' };
   }
   await first.end();
   await second.end();

@@ -1,5 +1,5 @@
 // A worker in a process of its own: node worker.mjs SYSTEM ADDRESS QUEUE OPTIONS (the last three as JSON, by the
-// system's module). Says `loaded`, waits for a line, and works: says `ready`, `started` when a handler begins and `outcome WHAT` for what it is told about the end of
+// system's module). Says `ready`, `started` when a handler begins and `outcome WHAT` for what it is told about the end of
 // one; a handler ends when a line comes on its input.
 import { createInterface } from 'node:readline';
 
@@ -16,7 +16,5 @@ const handler = async () => {
   say('started');
   await line();
 };
-say('loaded');
-await line();
 await startWorker(JSON.parse(address), JSON.parse(queue), handler, { ...JSON.parse(options), onOutcome });
 say('ready');

@@ -74,11 +74,11 @@ class Beanstalkd {
     return startWorker(this.address, queue, handler, options);
   }
 
-  async state(queue) {
+  async hasEnded(queue) {
     const client = await Beanstalk.connect(this.address);
     const { data } = await client.command(`stats-tube ${queue}`);
     client.close();
-    return /current-jobs-reserved: [1-9]/.test(data ?? '') ? 'running' : 'not running';
+    return /cmd-delete: [1-9]/.test(data);
   }
 }
 

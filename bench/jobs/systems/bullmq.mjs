@@ -73,8 +73,8 @@ class BullMq {
     return startWorker(this.address, queue, handler, options);
   }
 
-  async state(queue) {
-    return (await this.redis.llen(`bull:${queue}:active`)) ? 'running' : 'not running';
+  async hasEnded(queue) {
+    return (await this.redis.zcard(`bull:${queue}:completed`)) > 0;
   }
 }
 

@@ -8,6 +8,8 @@ import { endWithUs } from '../instance.mjs';
 
 const FAST = { batch: 1000, connections: 4, limit: 500, acceptors: 4, finishers: 4 };
 
+let started = 0;
+
 class Divan {
   name = 'Divan';
   module = 'divan';
@@ -22,7 +24,7 @@ class Divan {
   settings = `_bulk of ${FAST.batch} over ${FAST.connections} connections; _hold, ${FAST.acceptors} × _accept of ${FAST.limit}, _finish of up to ${FAST.limit} over ${FAST.finishers}`;
 
   async start() {
-    this.server = await Server.start('jobs');
+    this.server = await Server.start(`jobs-${++started}-${process.pid}`);
     endWithUs(this.server.process);
     this.pid = this.server.pid;
     this.address = { url: this.server.url, authorization: this.server.authorization };
@@ -43,8 +45,8 @@ class Divan {
   }
 
   // A queue without jobs.
-  async prepare(queue) {
-    await this.server.ask('PUT', `/_jobs/${queue}`, {});
+  async prepare(queue, settings = {}) {
+    await this.server.ask('PUT', `/_jobs/${queue}`, settings);
   }
 
   add(queue, count) {
@@ -64,9 +66,9 @@ class Divan {
     return startWorker(this.address, queue, handler, options);
   }
 
-  async state(queue) {
-    const [job] = (await this.server.ask('GET', `/_jobs/${queue}/_list?state=running`)).jobs;
-    return job ? 'running' : 'not running';
+  // Whether a job of the queue has been finished.
+  async hasEnded(queue) {
+    return (await this.server.ask('GET', `/_jobs/${queue}/_list?state=finished`)).jobs.length > 0;
   }
 }
 

@@ -61,9 +61,9 @@ class Graphile {
     return startWorker(this.address, queue, handler, options);
   }
 
-  async state() {
-    const rows = await this.postgres.query('select 1 from graphile_worker.jobs where locked_by is not null');
-    return rows.length ? 'running' : 'not running';
+  // Jobs that have ended are deleted.
+  async hasEnded(queue) {
+    return (await this.postgres.query('select 1 from graphile_worker.jobs where task_identifier = $1', [queue])).length === 0;
   }
 
   // As if the four hours, which are fixed in its code, had passed.

@@ -68,9 +68,9 @@ class Boss {
     return startWorker(this.address, queue, handler, options);
   }
 
-  async state(queue) {
-    const rows = await this.postgres.query("select 1 from pgboss.job where name = $1 and state = 'active'", [queue]);
-    return rows.length ? 'running' : 'not running';
+  async hasEnded(queue) {
+    const rows = await this.postgres.query("select 1 from pgboss.job where name = $1 and state = 'completed'", [queue]);
+    return rows.length > 0;
   }
 }
 
