@@ -41,15 +41,18 @@ function account(name) {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-// A benchmark that fails leaves no servers and workers behind.
-const children = new Set();
+// A benchmark that fails or is interrupted leaves no servers, workers and data behind.
+const children = new Map();
 process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
+  for (const [child, data] of children) {
+    child.kill('SIGKILL');
+    if (data) rmSync(data, { recursive: true, force: true, maxRetries: 5 });
+  }
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-export function endWithUs(child) {
-  children.add(child);
+export function endWithUs(child, data) {
+  children.set(child, data);
   child.once('exit', () => children.delete(child));
 }
 
@@ -71,7 +74,7 @@ export class Instance {
   async start(command, args) {
     this.port = await freePort();
     this.process = spawn(command, args(this.port), { ...this.account, cwd: this.data, stdio: 'ignore' });
-    endWithUs(this.process);
+    endWithUs(this.process, this.data);
     this.pid = this.process.pid;
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     await listens(this.port, this.process);

@@ -25,7 +25,7 @@ class Divan {
 
   async start() {
     this.server = await Server.start(`jobs-${++started}-${process.pid}`);
-    endWithUs(this.server.process);
+    endWithUs(this.server.process, this.server.data);
     this.pid = this.server.pid;
     this.address = { url: this.server.url, authorization: this.server.authorization };
     this.version = execFileSync('build/release/divan', ['--version'], { encoding: 'utf8' }).trim();
