@@ -1,0 +1,84 @@
+// graphile-worker in the fastest configuration that its documentation describes (docs/performance: local queue and batched
+// completes), and in its default one.
+import { readFileSync } from 'node:fs';
+
+import { Logger, makeWorkerUtils, run } from 'graphile-worker';
+
+import { Postgres } from './postgres.mjs';
+
+const FAST = { concurrentJobs: 24, maxPoolSize: 10, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
+const ADD = { batch: 1000, connections: 4 };
+const logger = new Logger(() => () => {});
+const { version } = JSON.parse(readFileSync(new URL('../../node_modules/graphile-worker/package.json', import.meta.url)));
+
+class Graphile {
+  name = 'graphile-worker';
+  module = 'graphile';
+  durable = true;
+  fast = FAST;
+  // Its four hours are fixed; what can be set is how often it looks for jobs that are older (8 to 10 minutes).
+  rescues = [{ name: 'looks every second', options: { minResetLockedInterval: 1000, maxResetLockedInterval: 1000 } }];
+  settings = `addJobs of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
+
+  async start() {
+    this.postgres = new Postgres();
+    await this.postgres.start('graphile');
+    this.pid = this.postgres.pid;
+    this.address = this.postgres.url;
+    this.version = `${version} on PostgreSQL ${this.postgres.version}`;
+    this.utils = await makeWorkerUtils({ connectionString: this.address, logger });
+    await this.utils.migrate();
+  }
+
+  async stop() {
+    await this.utils.release();
+    await this.postgres.stop();
+  }
+
+  cpuSeconds() {
+    return this.postgres.cpuSeconds();
+  }
+
+  async prepare() {}
+
+  async add(queue, count) {
+    let next = 0;
+    const adder = async () => {
+      while (next < count) {
+        const size = Math.min(ADD.batch, count - next);
+        next += size;
+        await this.utils.addJobs(Array.from({ length: size }, () => ({ identifier: queue, payload: {} })));
+      }
+    };
+    await Promise.all(Array.from({ length: ADD.connections }, adder));
+  }
+
+  async adder(queue) {
+    return { add: (data) => this.utils.addJob(queue, data), close() {} };
+  }
+
+  worker(queue, handler, options) {
+    return startWorker(this.address, queue, handler, options);
+  }
+
+  // Jobs that have ended are deleted.
+  async hasEnded(queue) {
+    return (await this.postgres.query('select 1 from graphile_worker.jobs where task_identifier = $1', [queue])).length === 0;
+  }
+
+  // As if the four hours, which are fixed in its code, had passed.
+  async age() {
+    await this.postgres.query("update graphile_worker._private_jobs set locked_at = locked_at - interval '5 hours'");
+    await this.postgres.query("update graphile_worker._private_job_queues set locked_at = locked_at - interval '5 hours'");
+  }
+}
+
+export async function startWorker(address, queue, handler, { onOutcome, ...worker } = {}) {
+  const preset = { worker };
+  const runner = await run({ connectionString: address, logger, noHandleSignals: true, taskList: { [queue]: handler }, preset });
+  runner.events.on('job:success', () => onOutcome?.('finished'));
+  runner.events.on('job:error', ({ error }) => onOutcome?.(error.message));
+  return runner; // its stop() sends the completes that wait
+}
+
+export const create = [() => new Graphile()];
