@@ -193,6 +193,7 @@ Answer changes(const Context& context, const CallPtr& call) {
   shape.all_leaves = style == "all_docs";
   RowFeed feed;
   feed.descending = call->flag("descending");
+  feed.pending = true;
   feed.wanted = wanted_documents(*call);
   const auto since = since_param(*call);
   const std::string& name = call->path()[0];

@@ -41,6 +41,7 @@ class RowSource final : public FeedSource {
   std::string last_seq() const override { return docs::to_sequence(place_); }
 
   std::optional<std::int64_t> pending() override {
+    if (!feed_.pending) return std::nullopt;
     if (from_tail_) {
       if (const auto count = tail_->pending(place_)) return count;
     }

@@ -54,7 +54,7 @@ class RowReader {
   /// The place of the last row that there is.
   virtual kv::Versionstamp last() const = 0;
 
-  /// How many rows come after `place`, if that is known.
+  /// How many rows come after `place`, if that is known. For feeds that say so.
   virtual std::optional<std::int64_t> pending(const kv::Versionstamp&) const { return std::nullopt; }
 };
 
@@ -149,6 +149,7 @@ struct RowFeed {
   std::string channel;  ///< where it is told that there are new rows
   kv::Versionstamp since{};
   bool descending = false;  ///< from the last row to `since`, and no further: the mode is normal
+  bool pending = false;     ///< the answer's end says how many rows there are after its last one
   Wanted wanted{};
 };
 

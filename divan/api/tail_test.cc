@@ -80,7 +80,7 @@ struct TailTest : Streams {
 
   TailTest() {
     answerer = [this](const CallPtr& call) {
-      RowFeed feed{.reader = rows, .tail = "rows", .channel = "rows"};
+      RowFeed feed{.reader = rows, .tail = "rows", .channel = "rows", .pending = true};
       if (const auto only = call->param("only")) {
         feed.wanted = [key = *only](std::string_view found) { return found == key; };
       }
