@@ -7,7 +7,7 @@ import { addMany, Connection } from './divan_client.mjs';
 import * as divan from './systems/divan.mjs';
 
 const PENDING = (process.env.DIVAN_BENCH_PENDING ?? '1000,100000,1000000').split(',').map(Number);
-const TAKEN = [1000, 100_000];
+const TAKEN = (process.env.DIVAN_BENCH_TAKEN ?? '1000,100000').split(',').map(Number);
 const TIMES = 300;
 const ROUNDS = 3;
 const MOST = 1.5; // times what it costs with the fewest
