@@ -45,12 +45,6 @@ std::string channel_of(const Call& call) {
   return name;
 }
 
-// Throws unauthorized (401) unless the user has anything to do with events.
-void check_user(const User& user) {
-  if (user.admin || user.has_role(kRole)) return;
-  throw unauthorized(fmt::format("Events are for server admins and users with the role `{}`.", kRole));
-}
-
 // The events of one channel, as they come.
 class ChannelSource final : public FeedSource {
  public:
@@ -152,7 +146,7 @@ Answer overview(const Context& context, const Call& call) {
 }  // namespace
 
 Answer events_of_channels(const Context& context, const CallPtr& call) {
-  check_user(call->user());
+  call->require_role(kRole, "Events");
   if (call->path().size() == 1) {
     call->allow("GET");
     return overview(context, *call);

@@ -42,10 +42,11 @@ class RowSource final : public FeedSource {
 
   std::optional<std::int64_t> pending() override {
     if (!feed_.pending) return std::nullopt;
+    if (feed_.descending) return 0;
     if (from_tail_) {
       if (const auto count = tail_->pending(place_)) return count;
     }
-    return feed_.reader->pending(feed_.descending ? kv::Versionstamp::incomplete(0xffff) : place_);
+    return feed_.reader->pending(place_);
   }
 
   bool ended() const override { return ended_; }

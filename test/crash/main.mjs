@@ -3,8 +3,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 
+import { run_arguments } from './arguments.mjs';
 import { Catalog } from './catalog.mjs';
 import { Client, check, sleep, until } from './client.mjs';
 import { compare_seq, path_of } from './documents.mjs';
@@ -27,14 +27,7 @@ const kLoadedLines = 20_000;
 const kVerifyViewsEvery = 7;
 const kKillStartEvery = 5;
 
-const { values: args, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { kills: { type: 'string' }, seed: { type: 'string' } },
-});
-const buildDir = path.resolve(positionals[0]);
-const kills = Number(args.kills ?? kKills);
-const seed = args.seed ?? String(Date.now() % 1_000_000);
-const directory = fs.mkdtempSync(path.join(buildDir, 'crash-'));
+const { buildDir, kills, seed, directory } = run_arguments(kKills);
 
 const random = new Random(seed);
 const server = new Server(buildDir, path.join(directory, 'data'), path.join(directory, 'log'));

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 
+import { run_arguments } from './arguments.mjs';
 import { Catalog } from './catalog.mjs';
 import { Client, check, sleep } from './client.mjs';
 import { path_of } from './documents.mjs';
@@ -19,14 +19,7 @@ const kDatabasesOfAWriter = 12;
 const kVerifyDirectoryEvery = 10;
 const kKillStartEvery = 6;
 
-const { values: args, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { kills: { type: 'string' }, seed: { type: 'string' } },
-});
-const buildDir = path.resolve(positionals[0]);
-const kills = Number(args.kills ?? kKills);
-const seed = args.seed ?? String(Date.now() % 1_000_000);
-const directory = fs.mkdtempSync(path.join(buildDir, 'crash-'));
+const { buildDir, kills, seed, directory } = run_arguments(kKills);
 
 /** Writes to databases that nobody else writes to: single documents, a few at once, creations and deletions. */
 class ManyWriter extends Actor {

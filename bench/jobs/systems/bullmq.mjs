@@ -6,10 +6,10 @@ import { Queue, Worker } from 'bullmq';
 import IORedis from 'ioredis';
 
 import { cpu } from '../../support/cpu.mjs';
+import { ADD, inBatches } from '../batches.mjs';
 import { Instance } from '../instance.mjs';
 
 const FAST = { concurrency: 100 };
-const ADD = { batch: 1000, connections: 4 };
 const { version } = JSON.parse(readFileSync(new URL('../../node_modules/bullmq/package.json', import.meta.url)));
 
 class BullMq {
@@ -52,15 +52,7 @@ class BullMq {
 
   async add(queue, count) {
     const bull = new Queue(queue, { connection: this.address });
-    let next = 0;
-    const adder = async () => {
-      while (next < count) {
-        const size = Math.min(ADD.batch, count - next);
-        next += size;
-        await bull.addBulk(Array.from({ length: size }, () => ({ name: 'job', data: {} })));
-      }
-    };
-    await Promise.all(Array.from({ length: ADD.connections }, adder));
+    await inBatches(count, (size) => bull.addBulk(Array.from({ length: size }, () => ({ name: 'job', data: {} }))));
     await bull.close();
   }
 

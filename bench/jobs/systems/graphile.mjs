@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 
+import { ADD, inBatches } from '../batches.mjs';
 import { Postgres } from './postgres.mjs';
 
 const FAST = { concurrentJobs: 24, maxPoolSize: 10, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
-const ADD = { batch: 1000, connections: 4 };
 const logger = new Logger(() => () => {});
 const { version } = JSON.parse(readFileSync(new URL('../../node_modules/graphile-worker/package.json', import.meta.url)));
 
@@ -42,15 +42,7 @@ class Graphile {
   async prepare() {}
 
   async add(queue, count) {
-    let next = 0;
-    const adder = async () => {
-      while (next < count) {
-        const size = Math.min(ADD.batch, count - next);
-        next += size;
-        await this.utils.addJobs(Array.from({ length: size }, () => ({ identifier: queue, payload: {} })));
-      }
-    };
-    await Promise.all(Array.from({ length: ADD.connections }, adder));
+    await inBatches(count, (size) => this.utils.addJobs(Array.from({ length: size }, () => ({ identifier: queue, payload: {} }))));
   }
 
   async adder(queue) {

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 
 import { PgBoss } from 'pg-boss';
 
+import { ADD, inBatches } from '../batches.mjs';
 import { Postgres } from './postgres.mjs';
 
 const FAST = { batchSize: 500, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
-const ADD = { batch: 1000, connections: 4 };
 const SUPERVISED = { boss: { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1 }, pollingIntervalSeconds: 0.5 };
 const { version } = JSON.parse(readFileSync(new URL('../../node_modules/pg-boss/package.json', import.meta.url)));
 
@@ -49,15 +49,7 @@ class Boss {
   }
 
   async add(queue, count) {
-    let next = 0;
-    const adder = async () => {
-      while (next < count) {
-        const size = Math.min(ADD.batch, count - next);
-        next += size;
-        await this.boss.insert(queue, Array.from({ length: size }, () => ({ data: {} })));
-      }
-    };
-    await Promise.all(Array.from({ length: ADD.connections }, adder));
+    await inBatches(count, (size) => this.boss.insert(queue, Array.from({ length: size }, () => ({ data: {} }))));
   }
 
   async adder(queue) {
