@@ -1,5 +1,7 @@
 #include "divan/jobs/attempts.h"
 
+#include <numeric>
+
 #include "divan/base/bytes.h"
 #include "divan/jobs/rows.h"
 
@@ -10,6 +12,8 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kMaxBackoffDoublings = 40;
+// The data of jobs that are accepted together: with the next one, somewhat more.
+constexpr std::size_t kMaxAcceptBytes = 8'000'000;
 
 // The keys of the pending jobs that are due, in the order in which they run; takes those of the first
 // priorities first, skipping what is not due yet in each.
@@ -105,52 +109,125 @@ void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
   });
 }
 
-Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-                const AcceptOptions& options) {
-  std::optional<workers::WorkerRef> worker;
-  if (options.worker) {
-    worker = queue.registry().find(tx, options.worker->role, options.worker->id);
-    const auto& incarnation = options.worker->incarnation;
-    if (!worker || (!incarnation.empty() && worker->incarnation != incarnation)) {
-      throw not_found("The worker is not registered.");
+namespace {
+
+workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::WorkerRef& worker) {
+  const auto found = queue.registry().find(tx, worker.role, worker.id);
+  if (!found || (!worker.incarnation.empty() && worker.incarnation != found->incarnation))
+    throw not_found("The worker is not registered.");
+  return *found;
+}
+
+// Those who take part in a deal, in their order.
+class Takers {
+ public:
+  Takers(Queue& queue, kv::Transaction& tx, std::span<Taker> takers)
+      : queue_(queue), tx_(tx), takers_(takers), limits_(takers.size()), workers_(takers.size()) {
+    for (std::size_t i = 0; i < takers.size(); ++i) {
+      takers[i].jobs.clear();
+      takers[i].error = nullptr;
+      limits_[i] = std::min(takers[i].limit, kMaxAcceptLimit);
+      if (takers[i].must_exist) find_worker(i);
     }
   }
-  Accepted accepted;
+
+  /// How many jobs they can take.
+  std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
+
+  /// Who takes the next job, and on which worker; null if nobody does.
+  std::pair<Taker*, const workers::WorkerRef*> next() {
+    for (; next_ < takers_.size(); ++next_) {
+      if (limits_[next_] > 0) find_worker(next_);
+      if (limits_[next_] == 0) continue;
+      --limits_[next_];
+      return {&takers_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
+    }
+    return {};
+  }
+
+ private:
+  void find_worker(std::size_t i) {
+    if (!takers_[i].worker || workers_[i]) return;
+    try {
+      workers_[i] = registered(queue_, tx_, *takers_[i].worker);
+    } catch (const kv::Error&) { throw; } catch (const Error&) {
+      takers_[i].error = std::current_exception();
+      limits_[i] = 0;
+    }
+  }
+
+  Queue& queue_;
+  kv::Transaction& tx_;
+  const std::span<Taker> takers_;
+  std::vector<std::size_t> limits_;
+  std::vector<std::optional<workers::WorkerRef>> workers_;
+  std::size_t next_ = 0;
+};
+
+// The job runs, as an attempt of its own.
+void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef* worker, std::int64_t now) {
+  transition(tx, job, [&](Job& changed) {
+    changed.state = State::running;
+    changed.lock = queue.rng().uuid();
+    // The version that this transaction reads is above that of the commit which ended the attempt before.
+    changed.epoch = tx.read_version();
+    changed.attempt += 1;
+    changed.started_at = now;
+    changed.worker_role = worker ? worker->role : std::string();
+    changed.worker_id = worker ? worker->id : std::string();
+  });
+}
+
+}  // namespace
+
+Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> given) {
+  Found found;
+  Takers takers(queue, tx, given);
   const std::int64_t now = queue.clock().wall_ms();
-  const std::size_t limit = std::min(options.limit, kMaxAcceptLimit);
+  std::size_t jobs = 0;
+  std::size_t bytes = 0;
+  const auto is_full = [&] {
+    return takers.free() == 0 || jobs >= kMaxAcceptLimit || bytes >= kMaxAcceptBytes;
+  };
   for (const auto& type : types) {
+    if (is_full()) break;
     const auto settings = queue.find_type(tx, type);
     if (!settings || settings->paused) continue;
     const std::size_t free = free_places(tx, type, *settings);
     if (free == 0) {
-      accepted.full.insert(type);
+      found.full.insert(type);
       continue;
     }
-    auto due = scan_due(tx, type, std::min(free, limit - accepted.jobs.size()),
-                        options.max_scheduled_at.value_or(now));
+    const std::size_t wanted = std::min({free, takers.free(), kMaxAcceptLimit - jobs});
+    const auto due = scan_due(tx, type, wanted, max_scheduled_at.value_or(now));
     if (settings->max_running && !due.ids.empty()) take_turn(tx, type);
-    if (due.next_due_at) {
-      accepted.next_due_at = std::min(accepted.next_due_at.value_or(*due.next_due_at), *due.next_due_at);
-    }
+    if (due.next_due_at)
+      found.next_due_at = std::min(found.next_due_at.value_or(*due.next_due_at), *due.next_due_at);
     for (const auto& id : due.ids) {
+      if (is_full()) break;
+      const auto [taker, worker] = takers.next();
+      if (taker == nullptr) break;
       auto job = read_job(tx, type, id);
       if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
-      transition(tx, *job, [&](Job& changed) {
-        changed.state = State::running;
-        changed.lock = queue.rng().uuid();
-        // The version that this transaction reads is above that of the commit which ended the attempt before.
-        changed.epoch = tx.read_version();
-        changed.attempt += 1;
-        changed.started_at = now;
-        changed.worker_role = worker ? worker->role : std::string();
-        changed.worker_id = worker ? worker->id : std::string();
-      });
       std::string data = read_data(tx, *job);
-      accepted.jobs.push_back({*std::move(job), std::move(data)});
+      ++jobs;
+      bytes += data.size();
+      start(queue, tx, *job, worker, now);
+      taker->jobs.push_back({*std::move(job), std::move(data)});
     }
-    if (accepted.jobs.size() >= limit) break;
+    if (due.ids.size() == free) found.full.insert(type);
   }
-  return accepted;
+  found.more = is_full();
+  return found;
+}
+
+Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+                const AcceptOptions& options) {
+  Taker taker{.limit = options.limit, .worker = options.worker};
+  auto found = deal(queue, tx, types, options.max_scheduled_at, std::span(&taker, 1));
+  if (taker.error) std::rethrow_exception(taker.error);
+  return {std::move(taker.jobs), found.next_due_at, std::move(found.full)};
 }
 
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
