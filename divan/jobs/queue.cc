@@ -111,7 +111,7 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
   if (!present) {
     Job job;
     job.type = type;
-    job.id = id ? std::string(*id) : rng_.uuid();
+    job.id = id ? std::string(*id) : rng_.uuid_at(now);
     job.priority = options.priority;
     job.added_at = now;
     make_pending(job, options.scheduled_at, now);
