@@ -60,7 +60,7 @@ class JobsCommands {
     list.add_option("--state", options_->range.state, "Only those in this state")
         ->check(CLI::IsMember({"pending", "running", "finished", "failed", "cancelled"}));
     list.add_option("--limit", options_->range.limit, "At most so many")
-        ->check(CLI::Range(std::uint64_t{1}, kMaxListed))
+        ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
         ->capture_default_str();
     list.add_option("--start-id", options_->range.start_id, "Begin with this id, or the next one");
     run(list, [](JobsOptions& o) { return done([&] { list_jobs(o.query, o.range); }); });
