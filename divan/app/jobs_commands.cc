@@ -47,13 +47,13 @@ class JobsCommands {
     jobs_.formatter(std::make_shared<Usage>());
     add_query(jobs_, options_->query);
     jobs_.callback([&command, options = options_] {
-      if (!command) command = [options] { return done([&] { show_types(options->query); }); };
+      if (!command) command = [options] { return show_types(options->query); };
     });
   }
 
   void add_views() {
     auto& types = add("types", "Types with their jobs by state, and settings that are not the defaults");
-    run(types, [](JobsOptions& o) { return done([&] { show_types(o.query); }); });
+    run(types, [](JobsOptions& o) { return show_types(o.query); });
 
     auto& list = add("list", "The jobs of a type, in the order of their ids");
     list.add_option("TYPE", options_->range.type, "Job type")->required();
@@ -63,11 +63,12 @@ class JobsCommands {
         ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
         ->capture_default_str();
     list.add_option("--start-id", options_->range.start_id, "Begin with this id, or the next one");
-    run(list, [](JobsOptions& o) { return done([&] { list_jobs(o.query, o.range); }); });
+    run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
 
     auto& show = add("show", "Everything of a job, with its data");
-    add_job_options(show);
-    run(show, [](JobsOptions& o) { return done([&] { show_job(o.query, o.type, o.id); }); });
+    show.add_option("TYPE", options_->type, "Job type")->required();
+    show.add_option("ID", options_->id, "Job")->required();
+    run(show, [](JobsOptions& o) { return show_job(o.query, o.type, o.id); });
   }
 
   void add_watch() {
@@ -126,12 +127,6 @@ class JobsCommands {
   }
 
  private:
-  template <class Do>
-  static int done(const Do& what) {
-    what();
-    return 0;
-  }
-
   CLI::App& add(const std::string& name, const std::string& description) {
     auto& command = *jobs_.add_subcommand(name, description);
     add_query(command, options_->query);
@@ -143,11 +138,6 @@ class JobsCommands {
     subcommand.callback([&command = command_, options = options_, what] {
       command = [options, what] { return what(*options); };
     });
-  }
-
-  void add_job_options(CLI::App& command) {
-    command.add_option("TYPE", options_->type, "Job type")->required();
-    command.add_option("ID", options_->id, "Job")->required();
   }
 
   // Words of any characters. For a vector CLI11 would take a word in brackets for a list, and whatever comes

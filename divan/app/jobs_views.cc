@@ -117,12 +117,13 @@ Row job_row(std::string_view job, bool with_progress) {
   return row;
 }
 
-void show_types(const QueryOptions& options) {
+int show_types(const QueryOptions& options) {
   http::Client client = connect(options.connection);
   if (const auto answer = fetch(options, client, "/_jobs")) print_table(types_table(*answer));
+  return 0;
 }
 
-void list_jobs(const QueryOptions& options, const JobRange& range) {
+int list_jobs(const QueryOptions& options, const JobRange& range) {
   http::Client client = connect(options.connection);
   std::vector<Row> rows = {jobs_head(false)};
   std::string json = "{\"jobs\":[";
@@ -148,12 +149,13 @@ void list_jobs(const QueryOptions& options, const JobRange& range) {
     std::fflush(stdout);
     fmt::print(stderr, "There are more; the next id is {}\n", printable(*next));
   }
+  return 0;
 }
 
-void show_job(const QueryOptions& options, std::string_view type, std::string_view id) {
+int show_job(const QueryOptions& options, std::string_view type, std::string_view id) {
   http::Client client = connect(options.connection);
   const auto job = fetch(options, client, job_path(type, id));
-  if (!job) return;
+  if (!job) return 0;
   std::vector<Row> rows;
   std::string data;
   json::for_each_member(*job, [&](std::string_view name, std::string_view value) {
@@ -166,6 +168,7 @@ void show_job(const QueryOptions& options, std::string_view type, std::string_vi
   });
   // Everything of a job: not cut to the terminal.
   fmt::print("{}data\n{}\n", format_table(rows), data);
+  return 0;
 }
 
 }  // namespace divan::app

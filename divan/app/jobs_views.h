@@ -1,4 +1,5 @@
-// `divan jobs types|list|show`: the job queue as it is at the moment.
+// `divan jobs types|list|show`: the job queue as it is at the moment. The commands answer the program's exit
+// status and throw the server's errors.
 #pragma once
 
 #include "divan/app/jobs_requests.h"
@@ -6,9 +7,9 @@
 
 namespace divan::app {
 
-void show_types(const QueryOptions& options);
-void list_jobs(const QueryOptions& options, const JobRange& range);
-void show_job(const QueryOptions& options, std::string_view type, std::string_view id);
+int show_types(const QueryOptions& options);
+int list_jobs(const QueryOptions& options, const JobRange& range);
+int show_job(const QueryOptions& options, std::string_view type, std::string_view id);
 
 /// A table of what GET /_jobs answers (in json::compact()'s form).
 std::vector<Row> types_table(std::string_view answer);
