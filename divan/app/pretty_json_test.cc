@@ -26,7 +26,7 @@ TEST(PrettyJson, WhatIsEmptyOrSimpleStaysOnOneLine) {
 }
 
 TEST(PrettyJson, StringsAndNumbersStayAsTheyAreWritten) {
-  EXPECT_EQ(pretty_json(R"("a{[,:]}\"\\")"), R"("a{[,:]}\"\\")");
+  EXPECT_EQ(pretty_json(R"("a{[,:]}\"{,\\")"), R"("a{[,:]}\"{,\\")");
   EXPECT_EQ(pretty_json("1.000000000000000000001e999"), "1.000000000000000000001e999");
   const std::string text = R"({"a, \"b\": [":[1.0,2e5],"c\\":"d"})";
   EXPECT_EQ(json::compact(pretty_json(text)), text);
