@@ -55,6 +55,14 @@ class Queue {
     return add(tx, type, id, data, AddOptions());
   }
 
+  struct NewJob {
+    std::optional<std::string> id;
+    std::string_view data;
+    AddOptions options{};
+  };
+  /// add() for many.
+  std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
+
   /// Clears every trace of the job; whoever runs it gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
 
@@ -88,6 +96,9 @@ class Queue {
   Rng& rng() { return rng_; }
 
  private:
+  void check_declared(kv::Transaction& tx, std::string_view type);
+  Added put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+            std::string_view data, const AddOptions& options);
   void take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id);
 
   workers::Registry& registry_;
