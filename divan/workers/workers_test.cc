@@ -37,9 +37,13 @@ struct Workers : testing::Test {
   bool heartbeat(const WorkerRef& ref) {
     return store->run([&](kv::Transaction& tx) { return registry.heartbeat(tx, ref); });
   }
-  std::size_t heartbeat_rows() {
-    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx); }).size();
+  std::vector<Registry::Heartbeat> heartbeats() {
+    return store->run([&](kv::Transaction& tx) {
+      Registry::Timeouts timeouts;
+      return registry.heartbeats(tx, timeouts);
+    });
   }
+  std::size_t heartbeat_rows() { return heartbeats().size(); }
 };
 
 TEST_F(Workers, RowAndHeartbeatAppearTogetherAndGoTogether) {
@@ -190,9 +194,7 @@ TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {
   FailingStore failing(*store);
   Monitor monitor(failing, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
-  const auto counter = [&] {
-    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx).at(0).counter; });
-  };
+  const auto counter = [&] { return heartbeats().at(0).counter; };
   clock.advance(kDefaultTimeout / 3);
   failing.failing = true;
   monitor.step();
