@@ -108,6 +108,46 @@ it('who comes back over another connection goes on, whatever becomes of the firs
   await waitFor('it to be gone', async () => (await workers.members()).length === 0)
 })
 
+it('a role is followed: everybody sees who comes and goes', async (server) => {
+  const { role, heartbeat } = await newRole(server)
+  const feed = await server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
+  const ids = async () => (await feed.row()).workers.map(({ id }) => id)
+  assert.deepEqual(await ids(), [])
+  await server.client.ok('PUT', `/_workers/${role}/w1`, { timeout: 60_000 })
+  assert.deepEqual(await ids(), ['w1'])
+  // A heartbeat is no change.
+  assert.equal((await heartbeat('w1')).status, 200)
+  await server.client.ok('PUT', `/_workers/${role}/w2`, { timeout: 60_000 })
+  assert.deepEqual(await ids(), ['w1', 'w2'])
+  const { seq } = await server.client.ok('GET', `/_workers/${role}`)
+  const poll = await server.client.open(`/_workers/${role}?feed=longpoll&since=${seq}&heartbeat=60000`)
+  await server.client.ok('DELETE', `/_workers/${role}/w1`)
+  assert.deepEqual(await ids(), ['w2'])
+  assert.equal(await poll.ended(), 'end')
+  assert.deepEqual(JSON.parse(poll.text).results[0].workers.map(({ id }) => id), ['w2'])
+  feed.close()
+})
+
+it('who leaves a feed of a role, and who does not read it, keeps no other from seeing what there is', async (server) => {
+  const { role } = await newRole(server)
+  const follow = () => server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
+  const [leaves, reads, sleeps] = [await follow(), await follow(), await follow()]
+  sleeps.response.pause()
+  const enter = async (n) => {
+    await server.client.ok('PUT', `/_workers/${role}/w`, { timeout: 60_000, opts: { n, text: 'x'.repeat(9_000) } })
+    for (let row = { workers: [] }; row.workers[0]?.opts.n !== n; ) row = await reads.row()
+  }
+  await enter(1)
+  leaves.close()
+  for (let n = 2; n < 300; ++n) await enter(n)
+  const { seq } = await server.client.ok('GET', `/_workers/${role}`)
+  // It sees the last state when it reads again.
+  sleeps.response.resume()
+  for (let row; row?.seq !== seq; ) row = await sleeps.row()
+  reads.close()
+  sleeps.close()
+})
+
 for (const how of ['hold', 'beat']) {
   const what = how === 'hold' ? 'that holds a connection' : 'that only beats'
   const timeout = 1_000
