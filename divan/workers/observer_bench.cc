@@ -1,6 +1,7 @@
 // What it costs to look at everybody's heartbeats, which the observer does every half second (or more often,
 // if somebody has a timeout below two seconds).
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/workers/observer.h"
