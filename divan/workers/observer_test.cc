@@ -64,7 +64,7 @@ TEST_F(WorkerObserver, TheSilentAreEvictedWhenTheirTimeoutIsOverAndSoonAfter) {
       beat(ref);
       pass(timeout - milliseconds(1));
       EXPECT_TRUE(is_alive(ref));
-      pass(milliseconds(1) + std::min(kMaxLookInterval, Duration(timeout / 4)));
+      pass(milliseconds(1) + std::min(milliseconds(500), timeout / 4));
       EXPECT_FALSE(is_alive(ref)) << timeout.count() << " ms";
     }
   }
@@ -112,6 +112,58 @@ TEST_F(WorkerObserver, ATimeoutThatIsSetAnewCounts) {
   EXPECT_FALSE(is_alive(ref));
 }
 
+// A store of which one read fails.
+class FaultyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    class Faulty final : public kv::ForwardingTransaction {
+     public:
+      Faulty(std::unique_ptr<kv::Transaction> inner, int& until_failure)
+          : ForwardingTransaction(std::move(inner)), until_failure_(until_failure) {}
+      std::optional<std::string> get(std::string_view key, kv::Isolation isolation) override {
+        count();
+        return ForwardingTransaction::get(key, isolation);
+      }
+      using Transaction::scan;
+      bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+                const kv::RowVisitor& visit) override {
+        count();
+        return ForwardingTransaction::scan(begin, end, options, visit);
+      }
+
+     private:
+      void count() {
+        if (--until_failure_ == 0) throw kv::Error(kv::ErrorCode::io_error);
+      }
+      int& until_failure_;
+    };
+    return std::make_unique<Faulty>(inner().begin(), until_failure);
+  }
+  int until_failure = 0;
+};
+
+TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
+  FaultyStore faulty(*embedded);
+  Observer observer(faulty, registry, clock);
+  observer.look({}, [] {});
+  int failures = 0;
+  for (int n = 1; n < 20; ++n) {
+    const auto ref = add("w", seconds(1));
+    faulty.until_failure = n;
+    try {
+      observer.look({}, [] {});
+    } catch (const kv::Error&) { ++failures; }
+    faulty.until_failure = 0;
+    observer.look({}, [] {});
+    clock.advance(seconds(1));
+    EXPECT_TRUE(observer.due());
+    observer.look({}, [] {});
+    EXPECT_FALSE(is_alive(ref)) << n;
+  }
+  EXPECT_GT(failures, 4);
+}
+
 // A store that has no watches left.
 class UnwatchedStore final : public kv::ForwardingDatabase {
  public:
@@ -137,7 +189,7 @@ TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
   clock.advance(observer.next() - clock.now());
   EXPECT_TRUE(observer.due());
   observer.look({}, [] {});
-  EXPECT_EQ(observer.next(), clock.now() + kMaxLookInterval);
+  EXPECT_EQ(observer.next(), clock.now() + milliseconds(500));
 }
 
 }  // namespace

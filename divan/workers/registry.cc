@@ -251,11 +251,11 @@ std::shared_ptr<kv::Watch> Registry::watch_all(kv::Transaction& tx) {
 
 std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, Timeouts& known) {
   if (const auto now = version(tx, kAllRoles); now != known.version || now == kv::Versionstamp()) {
-    known.of.clear();
-    known.version = now;
+    Timeouts fresh{now, {}};
     for (const auto& role : roles(tx)) {
-      for (const auto& worker : members(tx, role).workers) known.of[role][worker.id] = worker.timeout;
+      for (const auto& worker : members(tx, role).workers) fresh.of[role][worker.id] = worker.timeout;
     }
+    known = std::move(fresh);
   }
   std::vector<Heartbeat> all;
   for (const auto& [role, timeouts] : known.of) {
