@@ -219,10 +219,11 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
     return fail(name, fmt::format("it is {} and should be {}.", jobs::state_name(now->state),
                                   jobs::state_name(model.state)));
   }
-  if (data_under(rows, "data", name) != model.data)
-    fail(name, "its data are not those that it was last given.");
-  const bool same_next =
-      model.next ? data_under(rows, "next", name) == model.next->data : !data_under(rows, "next", name);
+  const auto data_of = [&](std::string_view kind) {
+    return data_under(rows, kind, name).value_or(fingerprint("{}"));
+  };
+  if (data_of("data") != model.data) fail(name, "its data are not those that it was last given.");
+  const bool same_next = model.next ? data_of("next") == model.next->data : !data_under(rows, "next", name);
   if (!same_next || now->resubmit != model.next.has_value()) {
     fail(name, "what it is to run with next is not what was asked for.");
   }

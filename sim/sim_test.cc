@@ -292,8 +292,12 @@ TEST_F(Tampering, AnAttemptThatIsNotCounted) {
 }
 
 TEST_F(Tampering, DataThatNobodyGave) {
-  EXPECT_THAT(failure_of(true, [](Base&, kv::Transaction& tx,
-                                  const jobs::Job& job) { jobs::write_data(tx, job, R"({"a":1})"); }),
+  EXPECT_THAT(failure_of(true,
+                         [](Base&, kv::Transaction& tx, const jobs::Job& job) {
+                           jobs::Job changed = job;
+                           jobs::transition(tx, changed,
+                                            [&](jobs::Job& row) { jobs::write_data(tx, row, R"({"a":1})"); });
+                         }),
               testing::HasSubstr("its data are not"));
 }
 
@@ -302,6 +306,7 @@ TEST_F(Tampering, DataOfAJobThatIsGone) {
       failure_of(false,
                  [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
                    jobs::unlink(tx, job);
+                   tx.set(jobs::chunk_key(job, jobs::DataSlot::current, 0), "{}");
                    note(tx,
                         {.kind = Step::Kind::remove, .token = base.town.token(), .type = "mail", .id = "a"});
                  }),
@@ -317,10 +322,8 @@ TEST_F(Tampering, AJobThatIsPrunedTooEarly) {
                              std::nullopt);
                    EXPECT_NE(base.town.jobs.kept_too_long(base.process.clock->wall_ms() + 25 * 3'600'000),
                              std::nullopt);
-                   base.store.run([&](kv::Transaction& tx) {
-                     jobs::unlink(tx, *base.queue.find(tx, "mail", "a"));
-                     jobs::clear_data(tx, job);
-                   });
+                   base.store.run(
+                       [&](kv::Transaction& tx) { jobs::unlink(tx, *base.queue.find(tx, "mail", "a")); });
                  }),
       testing::HasSubstr("pruned before its retention"));
 }

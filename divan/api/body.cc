@@ -7,7 +7,7 @@
 
 namespace divan::api {
 
-Body::Body(std::string json, std::initializer_list<std::string_view> known) : json_(std::move(json)) {
+Body::Body(std::string json, MemberNames known) : json_(std::move(json)) {
   const bool is_object = json::for_each_member(json_, [&](std::string_view name, std::string_view) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw bad_request(fmt::format("Unknown member `{}`.", name));
@@ -41,7 +41,7 @@ std::string Body::required(std::string_view name) const {
   return *std::move(text);
 }
 
-std::vector<Body> Body::objects(std::string_view name, std::initializer_list<std::string_view> known) const {
+std::vector<Body> Body::objects(std::string_view name, MemberNames known) const {
   std::vector<Body> objects;
   const bool is_array = json::for_each_element(raw(name).value_or(""), [&](std::string_view element) {
     const auto number = objects.size() + 1;

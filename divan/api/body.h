@@ -3,18 +3,23 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace divan::api {
 
+using MemberNames = std::span<const std::string_view>;
+
 /// A JSON object with members of known names: an unknown one is an error, since a misspelt one would be a
 /// silent loss. All throw bad_request, with the member's name in the reason. A value type.
 class Body {
  public:
   /// `json` is in json::compact()'s form.
-  Body(std::string json, std::initializer_list<std::string_view> known);
+  Body(std::string json, MemberNames known);
+  Body(std::string json, std::initializer_list<std::string_view> known)
+      : Body(std::move(json), MemberNames(known.begin(), known.size())) {}
 
   /// The JSON of a member; nothing if it is missing. It lasts as long as this object stays where it is.
   std::optional<std::string_view> raw(std::string_view name) const;
@@ -25,8 +30,13 @@ class Body {
 
   std::string required(std::string_view name) const;
 
+  std::size_t bytes() const { return json_.size(); }
+
   /// The elements of an array of objects, whose members are `known`. The array must be there.
-  std::vector<Body> objects(std::string_view name, std::initializer_list<std::string_view> known) const;
+  std::vector<Body> objects(std::string_view name, MemberNames known) const;
+  std::vector<Body> objects(std::string_view name, std::initializer_list<std::string_view> known) const {
+    return objects(name, MemberNames(known.begin(), known.size()));
+  }
 
  private:
   std::string json_;

@@ -1,6 +1,8 @@
 // The job queue over HTTP. docs/jobs.md
 #include <openssl/sha.h>
 
+#include <unordered_set>
+
 #include "divan/api/body.h"
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
@@ -17,6 +19,9 @@ using jobs::Queue;
 constexpr std::uint64_t kMaxListed = 1000;
 constexpr std::uint64_t kDefaultListed = 100;
 constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
+// Reports that are done in one transaction.
+constexpr std::size_t kMaxReports = 1000;
+constexpr std::size_t kMaxReportBytes = 1 << 20;
 // An acceptor that nothing woke looks again this often.
 constexpr std::chrono::milliseconds kLookAgain{5'000};
 
@@ -287,19 +292,37 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
   }));
 }
 
-void finish_one(const Context& context, kv::Transaction& tx, const std::string& type, const std::string& id,
-                const Body& body) {
-  jobs::finish(context.queue, tx, {type, id, body.required("lock")}, body.raw("data"));
+// What the worker of a job says of it: one request each, or one for several jobs of a type.
+bool is_report(std::string_view action) {
+  return action == "_update" || action == "_finish" || action == "_fail" || action == "_release";
 }
 
-jobs::UpdateAnswer update_one(const Context& context, kv::Transaction& tx, const std::string& type,
-                              const std::string& id, const Body& body) {
-  return jobs::update(context.queue, tx, {type, id, body.required("lock")}, body.raw("data"),
-                      body.raw("progress"));
+MemberNames members_of(std::string_view report) {
+  static constexpr std::string_view kUpdate[] = {"id", "lock", "data", "progress"};
+  static constexpr std::string_view kFinish[] = {"id", "lock", "data"};
+  static constexpr std::string_view kFail[] = {"id", "lock", "error"};
+  static constexpr std::string_view kRelease[] = {"id", "lock"};
+  if (report == "_update") return kUpdate;
+  if (report == "_finish") return kFinish;
+  if (report == "_fail") return kFail;
+  return kRelease;
 }
 
-std::string flags_json(const jobs::UpdateAnswer& flags) {
-  return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
+// The answer to a report. Throws before it has written anything.
+std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report, const Attempt& attempt,
+                      const Body& body) {
+  if (report == "_update") {
+    const auto flags = jobs::update(queue, tx, attempt, body.raw("data"), body.raw("progress"));
+    return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
+  }
+  if (report == "_finish") {
+    jobs::finish(queue, tx, attempt, body.raw("data"));
+  } else if (report == "_fail") {
+    jobs::fail(queue, tx, attempt, body.string("error").value_or(""));
+  } else {
+    jobs::release(queue, tx, attempt);
+  }
+  return R"({"ok":true})";
 }
 
 // POST /_jobs/{type}/{id}/{action}
@@ -307,26 +330,15 @@ Answer job_action(const Context& context, Call& call, const std::string& type, c
                   const std::string& action) {
   call.allow("POST");
   const std::string json = call.has_body() ? call.json_body() : "{}";
-  if (action == "_update") {
-    const Body body(json, {"lock", "data", "progress"});
-    return json_response(200, flags_json(context.store.run([&](kv::Transaction& tx) {
-                           return update_one(context, tx, type, id, body);
-                         })));
+  if (is_report(action)) {
+    const Body body(json, members_of(action));
+    if (body.string("id").value_or(id) != id) throw bad_request("`id` is not that of the path.");
+    const Attempt attempt{type, id, body.required("lock")};
+    return json_response(200, context.store.run([&](kv::Transaction& tx) {
+      return do_report(context.queue, tx, action, attempt, body);
+    }));
   }
-  if (action == "_finish") {
-    const Body body(json, {"lock", "data"});
-    context.store.run([&](kv::Transaction& tx) { finish_one(context, tx, type, id, body); });
-  } else if (action == "_fail") {
-    const Body body(json, {"lock", "error"});
-    context.store.run([&](kv::Transaction& tx) {
-      jobs::fail(context.queue, tx, {type, id, body.required("lock")}, body.string("error").value_or(""));
-    });
-  } else if (action == "_release") {
-    const Body body(json, {"lock"});
-    context.store.run([&](kv::Transaction& tx) {
-      jobs::release(context.queue, tx, {type, id, body.required("lock")});
-    });
-  } else if (action == "_cancel") {
+  if (action == "_cancel") {
     context.store.run([&](kv::Transaction& tx) { context.queue.cancel(tx, type, id); });
   } else if (action == "_resubmit") {
     const Body body(json, {"scheduled_at", "data"});
@@ -339,31 +351,52 @@ Answer job_action(const Context& context, Call& call, const std::string& type, c
   return ok_response();
 }
 
-// POST /_jobs/{type}/_finish and _update: several attempts, each in its own transaction, so that one that has
-// lost its job does not keep the others from being done.
-Answer bulk_action(const Context& context, Call& call, const std::string& type, const std::string& action) {
+// One of the jobs that a request reports on.
+struct Report {
+  Attempt attempt;
+  const Body* body;
+};
+
+// All of them are looked at before anything is done.
+std::vector<Report> read_reports(const std::string& type, const std::vector<Body>& jobs) {
+  std::vector<Report> reports;
+  reports.reserve(jobs.size());
+  std::unordered_set<std::string> ids;
+  for (const Body& job : jobs) {
+    reports.push_back({{type, job.required("id"), job.required("lock")}, &job});
+    const auto& id = reports.back().attempt.id;
+    if (!ids.insert(id).second) throw bad_request(fmt::format("Job `{}` comes twice.", id));
+  }
+  return reports;
+}
+
+// POST /_jobs/{type}/_update, _finish, _fail and _release: one answer for each job, since one that was lost
+// does not keep the others from being done; as few transactions as can hold them.
+Answer bulk_reports(const Context& context, Call& call, const std::string& type, const std::string& report) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  // All are looked at before any is done.
-  const auto jobs = body.objects("jobs", {"id", "lock", "data", "progress"});
-  for (const Body& job : jobs) {
-    job.required("id");
-    job.required("lock");
-  }
+  const auto jobs = body.objects("jobs", members_of(report));
+  const auto reports = read_reports(type, jobs);
   std::string out = "[";
-  for (const Body& job : jobs) {
-    const std::string id = job.required("id");
-    if (out.size() > 1) out += ",\n";
-    try {
-      out += context.store.run([&](kv::Transaction& tx) -> std::string {
-        if (action == "_update") return flags_json(update_one(context, tx, type, id, job));
-        finish_one(context, tx, type, id, job);
-        return R"({"ok":true})";
-      });
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      out += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id),
-                         json::quoted(error.name()), json::quoted(error.reason()));
+  for (std::size_t begin = 0, end = 0; begin < reports.size(); begin = end) {
+    for (std::size_t bytes = 0; end < reports.size() && end - begin < kMaxReports && bytes < kMaxReportBytes;
+         ++end) {
+      bytes += reports[end].body->bytes();
     }
+    out += context.store.run([&](kv::Transaction& tx) {
+      std::string answers;
+      for (std::size_t i = begin; i < end; ++i) {
+        if (i > 0) answers += ",\n";
+        const auto& [attempt, job] = reports[i];
+        try {
+          answers += do_report(context.queue, tx, report, attempt, *job);
+        } catch (const kv::Error&) { throw; } catch (const Error& error) {
+          answers += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(attempt.id),
+                                 json::quoted(error.name()), json::quoted(error.reason()));
+        }
+      }
+      return answers;
+    });
   }
   return json_response(200, out + "]");
 }
@@ -380,7 +413,7 @@ Answer jobs(const Context& context, const CallPtr& call) {
   if (path.size() == 3) {
     if (third == "_bulk") return add_bulk(context, *call, type);
     if (third == "_list") return list_jobs(context, *call, type);
-    if (third == "_finish" || third == "_update") return bulk_action(context, *call, type, third);
+    if (is_report(third)) return bulk_reports(context, *call, type, third);
     if (third == "_accept") {
       call->allow("POST");
       const Body body(call->has_body() ? call->json_body() : "{}",

@@ -2,6 +2,8 @@
 
 #include <openssl/rand.h>
 
+#include <array>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 
@@ -17,11 +19,18 @@ std::string Rng::bytes(std::size_t size) {
 std::string Rng::uuid() { return to_hex(bytes(16)); }
 
 std::uint64_t SystemRng::next() {
-  std::uint64_t value;
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(&value), sizeof value) != 1) {
-    throw internal_error("The operating system gave no random numbers.");
+  // Most of the time goes into the call, however few the bytes are.
+  struct Stock {
+    std::array<std::uint64_t, 64> numbers;
+    std::size_t left = 0;
+  };
+  thread_local Stock stock;
+  if (stock.left == 0) {
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(stock.numbers.data()), sizeof stock.numbers) != 1)
+      throw internal_error("The operating system gave no random numbers.");
+    stock.left = stock.numbers.size();
   }
-  return value;
+  return stock.numbers[--stock.left];
 }
 
 }  // namespace divan

@@ -80,14 +80,6 @@ void end(Job& job, State state, std::int64_t now) {
   job.cancel = false;
 }
 
-// The run that was asked for while this one ran: its data become the job's.
-void take_next_data(kv::Transaction& tx, const Job& job) {
-  if (!has_data(tx, job, DataSlot::next)) return;
-  const std::string next = read_data(tx, job, DataSlot::next);
-  write_data(tx, job, next);
-  clear_data(tx, job, DataSlot::next);
-}
-
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
@@ -104,13 +96,13 @@ void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
   const bool resubmitted = job.resubmit;
   const bool cancelled = job.cancel && !resubmitted;
   transition(tx, job, [&](Job& changed) {
+    if (resubmitted) take_next_data(tx, changed);
     if (cancelled) {
       end(changed, State::cancelled, now);
     } else {
       make_pending(changed, resubmitted ? changed.resubmit_at : 0, now);
     }
   });
-  if (resubmitted) take_next_data(tx, job);
 }
 
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
@@ -168,30 +160,30 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
     throw bad_request("A job's progress is at most 10,000 bytes of JSON.");
   const bool changed_progress = progress && *progress != job.progress;
   // A job on a worker lives by the worker's heartbeat: without news there is nothing to write.
-  if (job.activity || changed_progress) {
+  if (job.activity || changed_progress || data) {
     transition(tx, job, [&](Job& changed) {
+      if (data) write_data(tx, changed, *data);
       if (progress) changed.progress = *progress;
     });
   }
-  if (data) write_data(tx, job, *data);
   return {job.resubmit, job.cancel};
 }
 
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data) {
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
-  if (data) write_data(tx, job, *data);
-  const bool again = job.resubmit;
+  if (data) check_data(*data);
   transition(tx, job, [&](Job& changed) {
     changed.failures = 0;
     changed.last_error.clear();
-    if (again) {
+    if (data && !changed.resubmit) write_data(tx, changed, *data);
+    if (changed.resubmit) {
+      take_next_data(tx, changed);
       make_pending(changed, changed.resubmit_at, now);
     } else {
       end(changed, changed.cancel ? State::cancelled : State::finished, now);
     }
   });
-  if (again) take_next_data(tx, job);
 }
 
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error) {
@@ -200,6 +192,7 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
   const std::int64_t now = queue.clock().wall_ms();
   const bool again = job.resubmit;
   transition(tx, job, [&](Job& changed) {
+    if (again) take_next_data(tx, changed);
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
@@ -212,7 +205,6 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
       make_pending(changed, std::max(now + pause, changed.resubmit_at), now);
     }
   });
-  if (again) take_next_data(tx, job);
 }
 
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt) {

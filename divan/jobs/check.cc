@@ -76,8 +76,9 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   const auto id = reader.take_string();
   const Job job = decode_job(*type, *id, value);
   types_wanted_.insert(job.type);
-  data_wanted_.add(data_key(job, DataSlot::current).key());
-  if (job.resubmit) data_wanted_.add(data_key(job, DataSlot::next).key());
+  // What stands behind the last row says how many there are.
+  if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
+  if (job.next_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::next, job.next_chunks));
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
   if (job.activity && kv::is_beyond(*job.activity, version_))
@@ -106,7 +107,9 @@ void Check::data_row(std::string_view key, std::string_view rest, std::string_vi
 
 void Check::end_data() {
   if (!value_) return;
-  data_.add(value_->place());
+  std::string behind = value_->place();
+  Packer(behind).integer(value_->chunks());
+  data_.add(behind);
   const auto text = value_->text();
   if (text && !json::is_compact(*text)) findings_.add("these data of a job are no JSON", value_->place());
   value_.reset();
@@ -152,9 +155,11 @@ void Check::explain(kv::RowSource& rows) {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
       look_for(job, entry_key(job), entries, "has no entry for that: nobody would find it");
-      look_for(job, data_key(job, DataSlot::current).integer(0).key(), data, "has no data");
-      if (job.resubmit)
-        look_for(job, data_key(job, DataSlot::next).integer(0).key(), data, "has no data for its next run");
+      const auto look_for_data = [&](DataSlot slot, std::int64_t chunks, std::string_view what) {
+        if (chunks > 0) look_for(job, chunk_key(job, slot, chunks - 1), data, what);
+      };
+      look_for_data(DataSlot::current, job.data_chunks, "has not all of its data");
+      look_for_data(DataSlot::next, job.next_chunks, "has not all of the data for its next run");
     } catch (const Error&) {}  // a damaged row was found before
     return named < kMaxNamed;
   });

@@ -86,7 +86,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // Whoever accepts or adds one of them meanwhile would leave an entry behind, by which the job's next
   // namesake could be taken from a living worker.
   tx.add_read_conflict(jobs);
-  for (const auto& job : running(tx, type, SIZE_MAX)) erase(tx, job);
+  for (const auto& job : running(tx, type, SIZE_MAX)) unlink(tx, job);
   for (const std::string_view kind : {"job", "data", "next", "pend", "act", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());
   }
@@ -126,11 +126,11 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
                       job.priority == options.priority && read_data(tx, job, DataSlot::next) == data;
     if (same) return {job.id, false};
     transition(tx, job, [&](Job& changed) {
+      write_data(tx, changed, data, DataSlot::next);
       changed.resubmit = true;
       changed.resubmit_at = options.scheduled_at;
       changed.priority = options.priority;
     });
-    write_data(tx, job, data, DataSlot::next);
     return {job.id, false};
   }
   if (job.state == State::pending && job.scheduled_at == options.scheduled_at &&
@@ -138,6 +138,7 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
     return {job.id, false};
   }
   transition(tx, job, [&](Job& changed) {
+    write_data(tx, changed, data);
     if (changed.state != State::pending) {
       changed.added_at = now;
       changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
@@ -145,18 +146,11 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
     changed.priority = options.priority;
     make_pending(changed, options.scheduled_at, now);
   });
-  write_data(tx, job, data);
   return {job.id, false};
 }
 
-void Queue::erase(kv::Transaction& tx, const Job& job) {
-  unlink(tx, job);
-  clear_data(tx, job, DataSlot::current);
-  clear_data(tx, job, DataSlot::next);
-}
-
 void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  erase(tx, existing(tx, type, id));
+  unlink(tx, existing(tx, type, id));
 }
 
 void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
@@ -176,7 +170,7 @@ void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_vie
   const Job job = existing(tx, type, id);
   std::string kept;
   if (!data) {
-    const bool has_next = job.state == State::running && has_data(tx, job, DataSlot::next);
+    const bool has_next = job.state == State::running && job.resubmit;
     kept = read_data(tx, job, has_next ? DataSlot::next : DataSlot::current);
   }
   add(tx, type, id, data.value_or(kept), {.scheduled_at = scheduled_at, .priority = job.priority});
@@ -253,7 +247,7 @@ std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t
     const auto job = read_job(tx, type, id);
     if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
       continue;
-    erase(tx, *job);
+    unlink(tx, *job);
     ++pruned;
   }
   return pruned;

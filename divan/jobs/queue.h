@@ -88,7 +88,6 @@ class Queue {
   Rng& rng() { return rng_; }
 
  private:
-  void erase(kv::Transaction& tx, const Job& job);
   void take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id);
 
   workers::Registry& registry_;

@@ -8,7 +8,10 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr std::int64_t kHeaderLayout = 1;
+constexpr std::int64_t kHeaderLayout = 2;
+
+// The data of most jobs of some types: they take no rows.
+constexpr std::string_view kNoData = "{}";
 
 std::string header_key(std::string_view type, std::string_view id) {
   return JobKey("job").string(type).string(id).key();
@@ -67,8 +70,17 @@ void encode_header(Packer& packer, const Job& job) {
       .integer(job.started_at)
       .integer(job.finished_at)
       .string(job.progress)
-      .string(job.last_error);
+      .string(job.last_error)
+      .string(job.schedule)
+      .integer(job.data_chunks)
+      .integer(job.next_chunks);
   if (job.activity) packer.versionstamp(*job.activity);
+}
+
+std::int64_t take_chunks(Reader& reader) {
+  const auto chunks = required(reader.take_int());
+  if (chunks < 0 || chunks > kv::chunk_count(kMaxDataBytes)) throw damaged();
+  return chunks;
 }
 
 Packer activity_packer(std::string& key, const Job& job) {
@@ -106,6 +118,9 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.finished_at = required(reader.take_int());
   job.progress = required(reader.take_string());
   job.last_error = required(reader.take_string());
+  job.schedule = required(reader.take_string());
+  job.data_chunks = take_chunks(reader);
+  job.next_chunks = take_chunks(reader);
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
@@ -113,6 +128,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
 
 JobKey data_key(const Job& job, DataSlot slot) {
   return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
+}
+
+std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk) {
+  return data_key(job, slot).integer(chunk).key();
 }
 
 std::string entry_key(const Job& job) {
@@ -131,48 +150,9 @@ std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::str
   return decode_job(type, id, *row);
 }
 
-void unlink(kv::Transaction& tx, const Job& job) {
-  tx.clear(header_key(job.type, job.id));
-  tx.add(count_key(job.type, job.state), -1);
-  switch (job.state) {
-    case State::pending: tx.clear(pending_key(job)); break;
-    case State::running:
-      if (rides_on_worker(job)) tx.clear(worker_key(job));
-      if (job.activity) {
-        std::string key;
-        activity_packer(key, job);
-        tx.clear(key);
-      }
-      break;
-    case State::finished:
-    case State::failed:
-    case State::cancelled: tx.clear(ended_key(job)); break;
-  }
-}
+namespace {
 
-void link(kv::Transaction& tx, const Job& given) {
-  Job job = given;
-  job.activity.reset();
-  tx.add(count_key(job.type, job.state), 1);
-  switch (job.state) {
-    case State::pending:
-      tx.set(pending_key(job), {});
-      tx.add(wake_key(job.type), 1);
-      break;
-    case State::running:
-      if (rides_on_worker(job)) {
-        tx.set(worker_key(job), {});
-      } else {
-        job.activity = kv::Versionstamp::incomplete();
-        std::string key;
-        activity_packer(key, job).finish_versionstamped();
-        tx.set_versionstamped_key(key, {});
-      }
-      break;
-    case State::finished:
-    case State::failed:
-    case State::cancelled: tx.set(ended_key(job), {}); break;
-  }
+void write_header(kv::Transaction& tx, const Job& job) {
   std::string header;
   Packer packer(header);
   encode_header(packer, job);
@@ -184,34 +164,79 @@ void link(kv::Transaction& tx, const Job& given) {
   }
 }
 
-std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
-  std::string data;
-  tx.scan(data_key(job, slot).range(), {}, [&](std::string_view, std::string_view piece) {
-    data += piece;
-    return true;
-  });
-  return data.empty() ? "{}" : data;
+void clear_chunks(kv::Transaction& tx, const Job& job, DataSlot slot, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t chunk = begin; chunk < end; ++chunk) tx.clear(chunk_key(job, slot, chunk));
 }
 
-bool has_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
-  return !tx.get_range(data_key(job, slot).range(), {.limit = 1}).rows.empty();
+std::int64_t& chunks_of(Job& job, DataSlot slot) {
+  return slot == DataSlot::current ? job.data_chunks : job.next_chunks;
+}
+std::int64_t chunks_of(const Job& job, DataSlot slot) {
+  return slot == DataSlot::current ? job.data_chunks : job.next_chunks;
 }
 
-void clear_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
-  tx.clear_range(data_key(job, slot).range());
+}  // namespace
+
+void link(kv::Transaction& tx, const Job& job) {
+  tx.add(count_key(job.type, job.state), 1);
+  relink(tx, job, job.state, {});
 }
 
-void write_data(kv::Transaction& tx, const Job& job, std::string_view json, DataSlot slot) {
-  if (json.size() > kMaxDataBytes) {
-    throw Error(413, "too_large", fmt::format("A job's data exceed {} bytes.", kMaxDataBytes));
+void unlink(kv::Transaction& tx, const Job& job) {
+  tx.clear(header_key(job.type, job.id));
+  tx.add(count_key(job.type, job.state), -1);
+  tx.clear(entry_key(job));
+  clear_chunks(tx, job, DataSlot::current, 0, job.data_chunks);
+  clear_chunks(tx, job, DataSlot::next, 0, job.next_chunks);
+}
+
+void relink(kv::Transaction& tx, const Job& given, State before, const std::string& entry) {
+  Job job = given;
+  job.activity.reset();
+  if (job.state != before) {
+    tx.add(count_key(job.type, before), -1);
+    tx.add(count_key(job.type, job.state), 1);
   }
-  // Chunks that the new data do not overwrite.
-  auto rest = data_key(job, slot).range();
-  rest.begin = data_key(job, slot).integer(kv::chunk_count(json.size())).key();
-  if (has_data(tx, job, slot)) tx.clear_range(rest);
-  kv::for_each_chunk(json, [&](std::uint32_t chunk, std::string_view piece) {
-    tx.set(data_key(job, slot).integer(chunk).key(), piece);
-  });
+  if (job.state == State::running && !rides_on_worker(job)) {
+    if (!entry.empty()) tx.clear(entry);
+    job.activity = kv::Versionstamp::incomplete();
+    std::string key;
+    activity_packer(key, job).finish_versionstamped();
+    tx.set_versionstamped_key(key, {});
+  } else if (const std::string key = entry_key(job); key != entry) {
+    if (!entry.empty()) tx.clear(entry);
+    tx.set(key, {});
+    if (job.state == State::pending) tx.add(wake_key(job.type), 1);
+  }
+  write_header(tx, job);
+}
+
+std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
+  const std::int64_t chunks = chunks_of(job, slot);
+  if (chunks == 0) return std::string(kNoData);
+  std::string data;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+    data += required(tx.get(chunk_key(job, slot, chunk), kv::Isolation::snapshot));
+  return data;
+}
+
+void check_data(std::string_view json) {
+  if (json.size() > kMaxDataBytes)
+    throw Error(413, "too_large", fmt::format("A job's data exceed {} bytes.", kMaxDataBytes));
+}
+
+void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot) {
+  check_data(json);
+  if (json == kNoData) json = {};
+  const std::int64_t before = std::exchange(chunks_of(job, slot), kv::chunk_count(json.size()));
+  clear_chunks(tx, job, slot, chunks_of(job, slot), before);
+  kv::for_each_chunk(
+      json, [&](std::uint32_t chunk, std::string_view piece) { tx.set(chunk_key(job, slot, chunk), piece); });
+}
+
+void take_next_data(kv::Transaction& tx, Job& job) {
+  write_data(tx, job, read_data(tx, job, DataSlot::next));
+  clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, 0));
 }
 
 std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }

@@ -48,19 +48,23 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view head
 /// versionstamp being lost, a key that is never there.
 std::string entry_key(const Job& job);
 
-/// Takes the job out of the store but for its data: its header, its entry, its part of the counts.
-void unlink(kv::Transaction& tx, const Job& job);
-
 /// Puts a job that is not in the store there, in its state: header, entry, count; a pending one wakes
 /// acceptors.
 void link(kv::Transaction& tx, const Job& job);
 
-/// Changes a job in the store: unlink, `change`, link.
+/// Takes the job out of the store: its header, its entry, its part of the counts, its data.
+void unlink(kv::Transaction& tx, const Job& job);
+
+/// Makes what the store has of a job, which was in state `before` with the entry `entry`, what `job` says.
+void relink(kv::Transaction& tx, const Job& job, State before, const std::string& entry);
+
+/// Changes a job in the store. What `change` throws leaves the store as it is if it has written nothing.
 template <class Change>
 void transition(kv::Transaction& tx, Job& job, Change&& change) {
-  unlink(tx, job);
+  const State before = job.state;
+  const std::string entry = entry_key(job);
   change(job);
-  link(tx, job);
+  relink(tx, job, before, entry);
 }
 
 enum class DataSlot {
@@ -69,12 +73,20 @@ enum class DataSlot {
 };
 /// The beginning of the keys of a job's data.
 JobKey data_key(const Job& job, DataSlot slot);
+/// The key of a piece of a job's data.
+std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk);
+
+// The job's header says how many rows its data have, so whoever reads or writes data has read it or writes
+// it.
+
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
-bool has_data(kv::Transaction& tx, const Job& job, DataSlot slot);
 /// Throws 413 beyond kMaxDataBytes.
-void write_data(kv::Transaction& tx, const Job& job, std::string_view json,
-                DataSlot slot = DataSlot::current);
-void clear_data(kv::Transaction& tx, const Job& job, DataSlot slot = DataSlot::current);
+void check_data(std::string_view json);
+/// Writes the data's rows and the number of them into `job`, which is to be linked after that. Throws 413 as
+/// check_data() does, before anything is written.
+void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot = DataSlot::current);
+/// The data of the next run become the job's, which is to be linked after that.
+void take_next_data(kv::Transaction& tx, Job& job);
 
 /// The settings of a type.
 std::string type_key(std::string_view type);

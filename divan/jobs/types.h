@@ -72,6 +72,9 @@ struct Job {
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as the running attempt tells it
   std::string last_error;
+  std::string schedule;          // of a periodic job: JSON
+  std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
+  std::int64_t next_chunks = 0;  // the same for the data of the next run; counts while `resubmit` is set
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
 
