@@ -5,6 +5,7 @@
 
 #include "divan/api/body.h"
 #include "divan/api/feed.h"
+#include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
@@ -24,13 +25,6 @@ constexpr std::size_t kMaxReports = 1000;
 constexpr std::size_t kMaxReportBytes = 1 << 20;
 // An acceptor that nothing woke looks again this often.
 constexpr std::chrono::milliseconds kLookAgain{5'000};
-
-Queue::AddOptions add_options(const Body& body) {
-  return {.scheduled_at = body.integer("scheduled_at").value_or(0),
-          .priority = body.integer("priority").value_or(0)};
-}
-
-std::string_view data_of(const Body& body) { return body.raw("data").value_or("{}"); }
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
   std::string out;
@@ -83,7 +77,7 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
     context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
     return ok_response();
   }
-  const Body body(call.has_body() ? call.json_body() : "{}", {"data", "scheduled_at", "priority"});
+  const Body body(call.has_body() ? call.json_body() : "{}", kAddMembers);
   const auto added = context.store.run([&](kv::Transaction& tx) {
     return context.queue.add(tx, type, std::nullopt, data_of(body), add_options(body));
   });
@@ -94,7 +88,7 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
 Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  const auto jobs = body.objects("jobs", {"id", "data", "scheduled_at", "priority"});
+  const auto jobs = body.objects("jobs", {"id", "data", "scheduled_at", "priority", "schedule"});
   const auto out = context.store.run([&](kv::Transaction& tx) {
     std::string added;
     for (const Body& job : jobs) {
@@ -265,7 +259,7 @@ class JobSource final : public FeedSource {
 Answer one_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id) {
   call->allow("GET,PUT,DELETE");
   if (call->method() == "PUT") {
-    const Body body(call->has_body() ? call->json_body() : "{}", {"data", "scheduled_at", "priority"});
+    const Body body(call->has_body() ? call->json_body() : "{}", kAddMembers);
     const auto added = context.store.run([&](kv::Transaction& tx) {
       return context.queue.add(tx, type, std::string_view(id), data_of(body), add_options(body));
     });

@@ -1,6 +1,7 @@
 #include "divan/jobs/attempts.h"
 
 #include "divan/base/bytes.h"
+#include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -10,6 +11,8 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kMaxBackoffDoublings = 40;
+// Missed occurrences that one accept() moves to their next tick.
+constexpr std::size_t kMaxSkipped = 100;
 
 // The keys of the pending jobs that are due, in the order in which they run; takes those of the first
 // priorities first, skipping what is not due yet in each.
@@ -80,6 +83,12 @@ void end(Job& job, State state, std::int64_t now) {
   job.cancel = false;
 }
 
+// Pending because it was asked for again: of a periodic job, an occurrence of its own.
+void run_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  make_pending(job, scheduled_at, now);
+  if (is_periodic(job)) job.attempt = job.failures = 0;
+}
+
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
@@ -90,67 +99,118 @@ Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failur
                   static_cast<std::int64_t>(queue.rng().below(static_cast<std::uint64_t>(pause / 4) + 1)));
 }
 
+// The run has ended. A job that was asked for again runs again, a periodic one does at its next tick.
+void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
+  if (job.resubmit) {
+    take_next_data(tx, job);
+    run_again(job, job.resubmit_at, now);
+  } else if (is_periodic(job) && !job.cancel) {
+    begin_next_occurrence(job, now);
+    job.finished_at = now;
+  } else {
+    end(job, job.cancel ? State::cancelled : state, now);
+  }
+}
+
 }  // namespace
 
 void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
-  const bool resubmitted = job.resubmit;
-  const bool cancelled = job.cancel && !resubmitted;
   transition(tx, job, [&](Job& changed) {
-    if (resubmitted) take_next_data(tx, changed);
-    if (cancelled) {
-      end(changed, State::cancelled, now);
+    if (changed.resubmit || changed.cancel) {
+      end_run(tx, changed, State::cancelled, now);
     } else {
-      make_pending(changed, resubmitted ? changed.resubmit_at : 0, now);
+      make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
     }
   });
 }
 
+namespace {
+
+// One call of accept().
+struct Accepting {
+  Queue& queue;
+  kv::Transaction& tx;
+  std::int64_t now;
+  std::int64_t due_until;
+  std::optional<workers::WorkerRef> worker;
+  Accepted accepted = {};
+};
+
+void begin(Accepting& call, Job job) {
+  transition(call.tx, job, [&](Job& changed) {
+    changed.state = State::running;
+    changed.lock = call.queue.rng().uuid();
+    // The version that this transaction reads is above that of the commit which ended the attempt before.
+    changed.epoch = call.tx.read_version();
+    changed.attempt += 1;
+    changed.started_at = call.now;
+    changed.worker_role = call.worker ? call.worker->role : std::string();
+    changed.worker_id = call.worker ? call.worker->id : std::string();
+  });
+  std::string data = read_data(call.tx, job);
+  call.accepted.jobs.push_back({std::move(job), std::move(data)});
+}
+
+void accept_of_type(Accepting& call, const std::string& type, std::size_t most) {
+  auto& next_due_at = call.accepted.next_due_at;
+  // Missed occurrences that are skipped make room for others.
+  std::size_t skipped = 0;
+  for (bool again = true; again;) {
+    again = false;
+    const auto due = scan_due(call.tx, type, most, call.due_until);
+    if (due.next_due_at) next_due_at = std::min(next_due_at.value_or(*due.next_due_at), *due.next_due_at);
+    for (const auto& id : due.ids) {
+      auto job = read_job(call.tx, type, id);
+      if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
+      if (is_to_be_skipped(*job, call.now)) {
+        transition(call.tx, *job, [&](Job& changed) { begin_next_occurrence(changed, call.now); });
+        ++skipped;
+        again = true;
+      } else {
+        begin(call, *std::move(job));
+        --most;
+      }
+    }
+    if (again && skipped >= kMaxSkipped) {
+      // The rest of what is due is for the next call.
+      next_due_at = call.now;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options) {
-  std::optional<workers::WorkerRef> worker;
+  const std::int64_t now = queue.clock().wall_ms();
+  Accepting call{.queue = queue,
+                 .tx = tx,
+                 .now = now,
+                 .due_until = options.max_scheduled_at.value_or(now),
+                 .worker = std::nullopt};
   if (options.worker) {
-    worker = queue.registry().find(tx, options.worker->role, options.worker->id);
+    call.worker = queue.registry().find(tx, options.worker->role, options.worker->id);
     const auto& incarnation = options.worker->incarnation;
-    if (!worker || (!incarnation.empty() && worker->incarnation != incarnation)) {
+    if (!call.worker || (!incarnation.empty() && call.worker->incarnation != incarnation)) {
       throw not_found("The worker is not registered.");
     }
   }
-  Accepted accepted;
-  const std::int64_t now = queue.clock().wall_ms();
   const std::size_t limit = std::min(options.limit, kMaxAcceptLimit);
   for (const auto& type : types) {
     const auto settings = queue.find_type(tx, type);
     if (!settings || settings->paused) continue;
     const std::size_t free = free_places(tx, type, *settings);
     if (free == 0) {
-      accepted.full.insert(type);
+      call.accepted.full.insert(type);
       continue;
     }
-    auto due = scan_due(tx, type, std::min(free, limit - accepted.jobs.size()),
-                        options.max_scheduled_at.value_or(now));
-    if (settings->max_running && !due.ids.empty()) take_turn(tx, type);
-    if (due.next_due_at) {
-      accepted.next_due_at = std::min(accepted.next_due_at.value_or(*due.next_due_at), *due.next_due_at);
-    }
-    for (const auto& id : due.ids) {
-      auto job = read_job(tx, type, id);
-      if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
-      transition(tx, *job, [&](Job& changed) {
-        changed.state = State::running;
-        changed.lock = queue.rng().uuid();
-        // The version that this transaction reads is above that of the commit which ended the attempt before.
-        changed.epoch = tx.read_version();
-        changed.attempt += 1;
-        changed.started_at = now;
-        changed.worker_role = worker ? worker->role : std::string();
-        changed.worker_id = worker ? worker->id : std::string();
-      });
-      std::string data = read_data(tx, *job);
-      accepted.jobs.push_back({*std::move(job), std::move(data)});
-    }
-    if (accepted.jobs.size() >= limit) break;
+    const std::size_t before = call.accepted.jobs.size();
+    accept_of_type(call, type, std::min(free, limit - before));
+    if (settings->max_running && call.accepted.jobs.size() > before) take_turn(tx, type);
+    if (call.accepted.jobs.size() >= limit) break;
   }
-  return accepted;
+  return std::move(call.accepted);
 }
 
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
@@ -177,12 +237,7 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
     changed.failures = 0;
     changed.last_error.clear();
     if (data && !changed.resubmit) write_data(tx, changed, *data);
-    if (changed.resubmit) {
-      take_next_data(tx, changed);
-      make_pending(changed, changed.resubmit_at, now);
-    } else {
-      end(changed, changed.cancel ? State::cancelled : State::finished, now);
-    }
+    end_run(tx, changed, State::finished, now);
   });
 }
 
@@ -190,19 +245,23 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
   Job job = owned(tx, attempt);
   const TypeSettings settings = queue.type(tx, job.type);
   const std::int64_t now = queue.clock().wall_ms();
-  const bool again = job.resubmit;
   transition(tx, job, [&](Job& changed) {
-    if (again) take_next_data(tx, changed);
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
-    if (changed.cancel && !again) {
-      end(changed, State::cancelled, now);
-    } else if (changed.failures >= settings.max_attempts && !again) {
-      end(changed, State::failed, now);
+    if (!changed.resubmit && (changed.cancel || changed.failures >= settings.max_attempts)) {
+      end_run(tx, changed, State::failed, now);
+      return;
+    }
+    const std::int64_t retry_at =
+        now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
+    if (changed.resubmit) {
+      take_next_data(tx, changed);
+      run_again(changed, std::max(retry_at, changed.resubmit_at), now);
     } else {
-      const auto pause = duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
-      make_pending(changed, std::max(now + pause, changed.resubmit_at), now);
+      const std::int64_t tick = changed.scheduled_at;
+      make_pending(changed, retry_at, now);
+      if (is_periodic(changed)) changed.scheduled_at = tick;
     }
   });
 }

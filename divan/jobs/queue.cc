@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -22,6 +23,17 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 }
 
 }  // namespace
+
+// What an existing job is to become, or a new one.
+struct Queue::Wanted {
+  std::int64_t scheduled_at = 0;
+  std::int64_t priority = 0;
+  std::string schedule;
+  bool keeps_time = false;  // if it has this schedule
+
+  bool is_time_of(const Job& job) const { return keeps_schedule(job) || job.scheduled_at == scheduled_at; }
+  bool keeps_schedule(const Job& job) const { return keeps_time && job.schedule == schedule; }
+};
 
 void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
   job.state = State::pending;
@@ -46,12 +58,21 @@ Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
 
 void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
   check_name("type", type);
-  const std::string key = type_key(type);
-  const std::string json = settings_json(settings);
-  if (tx.get(key) == json) return;
-  tx.set(key, json);
+  const auto before = find_type(tx, type);
+  if (before == settings) return;
+  tx.set(type_key(type), settings_json(settings));
   // Acceptors look at the settings, too.
   tx.add(wake_key(type), 1);
+  if (settings.schedule != (before ? before->schedule : "")) set_schedule(tx, type, settings.schedule);
+}
+
+void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule) {
+  if (!schedule.empty()) {
+    const std::int64_t tick = Schedule::of_json(schedule).next_after(clock_.wall_ms());
+    put(tx, type, kPeriodicId, "{}", {.scheduled_at = tick, .priority = 0, .schedule = schedule});
+  } else if (const auto job = read_job(tx, type, kPeriodicId)) {
+    unlink(tx, *job);
+  }
 }
 
 std::optional<TypeSettings> Queue::find_type(kv::Transaction& tx, std::string_view type) {
@@ -106,51 +127,79 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
                         std::string_view data, const AddOptions& options) {
   this->type(tx, type);
   if (id) check_name("id", *id);
+  if (!options.schedule) {
+    return put(tx, type, id, data,
+               {.scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}});
+  }
+  if (options.scheduled_at != 0) throw bad_request("A job with a `schedule` has no `scheduled_at`.");
+  return put(tx, type, id, data,
+             {.scheduled_at = options.schedule->next_after(clock_.wall_ms()),
+              .priority = options.priority,
+              .schedule = options.schedule->json(),
+              .keeps_time = true});
+}
+
+Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                        std::string_view data, const Wanted& wanted) {
   const std::int64_t now = clock_.wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
     Job job;
     job.type = type;
     job.id = id ? std::string(*id) : rng_.uuid();
-    job.priority = options.priority;
+    job.priority = wanted.priority;
+    job.schedule = wanted.schedule;
     job.added_at = now;
-    make_pending(job, options.scheduled_at, now);
+    make_pending(job, wanted.scheduled_at, now);
     write_data(tx, job, data);
     link(tx, job);
     return {job.id, true};
   }
 
   Job& job = *present;
+  const bool same = job.priority == wanted.priority && job.schedule == wanted.schedule;
   if (job.state == State::running) {
-    const bool same = job.resubmit && job.resubmit_at == options.scheduled_at &&
-                      job.priority == options.priority && read_data(tx, job, DataSlot::next) == data;
-    if (same) return {job.id, false};
+    const bool comes = job.resubmit ? wanted.keeps_schedule(job) || job.resubmit_at == wanted.scheduled_at
+                                    : wanted.keeps_schedule(job);
+    const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
+    if (same && comes && read_data(tx, job, slot) == data) return {job.id, false};
     transition(tx, job, [&](Job& changed) {
       write_data(tx, changed, data, DataSlot::next);
       changed.resubmit = true;
-      changed.resubmit_at = options.scheduled_at;
-      changed.priority = options.priority;
+      changed.resubmit_at = wanted.scheduled_at;
+      changed.priority = wanted.priority;
+      changed.schedule = wanted.schedule;
     });
     return {job.id, false};
   }
-  if (job.state == State::pending && job.scheduled_at == options.scheduled_at &&
-      job.priority == options.priority && read_data(tx, job) == data) {
+  if (job.state == State::pending && same && wanted.is_time_of(job) && read_data(tx, job) == data) {
     return {job.id, false};
   }
   transition(tx, job, [&](Job& changed) {
     write_data(tx, changed, data);
-    if (changed.state != State::pending) {
+    const bool ended = changed.state != State::pending;
+    if (ended) {
       changed.added_at = now;
       changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
     }
-    changed.priority = options.priority;
-    make_pending(changed, options.scheduled_at, now);
+    changed.priority = wanted.priority;
+    if (!ended && wanted.keeps_schedule(changed)) return;
+    changed.schedule = wanted.schedule;
+    make_pending(changed, wanted.scheduled_at, now);
   });
   return {job.id, false};
 }
 
+void Queue::erase(kv::Transaction& tx, const Job& job) {
+  unlink(tx, job);
+  if (job.id != kPeriodicId) return;
+  auto settings = type(tx, job.type);
+  settings.schedule.clear();
+  tx.set(type_key(job.type), settings_json(settings));
+}
+
 void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  unlink(tx, existing(tx, type, id));
+  erase(tx, existing(tx, type, id));
 }
 
 void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
@@ -173,7 +222,8 @@ void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_vie
     const bool has_next = job.state == State::running && job.resubmit;
     kept = read_data(tx, job, has_next ? DataSlot::next : DataSlot::current);
   }
-  add(tx, type, id, data.value_or(kept), {.scheduled_at = scheduled_at, .priority = job.priority});
+  put(tx, type, id, data.value_or(kept),
+      {.scheduled_at = scheduled_at, .priority = job.priority, .schedule = job.schedule});
 }
 
 std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -247,7 +297,7 @@ std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t
     const auto job = read_job(tx, type, id);
     if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
       continue;
-    unlink(tx, *job);
+    erase(tx, *job);
     ++pruned;
   }
   return pruned;

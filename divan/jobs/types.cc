@@ -1,6 +1,7 @@
 #include "divan/jobs/types.h"
 
 #include "divan/base/json.h"
+#include "divan/jobs/schedule.h"
 
 namespace divan::jobs {
 namespace {
@@ -53,6 +54,8 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
     } else if (name == "paused") {
       if (!value.is_bool()) throw bad_request("`paused` is true or false.");
       settings.paused = value.get_bool();
+    } else if (name == "schedule") {
+      settings.schedule = value.is_null() ? "" : Schedule::of_json(boost::json::serialize(value)).json();
     } else {
       throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
     }
@@ -72,7 +75,9 @@ std::string settings_json(const TypeSettings& settings) {
   writer.key("max_running");
   settings.max_running ? writer.number(*settings.max_running) : writer.null();
   writer.key("retention").number(to_ms(settings.retention));
-  writer.key("paused").boolean(settings.paused).end_object();
+  writer.key("paused").boolean(settings.paused).key("schedule");
+  settings.schedule.empty() ? writer.null() : writer.raw(settings.schedule);
+  writer.end_object();
   return out;
 }
 
@@ -91,6 +96,7 @@ std::string job_json(const Job& job, const std::string* data) {
   writer.begin_object().key("type").string(job.type).key("id").string(job.id);
   writer.key("state").string(state_name(job.state));
   writer.key("priority").number(job.priority).key("scheduled_at").number(job.scheduled_at);
+  if (!job.schedule.empty()) writer.key("schedule").raw(job.schedule);
   writer.key("attempt")
       .number(job.attempt)
       .key("failures")

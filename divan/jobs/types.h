@@ -32,13 +32,14 @@ struct TypeSettings {
   Duration backoff_max = std::chrono::hours(1);
   Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
   bool paused = false;                          // adds are taken, nothing is accepted
+  std::string schedule;  // of the type's own periodic job, as Schedule::json() writes it; empty: none
 
   bool operator==(const TypeSettings&) const = default;
 };
 
 /// Reads settings from a JSON object ("timeout", "backoff_min", "backoff_max", "retention" in milliseconds,
-/// "max_attempts", "max_running", which may be null, "paused"); what is missing is as in `base`. Throws
-/// bad_request for unknown members and values out of range.
+/// "max_attempts", "max_running" and "schedule", which may be null, "paused"); what is missing is as in
+/// `base`. Throws bad_request for unknown members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
 std::string settings_json(const TypeSettings& settings);
 
@@ -72,7 +73,7 @@ struct Job {
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as the running attempt tells it
   std::string last_error;
-  std::string schedule;          // of a periodic job: JSON
+  std::string schedule;          // of a periodic job, as Schedule::json() writes it
   std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
   std::int64_t next_chunks = 0;  // the same for the data of the next run; counts while `resubmit` is set
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
