@@ -202,7 +202,9 @@ void JobInvariants::follow_skipping(const Name& name, Seen& seen, const Commit& 
 // It was finished for the tick that it has.
 void JobInvariants::check_tick(const Name& name, Seen& seen) {
   seen.finished_at = world_.now();
-  if (seen.job->schedule.empty() || seen.job->scheduled_at == 0) return;
+  // It may have got its schedule while it ran for something else.
+  if (seen.model->next) seen.finished_tick = 0;
+  if (seen.model->next || seen.job->schedule.empty() || seen.job->scheduled_at == 0) return;
   world_.count("finished for a tick");
   if (seen.job->scheduled_at <= seen.finished_tick) fail(name, "it was finished twice for one tick.");
   seen.finished_tick = seen.job->scheduled_at;

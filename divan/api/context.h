@@ -10,7 +10,7 @@
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
 #include "divan/index/index.h"
-#include "divan/jobs/queue.h"
+#include "divan/jobs/acceptor.h"
 #include "divan/workers/registry.h"
 
 namespace divan::api {
@@ -22,6 +22,7 @@ struct Context {
   kv::Database& store;
   docs::Catalog& catalog;
   jobs::Queue& queue;
+  jobs::Acceptor& acceptor;
   workers::Registry& registry;
   const index::Kinds& kinds;
   const Clock& clock;

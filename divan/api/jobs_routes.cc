@@ -23,8 +23,6 @@ constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
 // Reports that are done in one transaction.
 constexpr std::size_t kMaxReports = 1000;
 constexpr std::size_t kMaxReportBytes = 1 << 20;
-// An acceptor that nothing woke looks again this often.
-constexpr std::chrono::milliseconds kLookAgain{5'000};
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
   std::string out;
@@ -149,25 +147,30 @@ class AcceptTask final : public Task {
     deadline_ = context_.clock.now() + std::min(timeout, kMaxAcceptWait);
   }
 
+  ~AcceptTask() override {
+    if (!waiter_ || ended_) return;
+    // The client is gone. Not on this thread, which may be one that must not block.
+    context_.pool.submit([&acceptor = context_.acceptor, waiter = waiter_] { acceptor.abandon(waiter); });
+  }
+
  private:
   bool step() override {
-    if (!wait_) heed_stop();
-    if (stopping()) {
-      exchange().respond(json_response(200, accepted_json({})));
-      return true;
+    if (!waiter_) {
+      heed_stop();
+      waiter_ = context_.acceptor.join(types_, options_, waker());
     }
-    const auto accepted = jobs::JobWait::try_accept(context_.queue, context_.store, types_, options_, wait_);
+    auto found = context_.acceptor.step(waiter_);
     const auto now = context_.clock.now();
-    if (!accepted.jobs.empty() || now >= deadline_) {
-      exchange().respond(json_response(200, accepted_json(accepted.jobs)));
+    if (!found.done && (stopping() || now >= deadline_)) {
+      if (!context_.acceptor.leave(waiter_)) return false;
+      found.done = true;
+    }
+    if (found.done) {
+      ended_ = true;
+      exchange().respond(json_response(200, accepted_json(found.jobs)));
       return true;
     }
-    auto pause = std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline_ - now), kLookAgain);
-    if (accepted.next_due_at) {
-      pause = std::min(pause, std::chrono::milliseconds(*accepted.next_due_at - context_.clock.wall_ms()));
-    }
-    wait_->on_wake(waker());
-    wake_after(std::max(pause, std::chrono::milliseconds(1)));
+    wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
     return false;
   }
 
@@ -197,7 +200,8 @@ class AcceptTask final : public Task {
   const std::vector<std::string> types_;
   const jobs::AcceptOptions options_;
   MonotonicTime deadline_;
-  std::shared_ptr<jobs::JobWait> wait_;
+  std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
+  bool ended_ = false;  // the waiter is out of the line, and what it got is on its way
 };
 
 std::string digest(std::string_view row) {

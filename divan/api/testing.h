@@ -34,8 +34,9 @@ struct Streams : ::testing::Test {
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
   Tails tails{bus};
-  const Context context{*store,   catalog, queue,    registry, kinds,    clock, rng, config, metrics,
-                        accounts, pool,    stopping, backups,  restores, tails, {},  {}};
+  jobs::Acceptor acceptor{queue, *store, clock};
+  const Context context{*store,  catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
+                        metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
   http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};

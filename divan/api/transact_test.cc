@@ -54,8 +54,8 @@ class LossyStore final : public kv::ForwardingDatabase {
 
 struct Transact : Streams {
   LossyStore lossy{*store};
-  const Context on_lossy{lossy,    catalog, queue,    registry, kinds,    clock, rng, config, metrics,
-                         accounts, pool,    stopping, backups,  restores, tails, {},  {}};
+  const Context on_lossy{lossy,   catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
+                         metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
 
   Transact() {
     answerer = [this](const CallPtr& call) {

@@ -150,6 +150,7 @@ struct Server::Parts {
   docs::Catalog catalog{bus, clock};
   workers::Registry registry{rng};
   jobs::Queue queue{registry, clock, rng};
+  jobs::Acceptor acceptor{queue, store, clock};
   js::Pool js_pool;
   index::Kinds kinds;
   workers::Monitor monitor{store, registry, clock, rng};
@@ -263,8 +264,8 @@ struct Server::Parts {
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(api::Context{store, catalog, queue, registry, kinds, clock, rng, config, metrics,
-                                 accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
+    service.emplace(api::Context{store, catalog, queue, acceptor, registry, kinds, clock, rng, config,
+                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
                                  DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });

@@ -1,105 +1,271 @@
 #include "divan/jobs/acceptor.h"
 
+#include "divan/base/log.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
 namespace {
 
-// Without a watch (the store has too many), and as a net below the watches, waiters look again this often.
+// Without a watch (the store has too many), and as a net below the watches, somebody looks again this often.
 constexpr std::chrono::seconds kFallbackPoll(5);
+// Fewer lines than this are not worth a sweep.
+constexpr std::size_t kMinLines = 64;
+
+// When a line is to look again that found nothing due before `next_due_at`.
+MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
+  // Cut before it becomes nanoseconds: a job may be due in millions of years.
+  constexpr std::int64_t kLongest = std::chrono::milliseconds(kFallbackPoll).count();
+  const std::int64_t pause =
+      next_due_at ? std::clamp<std::int64_t>(*next_due_at - clock.wall_ms(), 1, kLongest) : kLongest;
+  return clock.now() + std::chrono::milliseconds(pause);
+}
+
+// What ends the wait of a line that found less than it asked for.
+std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<const std::string> types,
+                                              const std::set<std::string>& full) {
+  std::vector<std::shared_ptr<kv::Watch>> watches;
+  try {
+    for (const auto& type : types) {
+      // Of a type that is full it does not help that jobs are added, but that one ends, or the limit.
+      if (full.contains(type)) {
+        watches.push_back(tx.watch(count_key(type, State::running)));
+        watches.push_back(tx.watch(type_key(type)));
+      } else {
+        watches.push_back(tx.watch(wake_key(type)));
+      }
+    }
+  } catch (const kv::Error& error) {
+    if (error.code() != kv::ErrorCode::too_many_watches) throw;
+  }
+  return watches;
+}
 
 }  // namespace
 
-Accepted JobWait::try_accept(Queue& queue, kv::Database& store, std::span<const std::string> types,
-                             const AcceptOptions& options, std::shared_ptr<JobWait>& wait) {
+// Guarded by its line's mutex, but for what never changes.
+class Acceptor::Waiter {
+ public:
+  std::shared_ptr<Line> line;
+  AcceptOptions options;
+  std::function<void()> wake;
+  bool looked_for = false;  // since it came
+  bool served = false;      // by the look that is under way
+  bool abandoned = false;
+  bool done = false;
+  std::vector<AcceptedJob> jobs;
+  std::exception_ptr error;
+};
+
+struct Acceptor::Line : std::enable_shared_from_this<Line> {
+  std::vector<std::string> types;
+  std::optional<std::int64_t> max_scheduled_at;
+
+  std::mutex mutex;
+  std::deque<std::shared_ptr<Waiter>> waiters;
+  bool looking = false;
+  bool woken = true;  // there may be jobs
+  MonotonicTime look_at = MonotonicTime::max();
   std::vector<std::shared_ptr<kv::Watch>> watches;
-  Accepted accepted = store.run([&](kv::Transaction& tx) {
-    watches.clear();
-    auto found = jobs::accept(queue, tx, types, options);
-    if (!found.jobs.empty()) return found;
-    try {
-      for (const auto& type : types) {
-        // Of a type that is full it does not help that jobs are added, but that one ends, or the limit.
-        if (found.full.contains(type)) {
-          watches.push_back(tx.watch(count_key(type, State::running)));
-          watches.push_back(tx.watch(type_key(type)));
-        } else {
-          watches.push_back(tx.watch(wake_key(type)));
-        }
-      }
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
+
+  // Something happened that may mean jobs.
+  void wake() {
+    std::shared_ptr<Waiter> first;
+    {
+      std::lock_guard lock(mutex);
+      woken = true;
+      if (!looking && !waiters.empty()) first = waiters.front();
     }
-    return found;
-  });
-  wait = std::make_shared<JobWait>();
-  for (const auto& watch : watches) {
-    watch->on_end([weak = std::weak_ptr(wait)] {
-      if (const auto waiting = weak.lock()) waiting->wake();
+    if (first) first->wake();
+  }
+
+  // Who is to take a step next: somebody for whom nobody has looked, unless there may be jobs for all; else
+  // the first one, which minds the time.
+  std::shared_ptr<Waiter> next() const {
+    if (waiters.empty()) return nullptr;
+    if (woken) return waiters.front();
+    const auto it =
+        std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return !w->looked_for; });
+    return it == waiters.end() ? waiters.front() : *it;
+  }
+
+  // Takes a waiter out; answers who is to take a step in its place.
+  std::shared_ptr<Waiter> remove(const std::shared_ptr<Waiter>& waiter) {
+    const bool first = waiters.front() == waiter;
+    std::erase(waiters, waiter);
+    waiter->done = true;
+    return first && !looking ? next() : nullptr;
+  }
+};
+
+std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types, const AcceptOptions& options,
+                                                 std::function<void()> wake) {
+  std::string name;
+  for (const auto& type : types) kv::tuple::Packer(name).string(type);
+  if (options.max_scheduled_at) kv::tuple::Packer(name).integer(*options.max_scheduled_at);
+  const auto waiter = std::make_shared<Waiter>();
+  waiter->options = options;
+  waiter->wake = std::move(wake);
+  {
+    std::lock_guard lock(lines_mutex_);
+    if (lines_.size() >= 2 * lines_left_ + kMinLines) {
+      std::erase_if(lines_, [](const auto& entry) { return entry.second.expired(); });
+      lines_left_ = lines_.size();
+    }
+    auto& known = lines_[name];
+    waiter->line = known.lock();
+    if (!waiter->line) {
+      known = waiter->line = std::make_shared<Line>();
+      waiter->line->types = std::move(types);
+      waiter->line->max_scheduled_at = options.max_scheduled_at;
+    }
+  }
+  std::lock_guard lock(waiter->line->mutex);
+  waiter->line->waiters.push_back(waiter);
+  return waiter;
+}
+
+Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
+  Line& line = *waiter->line;
+  std::unique_lock lock(line.mutex);
+  while (!waiter->done) {
+    if (line.looking) return {};
+    const bool first = line.waiters.front() == waiter;
+    if (waiter->looked_for && !line.woken && clock_.now() < line.look_at)
+      return {.look_at = first ? line.look_at : MonotonicTime::max()};
+    look(line, lock, *waiter);
+  }
+  if (waiter->error) std::rethrow_exception(waiter->error);
+  return {.done = true, .jobs = std::move(waiter->jobs)};
+}
+
+void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own) {
+  line.looking = true;
+  line.woken = false;
+  std::vector<std::shared_ptr<Waiter>> served;
+  std::vector<Taker> takers;
+  for (std::size_t asked = 0; served.size() < line.waiters.size() && asked < kMaxAcceptLimit;) {
+    served.push_back(line.waiters[served.size()]);
+    Waiter& waiter = *served.back();
+    waiter.served = true;
+    takers.push_back(
+        {.limit = waiter.options.limit, .worker = waiter.options.worker, .must_exist = !waiter.looked_for});
+    asked += waiter.options.limit;
+  }
+  lock.unlock();
+
+  std::exception_ptr failure;
+  Found found;
+  std::vector<std::shared_ptr<kv::Watch>> watches;
+  try {
+    store_.run([&](kv::Transaction& tx) {
+      found = deal(queue_, tx, line.types, line.max_scheduled_at, takers);
+      watches = found.more ? decltype(watches)() : watch(tx, line.types, found.full);
     });
+    for (const auto& one : watches) {
+      one->on_end([weak = line.weak_from_this()] {
+        if (const auto waiting = weak.lock()) waiting->wake();
+      });
+    }
+  } catch (...) { failure = std::current_exception(); }
+
+  std::vector<std::shared_ptr<Waiter>> wake;
+  std::vector<AcceptedJob> unwanted;
+  lock.lock();
+  line.looking = false;
+  for (std::size_t i = 0; i < served.size(); ++i) {
+    Waiter& waiter = *served[i];
+    waiter.looked_for = true;
+    waiter.served = false;
+    waiter.error = failure ? failure : takers[i].error;
+    waiter.jobs = std::move(takers[i].jobs);
+    waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
+    if (!waiter.done) continue;
+    std::erase(line.waiters, served[i]);
+    if (waiter.abandoned) std::move(waiter.jobs.begin(), waiter.jobs.end(), std::back_inserter(unwanted));
+    if (&waiter != &own) wake.push_back(served[i]);
   }
-  wait->watches_ = std::move(watches);
-  return accepted;
+  // They end the old watches, which call nobody who would wait for this lock.
+  std::swap(line.watches, watches);
+  line.look_at = look_again_at(clock_, found.next_due_at);
+  if (failure || found.more) line.woken = true;
+  if (auto next = line.next(); next && next.get() != &own) wake.push_back(std::move(next));
+  lock.unlock();
+  watches.clear();
+  for (const auto& waiter : wake) waiter->wake();
+  give_back(unwanted);
+  lock.lock();
 }
 
-void JobWait::on_wake(std::function<void()> callback) {
+bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
+  Line& line = *waiter->line;
+  std::shared_ptr<Waiter> next;
   {
-    std::lock_guard lock(mutex_);
-    if (!woken_) {
-      callback_ = std::move(callback);
-      return;
+    std::lock_guard lock(line.mutex);
+    if (waiter->done || waiter->served || !waiter->looked_for) return false;
+    next = line.remove(waiter);
+  }
+  if (next) next->wake();
+  return true;
+}
+
+void Acceptor::abandon(const std::shared_ptr<Waiter>& waiter) {
+  Line& line = *waiter->line;
+  std::shared_ptr<Waiter> next;
+  std::vector<AcceptedJob> jobs;
+  {
+    std::lock_guard lock(line.mutex);
+    waiter->abandoned = true;
+    if (waiter->done) {
+      jobs = std::move(waiter->jobs);
+    } else if (!waiter->served) {
+      next = line.remove(waiter);
     }
   }
-  callback();
+  if (next) next->wake();
+  give_back(jobs);
 }
 
-void JobWait::wake() {
-  std::function<void()> callback;
-  {
-    std::lock_guard lock(mutex_);
-    if (woken_) return;
-    woken_ = true;
-    callback = std::move(callback_);
+void Acceptor::give_back(const std::vector<AcceptedJob>& jobs) {
+  for (const auto& job : jobs) {
+    try {
+      store_.run([&](kv::Transaction& tx) { release(queue_, tx, job.attempt()); });
+    } catch (const Error& error) {
+      if (error.name() == "halt") continue;
+      log::warning("Job {}/{} was accepted by somebody who has gone, and cannot be given back: {}",
+                   job.job.type, job.job.id, error.what());
+    }
   }
-  if (callback) callback();
 }
 
 std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, const AcceptOptions& options,
                                           MonotonicTime deadline) {
+  const auto woken = std::make_shared<bool>(false);
+  const auto waiter = join({types.begin(), types.end()}, options, [interrupt = interrupt_, woken] {
+    std::lock_guard lock(interrupt->mutex);
+    *woken = true;
+    interrupt->changed.notify_all();
+  });
   for (;;) {
-    {
-      std::lock_guard lock(state_->mutex);
-      if (state_->interrupted) return {};
+    auto found = step(waiter);
+    if (found.done) return std::move(found.jobs);
+    std::unique_lock lock(interrupt_->mutex);
+    if (interrupt_->interrupted || clock_.now() >= deadline) {
+      lock.unlock();
+      if (leave(waiter)) return {};
+      lock.lock();
+      clock_.wait_until(lock, interrupt_->changed, MonotonicTime::max(), [&] { return *woken; });
+    } else {
+      clock_.wait_until(lock, interrupt_->changed, std::min(deadline, found.look_at),
+                        [&] { return *woken || interrupt_->interrupted; });
     }
-    std::shared_ptr<JobWait> wait;
-    auto accepted = JobWait::try_accept(queue_, store_, types, options, wait);
-    if (!accepted.jobs.empty()) return std::move(accepted.jobs);
-
-    MonotonicTime until = std::min(deadline, clock_.now() + kFallbackPoll);
-    if (accepted.next_due_at) {
-      // Cut before it becomes nanoseconds: a job may be due in millions of years.
-      constexpr std::int64_t kLongest = std::chrono::milliseconds(kFallbackPoll).count();
-      const auto pause = std::chrono::milliseconds(
-          std::clamp<std::int64_t>(*accepted.next_due_at - clock_.wall_ms(), 1, kLongest));
-      until = std::min<MonotonicTime>(until, clock_.now() + pause);
-    }
-    // The callback may still run when this call, or this object, has ended: what it touches is shared.
-    const auto woken = std::make_shared<bool>(false);
-    wait->on_wake([state = state_, woken] {
-      std::lock_guard lock(state->mutex);
-      *woken = true;
-      state->changed.notify_all();
-    });
-    std::unique_lock lock(state_->mutex);
-    clock_.wait_until(lock, state_->changed, until, [&] { return *woken || state_->interrupted; });
-    if (!*woken && (state_->interrupted || clock_.now() >= deadline)) return {};
+    *woken = false;
   }
 }
 
 void Acceptor::interrupt() {
-  std::lock_guard lock(state_->mutex);
-  state_->interrupted = true;
-  state_->changed.notify_all();
+  std::lock_guard lock(interrupt_->mutex);
+  interrupt_->interrupted = true;
+  interrupt_->changed.notify_all();
 }
 
 }  // namespace divan::jobs

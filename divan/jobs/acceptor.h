@@ -1,8 +1,18 @@
 // Waiting for jobs.
+//
+// Those of a process who wait for jobs of the same types stand in a line. Whoever comes to look, because it
+// is new or because something happened, looks for the whole line: one transaction takes what there is and
+// deals it out in the order in which they came, and if that is less than they ask for, one set of watches
+// stands for all of them. So the acceptors of a process do not fight over the head of the queue, an added job
+// wakes one of them, and a type that nobody adds to costs nothing. (Those of several processes do conflict;
+// the store sees to it that one of them wins.)
 #pragma once
 
 #include <condition_variable>
+#include <deque>
+#include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -10,51 +20,68 @@
 
 namespace divan::jobs {
 
-/// Wakes up when a type may have a job to accept. Thread-safe.
-class JobWait {
- public:
-  /// One try of accept(), in a transaction of its own that also sets watches: without jobs, `wait.on_wake`
-  /// fires when there may be some.
-  static Accepted try_accept(Queue& queue, kv::Database& store, std::span<const std::string> types,
-                             const AcceptOptions& options, std::shared_ptr<JobWait>& wait);
-
-  /// Calls `callback` once when a job is added or the like (at once if that has happened already).
-  void on_wake(std::function<void()> callback);
-
- private:
-  void wake();
-
-  std::mutex mutex_;
-  bool woken_ = false;
-  std::function<void()> callback_;
-  std::vector<std::shared_ptr<kv::Watch>> watches_;
-};
-
-/// Accepts jobs for a thread that waits for them. Thread-safe.
+/// The lines of a process. Thread-safe. The queue, store and clock must outlive it and all who wait.
 class Acceptor {
  public:
   Acceptor(Queue& queue, kv::Database& store, const Clock& clock)
       : queue_(queue), store_(store), clock_(clock) {}
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
 
   /// Blocks until it has accepted at least one job, or the deadline has passed or interrupt() was called:
   /// then nothing. Wakes when jobs are added, when scheduled ones become due and when places become free, not
-  /// by polling.
+  /// by polling. Throws as jobs::accept() does.
   std::vector<AcceptedJob> accept(std::span<const std::string> types, const AcceptOptions& options,
                                   MonotonicTime deadline);
 
   /// Makes present and later calls of accept() answer nothing at once.
   void interrupt();
 
+  // For those who wait without a thread.
+
+  class Waiter;
+  /// Stands in line. `wake` is called, from any thread, whenever step() may have more to say; it must neither
+  /// block nor call back.
+  std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
+                               std::function<void()> wake);
+
+  struct Step {
+    bool done = false;                             // the waiter is out of the line, with
+    std::vector<AcceptedJob> jobs;                 // these; otherwise it waits,
+    MonotonicTime look_at = MonotonicTime::max();  // and step() is to be called then at the latest
+  };
+  /// Looks for jobs if nobody else does at the moment. Throws what kept the waiter from accepting; it is out
+  /// of the line then.
+  Step step(const std::shared_ptr<Waiter>& waiter);
+
+  /// Takes the waiter out of the line; false if it is just being given jobs, or nobody has looked for it yet:
+  /// it will be woken.
+  bool leave(const std::shared_ptr<Waiter>& waiter);
+
+  /// The same for good: jobs that it was or is being given go back. May block for a transaction.
+  void abandon(const std::shared_ptr<Waiter>& waiter);
+
  private:
+  struct Line;
+
+  void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
+  void give_back(const std::vector<AcceptedJob>& jobs);
+
   Queue& queue_;
   kv::Database& store_;
   const Clock& clock_;
-  struct State {
+
+  std::mutex lines_mutex_;
+  std::map<std::string, std::weak_ptr<Line>> lines_;  // by types and time
+  std::size_t lines_left_ = 0;                        // by the last sweep
+
+  // Shared with callbacks that may come when this object has gone.
+  struct Interrupt {
     std::mutex mutex;
     std::condition_variable changed;
     bool interrupted = false;
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
 };
 
 }  // namespace divan::jobs

@@ -1,5 +1,7 @@
 #include "divan/jobs/attempts.h"
 
+#include <numeric>
+
 #include "divan/base/bytes.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
@@ -11,8 +13,10 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kMaxBackoffDoublings = 40;
-// Missed occurrences that one accept() moves to their next tick.
+// Missed occurrences of a type that are moved to their next tick at once.
 constexpr std::size_t kMaxSkipped = 100;
+// The data of jobs that are accepted together: with the next one, somewhat more.
+constexpr std::size_t kMaxAcceptBytes = 8'000'000;
 
 // The keys of the pending jobs that are due, in the order in which they run; takes those of the first
 // priorities first, skipping what is not due yet in each.
@@ -126,91 +130,165 @@ void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
 
 namespace {
 
-// One call of accept().
-struct Accepting {
-  Queue& queue;
-  kv::Transaction& tx;
-  std::int64_t now;
-  std::int64_t due_until;
-  std::optional<workers::WorkerRef> worker;
-  Accepted accepted = {};
-};
-
-void begin(Accepting& call, Job job) {
-  transition(call.tx, job, [&](Job& changed) {
-    changed.state = State::running;
-    changed.lock = call.queue.rng().uuid();
-    // The version that this transaction reads is above that of the commit which ended the attempt before.
-    changed.epoch = call.tx.read_version();
-    changed.attempt += 1;
-    changed.started_at = call.now;
-    changed.worker_role = call.worker ? call.worker->role : std::string();
-    changed.worker_id = call.worker ? call.worker->id : std::string();
-  });
-  std::string data = read_data(call.tx, job);
-  call.accepted.jobs.push_back({std::move(job), std::move(data)});
+workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::WorkerRef& worker) {
+  const auto found = queue.registry().find(tx, worker.role, worker.id);
+  if (!found || (!worker.incarnation.empty() && worker.incarnation != found->incarnation))
+    throw not_found("The worker is not registered.");
+  return *found;
 }
 
-void accept_of_type(Accepting& call, const std::string& type, std::size_t most) {
-  auto& next_due_at = call.accepted.next_due_at;
-  // Missed occurrences that are skipped make room for others.
-  std::size_t skipped = 0;
-  for (bool again = true; again;) {
-    again = false;
-    const auto due = scan_due(call.tx, type, most, call.due_until);
-    if (due.next_due_at) next_due_at = std::min(next_due_at.value_or(*due.next_due_at), *due.next_due_at);
-    for (const auto& id : due.ids) {
-      auto job = read_job(call.tx, type, id);
-      if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
-      if (is_to_be_skipped(*job, call.now)) {
-        transition(call.tx, *job, [&](Job& changed) { begin_next_occurrence(changed, call.now); });
-        ++skipped;
-        again = true;
-      } else {
-        begin(call, *std::move(job));
-        --most;
-      }
-    }
-    if (again && skipped >= kMaxSkipped) {
-      // The rest of what is due is for the next call.
-      next_due_at = call.now;
-      return;
+// Those who take part in a deal, in their order.
+class Takers {
+ public:
+  Takers(Queue& queue, kv::Transaction& tx, std::span<Taker> takers)
+      : queue_(queue), tx_(tx), takers_(takers), limits_(takers.size()), workers_(takers.size()) {
+    for (std::size_t i = 0; i < takers.size(); ++i) {
+      takers[i].jobs.clear();
+      takers[i].error = nullptr;
+      limits_[i] = std::min(takers[i].limit, kMaxAcceptLimit);
+      if (takers[i].must_exist) find_worker(i);
     }
   }
+
+  /// How many jobs they can take.
+  std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
+
+  /// Who takes the next job, and on which worker; null if nobody does.
+  std::pair<Taker*, const workers::WorkerRef*> next() {
+    for (; next_ < takers_.size(); ++next_) {
+      if (limits_[next_] > 0) find_worker(next_);
+      if (limits_[next_] == 0) continue;
+      --limits_[next_];
+      return {&takers_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
+    }
+    return {};
+  }
+
+ private:
+  void find_worker(std::size_t i) {
+    if (!takers_[i].worker || workers_[i]) return;
+    try {
+      workers_[i] = registered(queue_, tx_, *takers_[i].worker);
+    } catch (const kv::Error&) { throw; } catch (const Error&) {
+      takers_[i].error = std::current_exception();
+      limits_[i] = 0;
+    }
+  }
+
+  Queue& queue_;
+  kv::Transaction& tx_;
+  const std::span<Taker> takers_;
+  std::vector<std::size_t> limits_;
+  std::vector<std::optional<workers::WorkerRef>> workers_;
+  std::size_t next_ = 0;
+};
+
+// The job runs, as an attempt of its own.
+void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef* worker, std::int64_t now) {
+  transition(tx, job, [&](Job& changed) {
+    changed.state = State::running;
+    changed.lock = queue.rng().uuid();
+    // The version that this transaction reads is above that of the commit which ended the attempt before.
+    changed.epoch = tx.read_version();
+    changed.attempt += 1;
+    changed.started_at = now;
+    changed.worker_role = worker ? worker->role : std::string();
+    changed.worker_id = worker ? worker->id : std::string();
+  });
 }
+
+// One call of deal().
+class Deal {
+ public:
+  Deal(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
+       std::span<Taker> takers)
+      : queue_(queue),
+        tx_(tx),
+        takers_(queue, tx, takers),
+        now_(queue.clock().wall_ms()),
+        due_until_(max_scheduled_at.value_or(now_)) {}
+
+  Found run(std::span<const std::string> types) {
+    for (const auto& type : types) {
+      if (is_full()) break;
+      deal_type(type);
+    }
+    found_.more = is_full();
+    return std::move(found_);
+  }
+
+ private:
+  bool is_full() const {
+    return takers_.free() == 0 || jobs_ >= kMaxAcceptLimit || bytes_ >= kMaxAcceptBytes;
+  }
+
+  void deal_type(const std::string& type) {
+    const auto settings = queue_.find_type(tx_, type);
+    if (!settings || settings->paused) return;
+    const std::size_t free = free_places(tx_, type, *settings);
+    const std::size_t before = jobs_;
+    // Missed occurrences that are skipped make room for others.
+    std::size_t skipped = 0;
+    for (bool again = free > 0; again && skipped < kMaxSkipped && !is_full();) {
+      const std::size_t skipped_before = skipped;
+      const std::size_t wanted = std::min({free - (jobs_ - before), takers_.free(), kMaxAcceptLimit - jobs_});
+      const auto due = scan_due(tx_, type, wanted, due_until_);
+      if (due.next_due_at) look_again_at(*due.next_due_at);
+      for (const auto& id : due.ids) {
+        if (is_full() || !take(type, id, skipped)) break;
+      }
+      again = skipped > skipped_before;
+    }
+    // What else is due is for the next call.
+    if (skipped >= kMaxSkipped) look_again_at(now_);
+    if (settings->max_running && jobs_ > before) take_turn(tx_, type);
+    if (jobs_ - before == free) found_.full.insert(type);
+  }
+
+  // False if nobody takes jobs any more.
+  bool take(const std::string& type, const std::string& id, std::size_t& skipped) {
+    auto job = read_job(tx_, type, id);
+    if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
+    if (is_to_be_skipped(*job, now_)) {
+      transition(tx_, *job, [&](Job& changed) { begin_next_occurrence(changed, now_); });
+      ++skipped;
+      return true;
+    }
+    const auto [taker, worker] = takers_.next();
+    if (taker == nullptr) return false;
+    std::string data = read_data(tx_, *job);
+    ++jobs_;
+    bytes_ += data.size();
+    start(queue_, tx_, *job, worker, now_);
+    taker->jobs.push_back({*std::move(job), std::move(data)});
+    return true;
+  }
+
+  void look_again_at(std::int64_t ms) { found_.next_due_at = std::min(found_.next_due_at.value_or(ms), ms); }
+
+  Queue& queue_;
+  kv::Transaction& tx_;
+  Takers takers_;
+  const std::int64_t now_;
+  const std::int64_t due_until_;
+  Found found_;
+  std::size_t jobs_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace
 
+Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers) {
+  return Deal(queue, tx, max_scheduled_at, takers).run(types);
+}
+
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options) {
-  const std::int64_t now = queue.clock().wall_ms();
-  Accepting call{.queue = queue,
-                 .tx = tx,
-                 .now = now,
-                 .due_until = options.max_scheduled_at.value_or(now),
-                 .worker = std::nullopt};
-  if (options.worker) {
-    call.worker = queue.registry().find(tx, options.worker->role, options.worker->id);
-    const auto& incarnation = options.worker->incarnation;
-    if (!call.worker || (!incarnation.empty() && call.worker->incarnation != incarnation)) {
-      throw not_found("The worker is not registered.");
-    }
-  }
-  const std::size_t limit = std::min(options.limit, kMaxAcceptLimit);
-  for (const auto& type : types) {
-    const auto settings = queue.find_type(tx, type);
-    if (!settings || settings->paused) continue;
-    const std::size_t free = free_places(tx, type, *settings);
-    if (free == 0) {
-      call.accepted.full.insert(type);
-      continue;
-    }
-    const std::size_t before = call.accepted.jobs.size();
-    accept_of_type(call, type, std::min(free, limit - before));
-    if (settings->max_running && call.accepted.jobs.size() > before) take_turn(tx, type);
-    if (call.accepted.jobs.size() >= limit) break;
-  }
-  return std::move(call.accepted);
+  Taker taker{.limit = options.limit, .worker = options.worker};
+  auto found = deal(queue, tx, types, options.max_scheduled_at, std::span(&taker, 1));
+  if (taker.error) std::rethrow_exception(taker.error);
+  return {std::move(taker.jobs), found.next_due_at, std::move(found.full)};
 }
 
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,

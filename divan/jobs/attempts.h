@@ -1,6 +1,7 @@
 // The workers' side of the job queue: accepting jobs, keeping them, and ending them.
 #pragma once
 
+#include <exception>
 #include <set>
 
 #include "divan/jobs/queue.h"
@@ -24,8 +25,30 @@ struct AcceptedJob {
 struct Accepted {
   std::vector<AcceptedJob> jobs;
   std::optional<std::int64_t> next_due_at;  // without jobs: when the next one is due
-  std::set<std::string> full;               // types of which as many run as may: none of theirs is accepted
+  std::set<std::string> full;               // types of which as many run as may now
 };
+
+/// Somebody who accepts jobs in a transaction, beside others.
+struct Taker {
+  std::size_t limit = 1;
+  std::optional<workers::WorkerRef> worker{};
+  bool must_exist = true;  // whether its worker is asked for even if there are no jobs for it
+  // What it gets: jobs, or why it gets none.
+  std::vector<AcceptedJob> jobs{};
+  std::exception_ptr error{};
+};
+
+/// What deal() leaves.
+struct Found {
+  bool more = false;                          // there may be more jobs than the takers could take
+  std::optional<std::int64_t> next_due_at{};  // when the next one is due
+  std::set<std::string> full{};               // types of which as many run as may
+};
+
+/// accept() for several: each gets what there is up to its limit before the next one does. A taker whose
+/// worker is not registered gets `error`.
+Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers);
 
 /// Takes up to `limit` due jobs of the types: by priority, then by time, then by age. The jobs run from the
 /// commit on. Types that are not declared or paused have none, and no type has more than its `max_running`

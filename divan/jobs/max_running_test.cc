@@ -284,10 +284,10 @@ TEST_F(MaxRunning, AddsDoNotWakeWhoWaitsForAPlace) {
   limit(1);
   add("a");
   accept();
-  std::shared_ptr<JobWait> wait;
   bool woken = false;
-  EXPECT_TRUE(JobWait::try_accept(queue, *store, kTypes, {}, wait).jobs.empty());
-  wait->on_wake([&] { woken = true; });
+  Acceptor acceptor(queue, *store, clock);
+  const auto waiter = acceptor.join(kTypes, {}, [&] { woken = true; });
+  EXPECT_FALSE(acceptor.step(waiter).done);
   add("b");
   EXPECT_FALSE(woken);
   limit(2);

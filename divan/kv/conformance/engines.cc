@@ -12,7 +12,8 @@ class EmbeddedStore final : public TestStore {
       : database_({.directory = directory_.path() + "/store",
                    .durable = false,
                    .cache_bytes = 8 << 20,
-                   .max_watches = max_watches},
+                   .max_watches = max_watches,
+                   .least_passed = 1},
                   clock, rng_) {}
   Database& database() override { return database_; }
 

@@ -57,7 +57,7 @@ struct Committer::GroupWrite {
 };
 
 Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options)
-    : db_(db), clock_(clock), options_(options), watches_(options.max_watches) {
+    : db_(db), clock_(clock), options_(options), gaps_(options.least_passed), watches_(options.max_watches) {
   publish(stored_version(db_));
 }
 
@@ -157,6 +157,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   std::size_t committed = 0;
   try {
     if (failure_) throw *failure_;
+    gaps_.take_found(conflict_set_);
     expect_atomics(group, write);
     for (const auto& request : group) {
       // It was young enough when it was queued, but the machine stood still since, or this thread did.
@@ -266,6 +267,7 @@ std::optional<std::vector<std::string>> Committer::keys_in(const std::string& be
 void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write) {
   const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
     if (value) {
+      gaps_.row_written(key);
       check_status(write.batch.Put(slice(key), slice(*value)));
     } else {
       check_status(write.batch.Delete(slice(key)));
@@ -320,7 +322,7 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
 }
 
 std::shared_ptr<const Snapshot> Committer::publish(Version version) {
-  const auto snapshot = std::make_shared<const Snapshot>(db_, version);
+  const auto snapshot = std::make_shared<const Snapshot>(db_, version, gaps_);
   auto before = snapshot;  // freed without the lock
   std::lock_guard lock(snapshot_mutex_);
   latest_.swap(before);

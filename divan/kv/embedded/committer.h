@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "divan/kv/embedded/conflict_set.h"
+#include "divan/kv/embedded/gaps.h"
 #include "divan/kv/embedded/watch_table.h"
 #include "divan/kv/embedded/write_map.h"
 
@@ -59,6 +60,7 @@ struct CommitterOptions {
   bool durable;
   std::size_t max_watches;
   std::size_t max_conflict_bytes;
+  std::size_t least_passed;
 };
 
 /// Thread-safe.
@@ -106,6 +108,7 @@ class Committer {
   const Clock& clock_;
   const CommitterOptions options_;
 
+  Gaps gaps_;
   mutable std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> latest_;
   WatchTable watches_;

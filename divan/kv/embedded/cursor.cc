@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/cursor.h"
 
+#include <rocksdb/perf_context.h>
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -33,9 +35,20 @@ Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange&
     stored_->SeekToLast();
     point_ = last_point_;
   } else {
-    stored_->SeekToFirst();
+    seek_first(snapshot);
     point_ = first_point_;
   }
+}
+
+void Cursor::seek_first(const Snapshot& snapshot) {
+  const std::uint64_t before = rocksdb::get_perf_context()->internal_delete_skipped_count;
+  const std::string begin = snapshot.gaps().first_row_at_or_after(readable_.begin, snapshot.version());
+  if (begin >= readable_.end) return;  // an iterator that was never moved is at its end
+  stored_->Seek(begin);
+  const std::string_view end = stored_->Valid() ? view(stored_->key()) : std::string_view(readable_.end);
+  if (!stored_->Valid()) check_status(stored_->status());
+  snapshot.gaps().found(begin, end, snapshot.version(),
+                        rocksdb::get_perf_context()->internal_delete_skipped_count - before);
 }
 
 bool Cursor::next() {

@@ -23,6 +23,8 @@ class Cursor {
   std::string_view value() const { return value_; }
 
  private:
+  // Moves to the first stored row, past what is known to have none.
+  void seek_first(const Snapshot& snapshot);
   bool next_forward();
   bool next_backward();
   void advance_stored();

@@ -154,8 +154,10 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
   mend_manifest(rocksdb_options(options), options.directory, options.durable);
   if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
-  committer_ = std::make_unique<Committer>(
-      *db_, clock, CommitterOptions{options.durable, options.max_watches, options.max_conflict_bytes});
+  committer_ =
+      std::make_unique<Committer>(*db_, clock,
+                                  CommitterOptions{options.durable, options.max_watches,
+                                                   options.max_conflict_bytes, options.least_passed});
 }
 
 EmbeddedDatabase::~EmbeddedDatabase() {

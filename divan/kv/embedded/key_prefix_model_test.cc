@@ -123,7 +123,7 @@ class Life {
   void open() {
     database_.reset();
     database_ = std::make_unique<EmbeddedDatabase>(
-        Options{.directory = directory_.path() + "/store", .durable = false, .cache_bytes = 8 << 20}, clock_,
+        Options{.directory = directory_.path() + "/store", .durable = false, .cache_bytes = 8 << 20, .least_passed = 1}, clock_,
         rng_);
   }
 

@@ -1,0 +1,195 @@
+#include "divan/jobs/acceptor.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+struct Acceptors : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+  Acceptor acceptor{queue, *store, clock};
+  const std::vector<std::string> types{"t"};
+
+  void SetUp() override {
+    store->run([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
+  }
+  void add(const std::string& id, const Queue::AddOptions& options = {}) {
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "t", id, "{}", options); });
+  }
+  State state(const std::string& id) {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", id)->state; });
+  }
+
+  // Somebody in the line of "t", who counts how often it is woken.
+  struct Waiting {
+    std::shared_ptr<int> woken = std::make_shared<int>(0);
+    std::shared_ptr<Acceptor::Waiter> waiter;
+  };
+  Waiting join(const AcceptOptions& options = {}) {
+    Waiting waiting;
+    waiting.waiter = acceptor.join(types, options, [woken = waiting.woken] { ++*woken; });
+    return waiting;
+  }
+  // The ids that the waiter gets; nothing while it waits.
+  std::optional<std::vector<std::string>> step(const Waiting& waiting) {
+    const auto found = acceptor.step(waiting.waiter);
+    if (!found.done) return std::nullopt;
+    std::vector<std::string> ids;
+    for (const auto& job : found.jobs) ids.push_back(job.job.id);
+    return ids;
+  }
+  std::vector<Waiting> line(int length, const AcceptOptions& options = {}) {
+    std::vector<Waiting> waiting;
+    for (int i = 0; i < length; ++i) {
+      waiting.push_back(join(options));
+      EXPECT_EQ(step(waiting.back()), std::nullopt);
+    }
+    for (const auto& one : waiting) *one.woken = 0;
+    return waiting;
+  }
+};
+
+TEST_F(Acceptors, OneJobWakesOneOfThem) {
+  const auto waiting = line(5);
+  add("a");
+  EXPECT_EQ(*waiting[0].woken, 1);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
+  add("b");
+  // The next one may have been woken when the first left, and then again.
+  EXPECT_GE(*waiting[1].woken, 1);
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("b")));
+  for (const int other : {3, 4}) EXPECT_EQ(*waiting[static_cast<std::size_t>(other)].woken, 0) << other;
+}
+
+TEST_F(Acceptors, OneLooksForAllInTheirOrder) {
+  const auto waiting = line(3, {.limit = 2});
+  const auto commits = store->stats().commits;
+  store->run([&](kv::Transaction& tx) {
+    for (const char* id : {"1", "2", "3", "4", "5"}) queue.add(tx, "t", id, "{}");
+  });
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("3", "4")));
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("1", "2")));
+  EXPECT_THAT(step(waiting[2]), testing::Optional(ElementsAre("5")));
+  EXPECT_EQ(store->stats().commits - commits, 2u);  // of the add and of the look
+}
+
+TEST_F(Acceptors, WhoHasComeIsLookedForAtOnce) {
+  add("a");
+  EXPECT_THAT(step(join()), testing::Optional(ElementsAre("a")));
+  const auto waiting = line(2);
+  add("b");
+  // Before those who were woken did anything.
+  EXPECT_EQ(step(join()), std::nullopt);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("b")));
+}
+
+TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
+  add("later", {.scheduled_at = clock.wall_ms() + 2000});
+  const auto waiting = line(2);
+  EXPECT_LE(acceptor.step(waiting[0].waiter).look_at, clock.now() + milliseconds(2000));
+  EXPECT_EQ(acceptor.step(waiting[1].waiter).look_at, MonotonicTime::max());
+  EXPECT_TRUE(acceptor.leave(waiting[0].waiter));
+  EXPECT_EQ(*waiting[1].woken, 1);
+  EXPECT_LE(acceptor.step(waiting[1].waiter).look_at, clock.now() + milliseconds(2000));
+  clock.advance(milliseconds(2000));
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("later")));
+}
+
+TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
+  const auto ref = store->run([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
+  const auto riding = join({.worker = ref});
+  EXPECT_EQ(step(riding), std::nullopt);
+  const auto waiting = line(1);
+  EXPECT_THROW(acceptor.step(join({.worker = workers::WorkerRef{"r", "nobody", ""}}).waiter), Error);
+  store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+  add("a");
+  EXPECT_THROW(acceptor.step(riding.waiter), Error);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
+}
+
+TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
+  const auto waiting = line(2);
+  add("a");
+  EXPECT_EQ(step(waiting[1]), std::nullopt);  // looks, for the first, too
+  EXPECT_EQ(state("a"), State::running);
+  EXPECT_FALSE(acceptor.leave(waiting[0].waiter));
+  acceptor.abandon(waiting[0].waiter);
+  EXPECT_EQ(state("a"), State::pending);
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
+}
+
+TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
+  auto waiting = line(3);
+  acceptor.abandon(waiting[0].waiter);
+  EXPECT_TRUE(acceptor.leave(waiting[1].waiter));
+  add("a");
+  EXPECT_THAT(step(waiting[2]), testing::Optional(ElementsAre("a")));
+}
+
+TEST_F(Acceptors, LinesOfOtherTypesAndTimesAreOthers) {
+  store->run([&](kv::Transaction& tx) { queue.set_type(tx, "u", {}); });
+  const auto waiting = line(1);
+  const auto woken = std::make_shared<bool>(false);  // a closing store wakes it, too
+  const auto other = acceptor.join({"u"}, {}, [woken] { *woken = true; });
+  EXPECT_FALSE(acceptor.step(other).done);
+  const auto ahead = join({.max_scheduled_at = clock.wall_ms() + 5000});
+  EXPECT_EQ(step(ahead), std::nullopt);
+  add("later", {.scheduled_at = clock.wall_ms() + 3000});
+  EXPECT_FALSE(*woken);
+  EXPECT_EQ(step(waiting[0]), std::nullopt);
+  EXPECT_THAT(step(ahead), testing::Optional(ElementsAre("later")));
+}
+
+TEST_F(Acceptors, MoreThanATransactionTakesIsTakenByTheNext) {
+  store->run([&](kv::Transaction& tx) {
+    for (std::size_t i = 0; i < kMaxAcceptLimit + 10; ++i) queue.add(tx, "t", std::nullopt, "{}");
+  });
+  const auto first = join({.limit = kMaxAcceptLimit - 5});
+  const auto second = join({.limit = kMaxAcceptLimit});
+  EXPECT_EQ(step(first)->size(), kMaxAcceptLimit - 5);
+  EXPECT_EQ(step(second)->size(), 5u);
+  EXPECT_EQ(step(join({.limit = 100}))->size(), 10u);
+}
+
+TEST_F(Acceptors, LargeDataAreTakenPieceByPiece) {
+  const std::string data = "\"" + std::string(3'000'000, 'x') + "\"";
+  for (const char* id : {"a", "b", "c", "d", "e"})
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "t", id, data); });
+  EXPECT_EQ(step(join({.limit = 5}))->size(), 3u);
+  EXPECT_EQ(step(join({.limit = 5}))->size(), 2u);
+}
+
+TEST_F(Acceptors, OfOneProcessNeverConflict) {
+  constexpr int kJobs = 300, kThreads = 4;
+  for (int i = 0; i < kJobs; ++i) add("j" + std::to_string(i));
+  std::atomic<int> accepted{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (;;) {
+        const auto jobs = acceptor.accept(types, {.limit = 2}, MonotonicTime::max());
+        if (jobs.empty()) return;
+        if ((accepted += static_cast<int>(jobs.size())) == kJobs) acceptor.interrupt();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(accepted, kJobs);
+  EXPECT_EQ(store->stats().conflicts, 0u);
+}
+
+}  // namespace
+}  // namespace divan::jobs
