@@ -103,25 +103,6 @@ it('the status shows databases', async (server) => {
   assert.equal(JSON.parse(await tool(server, ['status', '--json'])).couchdb, 'Welcome')
 })
 
-it('jobs are shown by type, and one by one', async (server) => {
-  await server.client.ok('PUT', '/_jobs/mail')
-  await server.client.ok('PUT', '/_jobs/mail/a', {})
-  const types = table(await tool(server, ['jobs']))
-  assert.deepEqual(types.find(([type]) => type === 'mail'), ['mail', '1', '0', '0', '0', '0'])
-  const [head, row] = table(await tool(server, ['jobs', 'mail']))
-  assert.deepEqual([head.slice(0, 3), row.slice(0, 3)], [['ID', 'STATE', 'ATTEMPT'], ['a', 'pending', '0']])
-  assert.equal(JSON.parse(await tool(server, ['jobs', 'mail', '--json'])).jobs[0].id, 'a')
-  const unknown = await runTool(server, ['jobs', 'nonsense'])
-  assert.equal(unknown.code, 1)
-  assert.match(unknown.stderr, /no_such_job_type/)
-})
-
-it('workers are shown', async (server) => {
-  await server.client.ok('PUT', '/_workers/mailer/host', { timeout: 60_000, opts: { n: 1 } })
-  const rows = table(await tool(server, ['workers']))
-  assert.deepEqual(rows.find(([role]) => role === 'mailer'), ['mailer', 'host', '60000', '{"n":1}'])
-})
-
 it('updates are shown', async (server) => {
   await server.client.ok('PUT', '/updated')
   assert.match(await tool(server, ['updates']), /updated/)

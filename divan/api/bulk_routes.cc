@@ -73,7 +73,9 @@ std::string edit_all(const Context& context, const std::string& name,
   std::vector<docs::IncomingDocument> others;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     settled[i] = settle(context, name, documents[i]);
-    if (!settled[i]) others.push_back(std::move(documents[i]));
+    if (settled[i]) continue;
+    if (documents[i].id.empty()) documents[i].id = context.rng.uuid_at(context.clock.wall_ms());
+    others.push_back(std::move(documents[i]));
   }
   const auto results = docs::bulk_edit(context.store, context.catalog, name, others, context.rng);
   std::string out = "[";

@@ -183,7 +183,7 @@ http::Response local_result(const std::string& id, std::int64_t revision, int st
 
 Answer create_document(const Context& context, const CallPtr& call) {
   auto document = docs::parse_document(call->json_body());
-  if (document.id.empty()) document.id = context.rng.uuid();
+  if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
   if (document.id.starts_with(docs::kLocalPrefix)) {
     const auto revision = context.store.run([&](kv::Transaction& tx) {
       return docs::write_local(tx, context.catalog.open(tx, call->path()[0]), document);

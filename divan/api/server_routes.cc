@@ -104,7 +104,7 @@ Answer uuids(const Context& context, const CallPtr& call) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("uuids").begin_array();
-  for (std::uint64_t i = 0; i < count; ++i) writer.string(context.rng.uuid());
+  for (std::uint64_t i = 0; i < count; ++i) writer.string(context.rng.uuid_at(context.clock.wall_ms()));
   writer.end_array().end_object();
   return json_response(200, out, {{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}});
 }

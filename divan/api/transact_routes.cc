@@ -110,7 +110,7 @@ class RequestReader {
       about(fmt::format("Document {} of database `{}`", documents.size() + 1, to.database),
             [&] { documents.push_back(docs::parse_document(text)); });
       auto& document = documents.back();
-      if (document.id.empty()) document.id = context_.rng.uuid();
+      if (document.id.empty()) document.id = context_.rng.uuid_at(context_.clock.wall_ms());
       if (!ids.insert(document.id).second)
         throw bad_request(document_name(to.database, document.id) + " is there twice.");
       count(document.body.size());
@@ -145,7 +145,7 @@ class RequestReader {
                 JobToAdd add;
                 add.type = job.required("type");
                 const auto id = job.string("id");
-                add.id = id ? *id : context_.rng.uuid();
+                add.id = id ? *id : context_.rng.uuid_at(context_.clock.wall_ms());
                 add.data = data_of(job);
                 add.options = add_options(job);
                 request_.add.push_back(std::move(add));

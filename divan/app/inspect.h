@@ -1,20 +1,13 @@
-// The commands that look at a running server: tables for people, --json for programs.
+// `divan status` and `divan updates`: a look at a running server, as tables for people or as --json for
+// programs.
 #pragma once
 
-#include "divan/app/connection.h"
+#include "divan/app/command_line.h"
 
 namespace divan::app {
 
-struct InspectOptions {
-  ConnectionOptions connection;
-  bool json = false;
-};
-
-void show_status(const InspectOptions& options);
-/// Without a type: all types and their counts; with one: its jobs.
-void show_jobs(const InspectOptions& options, const std::string& type);
-void show_workers(const InspectOptions& options);
-/// The feed of updates; with `follow` it goes on until the server or the user ends it.
-void show_updates(const InspectOptions& options, bool follow);
+void show_status(const QueryOptions& options);
+/// The feed of updates; with `go_on` it goes on until the user ends it, or the server, which is an error.
+void show_updates(const QueryOptions& options, bool go_on);
 
 }  // namespace divan::app

@@ -4,36 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 
 #include "divan/app/backup.h"
+#include "divan/app/command_line.h"
 #include "divan/app/inspect.h"
+#include "divan/app/jobs_commands.h"
 #include "divan/app/load.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
+#include "divan/app/table.h"
 #include "divan/app/verify.h"
+#include "divan/app/workers_commands.h"
 #include "divan/base/error.h"
 
 namespace {
 
 using namespace divan::app;
-
-void add_connection(CLI::App& command, ConnectionOptions& connection) {
-  // Not CLI11's: what the environment says is no option that was given.
-  if (const char* url = std::getenv("DIVAN_URL"); url != nullptr && *url != '\0') connection.url = url;
-  command.add_option("--url", connection.url, "The server (Env:DIVAN_URL)")->capture_default_str();
-  command
-      .add_option("--user", connection.user,
-                  "NAME:PASSWORD; without it the password in the data directory is used")
-      ->envname("DIVAN_USER");
-  command.add_option("--data-dir", connection.data_dir, "Data directory of a server on this machine")
-      ->capture_default_str();
-}
-
-void add_inspection(CLI::App& command, InspectOptions& options) {
-  add_connection(command, options.connection);
-  command.add_flag("--json", options.json, "The server's answer as it is");
-}
 
 struct CommandLine {
   ServeOptions serve;
@@ -44,8 +30,7 @@ struct CommandLine {
   BackupOptions backup;
   RestoreOptions restore;
   VerifyOptions verify;
-  InspectOptions inspect;
-  std::string type;
+  QueryOptions inspect;
   bool follow = false;
 };
 
@@ -141,12 +126,12 @@ int run(int argc, char** argv) {
   auto* restore_command = add_restore(app, line);
   auto* verify_command = add_verify(app, line);
   auto* status = app.add_subcommand("status", "Databases and what is being done");
-  auto* jobs = app.add_subcommand("jobs", "Job types and their counts, or the jobs of a type");
-  jobs->add_option("TYPE", line.type, "List the jobs of this type");
-  auto* workers = app.add_subcommand("workers", "Who works");
+  Command command;
+  add_jobs_commands(app, command);
+  add_workers_commands(app, command);
   auto* updates = app.add_subcommand("updates", "What changed in which database");
   updates->add_flag("--follow", line.follow, "Go on as it changes");
-  for (auto* command : {status, jobs, workers, updates}) add_inspection(*command, line.inspect);
+  for (auto* inspection : {status, updates}) add_query(*inspection, line.inspect);
 
   CLI11_PARSE(app, argc, argv);
   if (*serve_command) {
@@ -164,9 +149,8 @@ int run(int argc, char** argv) {
   }
   if (*verify_command) return verify(line.verify);
   if (*status) show_status(line.inspect);
-  if (*jobs) show_jobs(line.inspect, line.type);
-  if (*workers) show_workers(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);
+  if (command) return command();
   return 0;
 }
 
@@ -176,11 +160,10 @@ int main(int argc, char** argv) {
   take_standard_files();
   try {
     return run(argc, argv);
-  } catch (const divan::Error& error) {
-    std::fprintf(stderr, "divan: %s\n", error.what());
-    return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "divan: %s\n", error.what());
+    std::fflush(stdout);
+    // It may have words of the server's, or of a file's.
+    std::fprintf(stderr, "divan: %s\n", printable(error.what()).c_str());
     return 1;
   }
 }

@@ -18,6 +18,14 @@ std::string Rng::bytes(std::size_t size) {
 
 std::string Rng::uuid() { return to_hex(bytes(16)); }
 
+std::string Rng::uuid_at(std::int64_t wall_ms) {
+  constexpr std::uint64_t kVersion = 7, kVariant = 2;
+  std::string out;
+  append_u64(out, static_cast<std::uint64_t>(wall_ms) << 16 | kVersion << 12 | (next() & 0xfff));
+  append_u64(out, kVariant << 62 | next() >> 2);
+  return to_hex(out);
+}
+
 std::uint64_t SystemRng::next() {
   // Most of the time goes into the call, however few the bytes are.
   struct Stock {

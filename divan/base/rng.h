@@ -25,6 +25,10 @@ class Rng {
 
   /// 32 lower-case hexadecimal digits, as CouchDB writes its UUIDs.
   std::string uuid();
+
+  /// The same, in the order of their times (RFC 9562, version 7; milliseconds since 1970): what is made at
+  /// the same time lies together in the store.
+  std::string uuid_at(std::int64_t wall_ms);
 };
 
 /// Cryptographically strong bits from the operating system.

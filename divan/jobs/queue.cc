@@ -146,7 +146,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
   if (!present) {
     Job job;
     job.type = type;
-    job.id = id ? std::string(*id) : rng_.uuid();
+    job.id = id ? std::string(*id) : rng_.uuid_at(now);
     job.priority = wanted.priority;
     job.schedule = wanted.schedule;
     job.added_at = now;

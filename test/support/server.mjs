@@ -38,10 +38,20 @@ export function temporaryDirectory() {
 
 /** Runs the binary to its end: {code, signal, stdout, stderr}. */
 export async function runDivan(args, { env = {}, input = '', limit } = {}) {
-  const process_ = new Process(args, env)
+  const process_ = startDivan(args, { env })
   process_.child.stdin.end(input)
   await within(`the end of divan ${args.join(' ')}`, process_.exit, limit)
   return process_
+}
+
+/**
+ * Starts the binary: {child, stdout, stderr} as they are at the moment, and `exit`, a promise of the end, after which
+ * {code, signal} are there, too. With `terminal`, {columns, lines}, it runs on a terminal of this size: keys go to
+ * child.stdin, and what it shows, also on standard error, comes as stdout.
+ */
+export function startDivan(args, { env = {}, terminal } = {}) {
+  const script = path.join(import.meta.dirname ?? 'support', 'terminal.py')
+  return new Process(args, env, terminal ? ['python3', script, `${terminal.columns}`, `${terminal.lines}`] : [])
 }
 
 class Process {
@@ -51,8 +61,9 @@ class Process {
   signal = null
   killed = false // by the test, which then minds nothing else
 
-  constructor(args, env) {
-    const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', binary] : [binary]
+  constructor(args, env, wrapper = []) {
+    const program = [...wrapper, binary]
+    const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', ...program] : program
     // Settings of the caller's own environment are not those of the test.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('DIVAN_'))
     this.child = spawn(command[0], [...command.slice(1), ...args], {

@@ -1,0 +1,32 @@
+#include "divan/app/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+namespace divan::app {
+namespace {
+
+void take_environment(const char* name, std::string& value) {
+  const char* text = std::getenv(name);
+  if (text != nullptr && *text != '\0') value = text;
+}
+
+}  // namespace
+
+void add_connection(CLI::App& command, ConnectionOptions& connection) {
+  // Not CLI11's: what the environment says is no option that was given.
+  take_environment("DIVAN_URL", connection.url);
+  take_environment("DIVAN_USER", connection.user);
+  command.add_option("--url", connection.url, "The server (Env:DIVAN_URL)")->capture_default_str();
+  command.add_option("--user", connection.user,
+                     "NAME:PASSWORD; without it the password in the data directory is used (Env:DIVAN_USER)");
+  command.add_option("--data-dir", connection.data_dir, "Data directory of a server on this machine")
+      ->capture_default_str();
+}
+
+void add_query(CLI::App& command, QueryOptions& options) {
+  add_connection(command, options.connection);
+  command.add_flag("--json", options.json, "The server's answer as JSON");
+}
+
+}  // namespace divan::app

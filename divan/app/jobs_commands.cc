@@ -1,0 +1,180 @@
+#include "divan/app/jobs_commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include "divan/app/jobs_changes.h"
+#include "divan/app/jobs_views.h"
+#include "divan/app/jobs_watch.h"
+#include "divan/app/live.h"
+#include "divan/base/error.h"
+
+namespace divan::app {
+namespace {
+
+constexpr int kMaxWords = 1'000'000;
+constexpr std::uint64_t kMaxListed = 1'000'000'000;
+
+struct JobsOptions {
+  QueryOptions query;
+  JobRange range{.type = "", .limit = 100};
+  std::string type, id, state;
+  std::vector<std::string> words;  // ids, or settings
+  AddJobOptions add;
+  std::string interval = "1s";
+  bool force = false;
+};
+
+// Words without number are "ID..." in the line that says how a command is used.
+class Usage final : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    if (option->get_expected_max() != kMaxWords) return CLI::Formatter::make_option_usage(option);
+    const std::string words = option->get_name(true) + "...";
+    return option->get_required() ? words : "[" + words + "]";
+  }
+};
+
+// The program's subcommands share their options, of which only those of one are given.
+class JobsCommands {
+ public:
+  JobsCommands(CLI::App& app, Command& command)
+      : jobs_(*app.add_subcommand(
+            "jobs", "The job queue: shows it (without a subcommand: its types), adds to it, changes it")),
+        command_(command),
+        options_(std::make_shared<JobsOptions>()) {
+    // At most one, and so the words after it are never taken for another.
+    jobs_.require_subcommand(0, 1);
+    jobs_.formatter(std::make_shared<Usage>());
+    add_query(jobs_, options_->query);
+    jobs_.callback([&command, options = options_] {
+      if (!command) command = [options] { return show_types(options->query); };
+    });
+  }
+
+  void add_views() {
+    auto& types = add("types", "Types with their jobs by state, and settings that are not the defaults");
+    run(types, [](JobsOptions& o) { return show_types(o.query); });
+
+    auto& list = add("list", "The jobs of a type, in the order of their ids");
+    list.add_option("TYPE", options_->range.type, "Job type")->required();
+    list.add_option("--state", options_->range.state, "Only those in this state")
+        ->check(CLI::IsMember({"pending", "running", "finished", "failed", "cancelled"}));
+    list.add_option("--limit", options_->range.limit, "At most so many")
+        ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
+        ->capture_default_str();
+    list.add_option("--start-id", options_->range.start_id, "Begin with this id, or the next one");
+    run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
+
+    auto& show = add("show", "Everything of a job, with its data");
+    show.add_option("TYPE", options_->type, "Job type")->required();
+    show.add_option("ID", options_->id, "Job")->required();
+    run(show, [](JobsOptions& o) { return show_job(o.query, o.type, o.id); });
+  }
+
+  void add_watch() {
+    auto& watch = add("watch", "The types, one type's running and failed jobs, or one job, as they change");
+    auto* type = watch.add_option("TYPE", options_->type, "Only this type");
+    auto* id = watch.add_option("ID", options_->id, "Only this job, until it ends");
+    watch.add_option("--interval", options_->interval, "Between two looks (not for one job)")
+        ->capture_default_str();
+    watch.footer(
+        "Ctrl-C ends it. On a terminal the table is drawn in place. A job's changes are followed until it "
+        "ends:\nthe exit status is 0 if it is finished then, 1 if it is failed, cancelled or removed.");
+    run(watch, [type, id](JobsOptions& o) {
+      const auto interval = parse_interval(o.interval);
+      if (id->count() > 0) return watch_job(o.query, o.type, o.id);
+      return type->count() > 0 ? watch_type(o.query, o.type, interval) : watch_types(o.query, interval);
+    });
+  }
+
+  void add_changes() {
+    auto& add_one = add("add", "Add a job; one that is there already is changed, or runs again");
+    add_one.add_option("TYPE", options_->add.type, "Job type")->required();
+    auto* id = add_one.add_option("ID", options_->add.id, "Its id; without it the server makes one");
+    add_one.add_option("--data", options_->add.data, "JSON, @FILE, or - for standard input");
+    auto* at = add_one.add_option("--at", options_->add.at, "Not before this time: 2030-01-31T08:00Z");
+    add_one.add_option("--in", options_->add.in, "Not before so long from now: 10m, 1h30m")->excludes(at);
+    add_one.add_option("--priority", options_->add.priority, "Lower ones run first (0)");
+    run(add_one, [id](JobsOptions& o) {
+      if (id->count() > 0 && o.add.id.empty()) throw bad_request("A job's id is not empty.");
+      return add_job(o.query, o.add);
+    });
+
+    add_change("cancel", JobChange::cancel, "End pending jobs; ask the workers of running ones to stop");
+    auto& resubmit = add("resubmit", "Let jobs run again with the data that they have");
+    resubmit.add_option("TYPE", options_->type, "Job type")->required();
+    resubmit.add_option("--state", options_->state, "All jobs in this state, instead of ids")
+        ->check(CLI::IsMember({"failed", "cancelled", "finished"}))
+        ->excludes(add_ids(resubmit));
+    run(resubmit, [](JobsOptions& o) {
+      if (!o.state.empty()) return resubmit_all(o.query, o.type, o.state);
+      if (o.words.empty()) throw bad_request("Which jobs? Name their ids, or --state.");
+      return change_jobs(o.query, JobChange::resubmit, o.type, o.words);
+    });
+    add_change("remove", JobChange::remove, "Remove every trace of jobs; running ones, too");
+  }
+
+  void add_types() {
+    auto& set = add("set", "Change settings of a type; declares it if it is not there");
+    set.add_option("TYPE", options_->type, "Job type")->required();
+    add_words(set, "NAME=VALUE", "paused=true max_running=4 max_running=null retention=7d");
+    run(set, [](JobsOptions& o) { return set_type(o.query, o.type, o.words); });
+
+    auto& remove = add("remove-type", "Remove a type that has no jobs");
+    remove.add_option("TYPE", options_->type, "Job type")->required();
+    remove.add_flag("--force", options_->force, "And its jobs");
+    run(remove, [](JobsOptions& o) { return remove_type(o.query, o.type, o.force); });
+  }
+
+ private:
+  CLI::App& add(const std::string& name, const std::string& description) {
+    auto& command = *jobs_.add_subcommand(name, description);
+    add_query(command, options_->query);
+    return command;
+  }
+
+  template <class Do>
+  void run(CLI::App& subcommand, Do what) {
+    subcommand.callback([&command = command_, options = options_, what] {
+      command = [options, what] { return what(*options); };
+    });
+  }
+
+  // Words of any characters. For a vector CLI11 would take a word in brackets for a list, and whatever comes
+  // after `--` and one word for another command; for an option of a fixed, great number it does neither.
+  CLI::Option* add_words(CLI::App& command, const std::string& name, const std::string& description) {
+    const auto take = [options = options_](const CLI::results_t& words) {
+      options->words = words;
+      return true;
+    };
+    return command.add_option(name, take, description)
+        ->expected(kMaxWords)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->option_text("...");
+  }
+
+  CLI::Option* add_ids(CLI::App& command) { return add_words(command, "ID", "Jobs"); }
+
+  void add_change(const std::string& name, JobChange change, const std::string& description) {
+    auto& command = add(name, description);
+    command.add_option("TYPE", options_->type, "Job type")->required();
+    add_ids(command)->required();
+    run(command, [change](JobsOptions& o) { return change_jobs(o.query, change, o.type, o.words); });
+  }
+
+  CLI::App& jobs_;
+  Command& command_;
+  const std::shared_ptr<JobsOptions> options_;
+};
+
+}  // namespace
+
+void add_jobs_commands(CLI::App& app, Command& command) {
+  JobsCommands commands(app, command);
+  commands.add_views();
+  commands.add_watch();
+  commands.add_changes();
+  commands.add_types();
+}
+
+}  // namespace divan::app

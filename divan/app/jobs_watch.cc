@@ -1,0 +1,95 @@
+#include "divan/app/jobs_watch.h"
+
+#include <fmt/format.h>
+
+#include "divan/app/jobs_views.h"
+#include "divan/app/live.h"
+#include "divan/app/times.h"
+#include "divan/base/clock.h"
+#include "divan/base/json.h"
+
+namespace divan::app {
+namespace {
+
+constexpr std::uint64_t kShownJobs = 100;
+// As a shell has it for a program that Ctrl-C has ended.
+constexpr int kInterrupted = 130;
+
+// The type's JSON with one more member, "jobs".
+std::string with_jobs(std::string_view type, const std::string& jobs) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  json::for_each_member(type, [&](std::string_view name, std::string_view value) {
+    writer.key(name).raw(value);
+    return true;
+  });
+  writer.key("jobs").raw("[" + jobs + "]").end_object();
+  return out;
+}
+
+// "2030-01-31T08:00:00Z  failed  attempt 3  progress 40  error: ..."
+std::string change_line(std::string_view job, std::int64_t now_ms) {
+  std::string line = format_time(now_ms) + "  " + member_text(job, "state");
+  if (const auto attempt = member_number(job, "attempt"); attempt > 0)
+    line += fmt::format("  attempt {}", attempt);
+  if (const auto progress = member_text(job, "progress"); !progress.empty()) line += "  progress " + progress;
+  if (const auto error = member_text(job, "last_error"); !error.empty()) line += "  error: " + error;
+  return printable(line);
+}
+
+}  // namespace
+
+int watch_types(const QueryOptions& options, std::chrono::milliseconds interval) {
+  end_on_interrupt(0);
+  const SystemClock clock;
+  http::Client client = connect(options.connection);
+  for (LiveView view;; clock.sleep(interval)) {
+    const std::string answer = json::compact(ask(client, "GET", "/_jobs"));
+    if (options.json) {
+      LiveView::print_line(answer);
+    } else {
+      view.draw(format_time(clock.wall_ms()), types_table(answer));
+    }
+  }
+}
+
+int watch_type(const QueryOptions& options, const std::string& type, std::chrono::milliseconds interval) {
+  end_on_interrupt(0);
+  const SystemClock clock;
+  http::Client client = connect(options.connection);
+  for (LiveView view;; clock.sleep(interval)) {
+    const std::string settings = json::compact(ask(client, "GET", type_path(type)));
+    std::vector<Row> rows = {jobs_head(true)};
+    std::string jobs;
+    for (const std::string_view state : {"running", "failed"}) {
+      for_each_job(client, {.type = type, .state = std::string(state), .limit = kShownJobs},
+                   [&](std::string_view job) {
+                     rows.push_back(job_row(job, true));
+                     jobs += (jobs.empty() ? "" : ",") + std::string(job);
+                   });
+    }
+    if (options.json) {
+      LiveView::print_line(with_jobs(settings, jobs));
+    } else {
+      const std::string heading =
+          fmt::format("{}  {}: {}", format_time(clock.wall_ms()), type, describe_type(settings));
+      view.draw(heading, rows);
+    }
+  }
+}
+
+int watch_job(const QueryOptions& options, std::string_view type, std::string_view id) {
+  end_on_interrupt(kInterrupted);
+  const SystemClock clock;
+  http::Client client = connect(options.connection);
+  std::string state;
+  follow(client, job_path(type, id) + "?feed=continuous&heartbeat=30000", [&](std::string_view job) {
+    LiveView::print_line(options.json ? std::string(job) : change_line(job, clock.wall_ms()));
+    state = member_text(job, "state");
+    return state == "pending" || state == "running";
+  });
+  return state == "finished" ? 0 : 1;
+}
+
+}  // namespace divan::app

@@ -1,0 +1,79 @@
+#include "divan/app/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "divan/base/bytes.h"
+
+namespace divan::app {
+namespace {
+
+TEST(Table, WhatATerminalWouldActOnIsEscaped) {
+  EXPECT_EQ(printable("plain, ü, 日本, 😀"), "plain, ü, 日本, 😀");
+  EXPECT_EQ(printable("a\nb\r\tc"), "a\\nb\\r\\tc");
+  EXPECT_EQ(printable("\x1b[31mred"), "\\u001b[31mred");
+  EXPECT_EQ(printable(std::string_view("\0\x7f", 2)), "\\u0000\\u007f");
+  EXPECT_EQ(printable("\u009b2J"), "\\u009b2J");            // CSI, as one character
+  EXPECT_EQ(printable("exe.\u202egnp"), "exe.\\u202egnp");  // written from right to left
+}
+
+TEST(Table, BytesThatAreNoUtf8AreEscaped) {
+  EXPECT_EQ(printable("\xff"), "\\xff");
+  EXPECT_EQ(printable("a\xc3"), "a\\xc3");                           // cut off
+  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");                    // too long a form
+  EXPECT_EQ(printable("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");           // the same of three bytes
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
+}
+
+RC_GTEST_PROP(Table, AnyBytesBecomePrintable, (const std::string& bytes)) {
+  const std::string text = printable(bytes);
+  RC_ASSERT(is_utf8(text));
+  RC_ASSERT(printable(text) == text);
+}
+
+TEST(Table, WidthsAreThoseOfATerminal) {
+  EXPECT_EQ(display_width(""), 0U);
+  EXPECT_EQ(display_width("abc"), 3U);
+  EXPECT_EQ(display_width("ü"), 1U);
+  EXPECT_EQ(display_width("u\u0308"), 1U);
+  EXPECT_EQ(display_width("日本"), 4U);
+  EXPECT_EQ(display_width("😀"), 2U);
+}
+
+TEST(Table, ACutIsSeenAndLeavesCharactersWhole) {
+  EXPECT_EQ(cut("abcd", 4), "abcd");
+  EXPECT_EQ(cut("abcde", 4), "abc…");
+  EXPECT_EQ(cut("üüüüü", 4), "üüü…");
+  EXPECT_EQ(cut("日本語", 5), "日本…");
+  EXPECT_EQ(cut("日本語", 4), "日…");
+  EXPECT_EQ(cut("abc", 1), "…");
+  EXPECT_EQ(cut("abc", 0), "");
+}
+
+RC_GTEST_PROP(Table, ACutFits, (const std::string& bytes)) {
+  const std::string text = printable(bytes + "日ü");
+  const auto columns = *rc::gen::inRange<std::size_t>(0, 20);
+  RC_ASSERT(display_width(cut(text, columns)) <= columns);
+  RC_ASSERT(is_utf8(cut(text, columns)));
+}
+
+TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(format_table({{"A", "LONG", "B"}, {"日本", "x", "1"}, {"ü", "", "2"}}),
+            "A     LONG  B\n"
+            "日本  x     1\n"
+            "ü           2\n");
+  EXPECT_EQ(format_table({{"A", "B"}, {"1"}, {}, {"2", ""}}), "A  B\n1\n\n2\n");
+}
+
+TEST(Table, ACellCannotBreakItsLine) {
+  EXPECT_EQ(format_table({{"a\nb", "\x1b[2J"}}), "a\\nb  \\u001b[2J\n");
+}
+
+TEST(Table, LinesAreCutToTheTerminal) {
+  EXPECT_EQ(format_table({{"id", "a long error"}, {"1", "short"}}, 10), "id  a lon…\n1   short\n");
+}
+
+}  // namespace
+}  // namespace divan::app
