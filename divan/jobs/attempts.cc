@@ -118,7 +118,9 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
 
 }  // namespace
 
-void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
+void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why) {
+  const std::int64_t now = queue.clock().wall_ms();
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
     if (changed.resubmit || changed.cancel) {
       end_run(tx, changed, State::cancelled, now);
@@ -126,6 +128,7 @@ void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
       make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
     }
   });
+  queue.observer().ended(tx, before, job, why, now);
 }
 
 namespace {
@@ -195,6 +198,7 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
+  queue.observer().started(tx, job, job.due_at);
 }
 
 // One call of deal().
@@ -311,18 +315,21 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
     changed.failures = 0;
     changed.last_error.clear();
     if (data && !changed.resubmit) write_data(tx, changed, *data);
     end_run(tx, changed, State::finished, now);
   });
+  queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
 
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error) {
   Job job = owned(tx, attempt);
   const TypeSettings settings = queue.type(tx, job.type);
   const std::int64_t now = queue.clock().wall_ms();
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
     changed.failures += 1;
     changed.last_error =
@@ -342,11 +349,12 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
       if (is_periodic(changed)) changed.scheduled_at = tick;
     }
   });
+  queue.observer().ended(tx, before, job, Outcome::failed, now);
 }
 
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt) {
   Job job = owned(tx, attempt);
-  take_back(tx, job, queue.clock().wall_ms());
+  take_back(queue, tx, job, Outcome::released);
 }
 
 }  // namespace divan::jobs

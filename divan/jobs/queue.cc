@@ -72,6 +72,7 @@ void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::
     put(tx, type, kPeriodicId, "{}", {.scheduled_at = tick, .priority = 0, .schedule = schedule});
   } else if (const auto job = read_job(tx, type, kPeriodicId)) {
     unlink(tx, *job);
+    observer_.removed(tx, *job, clock_.wall_ms());
   }
 }
 
@@ -153,6 +154,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     make_pending(job, wanted.scheduled_at, now);
     write_data(tx, job, data);
     link(tx, job);
+    observer_.changed(tx, job, now);
     return {job.id, true};
   }
 
@@ -187,11 +189,13 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     changed.schedule = wanted.schedule;
     make_pending(changed, wanted.scheduled_at, now);
   });
+  observer_.changed(tx, job, now);
   return {job.id, false};
 }
 
 void Queue::erase(kv::Transaction& tx, const Job& job) {
   unlink(tx, job);
+  observer_.removed(tx, job, clock_.wall_ms());
   if (job.id != kPeriodicId) return;
   auto settings = type(tx, job.type);
   settings.schedule.clear();
@@ -205,10 +209,12 @@ void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view 
 void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
   Job job = existing(tx, type, id);
   if (job.state == State::pending) {
+    const std::int64_t now = clock_.wall_ms();
     transition(tx, job, [&](Job& changed) {
       changed.state = State::cancelled;
-      changed.finished_at = clock_.wall_ms();
+      changed.finished_at = now;
     });
+    observer_.changed(tx, job, now);
   } else if (job.state == State::running && !job.cancel) {
     transition(tx, job, [](Job& changed) { changed.cancel = true; });
   }
@@ -317,7 +323,7 @@ void Queue::take_back_from_worker(kv::Transaction& tx, std::string_view role, st
   for (const auto& [type, job_id] : lost) {
     auto job = read_job(tx, type, job_id);
     if (!job || job->state != State::running) continue;
-    take_back(tx, *job, clock_.wall_ms());
+    take_back(*this, tx, *job, Outcome::lost);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "divan/jobs/observer.h"
 #include "divan/jobs/schedule.h"
 #include "divan/jobs/types.h"
 #include "divan/workers/registry.h"
@@ -96,6 +97,8 @@ class Queue {
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
   Rng& rng() { return rng_; }
+  /// Who is told what happens to jobs.
+  Observer& observer() { return observer_; }
 
  private:
   struct Wanted;
@@ -108,6 +111,7 @@ class Queue {
   workers::Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
+  Observer observer_;
 };
 
 /// Makes a job pending again that nobody runs any more, or that is to run again: its lock ends.
