@@ -290,6 +290,7 @@ void JobInvariants::compare_pending(const Name& name, const Seen& seen, const Jo
 
 void JobInvariants::check_nothing_left(const Name& name, const Seen& seen, const Rows& rows) {
   if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
+  if (data_under(rows, "hist", name)) fail(name, "it is gone, and its history is left.");
   if (data_under(rows, "data", name) || data_under(rows, "next", name)) {
     fail(name, "it is gone, and data of it are left.");
   }

@@ -259,3 +259,17 @@ it('who watches all jobs sees each change, and the metrics count it', async (ser
   assert.match(metrics, new RegExp(`divan_job_run_seconds_count{type="${jobs.type}"} 1`))
   assert.equal((await client.get('/_jobs/_events?feed=longpoll')).status, 400)
 })
+
+it('a job shows its attempts, the oldest first', async (server) => {
+  const jobs = await newType(server, { backoff_min: 0, backoff_max: 0 })
+  await jobs.add('a')
+  const [first] = await jobs.accept()
+  await jobs.act('a', 'fail', { lock: first.lock, error: 'no' })
+  const [second] = await jobs.accept()
+  const shown = async () =>
+    (await jobs.get('a')).history.map(({ attempt, epoch, outcome, error }) => [attempt, epoch, outcome, error])
+  const failed = [1, first.epoch, 'failed', 'no']
+  assert.deepEqual(await shown(), [failed, [2, second.epoch, undefined, undefined]])
+  await jobs.act('a', 'finish', { lock: second.lock })
+  assert.deepEqual(await shown(), [failed, [2, second.epoch, 'finished', undefined]])
+})

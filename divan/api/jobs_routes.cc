@@ -10,6 +10,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/acceptor.h"
+#include "divan/jobs/history.h"
 
 namespace divan::api {
 namespace {
@@ -286,7 +287,8 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
     const auto job = context.queue.find(tx, type, id, kv::Isolation::snapshot);
     if (!job) throw not_found("No such job.");
     const std::string data = context.queue.data(tx, *job);
-    return jobs::job_json(*job, &data);
+    const std::string history = jobs::history_json(jobs::attempts_of(tx, *job));
+    return jobs::job_json(*job, &data, &history);
   }));
 }
 

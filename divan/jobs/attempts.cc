@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "divan/base/bytes.h"
+#include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
@@ -81,8 +82,6 @@ Job owned(kv::Transaction& tx, const Attempt& attempt) {
 void end(Job& job, State state, std::int64_t now) {
   job.state = state;
   job.lock.clear();
-  job.worker_role.clear();
-  job.worker_id.clear();
   job.finished_at = now;
   job.cancel = false;
 }
@@ -127,6 +126,7 @@ void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why) {
     } else {
       make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
     }
+    if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
   });
   queue.observer().ended(tx, before, job, why, now);
 }
@@ -321,6 +321,7 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
     changed.last_error.clear();
     if (data && !changed.resubmit) write_data(tx, changed, *data);
     end_run(tx, changed, State::finished, now);
+    if (changed.state == State::pending) remember_attempt(tx, before, changed, Outcome::finished, now);
   });
   queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
@@ -336,8 +337,11 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
     if (!changed.resubmit && (changed.cancel || changed.failures >= settings.max_attempts)) {
       end_run(tx, changed, State::failed, now);
+      if (changed.state == State::pending)
+        remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
       return;
     }
+    remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
     const std::int64_t retry_at =
         now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
     if (changed.resubmit) {

@@ -1,6 +1,7 @@
 #include "divan/jobs/check.h"
 
 #include "divan/base/json.h"
+#include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/schedule.h"
@@ -64,6 +65,12 @@ void Check::look_at(std::string_view key, std::string_view value) {
     const std::string type = *Reader(rest).take_string();
     types_.insert(type);
     if (!parse_settings(value).schedule.empty()) periodic_wanted_.insert(type);
+  } else if (kind == "hist") {
+    expect(kv::has_shape(rest, "ssi"));
+    Reader parts(rest);
+    ++histories_[*parts.take_string()];
+    parts.take_string();
+    decode_attempt(*parts.take_int(), value);
   } else if (kind == "wake") {
     expect(kv::has_shape(rest, "si") && value.size() == 8);
   } else {
@@ -79,6 +86,7 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   const auto id = reader.take_string();
   const Job job = decode_job(*type, *id, value);
   types_wanted_.insert(job.type);
+  if (job.history > 0) histories_wanted_[job.type] += job.history;
   if (job.id == kPeriodicId) periodic_.insert(job.type);
   // What stands behind the last row says how many there are.
   if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
@@ -127,6 +135,8 @@ void Check::finish(kv::RowSource& rows) {
     if (!types_.contains(type))
       findings_.add(fmt::format("There are jobs of type {}, which there is not.", type));
   }
+  if (histories_ != histories_wanted_)
+    findings_.add("The rows of former attempts at jobs are not as many as the jobs say.");
   if (periodic_ != periodic_wanted_)
     findings_.add("Types of jobs with a schedule of their own have no job for it, or one without it.");
   for (const auto& [key, count] : counted_) counters_.try_emplace(key, 0);

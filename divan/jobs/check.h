@@ -37,6 +37,7 @@ class Check final : public kv::RowCheck {
   std::set<std::string> types_, types_wanted_;
   std::set<std::string> periodic_, periodic_wanted_;  // types with a job of their own, with a schedule for it
   Counts counted_, counters_;
+  std::map<std::string, std::int64_t> histories_, histories_wanted_;  // rows by type
 };
 
 }  // namespace divan::jobs

@@ -10,7 +10,7 @@
 namespace divan::jobs {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOutcomes = {"finished", "failed", "lost", "released", "cancelled"};
+constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::cancelled) + 1;
 
 // Types that have metrics of their own, the first that something happens to. All others share one name, which
 // is none of a type.
@@ -42,7 +42,7 @@ struct Observer::Change {
     json::Writer writer(out);
     writer.begin_object().key("type").string(type).key("id").string(id).key("state").string(state);
     writer.key("attempt").number(attempt);
-    if (outcome) writer.key("outcome").string(kOutcomes[static_cast<std::size_t>(*outcome)]);
+    if (outcome) writer.key("outcome").string(outcome_name(*outcome));
     if (!worker_id.empty()) {
       writer.key("worker").begin_object().key("role").string(worker_role).key("id").string(worker_id);
       writer.end_object();
@@ -63,7 +63,7 @@ struct Observer::Batch {
 struct Observer::TypeMetrics {
   prometheus::Histogram* wait;
   prometheus::Histogram* run;
-  std::array<prometheus::Counter*, kOutcomes.size()> attempts;
+  std::array<prometheus::Counter*, kOutcomes> attempts;
 };
 
 std::string_view jobs_channel() {
@@ -157,9 +157,10 @@ Observer::TypeMetrics& Observer::metrics_of(const std::string& type) {
       .run = &metrics_->histogram("divan_job_run_seconds", "From the beginning of an attempt to its end.",
                                   kBuckets, {{"type", type}}),
       .attempts = {}};
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
-    metrics.attempts[i] = &metrics_->counter("divan_job_attempts_total", "Attempts by how they ended.",
-                                             {{"type", type}, {"outcome", std::string(kOutcomes[i])}});
+  for (std::size_t i = 0; i < kOutcomes; ++i) {
+    metrics.attempts[i] =
+        &metrics_->counter("divan_job_attempts_total", "Attempts by how they ended.",
+                           {{"type", type}, {"outcome", std::string(outcome_name(static_cast<Outcome>(i)))}});
   }
   return *types_.emplace(type, std::make_shared<TypeMetrics>(metrics)).first->second;
 }

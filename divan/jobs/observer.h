@@ -17,9 +17,6 @@
 
 namespace divan::jobs {
 
-/// How an attempt ended.
-enum class Outcome { finished, failed, lost, released, cancelled };
-
 /// The channel of changes, ("_jobs"): Event::kind is the state, or "removed", Event::payload the row that
 /// /_jobs/_events shows.
 std::string_view jobs_channel();

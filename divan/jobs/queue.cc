@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
@@ -109,7 +110,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // namesake could be taken from a living worker.
   tx.add_read_conflict(jobs);
   for (const auto& job : running(tx, type, SIZE_MAX)) unlink(tx, job);
-  for (const std::string_view kind : {"job", "data", "next", "pend", "act", "fin", "cnt"}) {
+  for (const std::string_view kind : {"job", "data", "next", "hist", "pend", "act", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());
   }
   tx.clear(type_key(type));
@@ -181,6 +182,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     write_data(tx, changed, data);
     const bool ended = changed.state != State::pending;
     if (ended) {
+      remember_last_attempt(tx, changed);
       changed.added_at = now;
       changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
     }

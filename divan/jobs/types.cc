@@ -24,6 +24,8 @@ Duration take_duration(const boost::json::value& value, std::string_view name, D
 
 constexpr std::string_view kStateNames[] = {"pending", "running", "finished", "failed", "cancelled"};
 
+constexpr std::string_view kOutcomeNames[] = {"finished", "failed", "lost", "released", "cancelled"};
+
 void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
   if (ms != 0) writer.key(name).number(ms);
 }
@@ -83,6 +85,8 @@ std::string settings_json(const TypeSettings& settings) {
 
 std::string_view state_name(State state) { return kStateNames[static_cast<std::size_t>(state)]; }
 
+std::string_view outcome_name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+
 std::optional<State> state_of(std::string_view name) {
   for (const State state : kStates) {
     if (state_name(state) == name) return state;
@@ -90,7 +94,7 @@ std::optional<State> state_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string job_json(const Job& job, const std::string* data) {
+std::string job_json(const Job& job, const std::string* data, const std::string* history) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("type").string(job.type).key("id").string(job.id);
@@ -114,6 +118,7 @@ std::string job_json(const Job& job, const std::string* data) {
   append_time(writer, "finished_at", job.finished_at);
   if (!job.progress.empty()) writer.key("progress").raw(job.progress);
   if (!job.last_error.empty()) writer.key("last_error").string(job.last_error);
+  if (history != nullptr) writer.key("history").raw(*history);
   if (data != nullptr) writer.key("data").raw(*data);
   writer.end_object();
   return out;

@@ -51,6 +51,11 @@ inline constexpr State kStates[] = {State::pending, State::running, State::finis
 std::string_view state_name(State state);
 std::optional<State> state_of(std::string_view name);
 
+/// How an attempt ended.
+enum class Outcome { finished, failed, lost, released, cancelled };
+/// "finished", "failed" and so on.
+std::string_view outcome_name(Outcome outcome);
+
 /// A job, without its data. Times are in milliseconds since 1970 (UTC), 0 where there is none.
 struct Job {
   std::string type;
@@ -66,7 +71,7 @@ struct Job {
   bool resubmit = false;          // to run again when the running attempt finishes,
   std::int64_t resubmit_at = 0;   // then
   bool cancel = false;            // the running attempt is asked to stop
-  std::string worker_role;        // the worker that runs it, if it has one
+  std::string worker_role;        // the worker that runs it, or ran it to the end, if it has one
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
@@ -76,6 +81,7 @@ struct Job {
   std::string schedule;          // of a periodic job, as Schedule::json() writes it
   std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
   std::int64_t next_chunks = 0;  // the same for the data of the next run; counts while `resubmit` is set
+  std::int64_t history = 0;      // rows of former attempts: history.h
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
 
@@ -94,7 +100,7 @@ inline Error no_such_job_type(std::string_view type) {
   return {404, "no_such_job_type", "No job type `" + std::string(type) + "` is declared."};
 }
 
-/// The job as JSON for users; with `data` (JSON text) if given.
-std::string job_json(const Job& job, const std::string* data = nullptr);
+/// The job as JSON for users; with `data` and `history` (JSON texts) if given.
+std::string job_json(const Job& job, const std::string* data = nullptr, const std::string* history = nullptr);
 
 }  // namespace divan::jobs
