@@ -40,6 +40,12 @@ class Client {
     return base_.town.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
   }
 
+  // One of few, so that it is asked for again; minutes, since a world lasts a minute or two.
+  jobs::Schedule any_schedule() {
+    const auto missed = rng_.below(2) == 0 ? jobs::Missed::once : jobs::Missed::skip;
+    return jobs::Schedule::parse(rng_.below(2) == 0 ? "* * * * *" : "1-59/2 * * * *", "UTC", missed);
+  }
+
   std::string any_data() {
     if (rng_.below(8) == 0) return "{}";
     std::string data = fmt::format(R"({{"for":"{}"}})", ++made_);
@@ -56,12 +62,17 @@ class Client {
                .id = rng_.below(8) > 0 ? std::optional(any_id()) : std::nullopt,
                .data = any_data(),
                .options = {.scheduled_at = any_time(), .priority = static_cast<std::int64_t>(rng_.below(3))}};
+      if (wish_.id && rng_.below(8) == 0) {
+        wish_.options.scheduled_at = 0;
+        wish_.options.schedule = any_schedule();
+      }
     }
     Step step{.kind = Step::Kind::add,
               .type = wish_.type,
               .data = fingerprint(wish_.data),
               .scheduled_at = wish_.options.scheduled_at,
-              .priority = wish_.options.priority};
+              .priority = wish_.options.priority,
+              .schedule = wish_.options.schedule ? wish_.options.schedule->json() : ""};
     base_.perform(step, [&](kv::Transaction& tx) {
       step.id = base_.queue.add(tx, wish_.type, wish_.id, wish_.data, wish_.options).id;
     });

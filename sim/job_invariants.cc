@@ -121,7 +121,8 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
   world_.trace(fmt::format("  {}/{} {} -> {}{}", name.first, name.second, name_of(seen.job), name_of(now),
                            steps.empty() ? "" : fmt::format(" by {}", kind_name(steps[0].kind))));
   for (const auto& step : steps) apply(name, step, commit, seen);
-  follow(name, seen, now, commit, touched);
+  follow(name, seen, now, steps.empty(), commit, touched);
+  learn_ticks(name, seen, now);
   compare(name, seen, now, rows);
   check_times(name, seen, now, commit);
   check_attempt(name, seen, now);
@@ -155,14 +156,19 @@ void JobInvariants::apply(const Name& name, const Step& step, const Commit& comm
   if (runs && (step.kind == Kind::add || step.kind == Kind::resubmit))
     world_.count("resubmitted while it runs");
   if (runs && step.kind == Kind::remove) world_.count("removed while it runs");
-  if (step.kind == Kind::finish) ++seen.finishes;
+  if (step.kind == Kind::finish) {
+    ++seen.finishes;
+    check_tick(name, seen);
+  }
+  // What is asked for explicitly may be a tick that was done.
+  if (!by_attempt) seen.finished_tick = 0;
   if (by_attempt && step.kind != Kind::update && model->next) world_.count("runs again after a resubmit");
   JobModel::apply(step, commit, types_.at(step.type), model);
   if (by_attempt && model->state == State::cancelled) world_.count("cancelled while it ran");
 }
 
-void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job>& now, const Commit& commit,
-                           const Touched& touched) {
+void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job>& now, bool by_itself,
+                           const Commit& commit, const Touched& touched) {
   auto& model = seen.model;
   if (!model) return;
   if (!now) {
@@ -172,6 +178,7 @@ void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job
   if (model->state == State::pending && now->state == State::running) {
     if (types_.at(name.first).paused) fail(name, "it was accepted though its type is paused.");
     if (commit.committed_ms < model->earliest) fail(name, "it was accepted before it was due.");
+    if (model->is_missed(commit.began_ms)) fail(name, "it was accepted though its tick was missed.");
     if (model->asked_for.value_or(0) > 0) world_.count("accepted at the time that was asked for");
     world_.count(now->worker_id.empty() ? "accepted without a worker" : "accepted with a worker");
     model->accepted();
@@ -180,7 +187,40 @@ void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job
     fail(name, "a second attempt has it while the first still does.");
   } else if (model->state == State::running && now->state != State::running) {
     follow_taking_back(name, seen, commit, touched);
+  } else if (by_itself && model->state == State::pending && now->state == State::pending && seen.job &&
+             seen.job->scheduled_at != now->scheduled_at) {
+    follow_skipping(name, seen, commit);
   }
+}
+
+void JobInvariants::follow_skipping(const Name& name, Seen& seen, const Commit& commit) {
+  if (!seen.model->is_missed(commit.committed_ms)) fail(name, "it was skipped and nothing was missed.");
+  world_.count("skipped a missed tick");
+  seen.model->wait_for_next_tick(commit);
+}
+
+// It was finished for the tick that it has.
+void JobInvariants::check_tick(const Name& name, Seen& seen) {
+  seen.finished_at = world_.now();
+  // It may have got its schedule while it ran for something else.
+  if (seen.model->next) seen.finished_tick = 0;
+  if (seen.model->next || seen.job->schedule.empty() || seen.job->scheduled_at == 0) return;
+  world_.count("finished for a tick");
+  if (seen.job->scheduled_at <= seen.finished_tick) fail(name, "it was finished twice for one tick.");
+  seen.finished_tick = seen.job->scheduled_at;
+}
+
+// Of times that follow from when something was done, the store knows which they are.
+void JobInvariants::learn_ticks(const Name& name, Seen& seen, const std::optional<Job>& now) {
+  if (!now || !seen.model) return;
+  auto& next = seen.model->next;
+  if (next && next->tick && now->resubmit) {
+    next->scheduled_at = now->resubmit_at;
+    if (next->scheduled_at < next->tick->first || next->scheduled_at > next->tick->second)
+      fail(name, "it is not to run again at its next tick.");
+  }
+  if (now->state == State::pending) seen.model->tick = now->scheduled_at;
+  if (now->schedule != seen.model->schedule) fail(name, "its schedule is not the one that was asked for.");
 }
 
 void JobInvariants::follow_pruning(const Name& name, Seen& seen, const Commit& commit) {
@@ -250,6 +290,7 @@ void JobInvariants::compare_pending(const Name& name, const Seen& seen, const Jo
 
 void JobInvariants::check_nothing_left(const Name& name, const Seen& seen, const Rows& rows) {
   if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
+  if (data_under(rows, "hist", name)) fail(name, "it is gone, and its history is left.");
   if (data_under(rows, "data", name) || data_under(rows, "next", name)) {
     fail(name, "it is gone, and data of it are left.");
   }
@@ -368,9 +409,19 @@ std::optional<JobInvariants::Name> JobInvariants::kept_too_long(std::int64_t wal
 std::vector<Job> JobInvariants::open() const {
   std::vector<Job> open;
   for (const auto& [name, seen] : jobs_) {
-    if (seen.job && !has_ended(seen.job->state)) open.push_back(*seen.job);
+    if (!seen.job || has_ended(seen.job->state)) continue;
+    const bool waits_for_tick = seen.job->state == State::pending && !seen.job->schedule.empty();
+    if (!waits_for_tick) open.push_back(*seen.job);
   }
   return open;
+}
+
+std::optional<JobInvariants::Name> JobInvariants::stuck_since(MonotonicTime since) const {
+  for (const auto& [name, seen] : jobs_) {
+    if (seen.job && !has_ended(seen.job->state) && !seen.job->schedule.empty() && seen.finished_at < since)
+      return name;
+  }
+  return std::nullopt;
 }
 
 bool JobInvariants::is_there(const Name& name) const {

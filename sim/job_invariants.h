@@ -30,6 +30,8 @@ class JobInvariants final : public Invariant {
   std::optional<Name> kept_too_long(std::int64_t wall_ms) const;
   /// Jobs that have not ended.
   std::vector<jobs::Job> open() const;
+  /// A periodic job that has not ended, and has done nothing for a tick since then.
+  std::optional<Name> stuck_since(MonotonicTime since) const;
   bool is_there(const Name& name) const;
   /// The version of the job's last change; 0 if it never was.
   kv::Version last_change(const Name& name) const;
@@ -42,7 +44,9 @@ class JobInvariants final : public Invariant {
     std::set<std::string> locks;     // all that it ever had
     std::int64_t epoch = INT64_MIN;  // of the last attempt
     std::int64_t finishes = 0;
-    MonotonicTime alive_at{};  // the last sign of life of the running attempt, in true time
+    std::int64_t finished_tick = 0;  // of its schedule, the last for which it ran to the end
+    MonotonicTime finished_at{};     // in true time
+    MonotonicTime alive_at{};        // the last sign of life of the running attempt, in true time
     kv::Version changed = 0;
     MonotonicTime changed_at{};
   };
@@ -69,9 +73,13 @@ class JobInvariants final : public Invariant {
   void check_limit(const std::vector<jobs::Job>& accepted);
   void check_counts(const std::string& type, const Rows& rows);
   void apply(const Name& name, const Step& step, const Commit& commit, Seen& seen);
-  // What the queue did by itself.
-  void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, const Commit& commit,
-              const Touched& touched);
+  // What the queue did by itself, if nobody else did anything.
+  void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, bool by_itself,
+              const Commit& commit, const Touched& touched);
+  // Whose occurrence was skipped.
+  void follow_skipping(const Name& name, Seen& seen, const Commit& commit);
+  void check_tick(const Name& name, Seen& seen);
+  void learn_ticks(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
   void follow_taking_back(const Name& name, Seen& seen, const Commit& commit, const Touched& touched);
   void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now, const Rows& rows);

@@ -25,9 +25,12 @@ struct JobModel {
   struct Next {
     std::string data;
     std::int64_t scheduled_at = 0;
+    std::optional<std::pair<std::int64_t, std::int64_t>> tick = {};  // or a tick within these
   };
   std::optional<Next> next;  // flagged to run again
   bool cancel = false;
+  std::string schedule;       // empty: none
+  std::int64_t tick = 0;      // of the present occurrence, as the store has it; 0: it was asked for at once
   std::int64_t failures = 0;  // since the last success, or since it was added
   std::int64_t attempts = 0;  // since it was added, or asked for again when it had ended
 
@@ -40,6 +43,11 @@ struct JobModel {
   bool is_asked_for_again(const Step& step) const;
 
   void accepted();
+  /// Whether nobody began the present occurrence before the tick after it, by a clock that shows `now`, and
+  /// it is to be skipped then.
+  bool is_missed(std::int64_t now) const;
+  /// It waits for the tick after the present one and after the time of the commit.
+  void wait_for_next_tick(const Commit& commit);
   /// Its attempt is over, and nobody said that it succeeded or failed.
   void taken_back(const Commit& commit);
 

@@ -6,6 +6,7 @@ namespace divan::sim {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -28,6 +29,7 @@ class Scenario {
   void trouble();
   void calm_down();
   void wait_for_the_end_of_all_jobs();
+  void wait_for_a_tick_of_all_schedules();
   void wait_for_the_workers_to_leave();
   void check_pruning();
 
@@ -181,6 +183,19 @@ void Scenario::wait_for_the_end_of_all_jobs() {
   }
 }
 
+// A tick is two minutes away at most; one that was set by a clock that is ahead, and then was skipped by
+// another, is so by that clock.
+void Scenario::wait_for_a_tick_of_all_schedules() {
+  if (!town_.jobs.stuck_since(calm_since_)) return;
+  world_.count("waits for the schedules");
+  const MonotonicTime bound = world_.now() + minutes(5) + ahead_ * 2;
+  while (const auto stuck = town_.jobs.stuck_since(calm_since_)) {
+    if (world_.now() > bound)
+      world_.fail(fmt::format("Job {}/{} does not go on with its schedule.", stuck->first, stuck->second));
+    world_.pause(milliseconds(250));
+  }
+}
+
 void Scenario::wait_for_the_workers_to_leave() {
   const std::string before = town_.incarnation_of_last_server();
   // Half of them in good order, half of them not.
@@ -208,6 +223,7 @@ void Scenario::story() {
   trouble();
   calm_down();
   wait_for_the_end_of_all_jobs();
+  wait_for_a_tick_of_all_schedules();
   wait_for_the_workers_to_leave();
   check_pruning();
   town_.observer.check_copy();

@@ -198,9 +198,9 @@ TEST_F(Tampering, AnEndWithoutAnAttempt) {
 
 TEST_F(Tampering, AJobTakenFromALivingAttempt) {
   EXPECT_THAT(failure_of(true,
-                         [](Base&, kv::Transaction& tx, const jobs::Job& job) {
+                         [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
                            jobs::Job taken = job;
-                           jobs::take_back(tx, taken, 0);
+                           jobs::take_back(base.queue, tx, taken, jobs::Outcome::lost);
                          }),
               testing::HasSubstr("before its timeout"));
 }

@@ -33,7 +33,8 @@ std::string step_key(const Step& step) {
       .string(step.id)
       .string(step.lock)
       .integer(step.scheduled_at)
-      .integer(step.priority);
+      .integer(step.priority)
+      .string(step.schedule);
   pack(packer, step.data);
   pack(packer, step.progress);
   return key;
@@ -75,6 +76,7 @@ std::vector<Step> steps_of(World& world, const Commit& commit) {
     step.lock = reader.take_string().value();
     step.scheduled_at = reader.take_int().value();
     step.priority = reader.take_int().value();
+    step.schedule = reader.take_string().value();
     step.data = take(reader);
     step.progress = take(reader);
     if (change.before || kv::decode_counter(change.after) != 1) {

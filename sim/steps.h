@@ -24,6 +24,7 @@ struct Step {
   std::optional<std::string> progress{};
   std::int64_t scheduled_at = 0;
   std::int64_t priority = 0;
+  std::string schedule{};  // of add; empty: none
 };
 /// Data in short: themselves, or what tells long ones apart.
 std::string fingerprint(std::string_view data);

@@ -167,3 +167,63 @@ testWithServer('who waits for a job is answered when the server stops', {}, asyn
   other.close()
   assert.equal(await held.ended(), 'end')
 })
+
+it('a periodic job runs for its tick, and waits for the next one', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('tick', { data: { n: 1 }, schedule: { cron: '* * * * *' } })
+  const { scheduled_at: tick, state } = await jobs.get('tick')
+  assert.equal(state, 'pending')
+  assert.ok(tick > Date.now() - 5_000 && tick % 60_000 === 0)
+  const [{ lock, data }] = await jobs.accept({ max_scheduled_at: tick, timeout: 0 })
+  assert.deepEqual(data, { n: 1 })
+  assert.equal((await jobs.act('tick', 'finish', { lock, data: { n: 2 } })).status, 200)
+  const next = await jobs.get('tick')
+  assert.equal(next.state, 'pending')
+  assert.ok(next.scheduled_at > tick && next.scheduled_at % 60_000 === 0)
+  assert.deepEqual(next.data, { n: 2 })
+})
+
+it('who watches all jobs sees each change, and the metrics count it', async (server) => {
+  const { client } = server
+  const feed = await client.open('/_jobs/_events?heartbeat=60000')
+  const events = await client.open('/_jobs/_events?feed=eventsource&heartbeat=60000')
+  const jobs = await newType(server)
+  // Others may use the queue meanwhile.
+  const next = async () => {
+    for (;;) {
+      const row = await feed.row()
+      if (row.type === jobs.type) return row
+    }
+  }
+  await jobs.add('a')
+  const [{ lock }] = await jobs.accept()
+  await jobs.act('a', 'fail', { lock, error: 'no' })
+  const rows = [await next(), await next(), await next()]
+  assert.deepEqual(
+    rows.map(({ id, state, attempt, outcome }) => [id, state, attempt, outcome]),
+    [
+      ['a', 'pending', 0, undefined],
+      ['a', 'running', 1, undefined],
+      ['a', 'pending', 1, 'failed']
+    ]
+  )
+  await waitFor('the event', () => events.text.includes('"outcome":"failed"'))
+  const metrics = await (await client.get('/_node/_local/_prometheus')).text
+  assert.match(metrics, new RegExp(`divan_job_attempts_total{outcome="failed",type="${jobs.type}"} 1`))
+  assert.match(metrics, new RegExp(`divan_job_run_seconds_count{type="${jobs.type}"} 1`))
+  assert.equal((await client.get('/_jobs/_events?feed=longpoll')).status, 400)
+})
+
+it('a job shows its attempts, the oldest first', async (server) => {
+  const jobs = await newType(server, { backoff_min: 0, backoff_max: 0 })
+  await jobs.add('a')
+  const [first] = await jobs.accept()
+  await jobs.act('a', 'fail', { lock: first.lock, error: 'no' })
+  const [second] = await jobs.accept()
+  const shown = async () =>
+    (await jobs.get('a')).history.map(({ attempt, epoch, outcome, error }) => [attempt, epoch, outcome, error])
+  const failed = [1, first.epoch, 'failed', 'no']
+  assert.deepEqual(await shown(), [failed, [2, second.epoch, undefined, undefined]])
+  await jobs.act('a', 'finish', { lock: second.lock })
+  assert.deepEqual(await shown(), [failed, [2, second.epoch, 'finished', undefined]])
+})

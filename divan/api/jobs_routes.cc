@@ -5,10 +5,12 @@
 
 #include "divan/api/body.h"
 #include "divan/api/feed.h"
+#include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/acceptor.h"
+#include "divan/jobs/history.h"
 
 namespace divan::api {
 namespace {
@@ -22,13 +24,6 @@ constexpr std::chrono::milliseconds kMaxAcceptWait{300'000};
 // Reports that are done in one transaction.
 constexpr std::size_t kMaxReports = 1000;
 constexpr std::size_t kMaxReportBytes = 1 << 20;
-
-Queue::AddOptions add_options(const Body& body) {
-  return {.scheduled_at = body.integer("scheduled_at").value_or(0),
-          .priority = body.integer("priority").value_or(0)};
-}
-
-std::string_view data_of(const Body& body) { return body.raw("data").value_or("{}"); }
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
   std::string out;
@@ -81,7 +76,7 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
     context.store.run([&](kv::Transaction& tx) { context.queue.remove_type(tx, type, force); });
     return ok_response();
   }
-  const Body body(call.has_body() ? call.json_body() : "{}", {"data", "scheduled_at", "priority"});
+  const Body body(call.has_body() ? call.json_body() : "{}", kAddMembers);
   const auto added = context.store.run([&](kv::Transaction& tx) {
     return context.queue.add(tx, type, std::nullopt, data_of(body), add_options(body));
   });
@@ -92,7 +87,7 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
 Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  const auto bodies = body.objects("jobs", {"id", "data", "scheduled_at", "priority"});
+  const auto bodies = body.objects("jobs", {"id", "data", "scheduled_at", "priority", "schedule"});
   std::vector<Queue::NewJob> jobs;
   jobs.reserve(bodies.size());
   for (const Body& job : bodies) jobs.push_back({job.string("id"), data_of(job), add_options(job)});
@@ -269,7 +264,7 @@ class JobSource final : public FeedSource {
 Answer one_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id) {
   call->allow("GET,PUT,DELETE");
   if (call->method() == "PUT") {
-    const Body body(call->has_body() ? call->json_body() : "{}", {"data", "scheduled_at", "priority"});
+    const Body body(call->has_body() ? call->json_body() : "{}", kAddMembers);
     const auto added = context.store.run([&](kv::Transaction& tx) {
       return context.queue.add(tx, type, std::string_view(id), data_of(body), add_options(body));
     });
@@ -292,7 +287,8 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
     const auto job = context.queue.find(tx, type, id, kv::Isolation::snapshot);
     if (!job) throw not_found("No such job.");
     const std::string data = context.queue.data(tx, *job);
-    return jobs::job_json(*job, &data);
+    const std::string history = jobs::history_json(jobs::attempts_of(tx, *job));
+    return jobs::job_json(*job, &data, &history);
   }));
 }
 
@@ -412,6 +408,7 @@ Answer jobs(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1) return list_types(context, *call);
   const std::string& type = path[1];
+  if (path.size() == 2 && type == "_events") return job_events(context, call);
   if (path.size() == 2) return job_type(context, *call, type);
   const std::string& third = path[2];
   if (path.size() == 3) {

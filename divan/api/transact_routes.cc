@@ -1,5 +1,6 @@
 // Documents of several databases and jobs, written together or not at all. docs/jobs.md
 #include "divan/api/body.h"
+#include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
@@ -139,17 +140,17 @@ class RequestReader {
   using Name = std::pair<std::string, std::string>;
 
   void read_adds(const Body& lists) {
-    read_list(lists, "add", {"type", "id", "data", "scheduled_at", "priority"}, [&](const Body& job) -> Name {
-      JobToAdd add;
-      add.type = job.required("type");
-      const auto id = job.string("id");
-      add.id = id ? *id : context_.rng.uuid_at(context_.clock.wall_ms());
-      add.data = job.raw("data").value_or("{}");
-      add.options.scheduled_at = job.integer("scheduled_at").value_or(0);
-      add.options.priority = job.integer("priority").value_or(0);
-      request_.add.push_back(std::move(add));
-      return {request_.add.back().type, request_.add.back().id};
-    });
+    read_list(lists, "add", {"type", "id", "data", "scheduled_at", "priority", "schedule"},
+              [&](const Body& job) -> Name {
+                JobToAdd add;
+                add.type = job.required("type");
+                const auto id = job.string("id");
+                add.id = id ? *id : context_.rng.uuid_at(context_.clock.wall_ms());
+                add.data = data_of(job);
+                add.options = add_options(job);
+                request_.add.push_back(std::move(add));
+                return {request_.add.back().type, request_.add.back().id};
+              });
   }
 
   void read_finishes(const Body& lists) {

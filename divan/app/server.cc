@@ -188,6 +188,8 @@ struct Server::Parts {
         [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
           for (const auto& kind : kinds) kind->check(std::string(id), body);
         });
+    queue.observer().measure(metrics);
+    queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
     remove_dead_workers();
     monitor.start();

@@ -76,9 +76,12 @@ class Publisher {
   /// subscriptions it reached: those that are told that they missed it count, too.
   template <class MakeEvent>
   std::size_t publish(MakeEvent&& make_event) const {
-    if (!channel_->listened()) return 0;
+    if (!is_listened_to()) return 0;
     return channel_->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
   }
+
+  /// For those who prepare an event before it is time to publish it: one load.
+  bool is_listened_to() const { return channel_->listened(); }
 
  private:
   friend class Bus;

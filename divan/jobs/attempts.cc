@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include "divan/base/bytes.h"
+#include "divan/jobs/history.h"
+#include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -12,6 +14,8 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kMaxBackoffDoublings = 40;
+// Missed occurrences of a type that are moved to their next tick at once.
+constexpr std::size_t kMaxSkipped = 100;
 // The data of jobs that are accepted together: with the next one, somewhat more.
 constexpr std::size_t kMaxAcceptBytes = 8'000'000;
 
@@ -78,10 +82,14 @@ Job owned(kv::Transaction& tx, const Attempt& attempt) {
 void end(Job& job, State state, std::int64_t now) {
   job.state = state;
   job.lock.clear();
-  job.worker_role.clear();
-  job.worker_id.clear();
   job.finished_at = now;
   job.cancel = false;
+}
+
+// Pending because it was asked for again: of a periodic job, an occurrence of its own.
+void run_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  make_pending(job, scheduled_at, now);
+  if (is_periodic(job)) job.attempt = job.failures = 0;
 }
 
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
@@ -94,19 +102,33 @@ Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failur
                   static_cast<std::int64_t>(queue.rng().below(static_cast<std::uint64_t>(pause / 4) + 1)));
 }
 
+// The run has ended. A job that was asked for again runs again, a periodic one does at its next tick.
+void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
+  if (job.resubmit) {
+    take_next_data(tx, job);
+    run_again(job, job.resubmit_at, now);
+  } else if (is_periodic(job) && !job.cancel) {
+    begin_next_occurrence(job, now);
+    job.finished_at = now;
+  } else {
+    end(job, job.cancel ? State::cancelled : state, now);
+  }
+}
+
 }  // namespace
 
-void take_back(kv::Transaction& tx, Job& job, std::int64_t now) {
-  const bool resubmitted = job.resubmit;
-  const bool cancelled = job.cancel && !resubmitted;
+void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why) {
+  const std::int64_t now = queue.clock().wall_ms();
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
-    if (resubmitted) take_next_data(tx, changed);
-    if (cancelled) {
-      end(changed, State::cancelled, now);
+    if (changed.resubmit || changed.cancel) {
+      end_run(tx, changed, State::cancelled, now);
     } else {
-      make_pending(changed, resubmitted ? changed.resubmit_at : 0, now);
+      make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
     }
+    if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
   });
+  queue.observer().ended(tx, before, job, why, now);
 }
 
 namespace {
@@ -176,50 +198,93 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
+  queue.observer().started(tx, job, job.due_at);
 }
+
+// One call of deal().
+class Deal {
+ public:
+  Deal(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
+       std::span<Taker> takers)
+      : queue_(queue),
+        tx_(tx),
+        takers_(queue, tx, takers),
+        now_(queue.clock().wall_ms()),
+        due_until_(max_scheduled_at.value_or(now_)) {}
+
+  Found run(std::span<const std::string> types) {
+    for (const auto& type : types) {
+      if (is_full()) break;
+      deal_type(type);
+    }
+    found_.more = is_full();
+    return std::move(found_);
+  }
+
+ private:
+  bool is_full() const {
+    return takers_.free() == 0 || jobs_ >= kMaxAcceptLimit || bytes_ >= kMaxAcceptBytes;
+  }
+
+  void deal_type(const std::string& type) {
+    const auto settings = queue_.find_type(tx_, type);
+    if (!settings || settings->paused) return;
+    const std::size_t free = free_places(tx_, type, *settings);
+    const std::size_t before = jobs_;
+    // Missed occurrences that are skipped make room for others.
+    std::size_t skipped = 0;
+    for (bool again = free > 0; again && skipped < kMaxSkipped && !is_full();) {
+      const std::size_t skipped_before = skipped;
+      const std::size_t wanted = std::min({free - (jobs_ - before), takers_.free(), kMaxAcceptLimit - jobs_});
+      const auto due = scan_due(tx_, type, wanted, due_until_);
+      if (due.next_due_at) look_again_at(*due.next_due_at);
+      for (const auto& id : due.ids) {
+        if (is_full() || !take(type, id, skipped)) break;
+      }
+      again = skipped > skipped_before;
+    }
+    // What else is due is for the next call.
+    if (skipped >= kMaxSkipped) look_again_at(now_);
+    if (settings->max_running && jobs_ > before) take_turn(tx_, type);
+    if (jobs_ - before == free) found_.full.insert(type);
+  }
+
+  // False if nobody takes jobs any more.
+  bool take(const std::string& type, const std::string& id, std::size_t& skipped) {
+    auto job = read_job(tx_, type, id);
+    if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
+    if (is_to_be_skipped(*job, now_)) {
+      transition(tx_, *job, [&](Job& changed) { begin_next_occurrence(changed, now_); });
+      ++skipped;
+      return true;
+    }
+    const auto [taker, worker] = takers_.next();
+    if (taker == nullptr) return false;
+    std::string data = read_data(tx_, *job);
+    ++jobs_;
+    bytes_ += data.size();
+    start(queue_, tx_, *job, worker, now_);
+    taker->jobs.push_back({*std::move(job), std::move(data)});
+    return true;
+  }
+
+  void look_again_at(std::int64_t ms) { found_.next_due_at = std::min(found_.next_due_at.value_or(ms), ms); }
+
+  Queue& queue_;
+  kv::Transaction& tx_;
+  Takers takers_;
+  const std::int64_t now_;
+  const std::int64_t due_until_;
+  Found found_;
+  std::size_t jobs_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> given) {
-  Found found;
-  Takers takers(queue, tx, given);
-  const std::int64_t now = queue.clock().wall_ms();
-  std::size_t jobs = 0;
-  std::size_t bytes = 0;
-  const auto is_full = [&] {
-    return takers.free() == 0 || jobs >= kMaxAcceptLimit || bytes >= kMaxAcceptBytes;
-  };
-  for (const auto& type : types) {
-    if (is_full()) break;
-    const auto settings = queue.find_type(tx, type);
-    if (!settings || settings->paused) continue;
-    const std::size_t free = free_places(tx, type, *settings);
-    if (free == 0) {
-      found.full.insert(type);
-      continue;
-    }
-    const std::size_t wanted = std::min({free, takers.free(), kMaxAcceptLimit - jobs});
-    const auto due = scan_due(tx, type, wanted, max_scheduled_at.value_or(now));
-    if (settings->max_running && !due.ids.empty()) take_turn(tx, type);
-    if (due.next_due_at)
-      found.next_due_at = std::min(found.next_due_at.value_or(*due.next_due_at), *due.next_due_at);
-    for (const auto& id : due.ids) {
-      if (is_full()) break;
-      const auto [taker, worker] = takers.next();
-      if (taker == nullptr) break;
-      auto job = read_job(tx, type, id);
-      if (!job || job->state != State::pending) throw internal_error("A queued job is not pending.");
-      std::string data = read_data(tx, *job);
-      ++jobs;
-      bytes += data.size();
-      start(queue, tx, *job, worker, now);
-      taker->jobs.push_back({*std::move(job), std::move(data)});
-    }
-    if (due.ids.size() == free) found.full.insert(type);
-  }
-  found.more = is_full();
-  return found;
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers) {
+  return Deal(queue, tx, max_scheduled_at, takers).run(types);
 }
 
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
@@ -250,43 +315,50 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
     changed.failures = 0;
     changed.last_error.clear();
     if (data && !changed.resubmit) write_data(tx, changed, *data);
-    if (changed.resubmit) {
-      take_next_data(tx, changed);
-      make_pending(changed, changed.resubmit_at, now);
-    } else {
-      end(changed, changed.cancel ? State::cancelled : State::finished, now);
-    }
+    end_run(tx, changed, State::finished, now);
+    if (changed.state == State::pending) remember_attempt(tx, before, changed, Outcome::finished, now);
   });
+  queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
 
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error) {
   Job job = owned(tx, attempt);
   const TypeSettings settings = queue.type(tx, job.type);
   const std::int64_t now = queue.clock().wall_ms();
-  const bool again = job.resubmit;
+  const Job before = job;
   transition(tx, job, [&](Job& changed) {
-    if (again) take_next_data(tx, changed);
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
-    if (changed.cancel && !again) {
-      end(changed, State::cancelled, now);
-    } else if (changed.failures >= settings.max_attempts && !again) {
-      end(changed, State::failed, now);
+    if (!changed.resubmit && (changed.cancel || changed.failures >= settings.max_attempts)) {
+      end_run(tx, changed, State::failed, now);
+      if (changed.state == State::pending)
+        remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
+      return;
+    }
+    remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
+    const std::int64_t retry_at =
+        now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
+    if (changed.resubmit) {
+      take_next_data(tx, changed);
+      run_again(changed, std::max(retry_at, changed.resubmit_at), now);
     } else {
-      const auto pause = duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
-      make_pending(changed, std::max(now + pause, changed.resubmit_at), now);
+      const std::int64_t tick = changed.scheduled_at;
+      make_pending(changed, retry_at, now);
+      if (is_periodic(changed)) changed.scheduled_at = tick;
     }
   });
+  queue.observer().ended(tx, before, job, Outcome::failed, now);
 }
 
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt) {
   Job job = owned(tx, attempt);
-  take_back(tx, job, queue.clock().wall_ms());
+  take_back(queue, tx, job, Outcome::released);
 }
 
 }  // namespace divan::jobs

@@ -82,6 +82,6 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt);
 
 /// Makes a running job pending again because nobody runs it any more.
-void take_back(kv::Transaction& tx, Job& job, std::int64_t now);
+void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why);
 
 }  // namespace divan::jobs

@@ -1,7 +1,10 @@
 #include "divan/jobs/check.h"
 
 #include "divan/base/json.h"
+#include "divan/jobs/history.h"
+#include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/schedule.h"
 
 namespace divan::jobs {
 namespace {
@@ -59,8 +62,15 @@ void Check::look_at(std::string_view key, std::string_view value) {
     count_row(rest, value);
   } else if (kind == "type") {
     expect(kv::has_shape(rest, "s"));
-    parse_settings(value);
-    types_.insert(*Reader(rest).take_string());
+    const std::string type = *Reader(rest).take_string();
+    types_.insert(type);
+    if (!parse_settings(value).schedule.empty()) periodic_wanted_.insert(type);
+  } else if (kind == "hist") {
+    expect(kv::has_shape(rest, "ssi"));
+    Reader parts(rest);
+    ++histories_[*parts.take_string()];
+    parts.take_string();
+    decode_attempt(*parts.take_int(), value);
   } else if (kind == "wake") {
     expect(kv::has_shape(rest, "si") && value.size() == 8);
   } else {
@@ -76,6 +86,8 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   const auto id = reader.take_string();
   const Job job = decode_job(*type, *id, value);
   types_wanted_.insert(job.type);
+  if (job.history > 0) histories_wanted_[job.type] += job.history;
+  if (job.id == kPeriodicId) periodic_.insert(job.type);
   // What stands behind the last row says how many there are.
   if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
   if (job.next_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::next, job.next_chunks));
@@ -83,6 +95,8 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   entries_wanted_.add(entry_key(job));
   if (job.activity && kv::is_beyond(*job.activity, version_))
     throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+  if (is_periodic(job) && Schedule::of_json(job.schedule).json() != job.schedule)
+    throw wrong("its schedule is not in the form in which schedules are kept");
 }
 
 void Check::count_row(std::string_view rest, std::string_view value) {
@@ -121,6 +135,10 @@ void Check::finish(kv::RowSource& rows) {
     if (!types_.contains(type))
       findings_.add(fmt::format("There are jobs of type {}, which there is not.", type));
   }
+  if (histories_ != histories_wanted_)
+    findings_.add("The rows of former attempts at jobs are not as many as the jobs say.");
+  if (periodic_ != periodic_wanted_)
+    findings_.add("Types of jobs with a schedule of their own have no job for it, or one without it.");
   for (const auto& [key, count] : counted_) counters_.try_emplace(key, 0);
   for (const auto& [key, counter] : counters_) {
     const auto it = counted_.find(key);

@@ -35,7 +35,9 @@ class Check final : public kv::RowCheck {
   kv::RowSum data_wanted_, data_;          // keys without the number of the chunk
   std::optional<kv::ChunkedValue> value_;  // data that go by
   std::set<std::string> types_, types_wanted_;
+  std::set<std::string> periodic_, periodic_wanted_;  // types with a job of their own, with a schedule for it
   Counts counted_, counters_;
+  std::map<std::string, std::int64_t> histories_, histories_wanted_;  // rows by type
 };
 
 }  // namespace divan::jobs

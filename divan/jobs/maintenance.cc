@@ -97,7 +97,7 @@ void Maintenance::take_back_silent(const std::string& type, Duration timeout) {
     const bool taken = store_.run([&](kv::Transaction& tx) {
       auto job = read_job(tx, type, id);
       if (!job || job->state != State::running || job->activity != present.at(id).activity) return false;
-      take_back(tx, *job, queue_.clock().wall_ms());
+      take_back(queue_, tx, *job, Outcome::lost);
       return true;
     });
     if (taken) log::warning("Job {}/{} was silent for its timeout and is pending again.", type, id);

@@ -3,6 +3,8 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/history.h"
+#include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -22,6 +24,17 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 }
 
 }  // namespace
+
+// What an existing job is to become, or a new one.
+struct Queue::Wanted {
+  std::int64_t scheduled_at = 0;
+  std::int64_t priority = 0;
+  std::string schedule;
+  bool keeps_time = false;  // if it has this schedule
+
+  bool is_time_of(const Job& job) const { return keeps_schedule(job) || job.scheduled_at == scheduled_at; }
+  bool keeps_schedule(const Job& job) const { return keeps_time && job.schedule == schedule; }
+};
 
 void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
   job.state = State::pending;
@@ -46,12 +59,22 @@ Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
 
 void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
   check_name("type", type);
-  const std::string key = type_key(type);
-  const std::string json = settings_json(settings);
-  if (tx.get(key) == json) return;
-  tx.set(key, json);
+  const auto before = find_type(tx, type);
+  if (before == settings) return;
+  tx.set(type_key(type), settings_json(settings));
   // Acceptors look at the settings, too.
   tx.add(wake_key(type), 1);
+  if (settings.schedule != (before ? before->schedule : "")) set_schedule(tx, type, settings.schedule);
+}
+
+void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule) {
+  if (!schedule.empty()) {
+    const std::int64_t tick = Schedule::of_json(schedule).next_after(clock_.wall_ms());
+    put(tx, type, kPeriodicId, "{}", {.scheduled_at = tick, .priority = 0, .schedule = schedule});
+  } else if (const auto job = read_job(tx, type, kPeriodicId)) {
+    unlink(tx, *job);
+    observer_.removed(tx, *job, clock_.wall_ms());
+  }
 }
 
 std::optional<TypeSettings> Queue::find_type(kv::Transaction& tx, std::string_view type) {
@@ -87,7 +110,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // namesake could be taken from a living worker.
   tx.add_read_conflict(jobs);
   for (const auto& job : running(tx, type, SIZE_MAX)) unlink(tx, job);
-  for (const std::string_view kind : {"job", "data", "next", "pend", "act", "fin", "cnt"}) {
+  for (const std::string_view kind : {"job", "data", "next", "hist", "pend", "act", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());
   }
   tx.clear(type_key(type));
@@ -105,7 +128,7 @@ std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_vie
 Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         std::string_view data, const AddOptions& options) {
   check_declared(tx, type);
-  return put(tx, type, id, data, options);
+  return add_one(tx, type, id, data, options);
 }
 
 std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view type,
@@ -113,7 +136,7 @@ std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view t
   check_declared(tx, type);
   std::vector<Added> added;
   added.reserve(jobs.size());
-  for (const auto& job : jobs) added.push_back(put(tx, type, job.id, job.data, job.options));
+  for (const auto& job : jobs) added.push_back(add_one(tx, type, job.id, job.data, job.options));
   return added;
 }
 
@@ -121,63 +144,97 @@ void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
   if (!tx.get(type_key(type))) throw no_such_job_type(type);
 }
 
-Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
-                        std::string_view data, const AddOptions& options) {
+Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                            std::string_view data, const AddOptions& options) {
   if (id) check_name("id", *id);
+  if (!options.schedule) {
+    return put(tx, type, id, data,
+               {.scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}});
+  }
+  if (options.scheduled_at != 0) throw bad_request("A job with a `schedule` has no `scheduled_at`.");
+  return put(tx, type, id, data,
+             {.scheduled_at = options.schedule->next_after(clock_.wall_ms()),
+              .priority = options.priority,
+              .schedule = options.schedule->json(),
+              .keeps_time = true});
+}
+
+Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                        std::string_view data, const Wanted& wanted) {
   const std::int64_t now = clock_.wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
     Job job;
     job.type = type;
     job.id = id ? std::string(*id) : rng_.uuid_at(now);
-    job.priority = options.priority;
+    job.priority = wanted.priority;
+    job.schedule = wanted.schedule;
     job.added_at = now;
-    make_pending(job, options.scheduled_at, now);
+    make_pending(job, wanted.scheduled_at, now);
     write_data(tx, job, data);
     link(tx, job);
+    observer_.changed(tx, job, now);
     return {job.id, true};
   }
 
   Job& job = *present;
+  const bool same = job.priority == wanted.priority && job.schedule == wanted.schedule;
   if (job.state == State::running) {
-    const bool same = job.resubmit && job.resubmit_at == options.scheduled_at &&
-                      job.priority == options.priority && read_data(tx, job, DataSlot::next) == data;
-    if (same) return {job.id, false};
+    const bool comes = job.resubmit ? wanted.keeps_schedule(job) || job.resubmit_at == wanted.scheduled_at
+                                    : wanted.keeps_schedule(job);
+    const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
+    if (same && comes && read_data(tx, job, slot) == data) return {job.id, false};
     transition(tx, job, [&](Job& changed) {
       write_data(tx, changed, data, DataSlot::next);
       changed.resubmit = true;
-      changed.resubmit_at = options.scheduled_at;
-      changed.priority = options.priority;
+      changed.resubmit_at = wanted.scheduled_at;
+      changed.priority = wanted.priority;
+      changed.schedule = wanted.schedule;
     });
     return {job.id, false};
   }
-  if (job.state == State::pending && job.scheduled_at == options.scheduled_at &&
-      job.priority == options.priority && read_data(tx, job) == data) {
+  if (job.state == State::pending && same && wanted.is_time_of(job) && read_data(tx, job) == data) {
     return {job.id, false};
   }
   transition(tx, job, [&](Job& changed) {
     write_data(tx, changed, data);
-    if (changed.state != State::pending) {
+    const bool ended = changed.state != State::pending;
+    if (ended) {
+      remember_last_attempt(tx, changed);
       changed.added_at = now;
       changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
     }
-    changed.priority = options.priority;
-    make_pending(changed, options.scheduled_at, now);
+    changed.priority = wanted.priority;
+    if (!ended && wanted.keeps_schedule(changed)) return;
+    changed.schedule = wanted.schedule;
+    make_pending(changed, wanted.scheduled_at, now);
   });
+  observer_.changed(tx, job, now);
   return {job.id, false};
 }
 
+void Queue::erase(kv::Transaction& tx, const Job& job) {
+  unlink(tx, job);
+  observer_.removed(tx, job, clock_.wall_ms());
+  if (job.id != kPeriodicId) return;
+  auto settings = type(tx, job.type);
+  settings.schedule.clear();
+  tx.set(type_key(job.type), settings_json(settings));
+}
+
 void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  unlink(tx, existing(tx, type, id));
+  erase(tx, existing(tx, type, id));
 }
 
 void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
   Job job = existing(tx, type, id);
   if (job.state == State::pending) {
+    const std::int64_t now = clock_.wall_ms();
     transition(tx, job, [&](Job& changed) {
       changed.state = State::cancelled;
-      changed.finished_at = clock_.wall_ms();
+      changed.finished_at = now;
     });
+    observer_.changed(tx, job, now);
   } else if (job.state == State::running && !job.cancel) {
     transition(tx, job, [](Job& changed) { changed.cancel = true; });
   }
@@ -191,7 +248,8 @@ void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_vie
     const bool has_next = job.state == State::running && job.resubmit;
     kept = read_data(tx, job, has_next ? DataSlot::next : DataSlot::current);
   }
-  add(tx, type, id, data.value_or(kept), {.scheduled_at = scheduled_at, .priority = job.priority});
+  put(tx, type, id, data.value_or(kept),
+      {.scheduled_at = scheduled_at, .priority = job.priority, .schedule = job.schedule});
 }
 
 std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -265,7 +323,7 @@ std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t
     const auto job = read_job(tx, type, id);
     if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
       continue;
-    unlink(tx, *job);
+    erase(tx, *job);
     ++pruned;
   }
   return pruned;
@@ -285,7 +343,7 @@ void Queue::take_back_from_worker(kv::Transaction& tx, std::string_view role, st
   for (const auto& [type, job_id] : lost) {
     auto job = read_job(tx, type, job_id);
     if (!job || job->state != State::running) continue;
-    take_back(tx, *job, clock_.wall_ms());
+    take_back(*this, tx, *job, Outcome::lost);
   }
 }
 

@@ -11,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "divan/jobs/observer.h"
+#include "divan/jobs/schedule.h"
 #include "divan/jobs/types.h"
 #include "divan/workers/registry.h"
 
@@ -25,6 +27,8 @@ class Queue {
 
   // Types. A type is declared before its jobs are added.
 
+  /// A schedule in the settings is that of the job `_periodic` of the type, which comes, changes and goes
+  /// with it.
   void set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings);
   /// Throws no_such_job_type.
   TypeSettings type(kv::Transaction& tx, std::string_view type);
@@ -38,8 +42,9 @@ class Queue {
   // Jobs.
 
   struct AddOptions {
-    std::int64_t scheduled_at = 0;  // milliseconds since 1970; 0: at once
-    std::int64_t priority = 0;      // lower runs first
+    std::int64_t scheduled_at = 0;          // milliseconds since 1970; 0: at once
+    std::int64_t priority = 0;              // lower runs first
+    std::optional<Schedule> schedule = {};  // makes it a periodic job; then there is no `scheduled_at`
   };
   struct Added {
     std::string id;
@@ -48,6 +53,10 @@ class Queue {
   /// Adds a job; without an id it gets a UUID. One that is there: pending gets the new time, priority and
   /// data; running is flagged to run again, with these data, when it finishes; ended is pending again. Adding
   /// the same again to a pending job writes nothing. Throws no_such_job_type, bad_request, too_large.
+  ///
+  /// With a schedule, the job's time is the next tick. One that has the same schedule keeps its time, and
+  /// adding the same again to it while it runs writes nothing either. Without one, a periodic job is so no
+  /// more.
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
             std::string_view data, const AddOptions& options);
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
@@ -63,14 +72,16 @@ class Queue {
   /// add() for many.
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
-  /// Clears every trace of the job; whoever runs it gets `halt` at its next call. Throws not_found.
+  /// Clears every trace of the job, and, of a type's own periodic job, the schedule in the settings; whoever
+  /// runs it gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
 
   /// A pending job is cancelled; a running one is flagged, which its worker reads in the answer of update().
   /// Ended ones stay as they are. Throws not_found.
   void cancel(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// As add() with the data that the job has, unless `data` are given. Throws not_found.
+  /// As add() with the data that the job has, unless `data` are given. A periodic job goes on with its
+  /// schedule after that. Throws not_found.
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
@@ -94,16 +105,24 @@ class Queue {
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
   Rng& rng() { return rng_; }
+  /// Who is told what happens to jobs.
+  Observer& observer() { return observer_; }
 
  private:
   void check_declared(kv::Transaction& tx, std::string_view type);
+  Added add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                std::string_view data, const AddOptions& options);
+  struct Wanted;
   Added put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
-            std::string_view data, const AddOptions& options);
+            std::string_view data, const Wanted& wanted);
+  void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);
+  void erase(kv::Transaction& tx, const Job& job);
   void take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id);
 
   workers::Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
+  Observer observer_;
 };
 
 /// Makes a job pending again that nobody runs any more, or that is to run again: its lock ends.

@@ -73,7 +73,8 @@ void encode_header(Packer& packer, const Job& job) {
       .string(job.last_error)
       .string(job.schedule)
       .integer(job.data_chunks)
-      .integer(job.next_chunks);
+      .integer(job.next_chunks)
+      .integer(job.history);
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
@@ -121,10 +122,13 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.schedule = required(reader.take_string());
   job.data_chunks = take_chunks(reader);
   job.next_chunks = take_chunks(reader);
+  job.history = required(reader.take_int());
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
 }
+
+JobKey history_key(const Job& job) { return JobKey("hist").string(job.type).string(job.id); }
 
 JobKey data_key(const Job& job, DataSlot slot) {
   return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
@@ -188,6 +192,7 @@ void unlink(kv::Transaction& tx, const Job& job) {
   tx.clear(entry_key(job));
   clear_chunks(tx, job, DataSlot::current, 0, job.data_chunks);
   clear_chunks(tx, job, DataSlot::next, 0, job.next_chunks);
+  if (job.history > 0) tx.clear_range(history_key(job).range());
 }
 
 void relink(kv::Transaction& tx, const Job& given, State before, const std::string& entry) {

@@ -52,7 +52,7 @@ std::string entry_key(const Job& job);
 /// acceptors.
 void link(kv::Transaction& tx, const Job& job);
 
-/// Takes the job out of the store: its header, its entry, its part of the counts, its data.
+/// Takes the job out of the store: its header, its entry, its part of the counts, its data and history.
 void unlink(kv::Transaction& tx, const Job& job);
 
 /// Makes what the store has of a job, which was in state `before` with the entry `entry`, what `job` says.
@@ -71,6 +71,8 @@ enum class DataSlot {
   current,
   next,  // of the run after the present one, when it was resubmitted
 };
+/// The beginning of the keys of a job's former attempts.
+JobKey history_key(const Job& job);
 /// The beginning of the keys of a job's data.
 JobKey data_key(const Job& job, DataSlot slot);
 /// The key of a piece of a job's data.

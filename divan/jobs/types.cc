@@ -1,6 +1,7 @@
 #include "divan/jobs/types.h"
 
 #include "divan/base/json.h"
+#include "divan/jobs/schedule.h"
 
 namespace divan::jobs {
 namespace {
@@ -22,6 +23,8 @@ Duration take_duration(const boost::json::value& value, std::string_view name, D
 }
 
 constexpr std::string_view kStateNames[] = {"pending", "running", "finished", "failed", "cancelled"};
+
+constexpr std::string_view kOutcomeNames[] = {"finished", "failed", "lost", "released", "cancelled"};
 
 void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
   if (ms != 0) writer.key(name).number(ms);
@@ -53,6 +56,8 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
     } else if (name == "paused") {
       if (!value.is_bool()) throw bad_request("`paused` is true or false.");
       settings.paused = value.get_bool();
+    } else if (name == "schedule") {
+      settings.schedule = value.is_null() ? "" : Schedule::of_json(boost::json::serialize(value)).json();
     } else {
       throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
     }
@@ -72,11 +77,15 @@ std::string settings_json(const TypeSettings& settings) {
   writer.key("max_running");
   settings.max_running ? writer.number(*settings.max_running) : writer.null();
   writer.key("retention").number(to_ms(settings.retention));
-  writer.key("paused").boolean(settings.paused).end_object();
+  writer.key("paused").boolean(settings.paused).key("schedule");
+  settings.schedule.empty() ? writer.null() : writer.raw(settings.schedule);
+  writer.end_object();
   return out;
 }
 
 std::string_view state_name(State state) { return kStateNames[static_cast<std::size_t>(state)]; }
+
+std::string_view outcome_name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
 
 std::optional<State> state_of(std::string_view name) {
   for (const State state : kStates) {
@@ -85,13 +94,14 @@ std::optional<State> state_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string job_json(const Job& job, const std::string* data) {
+std::string job_json(const Job& job, const std::string* data, const std::string* history) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("type").string(job.type).key("id").string(job.id);
   writer.key("state").string(state_name(job.state));
   writer.key("priority").number(job.priority).key("scheduled_at").number(job.scheduled_at);
   if (job.state == State::pending) writer.key("due_at").number(job.due_at);
+  if (!job.schedule.empty()) writer.key("schedule").raw(job.schedule);
   writer.key("attempt")
       .number(job.attempt)
       .key("failures")
@@ -109,6 +119,7 @@ std::string job_json(const Job& job, const std::string* data) {
   append_time(writer, "finished_at", job.finished_at);
   if (!job.progress.empty()) writer.key("progress").raw(job.progress);
   if (!job.last_error.empty()) writer.key("last_error").string(job.last_error);
+  if (history != nullptr) writer.key("history").raw(*history);
   if (data != nullptr) writer.key("data").raw(*data);
   writer.end_object();
   return out;

@@ -32,13 +32,14 @@ struct TypeSettings {
   Duration backoff_max = std::chrono::hours(1);
   Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
   bool paused = false;                          // adds are taken, nothing is accepted
+  std::string schedule;  // of the type's own periodic job, as Schedule::json() writes it; empty: none
 
   bool operator==(const TypeSettings&) const = default;
 };
 
 /// Reads settings from a JSON object ("timeout", "backoff_min", "backoff_max", "retention" in milliseconds,
-/// "max_attempts", "max_running", which may be null, "paused"); what is missing is as in `base`. Throws
-/// bad_request for unknown members and values out of range.
+/// "max_attempts", "max_running" and "schedule", which may be null, "paused"); what is missing is as in
+/// `base`. Throws bad_request for unknown members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
 std::string settings_json(const TypeSettings& settings);
 
@@ -49,6 +50,11 @@ inline constexpr State kStates[] = {State::pending, State::running, State::finis
 /// "pending", "running" and so on.
 std::string_view state_name(State state);
 std::optional<State> state_of(std::string_view name);
+
+/// How an attempt ended.
+enum class Outcome { finished, failed, lost, released, cancelled };
+/// "finished", "failed" and so on.
+std::string_view outcome_name(Outcome outcome);
 
 /// A job, without its data. Times are in milliseconds since 1970 (UTC), 0 where there is none.
 struct Job {
@@ -65,16 +71,17 @@ struct Job {
   bool resubmit = false;          // to run again when the running attempt finishes,
   std::int64_t resubmit_at = 0;   // then
   bool cancel = false;            // the running attempt is asked to stop
-  std::string worker_role;        // the worker that runs it, if it has one
+  std::string worker_role;        // the worker that runs it, or ran it to the end, if it has one
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as the running attempt tells it
   std::string last_error;
-  std::string schedule;          // of a periodic job: JSON
+  std::string schedule;          // of a periodic job, as Schedule::json() writes it
   std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
   std::int64_t next_chunks = 0;  // the same for the data of the next run; counts while `resubmit` is set
+  std::int64_t history = 0;      // rows of former attempts: history.h
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
 
@@ -93,7 +100,7 @@ inline Error no_such_job_type(std::string_view type) {
   return {404, "no_such_job_type", "No job type `" + std::string(type) + "` is declared."};
 }
 
-/// The job as JSON for users; with `data` (JSON text) if given.
-std::string job_json(const Job& job, const std::string* data = nullptr);
+/// The job as JSON for users; with `data` and `history` (JSON texts) if given.
+std::string job_json(const Job& job, const std::string* data = nullptr, const std::string* history = nullptr);
 
 }  // namespace divan::jobs

@@ -1,0 +1,168 @@
+#include "divan/jobs/observer.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
+#include <array>
+
+#include "divan/base/json.h"
+
+namespace divan::jobs {
+namespace {
+
+constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::cancelled) + 1;
+
+// Types that have metrics of their own, the first that something happens to. All others share one name, which
+// is none of a type.
+constexpr std::size_t kMaxMeasuredTypes = 200;
+constexpr std::string_view kOtherTypes = "_other";
+
+// In seconds.
+const std::vector<double> kBuckets = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 600, 3600};
+
+double seconds(std::int64_t ms) { return static_cast<double>(std::max<std::int64_t>(ms, 0)) / 1000; }
+
+}  // namespace
+
+struct Observer::Change {
+  std::string type;
+  std::string_view state;
+  std::int64_t time;
+  std::int64_t attempt;
+  std::optional<std::int64_t> waited_ms{};
+  std::optional<std::int64_t> ran_ms{};
+  std::optional<Outcome> outcome{};
+  // Empty if nobody listened when it was noted.
+  std::string id{};
+  std::string worker_role{};
+  std::string worker_id{};
+
+  std::string json() const {
+    std::string out;
+    json::Writer writer(out);
+    writer.begin_object().key("type").string(type).key("id").string(id).key("state").string(state);
+    writer.key("attempt").number(attempt);
+    if (outcome) writer.key("outcome").string(outcome_name(*outcome));
+    if (!worker_id.empty()) {
+      writer.key("worker").begin_object().key("role").string(worker_role).key("id").string(worker_id);
+      writer.end_object();
+    }
+    writer.key("time").number(time).end_object();
+    return out;
+  }
+};
+
+// The changes of one transaction.
+struct Observer::Batch {
+  const Observer* observer;
+  const kv::Transaction* tx;
+  kv::Version version;  // a transaction that is tried again reads another
+  std::vector<Change> changes;
+};
+
+struct Observer::TypeMetrics {
+  prometheus::Histogram* wait;
+  prometheus::Histogram* run;
+  std::array<prometheus::Counter*, kOutcomes> attempts;
+};
+
+std::string_view jobs_channel() {
+  static const std::string name = events::channel_name({"_jobs"});
+  return name;
+}
+
+void Observer::measure(Metrics& metrics) { metrics_ = &metrics; }
+
+void Observer::publish(events::Bus& bus) { publisher_.emplace(bus.publisher(jobs_channel())); }
+
+bool Observer::is_listened_to() const { return publisher_ && publisher_->is_listened_to(); }
+
+Observer::Change Observer::change_of(const Job& job, std::string_view state, std::int64_t now) const {
+  Change change{.type = job.type, .state = state, .time = now, .attempt = job.attempt};
+  if (is_listened_to()) {
+    change.id = job.id;
+    change.worker_role = job.worker_role;
+    change.worker_id = job.worker_id;
+  }
+  return change;
+}
+
+void Observer::changed(kv::Transaction& tx, const Job& job, std::int64_t now) {
+  if (is_listened_to()) note(tx, change_of(job, state_name(job.state), now));
+}
+
+void Observer::removed(kv::Transaction& tx, const Job& job, std::int64_t now) {
+  if (is_listened_to()) note(tx, change_of(job, "removed", now));
+}
+
+void Observer::started(kv::Transaction& tx, const Job& job, std::int64_t due_at) {
+  if (!is_watched()) return;
+  Change change = change_of(job, state_name(job.state), job.started_at);
+  change.waited_ms = job.started_at - due_at;
+  note(tx, std::move(change));
+}
+
+void Observer::ended(kv::Transaction& tx, const Job& before, const Job& job, Outcome outcome,
+                     std::int64_t now) {
+  if (!is_watched()) return;
+  Change change = change_of(before, state_name(job.state), now);
+  change.ran_ms = now - before.started_at;
+  change.outcome = job.state == State::cancelled ? Outcome::cancelled : outcome;
+  note(tx, std::move(change));
+}
+
+void Observer::note(kv::Transaction& tx, Change change) {
+  // A transaction stays on its thread: its batch is the thread's last one.
+  thread_local std::weak_ptr<Batch> last;
+  auto batch = last.lock();
+  const kv::Version version = tx.read_version();
+  if (!batch || batch->observer != this || batch->tx != &tx || batch->version != version) {
+    batch = std::make_shared<Batch>(Batch{this, &tx, version, {}});
+    last = batch;
+    tx.after_commit([this, batch] { tell(*batch); });
+  }
+  batch->changes.push_back(std::move(change));
+}
+
+void Observer::tell(const Batch& batch) {
+  if (metrics_ != nullptr) {
+    std::lock_guard lock(mutex_);
+    for (const Change& change : batch.changes) count(change);
+  }
+  if (!publisher_) return;
+  for (const Change& change : batch.changes) {
+    // Whoever began to listen in between has not asked for it.
+    if (change.id.empty()) continue;
+    publisher_->publish([&] {
+      return events::Event{std::string(change.state), {}, change.id, change.json()};
+    });
+  }
+}
+
+void Observer::count(const Change& change) {
+  if (!change.waited_ms && !change.ran_ms) return;
+  TypeMetrics& metrics = metrics_of(change.type);
+  if (change.waited_ms) metrics.wait->Observe(seconds(*change.waited_ms));
+  if (change.ran_ms) metrics.run->Observe(seconds(*change.ran_ms));
+  if (change.outcome) metrics.attempts[static_cast<std::size_t>(*change.outcome)]->Increment();
+}
+
+Observer::TypeMetrics& Observer::metrics_of(const std::string& type) {
+  if (const auto known = types_.find(type); known != types_.end()) return *known->second;
+  if (types_.size() >= kMaxMeasuredTypes && type != kOtherTypes) return metrics_of(std::string(kOtherTypes));
+  TypeMetrics metrics{
+      .wait =
+          &metrics_->histogram("divan_job_wait_seconds", "From when a job was due until its attempt began.",
+                               kBuckets, {{"type", type}}),
+      .run = &metrics_->histogram("divan_job_run_seconds", "From the beginning of an attempt to its end.",
+                                  kBuckets, {{"type", type}}),
+      .attempts = {}};
+  for (std::size_t i = 0; i < kOutcomes; ++i) {
+    metrics.attempts[i] =
+        &metrics_->counter("divan_job_attempts_total", "Attempts by how they ended.",
+                           {{"type", type}, {"outcome", std::string(outcome_name(static_cast<Outcome>(i)))}});
+  }
+  return *types_.emplace(type, std::make_shared<TypeMetrics>(metrics)).first->second;
+}
+
+}  // namespace divan::jobs

@@ -1,0 +1,438 @@
+#include "divan/jobs/periodic.h"
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/check.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/jobs/rows.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::int64_t kNoon = 1'772'452'800'000;  // 2026-03-02 12:00 UTC
+constexpr std::int64_t kHour = 3'600'000;
+constexpr std::int64_t kMinute = 60'000;
+
+const Schedule kHourly = Schedule::parse("@hourly", "UTC");
+const Schedule kHourlyOrSkip = Schedule::parse("@hourly", "UTC", Missed::skip);
+
+struct PeriodicJobs : testing::Test {
+  ManualClock clock{kNoon + 10 * kMinute};
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+  Queue other{registry, clock, rng};  // of another server
+
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+  void SetUp() override { set_type({.max_attempts = 2}); }
+  void TearDown() override {
+    kv::testing::MapRows rows(*store);
+    kv::Findings findings;
+    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
+    kv::testing::run_checks(rows, {&check});
+    EXPECT_EQ(findings.count(), 0u);
+  }
+
+  void set_type(const TypeSettings& settings) {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", settings); });
+  }
+  // Whether that wrote anything.
+  bool add(const Queue::AddOptions& options, std::string_view data = "{}", std::string_view id = "a") {
+    const auto tx = store->begin();
+    queue.add(*tx, "t", id, data, options);
+    const bool wrote = !tx->read_only();
+    tx->commit();
+    return wrote;
+  }
+  bool add(const Schedule& schedule, std::string_view data = "{}", std::string_view id = "a") {
+    return add({.schedule = schedule}, data, id);
+  }
+  Accepted look(const AcceptOptions& options = {.limit = 10}) {
+    const std::vector<std::string> types{"t"};
+    return in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, options); });
+  }
+  std::vector<AcceptedJob> accept_all() { return look().jobs; }
+  AcceptedJob accept_one() {
+    auto jobs = accept_all();
+    if (jobs.size() != 1) throw std::runtime_error(fmt::format("{} jobs to accept", jobs.size()));
+    return jobs.front();
+  }
+  Job job(std::string_view id = "a") {
+    return in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", id).value(); });
+  }
+  bool is_there(std::string_view id) {
+    return in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", id).has_value(); });
+  }
+  std::string data(std::string_view id = "a") {
+    return in_tx([&](kv::Transaction& tx) { return queue.data(tx, *queue.find(tx, "t", id)); });
+  }
+  void finish(const AcceptedJob& job, std::optional<std::string_view> data = std::nullopt) {
+    in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), data); });
+  }
+  void fail(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "broken"); });
+  }
+  void cancel(std::string_view id = "a") {
+    in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", id); });
+  }
+  void resubmit(std::int64_t at = 0, std::string_view id = "a") {
+    in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", id, at); });
+  }
+  void remove(std::string_view id = "a") {
+    in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", id); });
+  }
+  // "running", or "pending at 13:00".
+  std::string state(std::string_view id = "a") {
+    const Job found = job(id);
+    if (found.state != State::pending) return std::string(state_name(found.state));
+    const std::int64_t minute = (found.due_at - kNoon) / kMinute + 12 * 60;
+    return fmt::format("pending at {:02}:{:02}", minute / 60, minute % 60);
+  }
+  void advance_to(std::int64_t hour, std::int64_t minute = 0) {
+    clock.advance(
+        std::chrono::milliseconds(kNoon + (hour - 12) * kHour + minute * kMinute - clock.wall_ms()));
+  }
+};
+
+TEST_F(PeriodicJobs, RunsOnceATick) {
+  EXPECT_TRUE(add(kHourly, R"({"n":1})"));
+  EXPECT_EQ(state(), "pending at 13:00");
+  EXPECT_EQ(job().scheduled_at, kNoon + kHour);
+  EXPECT_TRUE(accept_all().empty());
+  EXPECT_EQ(look().next_due_at, kNoon + kHour);
+  for (int hour = 13; hour < 16; ++hour) {
+    advance_to(hour);
+    const auto run = accept_one();
+    EXPECT_EQ(run.data, R"({"n":1})");
+    EXPECT_EQ(run.job.attempt, 1);
+    EXPECT_TRUE(accept_all().empty());
+    advance_to(hour, 5);
+    finish(run);
+    EXPECT_EQ(state(), fmt::format("pending at {}:00", hour + 1));
+    EXPECT_EQ(job().finished_at, kNoon + (hour - 12) * kHour + 5 * kMinute);
+    EXPECT_TRUE(accept_all().empty());
+  }
+}
+
+TEST_F(PeriodicJobs, TwoServersAcceptATickOnce) {
+  add(kHourly);
+  advance_to(13);
+  const std::vector<std::string> types{"t"};
+  const auto first = store->begin();
+  const auto second = store->begin();
+  EXPECT_EQ(accept(queue, *first, types, {}).jobs.size(), 1u);
+  EXPECT_EQ(accept(other, *second, types, {}).jobs.size(), 1u);
+  first->commit();
+  EXPECT_THROW(second->commit(), kv::Error);
+  EXPECT_TRUE(accept_all().empty());
+}
+
+TEST_F(PeriodicJobs, AServerWhoseClockIsBehindDoesNotRunATickAgain) {
+  add(kHourly);
+  advance_to(13);
+  const auto run = accept_one();
+  ManualClock behind(kNoon);
+  Queue late(registry, behind, rng);
+  in_tx([&](kv::Transaction& tx) { jobs::finish(late, tx, run.attempt()); });
+  EXPECT_EQ(state(), "pending at 14:00");
+}
+
+TEST_F(PeriodicJobs, ARunThatTakesLongLeavesOutTheTicksMeanwhile) {
+  add(kHourly);
+  advance_to(13);
+  const auto run = accept_one();
+  advance_to(16, 30);
+  finish(run);
+  EXPECT_EQ(state(), "pending at 17:00");
+}
+
+TEST_F(PeriodicJobs, DataOfFinishAreThoseOfTheNextOccurrence) {
+  add(kHourly);
+  advance_to(13);
+  finish(accept_one(), R"({"since":7})");
+  advance_to(14);
+  EXPECT_EQ(accept_one().data, R"({"since":7})");
+}
+
+TEST_F(PeriodicJobs, AFailedAttemptIsTriedAgainAndEachOccurrenceCountsAnew) {
+  add(kHourly);
+  advance_to(13);
+  fail(accept_one());
+  EXPECT_EQ(job().failures, 1);
+  EXPECT_EQ(job().scheduled_at, kNoon + kHour);
+  EXPECT_LE(job().due_at, clock.wall_ms() + 1000);
+  clock.advance(seconds(1));
+  const auto second = accept_one();
+  EXPECT_EQ(second.job.attempt, 2);
+  fail(second);
+  EXPECT_EQ(state(), "pending at 14:00");
+  EXPECT_EQ(job().failures, 0);
+  EXPECT_EQ(job().attempt, 0);
+  EXPECT_EQ(job().last_error, "broken");
+  advance_to(14);
+  finish(accept_one());
+  EXPECT_EQ(job().last_error, "");
+}
+
+TEST_F(PeriodicJobs, ALostRunIsRunAgainForItsTick) {
+  add(kHourlyOrSkip);
+  Maintenance maintenance(queue, *store, clock);
+  advance_to(13);
+  const auto lost = accept_one();
+  maintenance.step();
+  // Past the next tick: it was begun, so it was not missed.
+  advance_to(14, 30);
+  maintenance.step();
+  EXPECT_EQ(job().state, State::pending);
+  EXPECT_EQ(job().scheduled_at, kNoon + kHour);
+  EXPECT_THROW(finish(lost), Error);
+  const auto again = accept_one();
+  EXPECT_EQ(again.job.attempt, 2);
+  finish(again);
+  EXPECT_EQ(state(), "pending at 15:00");
+}
+
+TEST_F(PeriodicJobs, AReleasedRunIsAcceptedAgain) {
+  add(kHourly);
+  advance_to(13);
+  const auto run = accept_one();
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, run.attempt()); });
+  finish(accept_one());
+  EXPECT_EQ(state(), "pending at 14:00");
+}
+
+TEST_F(PeriodicJobs, WhatWasMissedRunsOnce) {
+  add(kHourly);
+  advance_to(16, 30);
+  finish(accept_one());
+  EXPECT_EQ(state(), "pending at 17:00");
+  EXPECT_TRUE(accept_all().empty());
+}
+
+TEST_F(PeriodicJobs, WhatWasMissedIsSkipped) {
+  add(kHourlyOrSkip);
+  // Late, but before the next tick: not missed.
+  advance_to(13, 59);
+  finish(accept_one());
+  EXPECT_EQ(state(), "pending at 14:00");
+  advance_to(15);
+  const auto looked = look();
+  EXPECT_TRUE(looked.jobs.empty());
+  EXPECT_EQ(looked.next_due_at, kNoon + 4 * kHour);
+  EXPECT_EQ(state(), "pending at 16:00");
+  advance_to(16);
+  EXPECT_EQ(accept_one().job.attempt, 1);
+}
+
+TEST_F(PeriodicJobs, AMissedTickIsNotSkippedWhereAnotherServerRunsIt) {
+  add(kHourlyOrSkip);
+  advance_to(14);
+  const std::vector<std::string> types{"t"};
+  ManualClock behind(kNoon + kHour);
+  Queue late(registry, behind, rng);
+  const auto skipping = store->begin();
+  const auto running = store->begin();
+  EXPECT_TRUE(accept(queue, *skipping, types, {}).jobs.empty());
+  EXPECT_EQ(accept(late, *running, types, {}).jobs.size(), 1u);
+  running->commit();
+  EXPECT_THROW(skipping->commit(), kv::Error);
+  EXPECT_EQ(state(), "running");
+}
+
+TEST_F(PeriodicJobs, SkippedOnesMakeRoomForOthers) {
+  for (int i = 0; i < 120; ++i) add(kHourlyOrSkip, "{}", fmt::format("skip-{}", i));
+  advance_to(13);
+  add(Queue::AddOptions{.priority = 1}, "{}", "b");
+  advance_to(14);
+  // Not more than a hundred are skipped at once.
+  const auto first = look({.limit = 1});
+  EXPECT_TRUE(first.jobs.empty());
+  EXPECT_EQ(first.next_due_at, clock.wall_ms());
+  const auto second = look({.limit = 1});
+  ASSERT_EQ(second.jobs.size(), 1u);
+  EXPECT_EQ(second.jobs.front().job.id, "b");
+  EXPECT_EQ(state("skip-7"), "pending at 15:00");
+}
+
+TEST_F(PeriodicJobs, SkippedOnesTakeNoneOfTheRunningPlaces) {
+  set_type({.max_running = 1});
+  add(kHourlyOrSkip);
+  advance_to(14);
+  add(Queue::AddOptions{.priority = 1}, "{}", "b");
+  EXPECT_EQ(accept_one().job.id, "b");
+}
+
+TEST_F(PeriodicJobs, WhileItsTypeIsPausedNothingRuns) {
+  add(kHourly, "{}", "once");
+  add(kHourlyOrSkip, "{}", "skip");
+  set_type({.paused = true});
+  advance_to(15, 30);
+  EXPECT_TRUE(accept_all().empty());
+  set_type({});
+  EXPECT_EQ(accept_one().job.id, "once");
+  EXPECT_EQ(state("skip"), "pending at 16:00");
+}
+
+TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleGoesOn) {
+  add(kHourlyOrSkip);
+  resubmit();
+  EXPECT_EQ(state(), "pending at 12:10");
+  // Asked for explicitly: it runs, however late.
+  advance_to(15, 30);
+  finish(accept_one());
+  EXPECT_EQ(state(), "pending at 16:00");
+  // While it runs: once more, at once.
+  advance_to(16);
+  const auto run = accept_one();
+  resubmit();
+  finish(run);
+  const auto again = accept_one();
+  EXPECT_EQ(again.job.attempt, 1);
+  finish(again);
+  EXPECT_EQ(state(), "pending at 17:00");
+  EXPECT_EQ(job().schedule, kHourlyOrSkip.json());
+}
+
+TEST_F(PeriodicJobs, CancelEndsItUntilItIsAskedForAgain) {
+  add(kHourly);
+  cancel();
+  EXPECT_EQ(state(), "cancelled");
+  EXPECT_EQ(job().schedule, kHourly.json());
+  advance_to(14);
+  EXPECT_TRUE(accept_all().empty());
+  resubmit();
+  finish(accept_one());
+  EXPECT_EQ(state(), "pending at 15:00");
+  advance_to(15);
+  const auto run = accept_one();
+  cancel();
+  finish(run);
+  EXPECT_EQ(state(), "cancelled");
+  add(kHourly);
+  EXPECT_EQ(state(), "pending at 16:00");
+  advance_to(16);
+  const auto failing = accept_one();
+  cancel();
+  fail(failing);
+  EXPECT_EQ(state(), "cancelled");
+}
+
+TEST_F(PeriodicJobs, RemoveEndsItForGood) {
+  add(kHourly);
+  advance_to(13);
+  const auto run = accept_one();
+  remove();
+  EXPECT_THROW(finish(run), Error);
+  EXPECT_FALSE(is_there("a"));
+}
+
+TEST_F(PeriodicJobs, AddingTheSameWritesNothing) {
+  EXPECT_TRUE(add(kHourly, R"({"n":1})"));
+  EXPECT_FALSE(add(kHourly, R"({"n":1})"));
+  advance_to(13);
+  EXPECT_FALSE(add(kHourly, R"({"n":1})"));
+  EXPECT_EQ(state(), "pending at 13:00");
+  const auto run = accept_one();
+  EXPECT_FALSE(add(kHourly, R"({"n":1})"));
+  fail(run);
+  EXPECT_FALSE(add(kHourly, R"({"n":1})"));
+  EXPECT_EQ(job().failures, 1);
+}
+
+TEST_F(PeriodicJobs, AddingChangesIt) {
+  add(kHourly);
+  advance_to(13, 10);
+  // The same schedule keeps its time, be it past.
+  EXPECT_TRUE(add(kHourly, R"({"n":2})"));
+  EXPECT_EQ(state(), "pending at 13:00");
+  EXPECT_TRUE(add({.priority = 3, .schedule = kHourly}, R"({"n":2})"));
+  EXPECT_EQ(state(), "pending at 13:00");
+  EXPECT_EQ(job().priority, 3);
+  EXPECT_EQ(data(), R"({"n":2})");
+  EXPECT_TRUE(add(Schedule::parse("*/20 * * * *", "UTC")));
+  EXPECT_EQ(state(), "pending at 13:20");
+  // Without a schedule it is an ordinary job.
+  EXPECT_TRUE(add(Queue::AddOptions()));
+  EXPECT_EQ(state(), "pending at 13:10");
+  finish(accept_one());
+  EXPECT_EQ(state(), "finished");
+  EXPECT_EQ(job().schedule, "");
+  EXPECT_THROW(add({.scheduled_at = 5, .schedule = kHourly}), Error);
+}
+
+TEST_F(PeriodicJobs, AddingToARunningOneCountsFromTheNextTick) {
+  add(kHourly);
+  advance_to(13);
+  const auto run = accept_one();
+  EXPECT_TRUE(add(Schedule::parse("30 * * * *", "UTC"), R"({"n":2})"));
+  EXPECT_FALSE(add(Schedule::parse("30 * * * *", "UTC"), R"({"n":2})"));
+  EXPECT_EQ(data(), "{}");
+  finish(run);
+  EXPECT_EQ(state(), "pending at 13:30");
+  EXPECT_EQ(data(), R"({"n":2})");
+  advance_to(13, 30);
+  const auto next = accept_one();
+  EXPECT_EQ(next.job.attempt, 1);
+  add(Queue::AddOptions());
+  finish(next);
+  EXPECT_EQ(job().schedule, "");
+  finish(accept_one());
+  EXPECT_EQ(state(), "finished");
+}
+
+TEST_F(PeriodicJobs, ATypesOwnJobGoesWithItsSettings) {
+  set_type({.schedule = kHourly.json()});
+  EXPECT_EQ(state("_periodic"), "pending at 13:00");
+  EXPECT_THROW(add(kHourly, "{}", "_periodic"), Error);
+  // Other settings leave it alone.
+  advance_to(13);
+  const auto run = accept_one();
+  set_type({.max_attempts = 7, .schedule = kHourly.json()});
+  EXPECT_FALSE(job("_periodic").resubmit);
+  finish(run);
+  set_type({.schedule = Schedule::parse("30 * * * *", "UTC").json()});
+  EXPECT_EQ(state("_periodic"), "pending at 13:30");
+  set_type({});
+  EXPECT_FALSE(is_there("_periodic"));
+}
+
+TEST_F(PeriodicJobs, ATypesOwnJobTakesTheScheduleWithItWhenItIsRemoved) {
+  const auto schedule = [&] {
+    return in_tx([&](kv::Transaction& tx) { return queue.type(tx, "t").schedule; });
+  };
+  set_type({.retention = seconds(60), .schedule = kHourly.json()});
+  remove("_periodic");
+  EXPECT_EQ(schedule(), "");
+  set_type({.retention = seconds(60), .schedule = kHourly.json()});
+  cancel("_periodic");
+  EXPECT_EQ(schedule(), kHourly.json());
+  clock.advance(minutes(2));
+  in_tx([&](kv::Transaction& tx) { return queue.prune(tx, "t", 10); });
+  EXPECT_FALSE(is_there("_periodic"));
+  EXPECT_EQ(schedule(), "");
+  set_type({.schedule = kHourly.json()});
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  set_type({});
+  EXPECT_FALSE(is_there("_periodic"));
+}
+
+TEST_F(PeriodicJobs, ARunAheadOfItsTimeCountsForItsTick) {
+  add(kHourly);
+  const auto runs = look({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs;
+  ASSERT_EQ(runs.size(), 1u);
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, runs.front().attempt()); });
+  EXPECT_EQ(state(), "pending at 13:00");
+  finish(look({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs.front());
+  EXPECT_EQ(state(), "pending at 14:00");
+}
+
+}  // namespace
+}  // namespace divan::jobs
