@@ -31,7 +31,10 @@ class Server {
         worker_ = monitor_.add(kRole, base_.process.name, "{}", base_.town.plan.worker_timeout);
       } catch (const kv::Error& error) { base_.check_expected(error); }
     }
-    while (!leaving_) sleep_until(monitor_.step());
+    while (!leaving_) {
+      const MonotonicTime next = monitor_.step();
+      sleep_until(next, [this] { return monitor_.woken(); });
+    }
   }
 
   void watch_jobs() {
@@ -45,9 +48,10 @@ class Server {
   void leave();
 
  private:
-  void sleep_until(MonotonicTime time) {
+  void sleep_until(
+      MonotonicTime time, const std::function<bool()>& woken = [] { return false; }) {
     world_.wait(nullptr, world_.now() + std::max(Duration(), time - clock_.now()),
-                [this] { return leaving_; });
+                [&] { return leaving_ || woken(); });
   }
   void watch_a_job();
   void watch_members();

@@ -36,6 +36,8 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
   }
   for (const auto& name : touched) check_worker(name, rows);
   if (!membership.empty()) changed_ = commit.version;
+  // The version of all roles together has the empty name.
+  if (!membership.empty()) membership.insert("");
   for (const auto& role : membership) {
     if (!versions.contains(role))
       world_.fail(fmt::format("The members of {} changed and its version did not.", role));

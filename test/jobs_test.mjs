@@ -142,52 +142,6 @@ it('a silent worker loses its job to another, and has nothing more to say', asyn
   assert.equal((await jobs.get('a')).data, 2)
 })
 
-it('a worker is one as long as its connection is open, and its jobs are free when it closes', async (server) => {
-  const jobs = await newType(server)
-  const role = jobs.type
-  const members = async () => (await server.client.ok('GET', `/_workers/${role}`)).workers
-  const held = await server.client.open(`/_workers/${role}/w/_hold`, { method: 'POST', body: { timeout: 60_000 } })
-  const { incarnation } = await held.row()
-  assert.deepEqual((await members()).map(({ id, incarnation }) => [id, incarnation]), [['w', incarnation]])
-  await jobs.add('a')
-  const [{ lock }] = await jobs.accept({ worker: { role, id: 'w', incarnation } })
-  assert.deepEqual((await jobs.get('a')).worker, { role, id: 'w' })
-
-  held.close()
-  await waitFor('the worker to be gone', async () => (await members()).length === 0)
-  assert.equal((await jobs.get('a')).state, 'pending')
-  await assertHalt(jobs.act('a', 'finish', { lock }))
-})
-
-it('a held connection beats, and says when it holds no more', async (server) => {
-  const jobs = await newType(server)
-  const role = jobs.type
-  const held = await server.client.open(`/_workers/${role}/w/_hold`, { method: 'POST', body: { timeout: 300 } })
-  await held.row()
-  assert.deepEqual(await held.lines(3), ['', '', ''])
-  await server.client.ok('DELETE', `/_workers/${role}/w`)
-  assert.equal((await held.row()).error, 'halt')
-  assert.equal(await held.ended(), 'end')
-})
-
-it('a role is followed: everybody sees who comes and goes', async (server) => {
-  const { type: role } = await newType(server)
-  const feed = await server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
-  const ids = async () => (await feed.row()).workers.map(({ id }) => id)
-  assert.deepEqual(await ids(), [])
-  await server.client.ok('PUT', `/_workers/${role}/w1`, { timeout: 60_000 })
-  assert.deepEqual(await ids(), ['w1'])
-  await server.client.ok('PUT', `/_workers/${role}/w2`, { timeout: 60_000 })
-  assert.deepEqual(await ids(), ['w1', 'w2'])
-  const { seq } = await server.client.ok('GET', `/_workers/${role}`)
-  const poll = await server.client.open(`/_workers/${role}?feed=longpoll&since=${seq}&heartbeat=60000`)
-  await server.client.ok('DELETE', `/_workers/${role}/w1`)
-  assert.deepEqual(await ids(), ['w2'])
-  assert.equal(await poll.ended(), 'end')
-  assert.deepEqual(JSON.parse(poll.text).results[0].workers.map(({ id }) => id), ['w2'])
-  feed.close()
-})
-
 it("a job's data may be as large as a document", async (server) => {
   const jobs = await newType(server)
   const data = { text: 'ü'.repeat(1_000_000) }

@@ -1,13 +1,13 @@
 // The worker kits of clients/, as processes of their own against the real server: who runs what, and who may still
 // speak. Every test runs with each kit.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { afterEach } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startProxy } from './support/proxy.mjs'
 import { Server, shareServer, testWithServer } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
+import { killWorkers, WorkerProcess } from './support/worker_process.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const KITS = { js: [process.execPath, 'worker.mjs'], python: ['python3', 'worker.py'] }
@@ -16,12 +16,10 @@ const withCredentials = (url, credentials = 'admin:secret') => url.replace('http
 
 const it = shareServer()
 let types = 0
-const workers = new Set()
 const proxies = new Set()
 const servers = new Set() // that were started again
 afterEach(async () => {
-  for (const worker of workers) worker.kill('SIGKILL')
-  workers.clear()
+  killWorkers()
   for (const proxy of proxies) proxy.close()
   proxies.clear()
   for (const server of servers) await server.kill()
@@ -33,54 +31,9 @@ async function proxyTo(server, options) {
   return proxy
 }
 
-/** A worker's process. `lines`: what it said. */
-class Worker {
-  lines = []
-  #rest = ''
-  stderr = ''
-
-  constructor(program, file, ...args) {
-    this.child = spawn(program, [path.join(here, file), ...args], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
-    })
-    this.child.stdin.on('error', () => {})
-    this.child.stdout.setEncoding('utf8').on('data', (text) => {
-      const lines = (this.#rest + text).split('\n')
-      this.#rest = lines.pop()
-      this.lines.push(...lines)
-    })
-    this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text))
-    this.exit = new Promise((resolve) => this.child.on('close', resolve))
-    workers.add(this)
-  }
-  kill(signal) {
-    this.child.kill(signal)
-  }
-  tell(command) {
-    this.child.stdin.write(command + '\n')
-  }
-  count(words) {
-    return this.lines.filter((line) => line === words || line.startsWith(words + ' ')).length
-  }
-  /** Waits until it has said it so often. */
-  async says(words, times = 1) {
-    await waitFor(`a worker to say: ${words}`, () => {
-      assert.ok(this.child.exitCode === null || this.count(words) >= times, `it ended: ${this.lines}\n${this.stderr}`)
-      return this.count(words) >= times
-    })
-  }
-  /** Waits for its end, in order. */
-  async stopped() {
-    await within('a worker to stop', this.exit)
-    assert.equal(this.stderr, '')
-    assert.equal(this.lines.at(-1), 'stopped')
-  }
-}
-
 function startWorker(kit, url, options) {
   const [program, file] = KITS[kit]
-  return new Worker(program, path.join('kits', file), url, JSON.stringify(options))
+  return new WorkerProcess(program, path.join(here, 'kits', file), url, JSON.stringify(options))
 }
 
 async function newType(server, kit, settings = {}) {
@@ -157,6 +110,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
   it(`${kit}: a worker that was frozen loses its job, and its result is dropped`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     await jobs.add('a', { do: 'stubborn' })
+    // Its connection stays open: it is its heartbeats that are missed.
     const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
     await first.says('ran a')
     first.kill('SIGSTOP')
@@ -177,6 +131,58 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     await jobs.add('b', { do: 'note' })
     await jobs.is('b', 'finished')
     assert.equal((await jobs.get('b')).data.by, 'first')
+  })
+
+  it(`${kit}: of what a worker writes that was frozen, nothing lands`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    const db = await server.newDatabase()
+    await jobs.add('a', { do: 'late', db })
+    const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
+    await first.says('ran a')
+    first.kill('SIGSTOP')
+    const second = jobs.start({ worker: { id: 'second', timeout: 300_000 } })
+    await second.says('ran a')
+    // Its handler goes on as soon as it can, whether it has been told by then or not.
+    first.tell('go')
+    first.kill('SIGCONT')
+    await first.says('refused a update halt')
+    await first.says('refused a transact halt')
+    assert.deepEqual([await jobs.state('a'), (await jobs.get('a')).worker.id], ['running', 'second'])
+    assert.equal((await server.client.get(`/${db}/a`)).status, 404)
+    second.tell('go')
+    await jobs.is('a', 'finished')
+    assert.deepEqual([(await jobs.get('a')).data, second.count('refused')], [{ by: 'second' }, 0])
+    assert.equal((await server.client.ok('GET', `/${db}/a`)).by, 'second')
+  })
+
+  it(`${kit}: a worker whose registration ends while it works is told over its connection`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    await jobs.add('a', { do: 'stubborn' })
+    // Nothing else would tell it in time.
+    const worker = jobs.start({ worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
+    await worker.says('ran a')
+    const [{ id }] = await jobs.members()
+    await server.client.ok('DELETE', `/_workers/${jobs.type}/${id}`)
+    await worker.says('aborted a halt')
+    await worker.says('online', 2)
+  })
+
+  it(`${kit}: a worker whose connection breaks is back, and its jobs run on if the server has not noticed`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    // The server keeps its side open; its end, which comes later, is that of an older connection.
+    const proxy = await proxyTo(server, {})
+    await jobs.add('a', { do: 'stubborn' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await worker.says('ran a')
+    const [{ incarnation }] = await jobs.members()
+    proxy.cutClients()
+    await worker.says('online', 2)
+    proxy.endUpstream()
+    // It has heard the old connections' ends before this.
+    for (let i = 0; i < 20; ++i) assert.deepEqual((await jobs.members()).map((worker) => worker.incarnation), [incarnation])
+    worker.tell('go')
+    await jobs.is('a', 'finished')
+    assert.deepEqual([worker.count('halt'), worker.count('ran a')], [0, 1])
   })
 
   it(`${kit}: a cancelled job's handler is told`, async (server) => {
@@ -339,7 +345,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
   })
 
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
-    const example = new Worker(KITS[kit][0], path.join('../clients', EXAMPLES[kit]), withCredentials(server.url))
+    const example = new WorkerProcess(KITS[kit][0], path.join(here, '../clients', EXAMPLES[kit]), withCredentials(server.url))
     await example.says('at work')
     await example.says('to Ann: Welcome!')
     const finished = async () => (await server.client.ok('GET', '/_jobs/letter/welcome-ann')).data.sent
@@ -373,7 +379,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
       await waitFor('all to be finished', async () => (await counts()).finished === 201)
       // Who was not told to go keeps what it has.
-      if (how === 'kill') assert.deepEqual([worker.count('halt held'), worker.count('ran held')], [0, 1])
+      assert.deepEqual([worker.count('halt'), worker.count('ran held')], [0, 1])
       worker.tell('stop 60000')
       await worker.stopped()
       await back.stop()

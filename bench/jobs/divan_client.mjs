@@ -84,41 +84,47 @@ export async function addMany(address, type, count, data, { batch, connections }
   await Promise.all(Array.from({ length: connections }, adder));
 }
 
-// Registers a worker that is gone when its connection is.
-export async function hold(address, role, id, registration = {}) {
+// Registers a worker, by its heartbeats alone or, with `held`, by a connection, too: then it is gone when that closes.
+// It is gone in any case when no heartbeat comes for `timeout` milliseconds.
+export async function register(address, role, id, { timeout = 15000, held = false } = {}) {
+  const path = `/_workers/${role}/${id}`;
   const connection = await Connection.open(address);
-  const text = await connection.send('POST', `/_workers/${role}/${id}/_hold`, JSON.stringify(registration));
-  if (connection.status !== 200) throw new Error(text);
-  connection.onLine = () => {};
-  return connection;
-}
-
-// Registers a worker that is gone when no heartbeat comes for `timeout` milliseconds.
-async function beat(address, role, id, timeout) {
-  const connection = await Connection.open(address);
-  const register = async () => (await connection.ask('PUT', `/_workers/${role}/${id}`, { timeout })).incarnation;
-  let incarnation = await register();
+  const enter = async () => {
+    if (!held) return { incarnation: (await connection.ask('PUT', path, { timeout })).incarnation };
+    const holding = await Connection.open(address);
+    const text = await holding.send('POST', `${path}/_hold`, JSON.stringify({ timeout }));
+    if (holding.status !== 200) throw new Error(text);
+    holding.onLine = () => {};
+    // The head and the first line may come in one piece or in two, in chunks.
+    const { incarnation } = await connection.ask('GET', path);
+    return { incarnation, holding };
+  };
+  let registration = await enter();
   let underWay = false;
   const timer = setInterval(async () => {
     if (underWay) return;
     underWay = true;
     try {
-      await connection.ask('POST', `/_workers/${role}/${id}/_heartbeat`, { incarnation });
+      await connection.ask('POST', `${path}/_heartbeat`, { incarnation: registration.incarnation });
     } catch (error) {
-      if (error.status === 409) incarnation = await register(); // evicted meanwhile: its jobs are others'
+      if (error.status === 409) {
+        registration.holding?.close();
+        registration = await enter(); // evicted meanwhile: its jobs are others'
+      }
     }
     underWay = false;
   }, timeout / 3);
   const close = () => {
     clearInterval(timer);
     connection.close();
+    registration.holding?.close();
   };
   return { close };
 }
 
 export class Worker {
   // `handler(job)` may be async. `limit` jobs are accepted at a time by each of `acceptors`. With `heartbeat`
-  // (milliseconds) the worker is a member by its heartbeats, else by a held connection. `onOutcome` gets the answer
+  // (milliseconds) the worker is a member by its heartbeats, else by a held connection, too. `onOutcome` gets the answer
   // to each finish; without it a refused one is an error.
   constructor(address, type, handler, { limit = 1, acceptors = 1, finishers = 1, heartbeat, onOutcome } = {}) {
     Object.assign(this, { address, type, handler, limit, acceptors, finishers, heartbeat, onOutcome });
@@ -128,7 +134,7 @@ export class Worker {
   static count = 0;
 
   async start() {
-    this.held = await (this.heartbeat ? beat(this.address, 'bench', this.id, this.heartbeat) : hold(this.address, 'bench', this.id));
+    this.held = await register(this.address, 'bench', this.id, { timeout: this.heartbeat, held: !this.heartbeat });
     this.accepting = await Promise.all(Array.from({ length: this.acceptors }, () => Connection.open(this.address)));
     this.free = await Promise.all(Array.from({ length: this.finishers }, () => Connection.open(this.address)));
     this.running = this.accepting.map((connection) => this.#accept(connection));

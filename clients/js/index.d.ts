@@ -135,7 +135,10 @@ export interface WorkerOptions {
   checkInterval?: number
   /** How long one request waits for jobs, in milliseconds (30,000). */
   pollTimeout?: number
-  /** Pauses between attempts to reach the server, in milliseconds (100 to 30,000; doubled each time, and jittered). */
+  /**
+   * Pauses between attempts to reach the server, in milliseconds (100 to 30,000; doubled each time, and jittered). Never
+   * longer than half the timeout, so that the worker is back in time.
+   */
   backoff?: { min?: number; max?: number }
 }
 

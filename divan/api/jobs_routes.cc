@@ -87,17 +87,14 @@ Answer job_type(const Context& context, Call& call, const std::string& type) {
 Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
-  const auto jobs = body.objects("jobs", {"id", "data", "scheduled_at", "priority", "schedule"});
-  const auto out = context.store.run([&](kv::Transaction& tx) {
-    std::string added;
-    for (const Body& job : jobs) {
-      const auto id = job.string("id");
-      const auto one = context.queue.add(tx, type, id ? std::optional<std::string_view>(*id) : std::nullopt,
-                                         data_of(job), add_options(job));
-      added += (added.empty() ? "" : ",\n") + added_json(one);
-    }
-    return added;
-  });
+  const auto bodies = body.objects("jobs", {"id", "data", "scheduled_at", "priority", "schedule"});
+  std::vector<Queue::NewJob> jobs;
+  jobs.reserve(bodies.size());
+  for (const Body& job : bodies) jobs.push_back({job.string("id"), data_of(job), add_options(job)});
+  const auto added =
+      context.store.run([&](kv::Transaction& tx) { return context.queue.add_all(tx, type, jobs); });
+  std::string out;
+  for (const auto& one : added) out += (out.empty() ? "" : ",\n") + added_json(one);
   return json_response(201, "[" + out + "]");
 }
 
@@ -158,6 +155,7 @@ class AcceptTask final : public Task {
   bool step() override {
     if (!waiter_) {
       heed_stop();
+      if (stopping()) return respond({});
       waiter_ = context_.acceptor.join(types_, options_, waker());
     }
     auto found = context_.acceptor.step(waiter_);
@@ -166,13 +164,15 @@ class AcceptTask final : public Task {
       if (!context_.acceptor.leave(waiter_)) return false;
       found.done = true;
     }
-    if (found.done) {
-      ended_ = true;
-      exchange().respond(json_response(200, accepted_json(found.jobs)));
-      return true;
-    }
+    if (found.done) return respond(found.jobs);
     wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
     return false;
+  }
+
+  bool respond(const std::vector<jobs::AcceptedJob>& jobs) {
+    ended_ = true;
+    exchange().respond(json_response(200, accepted_json(jobs)));
+    return true;
   }
 
   static std::string accepted_json(const std::vector<jobs::AcceptedJob>& accepted) {

@@ -7,7 +7,12 @@
 namespace divan::api {
 namespace {
 
+using std::chrono::milliseconds;
 using workers::WorkerRef;
+
+// A held connection gets a line so often at the least: client and server then see when the other's machine is
+// gone.
+constexpr milliseconds kMaxLineInterval{10'000};
 
 std::string ref_json(const WorkerRef& ref) {
   return fmt::format(R"({{"ok":true,"role":{},"id":{},"incarnation":"{}"}})", json::quoted(ref.role),
@@ -92,29 +97,38 @@ Registration parse_registration(Call& call) {
   return registration;
 }
 
-WorkerRef add(const Context& context, const std::string& role, const std::string& id,
+WorkerRef add(const Context& context, kv::Transaction& tx, const CallPtr& call,
               const Registration& registration) {
-  return context.store.run([&](kv::Transaction& tx) {
-    return context.registry.add(tx, role, id, registration.options, registration.timeout,
-                                registration.incarnation);
-  });
+  const auto& path = call->path();
+  return context.registry.add(tx, path[1], path[2], registration.options, registration.timeout,
+                              registration.incarnation);
 }
 
-// POST /_workers/{role}/{id}/_hold: the worker is one as long as the connection is open. The server sends the
-// heartbeats, to the store and (as empty lines) to the client.
+std::string registered_json(const WorkerRef& ref, const Registration& registration) {
+  std::string json = ref_json(ref);
+  json.insert(json.size() - 1, fmt::format(R"(,"timeout":{})", registration.timeout / milliseconds(1)));
+  return json;
+}
+
+constexpr std::string_view kHaltLine =
+    R"({"error":"halt","reason":"The registration does not hold any more."})"
+    "\n";
+
+// POST /_workers/{role}/{id}/_hold: the registration ends with the connection, which says so at once when the
+// registration ends before. That the worker lives is not for the server to say: the client sends heartbeats
+// beside it.
 class HoldTask final : public Task {
  public:
   HoldTask(const Context& context, CallPtr call, Registration registration)
       : Task(context, std::move(call)), registration_(std::move(registration)) {}
 
   ~HoldTask() override {
-    if (!ref_) return;
+    // Whom the server's own stop cuts off comes back, or is missed.
+    if (!hold_ || stopping()) return;
     // The connection is gone: so is the worker, at once. Not on this thread, which may be one that must not
     // block.
-    const auto leave = [context = context_, ref = *ref_] {
-      context.store.run([&](kv::Transaction& tx) {
-        if (context.registry.is_alive(tx, ref)) context.registry.remove(tx, ref);
-      });
+    const auto leave = [context = context_, hold = *hold_] {
+      context.store.run([&](kv::Transaction& tx) { context.registry.release(tx, hold); });
     };
     // When the pool takes no more, the worker's missing heartbeat tells.
     context_.pool.submit(leave);
@@ -122,43 +136,74 @@ class HoldTask final : public Task {
 
  private:
   bool step() override {
-    if (!ref_) heed_stop();
+    const bool begins = !hold_;
+    if (begins) heed_stop();
     if (stopping()) {
-      if (!ref_) throw Error(503, "service_unavailable", "The server is stopping.");
-      exchange().end();
-      return true;
+      if (begins) throw Error(503, "service_unavailable", "The server is stopping.");
+      return end();
     }
-    if (!ref_) {
-      ref_ = add(context_, call_->path()[1], call_->path()[2], registration_);
-      http::Response head;
-      head.headers.push_back({"Content-Type", "application/json"});
-      head.body = ref_json(*ref_) + "\n";
-      exchange().start(std::move(head));
+    if (begins) {
+      enter();
+    } else if (const auto state = look(); state != workers::HoldState::holds) {
+      if (state == workers::HoldState::ended) exchange().write(std::string(kHaltLine));
+      return end();
     } else {
-      const bool alive =
-          context_.store.run([&](kv::Transaction& tx) { return context_.registry.heartbeat(tx, *ref_); });
-      if (!alive) {
-        exchange().write(R"({"error":"halt","reason":"The registration does not hold any more."})"
-                         "\n");
-        exchange().end();
-        ref_.reset();
-        return true;
-      }
       exchange().write("\n");
     }
-    wake_after(std::chrono::ceil<std::chrono::milliseconds>(registration_.timeout / 3));
+    if (watch_ != nullptr) watch_->on_end(waker());
+    wake_after(std::min(std::chrono::ceil<milliseconds>(registration_.timeout / 3), kMaxLineInterval));
     return false;
   }
 
+  void enter() {
+    context_.store.run([&](kv::Transaction& tx) {
+      hold_ = context_.registry.hold(tx, add(context_, tx, call_, registration_));
+      watch(tx);
+    });
+    http::Response head;
+    head.headers.push_back({"Content-Type", "application/json"});
+    head.body = registered_json(hold_->ref, registration_) + "\n";
+    exchange().start(std::move(head));
+  }
+
+  workers::HoldState look() {
+    if (watch_ != nullptr && !watch_->fired() && !watch_->cancelled()) return workers::HoldState::holds;
+    return context_.store.run([&](kv::Transaction& tx) {
+      watch(tx);
+      return context_.registry.state(tx, *hold_);
+    });
+  }
+
+  void watch(kv::Transaction& tx) {
+    watch_ = nullptr;
+    try {
+      watch_ = context_.registry.watch(tx, *hold_);
+    } catch (const kv::Error& error) {
+      // Then each line looks.
+      if (error.code() != kv::ErrorCode::too_many_watches) throw;
+    }
+  }
+
+  bool end() {
+    hold_.reset();
+    exchange().end();
+    return true;
+  }
+
   const Registration registration_;
-  std::optional<WorkerRef> ref_;
+  std::optional<workers::Hold> hold_;
+  std::shared_ptr<kv::Watch> watch_;
 };
 
 Answer one_worker(const Context& context, const CallPtr& call, const std::string& role,
                   const std::string& id) {
   call->allow("GET,PUT,DELETE");
-  if (call->method() == "PUT")
-    return json_response(201, ref_json(add(context, role, id, parse_registration(*call))));
+  if (call->method() == "PUT") {
+    const auto registration = parse_registration(*call);
+    const auto ref =
+        context.store.run([&](kv::Transaction& tx) { return add(context, tx, call, registration); });
+    return json_response(201, registered_json(ref, registration));
+  }
   if (call->method() == "DELETE") {
     const auto incarnation = call->param("incarnation");
     context.store.run([&](kv::Transaction& tx) {

@@ -127,7 +127,25 @@ std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_vie
 
 Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         std::string_view data, const AddOptions& options) {
-  this->type(tx, type);
+  check_declared(tx, type);
+  return add_one(tx, type, id, data, options);
+}
+
+std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view type,
+                                         std::span<const NewJob> jobs) {
+  check_declared(tx, type);
+  std::vector<Added> added;
+  added.reserve(jobs.size());
+  for (const auto& job : jobs) added.push_back(add_one(tx, type, job.id, job.data, job.options));
+  return added;
+}
+
+void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
+  if (!tx.get(type_key(type))) throw no_such_job_type(type);
+}
+
+Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                            std::string_view data, const AddOptions& options) {
   if (id) check_name("id", *id);
   if (!options.schedule) {
     return put(tx, type, id, data,

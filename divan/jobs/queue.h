@@ -64,6 +64,14 @@ class Queue {
     return add(tx, type, id, data, AddOptions());
   }
 
+  struct NewJob {
+    std::optional<std::string> id;
+    std::string_view data;
+    AddOptions options{};
+  };
+  /// add() for many.
+  std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
+
   /// Clears every trace of the job, and, of a type's own periodic job, the schedule in the settings; whoever
   /// runs it gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
@@ -102,6 +110,9 @@ class Queue {
 
  private:
   struct Wanted;
+  void check_declared(kv::Transaction& tx, std::string_view type);
+  Added add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
+                std::string_view data, const AddOptions& options);
   Added put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
             std::string_view data, const Wanted& wanted);
   void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);

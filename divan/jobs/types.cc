@@ -100,6 +100,7 @@ std::string job_json(const Job& job, const std::string* data, const std::string*
   writer.begin_object().key("type").string(job.type).key("id").string(job.id);
   writer.key("state").string(state_name(job.state));
   writer.key("priority").number(job.priority).key("scheduled_at").number(job.scheduled_at);
+  if (job.state == State::pending) writer.key("due_at").number(job.due_at);
   if (!job.schedule.empty()) writer.key("schedule").raw(job.schedule);
   writer.key("attempt")
       .number(job.attempt)

@@ -7,9 +7,7 @@ namespace {
 
 // Heartbeats a timeout: a worker may be late by two of them.
 constexpr int kHeartbeatsPerTimeout = 3;
-// How often everybody's heartbeats are looked at: this part of the shortest timeout, within bounds.
-constexpr int kLooksPerTimeout = 4;
-constexpr Duration kMaxLookInterval = std::chrono::seconds(2);
+constexpr Duration kPauseAfterError = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -24,15 +22,26 @@ WorkerRef LocalWorker::ref() const {
 }
 
 Monitor::Monitor(kv::Database& store, Registry& registry, const Clock& clock, Rng& rng)
-    : store_(store), registry_(registry), clock_(clock), rng_(rng) {}
+    : store_(store), registry_(registry), clock_(clock), rng_(rng), observer_(store, registry, clock) {}
 
 Monitor::~Monitor() {
   {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
+    std::lock_guard lock(bell_->mutex);
+    bell_->stopping = true;
   }
-  changed_.notify_all();
+  bell_->changed.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void Monitor::Bell::ring() {
+  std::lock_guard lock(mutex);
+  rung = true;
+  changed.notify_all();
+}
+
+bool Monitor::woken() const {
+  std::lock_guard lock(bell_->mutex);
+  return bell_->rung;
 }
 
 std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_view id,
@@ -40,10 +49,11 @@ std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_vie
   WorkerRef ref =
       store_.run([&](kv::Transaction& tx) { return registry_.add(tx, role, id, options, timeout); });
   std::unique_ptr<LocalWorker> worker(new LocalWorker(*this, std::move(ref), std::string(options), timeout));
-  std::lock_guard lock(mutex_);
-  local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
-  woken_ = true;
-  changed_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
+  }
+  bell_->ring();
   return worker;
 }
 
@@ -69,39 +79,54 @@ void Monitor::start() {
 }
 
 void Monitor::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    woken_ = false;
+  std::unique_lock lock(bell_->mutex);
+  while (!bell_->stopping) {
     lock.unlock();
     const MonotonicTime next = step();
     lock.lock();
-    clock_.wait_until(lock, changed_, next, [this] { return stopping_ || woken_; });
+    clock_.wait_until(lock, bell_->changed, next, [this] { return bell_->stopping || bell_->rung; });
   }
 }
 
 MonotonicTime Monitor::step() {
   std::lock_guard step(stepping_);
+  {
+    std::lock_guard lock(bell_->mutex);
+    bell_->rung = false;
+  }
   const MonotonicTime now = clock_.now();
-  Duration interval = kMaxLookInterval;
   try {
-    // First our own: a process that was frozen does not evict itself when it wakes up.
-    send_heartbeats(now);
-    interval = std::min(interval, observe() / kLooksPerTimeout);
+    // First our own: a process that was frozen is not silent any more.
+    const MonotonicTime next_heartbeat = send_heartbeats(now);
+    if (observer_.due()) observer_.look(own(), [bell = bell_] { bell->ring(); });
+    return std::min(next_heartbeat, observer_.next());
   } catch (const Error& error) {
     log::error("The workers' heartbeats could not be read or written: {}", error.what());
   }
-  return now + interval;
+  return now + kPauseAfterError;
 }
 
-void Monitor::send_heartbeats(MonotonicTime now) {
+std::set<WorkerRef> Monitor::own() const {
+  std::lock_guard lock(mutex_);
+  std::set<WorkerRef> own;
+  for (const auto& [worker, next] : local_) own.insert(worker->ref());
+  return own;
+}
+
+MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
   std::vector<LocalWorker*> due;
+  MonotonicTime next = MonotonicTime::max();
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [worker, next] : local_) {
-      if (next <= now) due.push_back(worker);
+    for (const auto& [worker, at] : local_) {
+      if (at <= now) {
+        due.push_back(worker);
+      } else {
+        next = std::min(next, at);
+      }
     }
   }
-  if (due.empty()) return;
+  if (due.empty()) return next;
   const auto lost = store_.run([&](kv::Transaction& tx) {
     std::vector<LocalWorker*> gone;
     for (LocalWorker* worker : due) {
@@ -115,7 +140,9 @@ void Monitor::send_heartbeats(MonotonicTime now) {
       // Some jitter, so that a thousand processes that started together do not stay together.
       const Duration interval = worker->timeout_ / kHeartbeatsPerTimeout;
       const auto jitter = rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1);
-      local_[worker] = now + interval - Duration(static_cast<std::int64_t>(jitter));
+      const MonotonicTime at = now + interval - Duration(static_cast<std::int64_t>(jitter));
+      local_[worker] = at;
+      next = std::min(next, at);
     }
   }
   for (LocalWorker* worker : lost) {
@@ -127,38 +154,7 @@ void Monitor::send_heartbeats(MonotonicTime now) {
     std::lock_guard lock(worker->mutex_);
     worker->ref_ = std::move(fresh);
   }
-}
-
-Duration Monitor::observe() {
-  std::map<WorkerRef, Observation> seen;
-  Duration shortest = kMaxTimeout;
-  // The store may take its time, or this process may be frozen in between: what was read stands still from
-  // the answer on at the earliest, and did until it was asked for at the least.
-  const MonotonicTime asked = clock_.now();
-  const auto heartbeats = store_.run([&](kv::Transaction& tx) { return registry_.heartbeats(tx); });
-  const MonotonicTime answered = clock_.now();
-  for (const auto& heartbeat : heartbeats) {
-    shortest = std::min(shortest, heartbeat.timeout);
-    Observation observation{heartbeat.counter, answered};
-    const auto before = observed_.find(heartbeat.ref);
-    if (before != observed_.end() && before->second.counter == heartbeat.counter)
-      observation = before->second;
-    if (asked - observation.since < heartbeat.timeout) {
-      seen.emplace(heartbeat.ref, observation);
-      continue;
-    }
-    try {
-      if (!store_.run([&](kv::Transaction& tx) { return registry_.evict(tx, heartbeat); })) continue;
-      log::warning("Worker {}/{} was silent for its timeout and is evicted.", heartbeat.ref.role,
-                   heartbeat.ref.id);
-    } catch (const Error& error) {
-      log::error("Worker {}/{} is silent and cannot be evicted: {}", heartbeat.ref.role, heartbeat.ref.id,
-                 error.what());
-      seen.emplace(heartbeat.ref, observation);
-    }
-  }
-  observed_ = std::move(seen);
-  return shortest;
+  return next;
 }
 
 }  // namespace divan::workers

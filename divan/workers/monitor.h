@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "divan/workers/registry.h"
+#include "divan/workers/observer.h"
 
 namespace divan::workers {
 
@@ -51,36 +51,42 @@ class Monitor {
   /// Starts the thread that calls step() when there is something to do.
   void start();
 
-  /// Sends the heartbeats that are due, then looks at everybody's and evicts the dead. Answers when to look
-  /// again. Errors of the store are logged: the next step tries again.
+  /// Sends the heartbeats that are due, then looks at everybody else's, if it is time to, and evicts the
+  /// dead. Answers when the next step is due, if it is not woken() before. Errors of the store are logged:
+  /// the next step tries again.
   MonotonicTime step();
+
+  /// Whether there is a reason for a step before its time: workers have come or gone.
+  bool woken() const;
 
  private:
   friend class LocalWorker;
-  struct Observation {
-    std::int64_t counter;
-    MonotonicTime since;
+  // What others wake the monitor by, who may do so when it is gone.
+  struct Bell {
+    void ring();
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool rung = false;
+    bool stopping = false;
   };
 
   void forget(LocalWorker& worker);
-  void send_heartbeats(MonotonicTime now);
-  // Answers the shortest timeout that anybody has.
-  Duration observe();
+  // Answers when the next one is due.
+  MonotonicTime send_heartbeats(MonotonicTime now);
+  std::set<WorkerRef> own() const;
   void run();
 
   kv::Database& store_;
   Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
 
   std::mutex stepping_;  // one step at a time; taken before mutex_
-  std::map<WorkerRef, Observation> observed_;
+  Observer observer_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::mutex mutex_;
   std::map<LocalWorker*, MonotonicTime> local_;  // when the next heartbeat is due
-  bool stopping_ = false;
-  bool woken_ = false;
   std::thread thread_;
 };
 

@@ -11,6 +11,9 @@ using kv::below;
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
+// The "role" whose version is that of the last change of any membership: no worker's role is empty.
+constexpr std::string_view kAllRoles;
+
 std::string role_key(std::string_view role, std::string_view kind) {
   std::string key;
   Packer(key).string("workers").string(role).string(kind);
@@ -27,6 +30,18 @@ std::string heartbeat_key(std::string_view role, std::string_view id) {
   std::string key = role_key(role, "hb");
   Packer(key).string(id);
   return key;
+}
+
+std::string hold_key(std::string_view role, std::string_view id) {
+  std::string key = role_key(role, "hold");
+  Packer(key).string(id);
+  return key;
+}
+
+std::string encode_hold(const Hold& hold) {
+  std::string value;
+  Packer(value).string(hold.ref.incarnation).string(hold.token);
+  return value;
 }
 
 Error damaged() { return internal_error("A worker's row in the store is damaged."); }
@@ -72,9 +87,8 @@ struct Beat {
   std::int64_t counter;
 };
 
-Beat decode_heartbeat(const std::optional<std::string>& row) {
-  if (!row) throw damaged();
-  Reader reader(*row);
+Beat decode_heartbeat(std::string_view row) {
+  Reader reader(row);
   auto incarnation = reader.take_string();
   const auto counter = reader.take_int();
   if (!incarnation || !counter || !reader.at_end() || *counter < 0 || *counter == INT64_MAX) throw damaged();
@@ -110,6 +124,8 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   Worker worker{std::string(id), {}, timeout, std::string(options)};
   if (present && present->incarnation == incarnation) {
     worker.incarnation = present->incarnation;
+    // Only a worker that lives registers again.
+    heartbeat(tx, {std::string(role), worker.id, worker.incarnation});
     if (present->timeout == timeout && present->options == options) {
       return {std::string(role), worker.id, worker.incarnation};
     }
@@ -135,6 +151,7 @@ void Registry::remove_any(kv::Transaction& tx, std::string_view role, std::strin
 void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::string_view id) {
   tx.clear(worker_key(role, id));
   tx.clear(heartbeat_key(role, id));
+  tx.clear(hold_key(role, id));
   raise_version(tx, role);
   for (const auto& hook : hooks_) hook(tx, role, id);
 }
@@ -144,15 +161,42 @@ void Registry::raise_version(kv::Transaction& tx, std::string_view role) {
   Packer packer(value);
   packer.versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
   tx.set_versionstamped_value(role_key(role, "vs"), value);
+  tx.set_versionstamped_value(role_key(kAllRoles, "vs"), value);
+}
+
+kv::Versionstamp Registry::version(kv::Transaction& tx, std::string_view role) {
+  const auto version = tx.get(role_key(role, "vs"));
+  return version ? Reader(*version).take_versionstamp().value_or(kv::Versionstamp()) : kv::Versionstamp();
 }
 
 bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
   // Reading the row makes a concurrent removal a conflict: a late heartbeat brings nobody back.
   if (!is_alive(tx, ref)) return false;
   const std::string key = heartbeat_key(ref.role, ref.id);
-  const Beat last = decode_heartbeat(tx.get(key, kv::Isolation::snapshot));
-  tx.set(key, encode_heartbeat(ref.incarnation, last.counter + 1));
+  const auto row = tx.get(key, kv::Isolation::snapshot);
+  if (!row) throw damaged();
+  tx.set(key, encode_heartbeat(ref.incarnation, decode_heartbeat(*row).counter + 1));
   return true;
+}
+
+Hold Registry::hold(kv::Transaction& tx, const WorkerRef& ref) {
+  Hold hold{ref, rng_.uuid()};
+  tx.set(hold_key(ref.role, ref.id), encode_hold(hold));
+  return hold;
+}
+
+HoldState Registry::state(kv::Transaction& tx, const Hold& hold) {
+  if (!is_alive(tx, hold.ref)) return HoldState::ended;
+  const bool holds = tx.get(hold_key(hold.ref.role, hold.ref.id)) == encode_hold(hold);
+  return holds ? HoldState::holds : HoldState::taken;
+}
+
+std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, const Hold& hold) {
+  return tx.watch(hold_key(hold.ref.role, hold.ref.id));
+}
+
+void Registry::release(kv::Transaction& tx, const Hold& hold) {
+  if (state(tx, hold) == HoldState::holds) clear_rows(tx, hold.ref.role, hold.ref.id);
 }
 
 bool Registry::is_alive(kv::Transaction& tx, const WorkerRef& ref) {
@@ -167,9 +211,7 @@ std::optional<WorkerRef> Registry::find(kv::Transaction& tx, std::string_view ro
 
 Members Registry::members(kv::Transaction& tx, std::string_view role) {
   Members members;
-  if (const auto version = tx.get(role_key(role, "vs"))) {
-    members.version = Reader(*version).take_versionstamp().value_or(kv::Versionstamp());
-  }
+  members.version = version(tx, role);
   const std::string prefix = role_key(role, "w");
   tx.scan(below(prefix), {}, [&](std::string_view key, std::string_view value) {
     auto id = Reader(key.substr(prefix.size())).take_string();
@@ -184,7 +226,9 @@ std::vector<std::string> Registry::roles(kv::Transaction& tx) {
   std::vector<std::string> roles;
   std::string prefix;
   Packer(prefix).string("workers");
-  kv::KeyRange rest = below(prefix);
+  std::string all = prefix;
+  Packer(all).string(kAllRoles);
+  kv::KeyRange rest = {below(all).end, below(prefix).end};
   for (;;) {
     const auto page = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot});
     if (page.rows.empty()) return roles;
@@ -201,13 +245,32 @@ std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, std::string_view
   return tx.watch(role_key(role, "vs"));
 }
 
-std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx) {
-  std::vector<Heartbeat> all;
-  for (const auto& role : roles(tx)) {
-    for (const auto& worker : members(tx, role).workers) {
-      Beat beat = decode_heartbeat(tx.get(heartbeat_key(role, worker.id), kv::Isolation::snapshot));
-      all.push_back({{role, worker.id, std::move(beat.incarnation)}, beat.counter, worker.timeout});
+std::shared_ptr<kv::Watch> Registry::watch_all(kv::Transaction& tx) {
+  return tx.watch(role_key(kAllRoles, "vs"));
+}
+
+std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, Timeouts& known) {
+  if (const auto now = version(tx, kAllRoles); now != known.version || now == kv::Versionstamp()) {
+    Timeouts fresh{now, {}};
+    for (const auto& role : roles(tx)) {
+      for (const auto& worker : members(tx, role).workers) fresh.of[role][worker.id] = worker.timeout;
     }
+    known = std::move(fresh);
+  }
+  std::vector<Heartbeat> all;
+  for (const auto& [role, timeouts] : known.of) {
+    const std::string prefix = role_key(role, "hb");
+    tx.scan(
+        below(prefix), {.isolation = kv::Isolation::snapshot},
+        [&](std::string_view key, std::string_view value) {
+          auto id = Reader(key.substr(prefix.size())).take_string();
+          if (!id) throw damaged();
+          const auto timeout = timeouts.find(*id);
+          if (timeout == timeouts.end()) return true;  // nobody's, which `divan verify` finds
+          Beat beat = decode_heartbeat(value);
+          all.push_back({{role, *std::move(id), std::move(beat.incarnation)}, beat.counter, timeout->second});
+          return true;
+        });
   }
   return all;
 }

@@ -5,7 +5,11 @@
 // the time) evicts the worker. Every registration has an incarnation of its own, so that what an evicted
 // worker still sends, or an earlier one of the same name, is told from what the present one sends.
 //
-// Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id).
+// A registration may be held by a connection, whose end ends it at once. That tells of processes that die;
+// heartbeats, which the worker itself sends, tell of those that are frozen or cut off.
+//
+// Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id),
+// ("workers", role, "hold", id).
 #pragma once
 
 #include <functional>
@@ -50,6 +54,15 @@ struct Members {
   std::vector<Worker> workers;  // by id
 };
 
+/// A connection's right to end a registration. The one that comes later takes it from the one before.
+struct Hold {
+  WorkerRef ref;
+  std::string token;
+};
+
+/// What has become of a hold.
+enum class HoldState { holds, taken, ended };
+
 /// Called in the transaction in which a worker stops being one: evicted, replaced or unregistered.
 using RemovalHook = std::function<void(kv::Transaction&, std::string_view role, std::string_view id)>;
 
@@ -62,8 +75,9 @@ class Registry {
   void on_removal(RemovalHook hook) { hooks_.push_back(std::move(hook)); }
 
   /// Registers a worker, row and heartbeat at once. With the `incarnation` of a registration that still
-  /// holds, that one is kept (and its options and timeout set anew); otherwise a worker of the same name is
-  /// replaced. Throws bad_request for names, timeouts or options beyond the limits.
+  /// holds, that one is kept (its options and timeout are set anew, and its heartbeat moves on); otherwise a
+  /// worker of the same name is replaced. Throws bad_request for names, timeouts or options beyond the
+  /// limits.
   WorkerRef add(kv::Transaction& tx, std::string_view role, std::string_view id, std::string_view options,
                 Duration timeout = kDefaultTimeout, std::string_view incarnation = {});
 
@@ -75,6 +89,14 @@ class Registry {
 
   /// Moves the heartbeat on. False if the registration does not hold any more: then nothing is written.
   bool heartbeat(kv::Transaction& tx, const WorkerRef& ref);
+
+  /// Lets a connection hold a registration that this transaction knows to be there.
+  Hold hold(kv::Transaction& tx, const WorkerRef& ref);
+  HoldState state(kv::Transaction& tx, const Hold& hold);
+  /// A watch on the hold: it fires at the latest when the hold is taken or the registration ends.
+  std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
+  /// The connection has ended: so does the registration, if it is still held by it.
+  void release(kv::Transaction& tx, const Hold& hold);
 
   /// Whether the registration holds. The transaction conflicts with its end.
   bool is_alive(kv::Transaction& tx, const WorkerRef& ref);
@@ -89,6 +111,8 @@ class Registry {
 
   /// A watch on the membership of a role.
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view role);
+  /// A watch on the membership of any role.
+  std::shared_ptr<kv::Watch> watch_all(kv::Transaction& tx);
 
   /// A heartbeat as an observer sees it.
   struct Heartbeat {
@@ -96,8 +120,14 @@ class Registry {
     std::int64_t counter = 0;
     Duration timeout{};
   };
-  /// Of all workers of all roles.
-  std::vector<Heartbeat> heartbeats(kv::Transaction& tx);
+  /// The timeouts of all workers as of a version of the membership, by role and id.
+  struct Timeouts {
+    kv::Versionstamp version;
+    std::map<std::string, std::map<std::string, Duration>> of;
+  };
+  /// Of all workers of all roles. `known` may be what an earlier call left there: timeouts are read again
+  /// when the membership has changed, so that to look again and again costs a small row for each worker.
+  std::vector<Heartbeat> heartbeats(kv::Transaction& tx, Timeouts& known);
 
   /// Removes a worker whose heartbeat still is what was observed; false if it has moved or is gone.
   bool evict(kv::Transaction& tx, const Heartbeat& observed);
@@ -105,6 +135,7 @@ class Registry {
  private:
   void clear_rows(kv::Transaction& tx, std::string_view role, std::string_view id);
   void raise_version(kv::Transaction& tx, std::string_view role);
+  kv::Versionstamp version(kv::Transaction& tx, std::string_view role);
 
   Rng& rng_;
   std::vector<RemovalHook> hooks_;

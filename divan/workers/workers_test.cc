@@ -37,9 +37,13 @@ struct Workers : testing::Test {
   bool heartbeat(const WorkerRef& ref) {
     return store->run([&](kv::Transaction& tx) { return registry.heartbeat(tx, ref); });
   }
-  std::size_t heartbeat_rows() {
-    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx); }).size();
+  std::vector<Registry::Heartbeat> heartbeats() {
+    return store->run([&](kv::Transaction& tx) {
+      Registry::Timeouts timeouts;
+      return registry.heartbeats(tx, timeouts);
+    });
   }
+  std::size_t heartbeat_rows() { return heartbeats().size(); }
 };
 
 TEST_F(Workers, RowAndHeartbeatAppearTogetherAndGoTogether) {
@@ -100,14 +104,61 @@ TEST_F(Workers, BadNamesAndOptionsAreRefused) {
 
 TEST_F(Workers, ALivingWorkerLivesOn) {
   Monitor monitor(*store, registry, clock, rng);
+  Monitor observer(*store, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
   const auto ref = worker->ref();
   for (int i = 0; i < 150; ++i) {
     clock.advance(seconds(1));
     monitor.step();
+    observer.step();
   }
   EXPECT_EQ(worker->ref(), ref);
   EXPECT_EQ(ids(), "w1 ");
+  EXPECT_TRUE(removed.empty());
+}
+
+// Each has its own clocks, the wall clocks two hours apart and the monotonic ones by chance.
+TEST_F(Workers, ClocksThatAreHoursApartEvictNobodyAndTheSilentAreMissedAllTheSame) {
+  constexpr std::int64_t kHourMs = 3'600'000;
+  ManualClock slow(1'700'000'000'000 - kHourMs), fast(1'700'000'000'000 + kHourMs);
+  fast.advance(seconds(5000));
+  Monitor monitor(*store, registry, slow, rng), other(*store, registry, fast, rng);
+  auto worker = monitor.add("role", "w1", "{}");
+  const auto second = other.add("role", "w2", "{}");
+  const auto pass = [&](int count, auto... monitors) {
+    for (int i = 0; i < count; ++i) {
+      slow.advance(seconds(1));
+      fast.advance(seconds(1));
+      (monitors->step(), ...);
+    }
+  };
+  pass(100, &monitor, &other);
+  EXPECT_TRUE(removed.empty());
+  pass(17, &monitor);
+  EXPECT_EQ(ids(), "w1 ");
+  pass(1, &other);  // registers again
+  pass(17, &other);
+  EXPECT_EQ(ids(), "w2 ");
+}
+
+TEST_F(Workers, TwoProcessesOnOneStoreSeeEachOther) {
+  SeededRng other_rng{2};
+  Registry other_registry(other_rng);
+  Monitor monitor(*store, registry, clock, rng), other(*store, other_registry, clock, other_rng);
+  const auto watch = store->run([&](kv::Transaction& tx) { return registry.watch(tx, "role"); });
+  const auto first = monitor.add("role", "w1", "{}");
+  EXPECT_TRUE(watch->fired());
+  auto second = other.add("role", "w2", R"({"a":1})");
+  const auto seen = members();
+  const auto as_seen_by_other =
+      store->run([&](kv::Transaction& tx) { return other_registry.members(tx, "role"); });
+  EXPECT_EQ(seen.version, as_seen_by_other.version);
+  ASSERT_EQ(seen.workers.size(), 2u);
+  EXPECT_EQ(seen.workers[1].incarnation, second->ref().incarnation);
+  EXPECT_EQ(seen.workers[1].options, R"({"a":1})");
+  second.reset();
+  EXPECT_EQ(ids(), "w1 ");
+  EXPECT_LT(seen.version, members().version);
 }
 
 TEST_F(Workers, ASilentWorkerIsEvictedByAnotherWithinTwiceItsTimeout) {
@@ -190,9 +241,7 @@ TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {
   FailingStore failing(*store);
   Monitor monitor(failing, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
-  const auto counter = [&] {
-    return store->run([&](kv::Transaction& tx) { return registry.heartbeats(tx).at(0).counter; });
-  };
+  const auto counter = [&] { return heartbeats().at(0).counter; };
   clock.advance(kDefaultTimeout / 3);
   failing.failing = true;
   monitor.step();
@@ -232,8 +281,12 @@ TEST_F(Workers, TheOwnersEndUnregistersOnce) {
   const auto version = members().version;
   worker.reset();
   EXPECT_EQ(members().version, version);
-  monitor.add("role", "w2", "{}").reset();
+  auto second = monitor.add("role", "w2", "{}");
+  const auto present = members().version;
+  second.reset();
   EXPECT_EQ(ids(), "");
+  EXPECT_EQ(heartbeat_rows(), 0u);
+  EXPECT_LT(present, members().version);
 }
 
 TEST_F(Workers, TheMonitorsThreadDoesTheSame) {

@@ -313,11 +313,23 @@ export class Registrar extends Actor {
   }
 }
 
-/** Is a worker for as long as its connection is open. */
+/** Is a worker for as long as its connection is open and it beats. */
 export class Holder extends Actor {
+  get path() {
+    return `/_workers/${kRole}-held/${encodeURIComponent(this.name)}`;
+  }
+
   async step() {
-    const path = `/_workers/${kRole}-held/${encodeURIComponent(this.name)}/_hold`;
-    await this.follow('POST', path, '{"timeout":2000}', () => {});
+    let incarnation = null;
+    const beating = setInterval(() => {
+      if (incarnation === null) return;
+      this.client.call('POST', `${this.path}/_heartbeat`, { incarnation }, [200, 409]).catch(() => {});
+    }, 500);
+    try {
+      await this.follow('POST', `${this.path}/_hold`, '{"timeout":2000}', (line) => (incarnation = line.incarnation ?? null));
+    } finally {
+      clearInterval(beating);
+    }
     if (!this.world.stopped) throw new Lost('a held connection was closed');
   }
 

@@ -1,6 +1,6 @@
 // A worker that a test directs: it says on stdout what happens, and is told on stdin what to do.
 //   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
-// A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact"}.
+// A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}.
 import { createInterface } from 'node:readline'
 import { Divan } from '../../clients/js/index.mjs'
 
@@ -37,6 +37,14 @@ worker.handle(
       case 'stubborn': // does not heed its signal
         await told
         break
+      case 'late': {
+        // Does not heed its signal either, and speaks for its job when it is told to.
+        await told
+        const refused = (what) => (error) => say('refused', id, what, error.code)
+        await job.update({ progress: { by: worker.id } }).catch(refused('update'))
+        await job.transact({ docs: { [data.db]: [{ _id: id, by: worker.id }] } }, { by: worker.id }).catch(refused('transact'))
+        break
+      }
       case 'transact':
         await job.transact({ docs: { [data.db]: [{ _id: id }] }, jobs: { add: [{ type, id: `${id}-next`, data: {} }] } }, { did: true })
     }

@@ -2,7 +2,7 @@
 
     python3 worker.py URL '{"type": …, "concurrency": …, "worker": {…}}'
 
-A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact"}."""
+A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../clients/python"))
-from divan_jobs import Divan, DivanError  # noqa: E402
+from divan_jobs import Divan, DivanError, JobAborted  # noqa: E402
 
 url, options = sys.argv[1], json.loads(sys.argv[2])
 job_type = options["type"]
@@ -26,6 +26,13 @@ def say(*words):
 def say_abort(job):
     job.signal.wait()
     say("aborted", job.id, job.signal.reason.code)
+
+
+def try_to(job, what, action):
+    try:
+        action()
+    except JobAborted as error:
+        say("refused", job.id, what, error.code)
 
 
 divan = Divan(url)
@@ -48,6 +55,11 @@ def run(job):
             job.signal.check()
     if what == "stubborn":  # does not heed its signal
         told.wait()
+    if what == "late":  # does not heed its signal either, and speaks for its job when it is told to
+        told.wait()
+        by = {"by": worker.id}
+        try_to(job, "update", lambda: job.update(progress=by))
+        try_to(job, "transact", lambda: job.transact(docs={job.data["db"]: [{"_id": job.id, **by}]}, result=by))
     if what == "transact":
         add = [{"type": job_type, "id": job.id + "-next", "data": {}}]
         job.transact(docs={job.data["db"]: [{"_id": job.id}]}, jobs={"add": add}, result={"did": True})

@@ -30,6 +30,7 @@ export class Stream {
 
   constructor(request, response) {
     this.request = request
+    this.response = response
     this.status = response.statusCode
     this.headers = response.headers
     response.setEncoding('utf8')

@@ -2,23 +2,29 @@
 import net from 'node:net'
 
 /**
- * Answers {url, close}. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
+ * Answers {url, close, cutClients, endUpstream}. cutClients() cuts the clients' sides of all connections and leaves the
+ * server's open, which endUpstream() ends. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
  * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
  * answer a promise of that, on which the request waits.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
   const sockets = new Set()
+  const pairs = new Set()
   const listener = net.createServer((client) => {
     const upstream = net.connect({ host: hostname, port: Number(port) })
     const cut = () => {
       client.destroy()
       upstream.destroy()
     }
+    const pair = { client, upstream, isSplit: false }
+    pairs.add(pair)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
-      socket.on('error', cut).on('close', () => {
+      socket.on('error', () => pair.isSplit || cut()).on('close', () => {
         sockets.delete(socket)
+        if (pair.isSplit) return
+        pairs.delete(pair)
         cut()
       })
     }
@@ -32,12 +38,21 @@ export async function startProxy(server, { onRequest = () => {}, onAnswer = () =
     upstream.on('data', (bytes) => {
       answered += bytes.length
       if (onAnswer(answered) === 'cut') cut()
-      else client.write(bytes)
+      else if (!pair.isSplit) client.write(bytes)
     })
   })
   await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${listener.address().port}`,
+    cutClients() {
+      for (const pair of pairs) {
+        pair.isSplit = true
+        pair.client.destroy()
+      }
+    },
+    endUpstream() {
+      for (const pair of pairs) if (pair.isSplit) pair.upstream.destroy()
+    },
     close() {
       listener.close()
       for (const socket of sockets) socket.destroy()

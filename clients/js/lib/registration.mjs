@@ -1,15 +1,10 @@
 // Keeps a worker registered, over lost connections and evictions.
 //
 // Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once,
-// when the process dies. And heartbeats of our own, which stop when the process is frozen or cut off while its
-// connection stays open. While a connection is held the server beats for the worker, every third of the timeout that
-// was asked for with it; therefore it is asked for with a long one, and the registration's real timeout is set after.
+// when the process dies. And heartbeats beside it, which stop when the process is frozen or cut off while its
+// connection stays open.
 import { Backoff, Changing, pause } from './pace.mjs'
 import { isRefused } from './transport.mjs'
-
-// The server's beats, a third of this apart, must leave the heartbeats' absence to be seen within two timeouts.
-const HELD_TIMEOUTS = 12
-const MAX_TIMEOUT_MS = 3_600_000
 
 export class Registration extends Changing {
   /** Of the registration that holds; undefined when there is none, or it was lost. */
@@ -32,7 +27,8 @@ export class Registration extends Changing {
     this.#path = `/_workers/${encodeURIComponent(role)}/${encodeURIComponent(id)}`
     this.#options = { role, id, timeout, opts }
     this.#hooks = hooks
-    this.backoff = new Backoff(backoff)
+    // Whoever comes back within its timeout has lost nothing.
+    this.backoff = new Backoff({ ...backoff, max: Math.min(backoff?.max ?? 30_000, timeout / 2) })
   }
 
   get worker() {
@@ -59,16 +55,12 @@ export class Registration extends Changing {
 
   async #register() {
     const { timeout, opts } = this.#options
-    const held = Math.min(MAX_TIMEOUT_MS, HELD_TIMEOUTS * timeout)
     const before = this.incarnation
-    this.#hold = await this.#transport.hold(`${this.#path}/_hold`, { timeout: held, opts, incarnation: before }, {
-      timeout: 30_000,
-      signal: this.#stop.signal
-    })
+    const registration = { timeout, opts, incarnation: before }
+    const wait = { timeout: 30_000, signal: this.#stop.signal }
+    this.#hold = await this.#transport.hold(`${this.#path}/_hold`, registration, wait)
     const { incarnation } = this.#hold.first
     if (before !== undefined && incarnation !== before) this.#lose()
-    const set = await this.#transport.request('PUT', this.#path, { timeout, opts, incarnation }, { again: true })
-    if (set.incarnation !== incarnation) throw new Error(`somebody else registers as ${this.#path}`)
     if (this.#stop.signal.aborted) return
     this.incarnation = incarnation
     this.up = true
@@ -80,13 +72,16 @@ export class Registration extends Changing {
   async #beat() {
     const { timeout } = this.#options
     const hold = this.#hold
-    let open = true
-    const closed = hold.closed.then(() => (open = false))
+    let end
+    const closed = hold.closed.then((error) => (end = error))
     let heard = Date.now()
     for (;;) {
       this.#nudge = new AbortController()
       await Promise.race([pause((timeout / 3) * (1 - Math.random() / 4), this.#nudge.signal), closed])
-      if (!open) return new Error('the held connection was closed')
+      if (end) {
+        if (end.error === 'halt') this.#lose()
+        return new Error(end.reason ?? 'the held connection was closed')
+      }
       const { incarnation } = this
       if (incarnation === undefined) return new Error('the registration was given up')
       try {
@@ -100,7 +95,7 @@ export class Registration extends Changing {
           return error
         }
         // One that fails is not the end: the connection is still held.
-        if (Date.now() - heard > 2 * timeout) return error
+        if (Date.now() - heard > timeout) return error
       }
     }
   }

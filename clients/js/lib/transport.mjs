@@ -30,6 +30,14 @@ function parseError(status, text) {
   return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
 }
 
+function parseLine(line) {
+  try {
+    return JSON.parse(line) ?? {}
+  } catch {
+    return {}
+  }
+}
+
 export class Transport {
   #calls
   #polls
@@ -82,7 +90,10 @@ export class Transport {
     })
   }
 
-  /** An answer that stays open, on a connection of its own: {first: its first line, closed: a promise, close()}. */
+  /**
+   * An answer that stays open, on a connection of its own, of lines of JSON: {first: its first line, closed, close()}.
+   * `closed` resolves when it ends, with the error that it ends with, or {}.
+   */
   hold(path, body, { timeout, signal }) {
     return new Promise((resolve, reject) => {
       const request = this.#open('POST', path, body, { agent: false, signal })
@@ -91,24 +102,33 @@ export class Transport {
       const closed = new Promise((resolve) => (ended = resolve))
       request.on('close', () => {
         clearTimeout(late)
-        ended()
+        ended({})
         reject(new Error('the connection was closed'))
       })
       request.on('error', reject)
       request.on('response', (response) => {
         let text = ''
+        let first
         response.setEncoding('utf8')
-        response.on('error', ended)
+        response.on('error', () => ended({}))
         response.on('data', (piece) => {
-          if (response.statusCode === 200 && text.includes('\n')) return // the server's signs of life
           text += piece
-          if (response.statusCode !== 200 || !text.includes('\n')) return
-          clearTimeout(late)
-          resolve({ first: JSON.parse(text.slice(0, text.indexOf('\n'))), closed, close: () => request.destroy() })
+          if (response.statusCode !== 200) return
+          const lines = text.split('\n')
+          text = lines.pop()
+          for (const line of lines) {
+            if (!line) continue // the server's sign of life
+            const said = parseLine(line)
+            if (said.error) ended(said)
+            if (first) continue
+            first = said
+            clearTimeout(late)
+            resolve({ first, closed, close: () => request.destroy() })
+          }
         })
         response.on('end', () => {
           if (response.statusCode !== 200) reject(parseError(response.statusCode, text))
-          ended()
+          ended({})
           request.destroy()
         })
       })

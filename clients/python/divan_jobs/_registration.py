@@ -1,9 +1,8 @@
 """Keeps a worker registered, over lost connections and evictions.
 
 Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once, when
-the process dies. And heartbeats of our own, which stop when the process is frozen or cut off while its connection
-stays open. While a connection is held the server beats for the worker, every third of the timeout that was asked for
-with it; therefore it is asked for with a long one, and the registration's real timeout is set after.
+the process dies. And heartbeats beside it, which stop when the process is frozen or cut off while its connection stays
+open.
 """
 
 import http.client
@@ -12,10 +11,6 @@ import time
 
 from ._backoff import Backoff
 from ._transport import DivanError, is_refused, quote
-
-# The server's beats, a third of this apart, must leave the heartbeats' absence to be seen within two timeouts.
-_HELD_TIMEOUTS = 12
-_MAX_TIMEOUT = 3600.0
 
 FAILURES = (DivanError, OSError, http.client.HTTPException, ValueError)
 
@@ -34,7 +29,9 @@ class Registration:
         self._path = f"/_workers/{quote(role)}/{quote(worker_id)}"
         self._timeout = timeout
         self._opts = opts
-        self._backoff = Backoff(*backoff)
+        # Whoever comes back within its timeout has lost nothing.
+        least, most = backoff
+        self._backoff = Backoff(least, min(most, timeout / 2))
         self._hooks = hooks
         self._hold = None
         self._stopped = False
@@ -63,26 +60,19 @@ class Registration:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopped, self._backoff.next())
 
-    def _settings(self, timeout, incarnation):
-        settings = {"timeout": int(1000 * timeout), "opts": self._opts}
-        if incarnation:
-            settings["incarnation"] = incarnation
-        return settings
-
     def _notify(self):
         with self._changed:
             self._changed.notify_all()
 
     def _register(self):
         before = self.incarnation
-        held = self._settings(min(_MAX_TIMEOUT, _HELD_TIMEOUTS * self._timeout), before)
-        self._hold = self._transport.hold(f"{self._path}/_hold", held, 30.0, self._notify)
+        settings = {"timeout": int(1000 * self._timeout), "opts": self._opts}
+        if before:
+            settings["incarnation"] = before
+        self._hold = self._transport.hold(f"{self._path}/_hold", settings, 30.0, self._notify)
         incarnation = self._hold.first["incarnation"]
         if before is not None and incarnation != before:
             self._lose()
-        answer = self._transport.request("PUT", self._path, self._settings(self._timeout, incarnation), again=True)
-        if answer["incarnation"] != incarnation:
-            raise OSError(f"somebody else registers as {self._path}")
         with self._changed:
             if self._stopped:
                 return
@@ -102,7 +92,9 @@ class Registration:
                 self._check = False
                 incarnation = self.incarnation
             if hold.ended:
-                return ConnectionError("the held connection was closed")
+                if hold.error.get("error") == "halt":
+                    self._lose()
+                return ConnectionError(hold.error.get("reason", "the held connection was closed"))
             if incarnation is None or self._stopped:
                 return ConnectionError("the registration was given up")
             try:
@@ -117,7 +109,7 @@ class Registration:
                     self._lose()
                     return error
                 # One that fails is not the end: the connection is still held.
-                if time.monotonic() - heard > 2 * self._timeout:
+                if time.monotonic() - heard > self._timeout:
                     return error
 
     def check(self):

@@ -156,7 +156,8 @@ class Transport:
         return json.loads(text) if text else None
 
     def hold(self, path, body, timeout, on_end):
-        """An answer that stays open, on a connection of its own. ``on_end()`` is called when it ends."""
+        """An answer that stays open, on a connection of its own, of lines of JSON. ``on_end()`` is called when it
+        ends."""
         connection = self._connect(timeout)
         try:
             response = self._send(connection, "POST", path, body)
@@ -177,10 +178,11 @@ class Transport:
 
 
 class Held:
-    """An answer that stays open. ``first``: its first line."""
+    """An answer that stays open. ``first``: its first line; ``error``: the error that it ends with, or ``{}``."""
 
     def __init__(self, connection, response, first, on_end):
         self.first = first
+        self.error = {}
         self.ended = False
         self._connection = connection
         self._socket = connection.sock
@@ -190,8 +192,11 @@ class Held:
 
     def _read(self):
         try:
-            while self._response.readline():
-                pass  # the server's signs of life
+            for line in iter(self._response.readline, b""):
+                said = json.loads(line) if line.strip() else {}  # an empty one is the server's sign of life
+                if "error" in said:
+                    self.error = said
+                    break
         except (OSError, ValueError, http.client.HTTPException):
             pass
         self.ended = True

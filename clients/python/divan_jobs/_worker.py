@@ -37,7 +37,8 @@ class Worker:
     * ``opts``: a dict that is shown with the worker.
     * ``check_interval``: how often running jobs are asked whether they were cancelled.
     * ``poll_timeout``: how long one request waits for jobs.
-    * ``backoff``: the first and the longest pause between attempts to reach the server."""
+    * ``backoff``: the first and the longest pause between attempts to reach the server, which is never longer than
+      half the timeout."""
 
     def __init__(
         self, url, role, id=None, timeout=15.0, opts=None, check_interval=1.0, poll_timeout=30.0, backoff=(0.1, 30.0)

@@ -57,6 +57,10 @@ rocksdb::Options rocksdb_options(const Options& options) {
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
+  // In parts that the cache can hold: a filter of a whole table of small rows is larger than a shard of the
+  // cache, and would be read from the file for each look.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
   table.format_version = 5;
   rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return rocks;

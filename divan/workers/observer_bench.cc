@@ -1,0 +1,39 @@
+// What it costs to look at everybody's heartbeats, which the observer does every half second (or more often,
+// if somebody has a timeout below two seconds).
+#include <benchmark/benchmark.h>
+#include <fmt/core.h>
+
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/workers/observer.h"
+
+namespace divan::workers {
+namespace {
+
+// Between two looks one heartbeat in ten comes, as it does with timeouts of 15 s.
+void look(benchmark::State& state) {
+  const auto workers = static_cast<std::size_t>(state.range(0));
+  ManualClock clock;
+  kv::embedded::TemporaryStore store(&clock);
+  SystemRng rng;
+  Registry registry(rng);
+  std::vector<WorkerRef> refs;
+  store->run([&](kv::Transaction& tx) {
+    for (std::size_t i = 0; i < workers; ++i)
+      refs.push_back(registry.add(tx, "role", fmt::format("host-{}", i), R"({"version":"1.2.3"})"));
+  });
+  Observer observer(*store, registry, clock);
+  std::size_t next = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    store->run([&](kv::Transaction& tx) {
+      for (std::size_t i = 0; i < workers / 10; ++i) registry.heartbeat(tx, refs[next++ % workers]);
+    });
+    clock.advance(kMaxLookInterval);
+    state.ResumeTiming();
+    observer.look({}, [] {});
+  }
+}
+BENCHMARK(look)->Arg(0)->Arg(10)->Arg(1000);
+
+}  // namespace
+}  // namespace divan::workers

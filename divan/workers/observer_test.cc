@@ -1,0 +1,196 @@
+#include "divan/workers/observer.h"
+
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
+#include "divan/workers/monitor.h"
+
+namespace divan::workers {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Counts transactions.
+class CountingStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    ++begun;
+    return inner().begin();
+  }
+  int begun = 0;
+};
+
+struct WorkerObserver : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore embedded{&clock};
+  CountingStore store{*embedded};
+  SeededRng rng{1};
+  Registry registry{rng};
+  Monitor monitor{store, registry, clock, rng};
+  MonotonicTime next_step = clock.now();
+
+  WorkerRef add(std::string_view id, Duration timeout, std::string_view incarnation = {}) {
+    return embedded->run(
+        [&](kv::Transaction& tx) { return registry.add(tx, "role", id, "{}", timeout, incarnation); });
+  }
+  void beat(const WorkerRef& ref) {
+    embedded->run([&](kv::Transaction& tx) { EXPECT_TRUE(registry.heartbeat(tx, ref)); });
+  }
+  bool is_alive(const WorkerRef& ref) {
+    return embedded->run([&](kv::Transaction& tx) { return registry.is_alive(tx, ref); });
+  }
+  // As the monitor's thread does it: sleeps until the next step is due, or the monitor is woken.
+  void pass(Duration duration) {
+    for (const auto end = clock.now() + duration;;) {
+      if (monitor.woken() || next_step <= clock.now()) {
+        next_step = monitor.step();
+      } else if (next_step > end) {
+        return clock.advance(end - clock.now());
+      } else {
+        clock.advance(next_step - clock.now());
+      }
+    }
+  }
+};
+
+TEST_F(WorkerObserver, TheSilentAreEvictedWhenTheirTimeoutIsOverAndSoonAfter) {
+  for (const auto timeout : {milliseconds(100), milliseconds(1'500), milliseconds(15'000)}) {
+    for (int round = 0; round < 20; ++round) {
+      const auto ref = add("w", timeout);
+      // The last heartbeat comes at any time between two looks.
+      pass(Duration(static_cast<std::int64_t>(
+          rng.below(static_cast<std::uint64_t>(timeout / milliseconds(1)) * 900'000))));
+      beat(ref);
+      pass(timeout - milliseconds(1));
+      EXPECT_TRUE(is_alive(ref));
+      pass(milliseconds(1) + std::min(milliseconds(500), timeout / 4));
+      EXPECT_FALSE(is_alive(ref)) << timeout.count() << " ms";
+    }
+  }
+}
+
+TEST_F(WorkerObserver, WhileThereIsNobodyElseNothingIsRead) {
+  const auto worker = monitor.add("role", "own", "{}", seconds(15));
+  pass(seconds(1));
+  const auto ref = worker->ref();
+  const int before = store.begun;
+  int heartbeats = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const int begun = store.begun;
+    pass(seconds(4));  // the shortest pause between heartbeats is 3.75 s
+    EXPECT_LE(store.begun - begun, 2);
+    heartbeats += store.begun - begun;
+  }
+  EXPECT_EQ(store.begun - before, heartbeats);
+  EXPECT_LE(heartbeats, 4000.0 / 3.75 + 1);
+  EXPECT_EQ(worker->ref(), ref);
+}
+
+TEST_F(WorkerObserver, WhoeverComesIsLookedAtFromThenOn) {
+  const auto own = monitor.add("role", "own", "{}", seconds(3600));
+  pass(seconds(60));
+  EXPECT_FALSE(monitor.woken());
+  const auto ref = add("w", seconds(2));
+  EXPECT_TRUE(monitor.woken());
+  pass(seconds(2));
+  EXPECT_FALSE(is_alive(ref));
+  // And again, in another role.
+  pass(seconds(60));
+  const auto other =
+      embedded->run([&](kv::Transaction& tx) { return registry.add(tx, "other", "w", "{}", seconds(2)); });
+  EXPECT_TRUE(monitor.woken());
+  pass(seconds(2));
+  EXPECT_FALSE(is_alive(other));
+}
+
+TEST_F(WorkerObserver, ATimeoutThatIsSetAnewCounts) {
+  const auto ref = add("w", seconds(3600));
+  pass(seconds(60));
+  EXPECT_EQ(add("w", seconds(1), ref.incarnation), ref);
+  pass(seconds(2));
+  EXPECT_FALSE(is_alive(ref));
+}
+
+// A store of which one read fails.
+class FaultyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    class Faulty final : public kv::ForwardingTransaction {
+     public:
+      Faulty(std::unique_ptr<kv::Transaction> inner, int& until_failure)
+          : ForwardingTransaction(std::move(inner)), until_failure_(until_failure) {}
+      std::optional<std::string> get(std::string_view key, kv::Isolation isolation) override {
+        count();
+        return ForwardingTransaction::get(key, isolation);
+      }
+      using Transaction::scan;
+      bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+                const kv::RowVisitor& visit) override {
+        count();
+        return ForwardingTransaction::scan(begin, end, options, visit);
+      }
+
+     private:
+      void count() {
+        if (--until_failure_ == 0) throw kv::Error(kv::ErrorCode::io_error);
+      }
+      int& until_failure_;
+    };
+    return std::make_unique<Faulty>(inner().begin(), until_failure);
+  }
+  int until_failure = 0;
+};
+
+TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
+  FaultyStore faulty(*embedded);
+  Observer observer(faulty, registry, clock);
+  observer.look({}, [] {});
+  int failures = 0;
+  for (int n = 1; n < 20; ++n) {
+    const auto ref = add("w", seconds(1));
+    faulty.until_failure = n;
+    try {
+      observer.look({}, [] {});
+    } catch (const kv::Error&) { ++failures; }
+    faulty.until_failure = 0;
+    observer.look({}, [] {});
+    clock.advance(seconds(1));
+    EXPECT_TRUE(observer.due());
+    observer.look({}, [] {});
+    EXPECT_FALSE(is_alive(ref)) << n;
+  }
+  EXPECT_GT(failures, 4);
+}
+
+// A store that has no watches left.
+class UnwatchedStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    class Unwatched final : public kv::ForwardingTransaction {
+     public:
+      using ForwardingTransaction::ForwardingTransaction;
+      std::shared_ptr<kv::Watch> watch(std::string_view) override {
+        throw kv::Error(kv::ErrorCode::too_many_watches);
+      }
+    };
+    return std::make_unique<Unwatched>(inner().begin());
+  }
+};
+
+TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
+  UnwatchedStore unwatched(*embedded);
+  Observer observer(unwatched, registry, clock);
+  observer.look({}, [] {});
+  EXPECT_FALSE(observer.due());
+  add("w", seconds(3600));
+  clock.advance(observer.next() - clock.now());
+  EXPECT_TRUE(observer.due());
+  observer.look({}, [] {});
+  EXPECT_EQ(observer.next(), clock.now() + milliseconds(500));
+}
+
+}  // namespace
+}  // namespace divan::workers
