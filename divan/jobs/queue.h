@@ -109,10 +109,10 @@ class Queue {
   Observer& observer() { return observer_; }
 
  private:
+  struct Wanted;
   void check_declared(kv::Transaction& tx, std::string_view type);
   Added add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                 std::string_view data, const AddOptions& options);
-  struct Wanted;
   Added put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
             std::string_view data, const Wanted& wanted);
   void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);
