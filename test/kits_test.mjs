@@ -296,6 +296,27 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual((await jobs.get('a')).data, { did: true })
     assert.equal((await server.client.get(`/${db}/a`)).status, 200)
     assert.equal(worker.count('fail') + worker.count('halt'), 0)
+    // What it adds may have all that any job has that is added.
+    assert.equal((await jobs.get('a-later')).scheduled_at, Date.UTC(2099, 0, 31, 8))
+    assert.deepEqual((await jobs.get('a-yearly')).schedule, { cron: '@yearly', time_zone: 'Europe/Berlin', missed: 'skip' })
+  })
+
+  it(`${kit}: a periodic job is added with its schedule, runs, and waits for its next time`, async (server) => {
+    const jobs = await newType(server, kit)
+    const worker = jobs.start()
+    worker.tell('enqueue bad 61 * * * *')
+    await worker.says('error 400 The minute of a cron expression,')
+    worker.tell('enqueue a 0 0 1 jan *')
+    await worker.says('enqueued a true')
+    const { state, schedule, due_at } = await jobs.get('a')
+    assert.deepEqual([state, schedule], ['pending', { cron: '0 0 1 jan *', time_zone: 'Europe/Berlin', missed: 'skip' }])
+    await jobs.call('POST', '/a/_resubmit')
+    await waitFor('a to have run', async () => (await jobs.get('a')).history.at(-1)?.outcome === 'finished')
+    const after = await jobs.get('a')
+    assert.deepEqual([after.state, after.due_at, after.data.by], ['pending', due_at, (await jobs.members())[0].id])
+    worker.tell('enqueue a 0 0 1 jan *')
+    await worker.says('enqueued a false')
+    assert.deepEqual(await jobs.counts(), { pending: 1, running: 0, finished: 0, failed: 0, cancelled: 0 })
   })
 
   it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
@@ -322,27 +343,30 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
   })
 
-  it(`${kit}: a finish whose answer is lost is no loss`, async (server) => {
-    const jobs = await newType(server, kit)
-    let finishes = 0
-    let lost = false
-    const proxy = await proxyTo(server, {
-      onRequest: (text) => {
-        if (/^POST \S+_finish /.test(text)) ++finishes
-      },
-      onAnswer: () => {
-        if (lost || finishes === 0) return undefined
-        lost = true
-        return 'cut'
-      }
+  for (const [what, body] of Object.entries({ job: {}, 'periodic job': { schedule: { cron: '@yearly' } } })) {
+    it(`${kit}: a finish of a ${what} whose answer is lost is no loss`, async (server) => {
+      const jobs = await newType(server, kit)
+      let finishes = 0
+      let lost = false
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (/^POST \S+_finish /.test(text)) ++finishes
+        },
+        onAnswer: () => {
+          if (lost || finishes === 0) return undefined
+          lost = true
+          return 'cut'
+        }
+      })
+      await jobs.call('PUT', '/a', { data: { do: 'note' }, ...body })
+      await jobs.call('POST', '/a/_resubmit')
+      const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+      await waitFor('a to have run', async () => (await jobs.get('a')).history.at(-1)?.outcome === 'finished')
+      worker.tell('stop 60000')
+      await worker.stopped()
+      assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
     })
-    await jobs.add('a', { do: 'note' })
-    const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
-    await jobs.is('a', 'finished')
-    worker.tell('stop 60000')
-    await worker.stopped()
-    assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
-  })
+  }
 
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(here, '../clients', EXAMPLES[kit]), withCredentials(server.url))

@@ -3,6 +3,7 @@ import { Backoff, Changing } from './pace.mjs'
 import { Outbox } from './outbox.mjs'
 import { Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
+import { changes } from './wire.mjs'
 
 const MAX_ACCEPTED = 1000 // the server's limit
 const MAX_CHECKED = 500
@@ -160,8 +161,9 @@ export class Lane extends Changing {
   }
 
   /** Writes documents and jobs in the transaction that finishes the job: all of it or nothing, and once. */
-  async transact(run, { docs = {}, jobs = {} } = {}, result) {
+  async transact(run, given, result) {
     if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
+    const { docs, jobs } = changes(given)
     const finish = [...(jobs.finish ?? []), { type: run.type, id: run.id, lock: run.lock, data: result }]
     run.state = 'transacting'
     try {

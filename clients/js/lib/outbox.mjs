@@ -108,11 +108,12 @@ export class Outbox {
     else this.link.halt(run)
   }
 
-  // The epoch is of our attempt alone, and stays when it has finished.
+  // The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere.
   async #wasOurs({ id, epoch }) {
     try {
-      const job = await this.link.request('GET', `${this.path}/${encodeURIComponent(id)}`)
-      return job.epoch === epoch && (job.state === 'finished' || job.state === 'cancelled')
+      const { history } = await this.link.request('GET', `${this.path}/${encodeURIComponent(id)}`)
+      const { outcome } = history.find((attempt) => attempt.epoch === epoch) ?? {}
+      return outcome === 'finished' || outcome === 'cancelled'
     } catch {
       return false
     }

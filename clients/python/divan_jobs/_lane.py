@@ -9,6 +9,7 @@ from ._job import Job, JobAborted
 from ._outbox import Outbox
 from ._registration import FAILURES
 from ._transport import Abort, DivanError, is_refused, quote
+from ._wire import changes
 
 _MAX_ACCEPTED = 1000  # the server's limit
 _MAX_CHECKED = 500
@@ -199,14 +200,15 @@ class Lane:
         return {"cancel": flags["cancel"], "resubmit": flags["resubmit"]}
 
     def transact(self, job, docs, jobs, result):
+        body = changes(docs, jobs)
         with self._changed:
             self._check_running(job)
             job._state = "transacting"
         data = {"data": result["result"]} if "result" in result else {}
         finish = {"type": self._type, "id": job.id, "lock": job.lock, **data}
-        jobs = {**(jobs or {}), "finish": [*(jobs or {}).get("finish", []), finish]}
+        body["jobs"]["finish"] = [*body["jobs"].get("finish", []), finish]
         try:
-            answer = self._speak(job, "POST", "/_transact", {"docs": docs or {}, "jobs": jobs})
+            answer = self._speak(job, "POST", "/_transact", body)
         except BaseException:
             with self._changed:
                 if job._state == "transacting":

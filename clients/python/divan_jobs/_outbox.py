@@ -126,12 +126,13 @@ class Outbox:
             self.fail(job, DivanError(409, error, answer["reason"]))
 
     def _was_ours(self, job):
-        """The epoch is of our attempt alone, and stays when it has finished."""
+        """The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere."""
         try:
             found = self._context.transport.request("GET", f"{self._lane.path}/{quote(job.id)}")
         except FAILURES:
             return False
-        return found["epoch"] == job.epoch and found["state"] in ("finished", "cancelled")
+        outcomes = [attempt.get("outcome") for attempt in found["history"] if attempt["epoch"] == job.epoch]
+        return any(outcome in ("finished", "cancelled") for outcome in outcomes)
 
     def send_fails(self):
         while True:
