@@ -216,6 +216,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     const worker = jobs.start({ concurrency: 2 })
     await worker.says('ran a')
     worker.tell('stop 3600000')
+    await worker.says('stopping')
     // Its last request for jobs may still be answered: it gives them back.
     await jobs.add('b', { do: 'hold' })
     await waitFor('b to be given back', async () => (await jobs.get('b')).attempt === 1 && (await jobs.state('b')) === 'pending')
@@ -227,16 +228,26 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: who stops gives back what takes too long`, async (server) => {
+  it(`${kit}: who stops gives back what takes too long, all at once`, async (server) => {
     const jobs = await newType(server, kit)
-    await jobs.add('a', { do: 'stubborn' })
-    const worker = jobs.start()
-    await worker.says('ran a')
+    let releases = 0
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_release /.test(text)) ++releases
+      }
+    })
+    await jobs.addMany(20, { do: 'stubborn' })
+    const worker = jobs.start({ concurrency: 20 }, { url: proxy.url })
+    await worker.says('ran', 20)
     worker.tell('stop 1')
     await worker.stopped()
-    assert.equal(worker.count('aborted a stop'), 1)
-    const { state, failures } = await jobs.get('a')
-    assert.deepEqual([state, failures], ['pending', 0])
+    assert.deepEqual([worker.count('aborted'), releases], [20, 1])
+    for (let i = 0; i < 20; ++i) {
+      const { state, failures, history } = await jobs.get(`job${i}`)
+      // Not by the registration's end, which would say `lost`.
+      assert.deepEqual([worker.count(`aborted job${i} stop`), state, failures], [1, 'pending', 0])
+      assert.deepEqual(history.map(({ outcome }) => outcome), ['released'])
+    }
     assert.deepEqual(await jobs.members(), [])
   })
 

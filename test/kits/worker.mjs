@@ -81,7 +81,10 @@ createInterface({ input: process.stdin }).on('line', (line) => {
       (error) => say('error', error.status, error.reason)
     )
   }
-  if (command === 'stop') worker.stop({ timeout: Number(argument) })
+  if (command === 'stop') {
+    worker.stop({ timeout: Number(argument) })
+    say('stopping')
+  }
 })
 
 try {

@@ -96,6 +96,7 @@ def listen():
             enqueue(*argument.split(" ", 1))
         if command == "stop":
             threading.Thread(target=worker.stop, args=(float(argument) / 1000,), daemon=True).start()
+            say("stopping")
 
 
 threading.Thread(target=listen, daemon=True).start()

@@ -99,8 +99,7 @@ class Lane:
             if not stopping:
                 self._start(jobs)
         if stopping:
-            for job in jobs:
-                self.release(job)
+            self._release(jobs)
 
     def _look(self):
         """Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration."""
@@ -234,13 +233,16 @@ class Lane:
                 elif "error" not in answer:
                     self._heed(job, answer)
 
-    def release(self, job):
-        """Gives the job back, to be run by somebody else."""
-        self.over(job)
-        job._abort("stop", "the worker stops")
+    def _release(self, jobs):
+        """Gives jobs back, to be run by somebody else."""
+        if not jobs:
+            return
+        for job in jobs:
+            self.over(job)
+            job._abort("stop", "the worker stops")
+        body = {"jobs": [{"id": job.id, "lock": job.lock} for job in jobs]}
         try:
-            target = f"{self.path}/{quote(job.id)}/_release"
-            self._context.transport.request("POST", target, {"lock": job.lock}, timeout=5.0)
+            self._context.transport.request("POST", f"{self.path}/_release", body, timeout=5.0)
         except FAILURES:
             pass  # the registration's end does the same
 
@@ -249,8 +251,7 @@ class Lane:
         with self._changed:
             jobs = list(self.jobs)
             threads = self._threads
-        for job in jobs:
-            self.release(job)
+        self._release(jobs)
         self._accepting.abort()
         for _ in range(threads):
             self._todo.put(None)
