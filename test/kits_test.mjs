@@ -72,20 +72,24 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: accepts and finishes go in batches`, async (server) => {
-    const jobs = await newType(server, kit)
-    const count = { accept: 0, finish: 0 }
+  it(`${kit}: accepts, finishes and failures go in batches`, async (server) => {
+    const jobs = await newType(server, kit, { max_attempts: 1 })
+    const count = { accept: 0, finish: 0, fail: 0 }
     const proxy = await proxyTo(server, {
       onRequest: (text) => {
-        const [, action] = /^POST \S+\/_(accept|finish) /.exec(text) ?? []
+        const [, action] = /^POST \S+\/_(accept|finish|fail) /.exec(text) ?? []
         if (action) ++count[action]
       }
     })
     await jobs.addMany(400, { do: 'note' })
     const worker = jobs.start({ concurrency: 50 }, { url: proxy.url })
     await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 400)
-    assert.ok(count.accept > 0 && count.accept < 200, `${count.accept} accepts`)
+    await jobs.addMany(400, { do: 'throw' })
+    await waitFor('all jobs to be failed', async () => (await jobs.counts()).failed === 400)
+    assert.ok(count.accept > 0 && count.accept < 400, `${count.accept} accepts`)
     assert.ok(count.finish > 0 && count.finish < 200, `${count.finish} finishes`)
+    assert.ok(count.fail > 0 && count.fail < 200, `${count.fail} failures`)
+    assert.equal((await jobs.get('job399')).last_error, 'no luck')
     worker.tell('stop 60000')
     await worker.stopped()
   })
