@@ -1,4 +1,4 @@
-// How jobs are added to peers: in batches, some at a time.
+// How jobs are added: in batches, some at a time.
 
 export const ADD = { batch: 1000, connections: 4 };
 

@@ -13,7 +13,7 @@ export class Server {
     server.data = `${WORK}/data-${name}`;
     rmSync(server.data, { recursive: true, force: true });
     mkdirSync(WORK, { recursive: true });
-    const password = randomBytes(12).toString('hex');
+    const password = (server.password = randomBytes(12).toString('hex'));
     server.authorization = 'Basic ' + Buffer.from(`admin:${password}`).toString('base64');
     server.process = spawn(
       'build/release/divan',

@@ -71,6 +71,8 @@ void Check::look_at(std::string_view key, std::string_view value) {
     ++histories_[*parts.take_string()];
     parts.take_string();
     decode_attempt(*parts.take_int(), value);
+  } else if (kind == "types") {
+    expect(rest.empty() && value.size() == 8);
   } else if (kind == "wake") {
     expect(kv::has_shape(rest, "si") && value.size() == 8);
   } else {

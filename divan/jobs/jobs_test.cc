@@ -360,6 +360,46 @@ TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
   EXPECT_EQ(state("a"), State::pending);
 }
 
+TEST_F(Jobs, TypesWithoutRunningJobsCostTheLookNothing) {
+  class CountingStore final : public kv::ForwardingDatabase {
+   public:
+    using ForwardingDatabase::ForwardingDatabase;
+    std::unique_ptr<kv::Transaction> begin() override {
+      ++begun;
+      return inner().begin();
+    }
+    int begun = 0;
+  } counting(*store);
+  Maintenance maintenance(queue, counting, clock);
+  const auto transactions_of_a_look = [&] {
+    clock.advance(seconds(5));
+    counting.begun = 0;
+    maintenance.step();
+    return counting.begun;
+  };
+  for (int i = 0; i < 50; ++i) {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "type" + std::to_string(i), {}); });
+  }
+  transactions_of_a_look();
+  EXPECT_EQ(transactions_of_a_look(), 2);  // whether types have changed, and who has running jobs
+  add("a");
+  const auto job = accept_one();
+  EXPECT_EQ(transactions_of_a_look(), 3);
+  finish(job);
+  EXPECT_EQ(transactions_of_a_look(), 2);
+}
+
+TEST_F(Jobs, ATypesNewTimeoutCountsAtOnce) {
+  Maintenance maintenance(queue, *store, clock);
+  add("a");
+  accept_one();
+  maintenance.step();
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.timeout = seconds(3)}); });
+  clock.advance(seconds(3));
+  EXPECT_EQ(maintenance.step() - clock.now(), milliseconds(750));
+  EXPECT_EQ(state("a"), State::pending);
+}
+
 TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {
   Maintenance maintenance(queue, *store, clock);
   add("a");

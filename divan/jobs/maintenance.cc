@@ -1,5 +1,7 @@
 #include "divan/jobs/maintenance.h"
 
+#include <set>
+
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
@@ -10,6 +12,7 @@ namespace {
 // How often a type is looked at: this part of its timeout, within bounds.
 constexpr int kLooksPerTimeout = 4;
 constexpr Duration kMaxLookInterval = std::chrono::seconds(5);
+constexpr Duration kMaxPruneInterval = std::chrono::minutes(1);
 // The oldest entries of activity of a type that are looked at in one step.
 constexpr std::size_t kMaxLookedAt = 10'000;
 constexpr std::size_t kPrunedPerTransaction = 500;
@@ -40,30 +43,66 @@ void Maintenance::run() {
   }
 }
 
-MonotonicTime Maintenance::step() {
-  std::lock_guard step(stepping_);
-  const MonotonicTime started = clock_.now();
-  Duration interval = kMaxLookInterval;
+// The settings of all types are read again only when one has changed.
+void Maintenance::read_types() {
+  store_.run([&](kv::Transaction& tx) {
+    const auto version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
+    if (version == types_version_) return;
+    types_.clear();
+    for (const auto& type : queue_.types(tx)) {
+      if (auto settings = queue_.find_type(tx, type)) types_.emplace(type, *std::move(settings));
+    }
+    types_version_ = version;
+  });
+}
+
+template <class Fn>
+void Maintenance::for_each_type_with(std::string_view kind, Fn&& fn) {
   std::vector<std::string> types;
   try {
-    types = store_.run([&](kv::Transaction& tx) { return queue_.types(tx); });
-  } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
+    types = store_.run([&](kv::Transaction& tx) { return types_with(tx, kind); });
+  } catch (const Error& error) { log::error("The job types could not be looked through: {}", error.what()); }
   for (const auto& type : types) {
+    const auto known = types_.find(type);
+    if (known == types_.end()) continue;
     try {
-      const auto settings = store_.run([&](kv::Transaction& tx) { return queue_.find_type(tx, type); });
-      if (!settings) continue;
-      interval = std::min(interval, settings->timeout / kLooksPerTimeout);
-      take_back_silent(type, settings->timeout);
-      while (store_.run([&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction); }) >
-             0) {}
+      fn(type, known->second);
     } catch (const Error& error) {
       log::error("Jobs of type {} could not be looked after: {}", type, error.what());
     }
   }
-  std::erase_if(seen_, [&](const auto& entry) {
-    return std::find(types.begin(), types.end(), entry.first) == types.end();
+}
+
+MonotonicTime Maintenance::step() {
+  std::lock_guard step(stepping_);
+  const MonotonicTime started = clock_.now();
+  try {
+    read_types();
+  } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
+  Duration interval = kMaxLookInterval;
+  Duration prune_interval = kMaxPruneInterval;
+  for (const auto& [type, settings] : types_) {
+    interval = std::min(interval, settings.timeout / kLooksPerTimeout);
+    prune_interval = std::min(prune_interval, settings.retention / kLooksPerTimeout);
+  }
+  std::set<std::string> looked_at;
+  for_each_type_with("act", [&](const std::string& type, const TypeSettings& settings) {
+    looked_at.insert(type);
+    take_back_silent(type, settings.timeout);
   });
+  std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
+  if (started >= next_prune_) {
+    for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) { prune(type); });
+    next_prune_ = started + prune_interval;
+  }
   return started + interval;
+}
+
+void Maintenance::prune(const std::string& type) {
+  const auto some = [&] {
+    return store_.run([&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction); });
+  };
+  while (some() > 0) {}
 }
 
 void Maintenance::take_back_silent(const std::string& type, Duration timeout) {

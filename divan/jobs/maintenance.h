@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "divan/jobs/queue.h"
@@ -25,8 +26,8 @@ class Maintenance {
   /// Starts the thread that calls step() when there is something to do.
   void start();
 
-  /// One look at all types; answers when to look again. An error of one type is logged and keeps no other
-  /// from being looked after.
+  /// One look at the types that have such jobs, or jobs that have ended; the others cost nothing. Answers
+  /// when to look again. An error of one type is logged and keeps no other from being looked after.
   MonotonicTime step();
 
  private:
@@ -37,13 +38,21 @@ class Maintenance {
   };
   using SeenJobs = std::map<std::string, Seen, std::less<>>;
 
+  void read_types();
   void take_back_silent(const std::string& type, Duration timeout);
+  void prune(const std::string& type);
+  // Calls `fn(type, settings)` for each type that has entries of the kind.
+  template <class Fn>
+  void for_each_type_with(std::string_view kind, Fn&& fn);
   void run();
 
   Queue& queue_;
   kv::Database& store_;
   const Clock& clock_;
   std::mutex stepping_;
+  std::optional<std::string> types_version_;
+  std::map<std::string, TypeSettings, std::less<>> types_;
+  MonotonicTime next_prune_{};
   std::map<std::string, SeenJobs, std::less<>> seen_;
 
   std::mutex mutex_;

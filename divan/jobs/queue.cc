@@ -62,6 +62,7 @@ void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSetti
   const auto before = find_type(tx, type);
   if (before == settings) return;
   tx.set(type_key(type), settings_json(settings));
+  tx.add(types_key(), 1);
   // Acceptors look at the settings, too.
   tx.add(wake_key(type), 1);
   if (settings.schedule != (before ? before->schedule : "")) set_schedule(tx, type, settings.schedule);
@@ -114,6 +115,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
     tx.clear_range(JobKey(kind).string(type).range());
   }
   tx.clear(type_key(type));
+  tx.add(types_key(), 1);
 }
 
 std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_view type) {
@@ -220,6 +222,7 @@ void Queue::erase(kv::Transaction& tx, const Job& job) {
   auto settings = type(tx, job.type);
   settings.schedule.clear();
   tx.set(type_key(job.type), settings_json(settings));
+  tx.add(types_key(), 1);
 }
 
 void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
@@ -262,6 +265,9 @@ std::string Queue::data(kv::Transaction& tx, const Job& job) { return read_data(
 std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
                              std::string_view start_id, std::size_t limit) {
   std::vector<Job> jobs;
+  // Of the few in a rare state, the last one need not be followed by a look at all others.
+  if (state)
+    limit = std::min(limit, static_cast<std::size_t>(std::max<std::int64_t>(0, counts(tx, type)[*state])));
   if (limit == 0) return jobs;
   visit_jobs(tx, type, start_id, [&](const Job& job) {
     if (!state || job.state == *state) jobs.push_back(job);

@@ -244,6 +244,21 @@ void take_next_data(kv::Transaction& tx, Job& job) {
   clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, 0));
 }
 
+std::string types_key() { return JobKey("types").key(); }
+
+std::vector<std::string> types_with(kv::Transaction& tx, std::string_view kind) {
+  std::vector<std::string> types;
+  const JobKey prefix(kind);
+  kv::KeyRange range = prefix.range();
+  for (;;) {
+    const auto first = tx.get_range(range, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
+    if (first.empty()) return types;
+    types.push_back(
+        required(Reader(std::string_view(first[0].key).substr(prefix.key().size())).take_string()));
+    range.begin = JobKey(kind).string(types.back()).range().end;
+  }
+}
+
 std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
 
 kv::KeyRange turn_range(std::string_view type) { return JobKey("turn").string(type).range(); }

@@ -2,13 +2,11 @@
 // were missed. A *tick* is a moment at which it is to run.
 //
 // Clocks change. As with Vixie cron (cron(8), "daylight saving time and other time changes"):
-// - An expression that names times of the day (neither minute nor hour begins with `*`) has one tick for
-// each. A
-//   time that a change leaves out has its tick at the first moment after the gap (one tick for all in the
+// - An expression that names times of the day (neither minute nor hour begins with `*`) has a tick for each.
+//   A time that a change leaves out has its tick at the first moment after the gap (one tick for all in the
 //   gap); of a time that comes twice, the first is the tick.
-// - An expression that repeats goes by the time that passes: it has a tick whenever the clock shows a
-// matching
-//   minute, twice where that comes twice, and none where it does not come at all.
+// - An expression that repeats goes by the time that passes: it has a tick whenever the clock shows a minute
+//   that matches, twice where that comes twice, and none where it does not come at all.
 // (Unlike cron, which notices changes of up to three hours, this knows all of the zone.)
 #pragma once
 

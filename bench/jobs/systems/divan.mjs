@@ -1,12 +1,15 @@
-// Divan over HTTP, every answered request synced.
+// Divan over HTTP with its own worker kit, every answered request synced. Workers that are to be killed or frozen are
+// those of divan_client.mjs, which can do without a held connection.
 import { execFileSync } from 'node:child_process';
 
+import { Divan as Kit } from '../../../clients/js/index.mjs';
 import { cpu } from '../../support/cpu.mjs';
 import { Server } from '../../support/server.mjs';
-import { addMany, Connection, Worker } from '../divan_client.mjs';
+import { inBatches } from '../batches.mjs';
+import { Worker } from '../divan_client.mjs';
 import { endWithUs } from '../instance.mjs';
 
-const FAST = { batch: 1000, connections: 4, limit: 500, acceptors: 4, finishers: 4 };
+const FAST = { concurrency: 1000 };
 
 let started = 0;
 
@@ -21,13 +24,14 @@ class Divan {
     { name: 'heartbeats, 15 s (default)', options: { heartbeat: 15000 }, most: { SIGKILL: 16, SIGSTOP: 16 } },
     { name: 'heartbeats, 1 s', options: { heartbeat: 1000 }, most: { SIGKILL: 2, SIGSTOP: 2 } },
   ];
-  settings = `_bulk of ${FAST.batch} over ${FAST.connections} connections; _hold, ${FAST.acceptors} × _accept of ${FAST.limit}, _finish of up to ${FAST.limit} over ${FAST.finishers}`;
+  settings = `the kit of clients/js: enqueueMany of 1000, 4 at a time; ${JSON.stringify(FAST)}`;
 
   async start() {
     this.server = await Server.start(`jobs-${++started}-${process.pid}`);
     endWithUs(this.server.process, this.server.data);
     this.pid = this.server.pid;
     this.address = { url: this.server.url, authorization: this.server.authorization };
+    this.kit = new Kit(this.server.url.replace('//', `//admin:${this.server.password}@`));
     this.version = execFileSync('build/release/divan', ['--version'], { encoding: 'utf8' }).trim();
   }
 
@@ -50,20 +54,21 @@ class Divan {
   }
 
   add(queue, count) {
-    return addMany(this.address, queue, count, undefined, FAST);
+    return inBatches(count, (batch) => this.kit.enqueueMany(queue, Array.from({ length: batch }, () => ({}))));
   }
 
   // Adds one at a time; `add(data)` answers when it is there.
   async adder(queue) {
-    const connection = await Connection.open(this.address);
-    return {
-      add: (data) => connection.ask('POST', `/_jobs/${queue}`, { data }),
-      close: () => connection.close(),
-    };
+    return { add: (data) => this.kit.enqueue(queue, null, data), close: () => {} };
   }
 
-  worker(queue, handler, options) {
-    return startWorker(this.address, queue, handler, options);
+  async worker(queue, handler, options) {
+    const worker = this.kit.worker({ role: 'bench' });
+    worker.handle(queue, (job) => handler(job.data), options);
+    const online = new Promise((resolve) => worker.once('online', resolve));
+    const ended = worker.run();
+    await online;
+    return { stop: () => Promise.all([worker.stop(), ended]) };
   }
 
   // Whether a job of the queue has been finished.
