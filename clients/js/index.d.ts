@@ -34,6 +34,8 @@ export interface TypeSettings {
   retention?: number
   max_running?: number | null
   paused?: boolean
+  /** The type has a job `_periodic` that runs by this schedule; null: none. */
+  schedule?: { cron: string; time_zone?: string; missed?: 'once' | 'skip' } | null
 }
 
 export interface JobOptions {
