@@ -73,26 +73,6 @@ it('who follows a running job learns that it was removed, and so does its worker
   for (const action of ['update', 'finish']) await assertHalt(jobs.act('a', action, { lock }))
 })
 
-it('who begins to follow a job just when it is finished hears of it', async (server) => {
-  const jobs = await newType(server)
-  for (let i = 0; i < 60; ++i) {
-    const id = `a${i}`
-    await jobs.add(id)
-    const [{ lock }] = await jobs.accept()
-    const finish = () => jobs.act(id, 'finish', { lock, data: i })
-    let finishing = i % 2 ? finish() : undefined
-    const following = jobs.follow(id, 'continuous')
-    finishing ??= finish()
-    const feed = await following
-    assert.equal((await finishing).status, 200)
-    let row
-    do row = await feed.row()
-    while (row.state === 'running')
-    assert.deepEqual([row.state, row.data], ['finished', i])
-    assert.equal(await feed.ended(), 'end')
-  }
-})
-
 it('the pause after a failure doubles, up to its limit', async (server) => {
   const jobs = await newType(server, { backoff_min: 10_000, backoff_max: 25_000 })
   await jobs.add('a')
