@@ -129,6 +129,42 @@ it('jobs are added', async (server) => {
   }
 })
 
+it('periodic jobs are added, and shown with their schedule and the next time', async (server) => {
+  const type = await newType(server)
+  const yearly = ['jobs', 'add', type, 'yearly', '--schedule', '0 0 1 jan *']
+  assert.equal(await tool(server, [...yearly, '--time-zone', 'Europe/Berlin', '--missed', 'skip', '--data', '[1]']), 'added yearly\n')
+  const job = await get(server, type, 'yearly')
+  assert.deepEqual(job.schedule, { cron: '0 0 1 jan *', time_zone: 'Europe/Berlin', missed: 'skip' })
+  assert.deepEqual(job.data, [1])
+  const due = new Date(job.due_at).toISOString().replace('.000Z', 'Z')
+  assert.match(due, /-12-31T23:00:00Z$/)
+  assert.equal(table(await tool(server, ['jobs', 'list', type]))[0].DUE, due)
+  const shown = await tool(server, ['jobs', 'show', type, 'yearly'])
+  assert.match(shown, /^schedule +0 0 1 jan \*, Europe\/Berlin, missed: skip$/m)
+  assert.match(shown, new RegExp(`^scheduled_at +${due}$`, 'm'))
+
+  await tool(server, yearly)
+  assert.deepEqual((await get(server, type, 'yearly')).schedule, { cron: '0 0 1 jan *', time_zone: 'UTC', missed: 'once' })
+  await tool(server, ['jobs', 'add', type, 'yearly'])
+  assert.equal((await get(server, type, 'yearly')).schedule, undefined)
+})
+
+it('the attempts of a job are shown, the oldest first', async (server) => {
+  const type = await newType(server, { backoff_min: 1, backoff_max: 1 })
+  await server.client.ok('PUT', '/_workers/historian/host', { timeout: 600_000 })
+  await add(server, type, 'a')
+  assert.doesNotMatch(await tool(server, ['jobs', 'show', type, 'a']), /history|OUTCOME/)
+  await fail(server, type, 'out of\npaper')
+  await accept(server, type, { worker: { role: 'historian', id: 'host' } })
+  const text = await tool(server, ['jobs', 'show', type, 'a'])
+  const rows = table(/^history\n([^]*)^data$/m.exec(text)[1]).map((row) => Object.values(row))
+  assert.equal(rows.length, 2)
+  const [failed, running] = rows
+  for (const time of [failed[1], failed[2], running[1]]) assert.match(time, TIME)
+  assert.deepEqual(failed, ['1', failed[1], failed[2], 'failed', '-', 'out of\\npaper'])
+  assert.deepEqual(running, ['2', running[1], '-', '-', 'historian/host', '-'])
+})
+
 it('what cannot be added is refused, and nothing is added', async (server) => {
   const type = await newType(server)
   const empty = path.join(temporaryDirectory(), 'empty')
@@ -140,12 +176,23 @@ it('what cannot be added is refused, and nothing is added', async (server) => {
   await refused(server, ['jobs', 'add', type, '--data', `@${empty}`], /empty cannot be read or is empty/)
   await refused(server, ['jobs', 'add', type, '--at', 'tomorrow'], /`tomorrow` is no time/)
   await refused(server, ['jobs', 'add', type, '--in', '10'], /`10` is no duration/)
+  await refused(server, ['jobs', 'add', type, '--schedule', '61 * * * *'], /minute of a cron expression, `61`/)
+  await refused(server, ['jobs', 'add', type, '--schedule', '@daily', '--time-zone', 'Mars/Olympus'], /Mars\/Olympus/)
   await refused(server, ['jobs', 'add', type, ''], /id is not empty/)
   await refused(server, ['jobs', 'add', type, '_bulk'], /`_bulk`: a job's id .* underscore/)
   await refused(server, ['jobs', 'add', 'nonsense', 'a'], /no_such_job_type/)
-  const both = await run(server, ['jobs', 'add', type, '--in', '5m', '--at', '2099-01-01'])
-  assert.ok(both.code > 0)
-  assert.match(both.stderr, /--at excludes --in/)
+  for (const [words, ...args] of [
+    [/--at excludes --in/, '--in', '5m', '--at', '2099-01-01'],
+    [/--schedule excludes --in|--in excludes --schedule/, '--in', '5m', '--schedule', '@daily'],
+    [/--schedule excludes --at|--at excludes --schedule/, '--at', '2099-01-01', '--schedule', '@daily'],
+    [/--time-zone requires --schedule/, '--time-zone', 'UTC'],
+    [/--missed requires --schedule/, '--missed', 'once'],
+    [/--missed: never not in/, '--missed', 'never', '--schedule', '@daily']
+  ]) {
+    const { code, stderr } = await run(server, ['jobs', 'add', type, ...args])
+    assert.ok(code > 0, args.join(' '))
+    assert.match(stderr, words)
+  }
   assert.deepEqual(await json(server, ['jobs', 'list', type]), { jobs: [] })
 })
 

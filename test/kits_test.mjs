@@ -72,20 +72,24 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: accepts and finishes go in batches`, async (server) => {
-    const jobs = await newType(server, kit)
-    const count = { accept: 0, finish: 0 }
+  it(`${kit}: accepts, finishes and failures go in batches`, async (server) => {
+    const jobs = await newType(server, kit, { max_attempts: 1 })
+    const count = { accept: 0, finish: 0, fail: 0 }
     const proxy = await proxyTo(server, {
       onRequest: (text) => {
-        const [, action] = /^POST \S+\/_(accept|finish) /.exec(text) ?? []
+        const [, action] = /^POST \S+\/_(accept|finish|fail) /.exec(text) ?? []
         if (action) ++count[action]
       }
     })
     await jobs.addMany(400, { do: 'note' })
     const worker = jobs.start({ concurrency: 50 }, { url: proxy.url })
     await waitFor('all jobs to be finished', async () => (await jobs.counts()).finished === 400)
-    assert.ok(count.accept > 0 && count.accept < 200, `${count.accept} accepts`)
+    await jobs.addMany(400, { do: 'throw' })
+    await waitFor('all jobs to be failed', async () => (await jobs.counts()).failed === 400)
+    assert.ok(count.accept > 0 && count.accept < 400, `${count.accept} accepts`)
     assert.ok(count.finish > 0 && count.finish < 200, `${count.finish} finishes`)
+    assert.ok(count.fail > 0 && count.fail < 200, `${count.fail} failures`)
+    assert.equal((await jobs.get('job399')).last_error, 'no luck')
     worker.tell('stop 60000')
     await worker.stopped()
   })
@@ -216,6 +220,7 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     const worker = jobs.start({ concurrency: 2 })
     await worker.says('ran a')
     worker.tell('stop 3600000')
+    await worker.says('stopping')
     // Its last request for jobs may still be answered: it gives them back.
     await jobs.add('b', { do: 'hold' })
     await waitFor('b to be given back', async () => (await jobs.get('b')).attempt === 1 && (await jobs.state('b')) === 'pending')
@@ -227,16 +232,26 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: who stops gives back what takes too long`, async (server) => {
+  it(`${kit}: who stops gives back what takes too long, all at once`, async (server) => {
     const jobs = await newType(server, kit)
-    await jobs.add('a', { do: 'stubborn' })
-    const worker = jobs.start()
-    await worker.says('ran a')
+    let releases = 0
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_release /.test(text)) ++releases
+      }
+    })
+    await jobs.addMany(20, { do: 'stubborn' })
+    const worker = jobs.start({ concurrency: 20 }, { url: proxy.url })
+    await worker.says('ran', 20)
     worker.tell('stop 1')
     await worker.stopped()
-    assert.equal(worker.count('aborted a stop'), 1)
-    const { state, failures } = await jobs.get('a')
-    assert.deepEqual([state, failures], ['pending', 0])
+    assert.deepEqual([worker.count('aborted'), releases], [20, 1])
+    for (let i = 0; i < 20; ++i) {
+      const { state, failures, history } = await jobs.get(`job${i}`)
+      // Not by the registration's end, which would say `lost`.
+      assert.deepEqual([worker.count(`aborted job${i} stop`), state, failures], [1, 'pending', 0])
+      assert.deepEqual(history.map(({ outcome }) => outcome), ['released'])
+    }
     assert.deepEqual(await jobs.members(), [])
   })
 
@@ -296,6 +311,27 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual((await jobs.get('a')).data, { did: true })
     assert.equal((await server.client.get(`/${db}/a`)).status, 200)
     assert.equal(worker.count('fail') + worker.count('halt'), 0)
+    // What it adds may have all that any job has that is added.
+    assert.equal((await jobs.get('a-later')).scheduled_at, Date.UTC(2099, 0, 31, 8))
+    assert.deepEqual((await jobs.get('a-yearly')).schedule, { cron: '@yearly', time_zone: 'Europe/Berlin', missed: 'skip' })
+  })
+
+  it(`${kit}: a periodic job is added with its schedule, runs, and waits for its next time`, async (server) => {
+    const jobs = await newType(server, kit)
+    const worker = jobs.start()
+    worker.tell('enqueue bad 61 * * * *')
+    await worker.says('error 400 The minute of a cron expression,')
+    worker.tell('enqueue a 0 0 1 jan *')
+    await worker.says('enqueued a true')
+    const { state, schedule, due_at } = await jobs.get('a')
+    assert.deepEqual([state, schedule], ['pending', { cron: '0 0 1 jan *', time_zone: 'Europe/Berlin', missed: 'skip' }])
+    await jobs.call('POST', '/a/_resubmit')
+    await waitFor('a to have run', async () => (await jobs.get('a')).history.at(-1)?.outcome === 'finished')
+    const after = await jobs.get('a')
+    assert.deepEqual([after.state, after.due_at, after.data.by], ['pending', due_at, (await jobs.members())[0].id])
+    worker.tell('enqueue a 0 0 1 jan *')
+    await worker.says('enqueued a false')
+    assert.deepEqual(await jobs.counts(), { pending: 1, running: 0, finished: 0, failed: 0, cancelled: 0 })
   })
 
   it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
@@ -322,27 +358,30 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
   })
 
-  it(`${kit}: a finish whose answer is lost is no loss`, async (server) => {
-    const jobs = await newType(server, kit)
-    let finishes = 0
-    let lost = false
-    const proxy = await proxyTo(server, {
-      onRequest: (text) => {
-        if (/^POST \S+_finish /.test(text)) ++finishes
-      },
-      onAnswer: () => {
-        if (lost || finishes === 0) return undefined
-        lost = true
-        return 'cut'
-      }
+  for (const [what, body] of Object.entries({ job: {}, 'periodic job': { schedule: { cron: '@yearly' } } })) {
+    it(`${kit}: a finish of a ${what} whose answer is lost is no loss`, async (server) => {
+      const jobs = await newType(server, kit)
+      let finishes = 0
+      let lost = false
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (/^POST \S+_finish /.test(text)) ++finishes
+        },
+        onAnswer: () => {
+          if (lost || finishes === 0) return undefined
+          lost = true
+          return 'cut'
+        }
+      })
+      await jobs.call('PUT', '/a', { data: { do: 'note' }, ...body })
+      await jobs.call('POST', '/a/_resubmit')
+      const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+      await waitFor('a to have run', async () => (await jobs.get('a')).history.at(-1)?.outcome === 'finished')
+      worker.tell('stop 60000')
+      await worker.stopped()
+      assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
     })
-    await jobs.add('a', { do: 'note' })
-    const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
-    await jobs.is('a', 'finished')
-    worker.tell('stop 60000')
-    await worker.stopped()
-    assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
-  })
+  }
 
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(here, '../clients', EXAMPLES[kit]), withCredentials(server.url))

@@ -129,8 +129,14 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
     await client.ok('PUT', `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles, password: 'pw' })
   }
   const jim = server.as('jim:pw')
+  // Ken adds a job of the server's own; the next event that is for Jim is of his.
+  const [hisEvents, allEvents] = await Promise.all([jim, client].map((who) => who.open('/_jobs/_events?heartbeat=60000')))
+  await client.ok('PUT', '/db/_design/d', { views: { v: { map: 'function (doc) {}' } } })
+  assert.equal((await allEvents.row()).type, 'views')
   await jim.ok('PUT', '/_jobs/mail')
   await jim.ok('PUT', '/_jobs/mail/a', {})
+  assert.equal((await hisEvents.row()).type, 'mail')
+  for (const feed of [hisEvents, allEvents]) feed.close()
   await jim.ok('PUT', '/_workers/role/w', {})
   assert.ok((await jim.ok('GET', '/_workers')).roles.some(({ role }) => role === 'role'))
   const { jobs } = await jim.ok('POST', '/_jobs/mail/_accept', { worker: { role: 'role', id: 'w' } })
@@ -145,6 +151,20 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
   await jim.ok('POST', '/_transact', { jobs: { remove: [{ type: 'mail', id: 'b' }] } })
   await jim.ok('DELETE', '/_jobs/mail?force=true')
   // Nothing else is theirs.
+  const own = { type: 'views', id: 'mine' }
+  const attempts = [
+    ['PUT', '/_jobs/views', { paused: true }], ['GET', '/_jobs/views'], ['POST', '/_jobs/views/_accept', {}],
+    ['PUT', '/_jobs/views/mine', {}], ['DELETE', '/_jobs/views?force=true'], ['GET', '/_jobs/views/_list'],
+    ['POST', '/_transact', { jobs: { add: [own] } }], ['POST', '/_transact', { jobs: { remove: [own] } }],
+    ['POST', '/_transact', { jobs: { finish: [{ ...own, lock: 'x' }] } }],
+    ['DELETE', '/_workers/_background/any'], ['PUT', '/_workers/_background/any', {}],
+    ['POST', '/_workers/_background/any/_heartbeat', {}], ['POST', '/_workers/_background/any/_hold', {}]
+  ]
+  for (const [method, target, body] of attempts) {
+    assert.equal(await answer(jim.request(method, target, { body })), '403 forbidden', `${method} ${target}`)
+  }
+  assert.ok((await server.client.ok('GET', '/_jobs')).types.some(({ type }) => type === 'views'))
+  assert.ok(!(await jim.ok('GET', '/_jobs')).types.some(({ type }) => type === 'views'))
   for (const target of ['/_all_dbs', '/_active_tasks', '/_node/_local/_config', '/_db_updates', '/_events', '/_backup']) {
     assert.equal(await answer(jim.get(target)), '401 unauthorized', target)
   }

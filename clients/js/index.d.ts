@@ -34,8 +34,18 @@ export interface TypeSettings {
   retention?: number
   max_running?: number | null
   paused?: boolean
-  /** The type has a job `_periodic` that runs by this schedule; null: none. */
+  /** The type has a job `_periodic` with this schedule; null: none. */
   schedule?: { cron: string; time_zone?: string; missed?: 'once' | 'skip' } | null
+}
+
+/** A job with a schedule is pending again, for the next tick, when it has finished or failed for good. */
+export interface Schedule {
+  /** Five fields as in crontab(5), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  cron: string
+  /** A name of the tz database, as `Europe/Berlin`; UTC without it. */
+  timeZone?: string
+  /** What nobody has begun when the next is due runs once for all that were missed (`once`, without it), or not (`skip`). */
+  missed?: 'once' | 'skip'
 }
 
 export interface JobOptions {
@@ -43,6 +53,8 @@ export interface JobOptions {
   scheduledAt?: Date | number
   /** Lower runs first; 0 without it. */
   priority?: number
+  /** Again and again; not together with `scheduledAt`. A job that is there with the same schedule keeps its time. */
+  schedule?: Schedule
 }
 
 export interface NewJob<Data = unknown> extends JobOptions {
@@ -59,13 +71,28 @@ export interface Added {
 
 export type State = 'pending' | 'running' | 'finished' | 'failed' | 'cancelled'
 
+/** One of the attempts at a job as the server shows it. What has not ended has no `ended_at` and no `outcome`. */
+export interface Attempt {
+  attempt: number
+  epoch: number
+  started_at: number
+  ended_at?: number
+  worker?: { role: string; id: string }
+  outcome?: 'finished' | 'failed' | 'lost' | 'released' | 'cancelled'
+  error?: string
+}
+
 /** A job as the server shows it. */
 export interface JobInfo<Data = unknown> {
   type: string
   id: string
   state: State
   priority: number
+  /** The time that it was given, or the tick that a periodic job waits for, runs for or is tried again for. */
   scheduled_at: number
+  /** When a pending one runs. */
+  due_at?: number
+  schedule?: { cron: string; time_zone: string; missed: 'once' | 'skip' }
   attempt: number
   failures: number
   epoch: number
@@ -73,6 +100,8 @@ export interface JobInfo<Data = unknown> {
   worker?: { role: string; id: string }
   progress?: Json
   last_error?: string
+  /** The last 20 attempts and the present one, the oldest first. */
+  history: Attempt[]
   [other: string]: unknown
 }
 
@@ -184,7 +213,7 @@ export class Divan {
   constructor(url: string)
   /** Declares a type of jobs, or changes its settings. */
   declare(type: string, settings?: TypeSettings): Promise<void>
-  /** Adds a job; without an id (null) it gets one. */
+  /** Adds a job, which runs once, or by its schedule; without an id (null) it gets one. */
   enqueue(type: string, id: string | null | undefined, data?: unknown, options?: JobOptions): Promise<Added>
   /** Adds all of them or none. */
   enqueueMany(type: string, jobs: NewJob[]): Promise<Added[]>

@@ -1,6 +1,7 @@
 // GET /_jobs/_events: what happens to all jobs. docs/jobs.md
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
+#include "divan/base/json.h"
 #include "divan/jobs/observer.h"
 
 namespace divan::api {
@@ -12,7 +13,8 @@ constexpr std::size_t kMaxWaitingBytes = 4 << 20;
 
 class JobEvents final : public FeedSource {
  public:
-  explicit JobEvents(events::Bus& bus) : bus_(bus) {}
+  JobEvents(const Context& context, User user)
+      : context_(context), bus_(context.catalog.bus()), user_(std::move(user)) {}
 
   void arm(Task& feed) override {
     if (subscription_) return;
@@ -25,6 +27,7 @@ class JobEvents final : public FeedSource {
     while (rows.size() < limit) {
       const auto message = subscription_->try_next();
       if (!message) return false;
+      if (message->event && !may_see(message->event->payload)) continue;
       rows.push_back(
           {message->event ? message->event->payload : fmt::format(R"({{"lagged":{}}})", message->lagged),
            {}});
@@ -36,7 +39,14 @@ class JobEvents final : public FeedSource {
   std::string last_seq() const override { return {}; }
 
  private:
+  bool may_see(std::string_view event) const {
+    const auto type = json::string_value(json::member(event, "type").value_or(""));
+    return !type || may_use_type(context_, user_, *type);
+  }
+
+  const Context& context_;
   events::Bus& bus_;
+  const User user_;
   std::optional<events::Subscription> subscription_;
 };
 
@@ -49,7 +59,7 @@ Answer job_events(const Context& context, const CallPtr& call) {
     throw bad_request("Supported `feed` types: continuous, eventsource");
   auto feed = parse_feed_options(*call);
   if (mode != "eventsource") feed.mode = FeedMode::continuous;
-  start_feed(context, call, std::make_unique<JobEvents>(context.catalog.bus()), feed);
+  start_feed(context, call, std::make_unique<JobEvents>(context, call->user()), feed);
   return std::nullopt;
 }
 

@@ -49,8 +49,10 @@ Answer list_types(const Context& context, Call& call) {
   call.allow("GET");
   const auto out = context.store.run([&](kv::Transaction& tx) {
     std::string types;
-    for (const auto& type : context.queue.types(tx))
+    for (const auto& type : context.queue.types(tx)) {
+      if (!may_use_type(context, call.user(), type)) continue;
       types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
+    }
     return types;
   });
   return json_response(200, "{\"types\":[" + out + "]}");
@@ -403,9 +405,20 @@ Answer bulk_reports(const Context& context, Call& call, const std::string& type,
 
 }  // namespace
 
+bool may_use_type(const Context& context, const User& user, std::string_view type) {
+  return user.admin || std::none_of(context.kinds.begin(), context.kinds.end(),
+                                    [&](const auto& kind) { return kind->name() == type; });
+}
+
+void check_type(const Context& context, const Call& call, std::string_view type) {
+  if (!may_use_type(context, call.user(), type))
+    throw forbidden(fmt::format("Jobs of type `{}` build the server's indexes.", type));
+}
+
 Answer jobs(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Jobs");
   const auto& path = call->path();
+  if (path.size() > 1) check_type(context, *call, path[1]);
   if (path.size() == 1) return list_types(context, *call);
   const std::string& type = path[1];
   if (path.size() == 2 && type == "_events") return job_events(context, call);

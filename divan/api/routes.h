@@ -11,6 +11,11 @@ namespace divan::api {
 /// Who has it may use jobs and workers as an administrator may.
 inline constexpr std::string_view kJobsRole = "jobs";
 
+/// Whether the user may touch a type's jobs: those that build the server's indexes are the administrators'.
+bool may_use_type(const Context& context, const User& user, std::string_view type);
+/// Throws forbidden.
+void check_type(const Context& context, const Call& call, std::string_view type);
+
 using Answer = std::optional<http::Response>;
 
 // Of the server: the first segment of the path is empty or begins with an underscore.

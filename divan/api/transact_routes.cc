@@ -64,7 +64,7 @@ std::string document_name(std::string_view database, std::string_view id) {
 // two is meant, nobody knows.
 class RequestReader {
  public:
-  explicit RequestReader(const Context& context) : context_(context) {}
+  RequestReader(const Context& context, const Call& call) : context_(context), call_(call) {}
 
   Request read(const Body& body) {
     if (const auto docs = body.raw("docs")) read_documents(*docs);
@@ -131,6 +131,7 @@ class RequestReader {
     for (const Body& job : lists.objects(name, known)) {
       const auto [type, id] =
           about(fmt::format("Element {} of `{}`", ++number, name), [&] { return read(job); });
+      check_type(context_, call_, type);
       if (!seen.emplace(type, id).second)
         throw bad_request(fmt::format("{} is there twice in `{}`.", job_name(type, id), name));
       count(job.raw("data").value_or("").size());
@@ -170,6 +171,7 @@ class RequestReader {
   }
 
   const Context& context_;
+  const Call& call_;
   Request request_;
   std::size_t parts_ = 0;
   std::size_t bytes_ = 0;
@@ -242,7 +244,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
 Answer transact(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Transactions");
   call->allow("POST");
-  Request request = RequestReader(context).read(Body(call->json_body(), {"docs", "jobs"}));
+  Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
   if (!request.databases.empty() && !call->user().admin)
     throw forbidden("Databases are the server admins': a transaction of yours may have jobs alone.");
   // Before the transaction: passwords are slow to hash.

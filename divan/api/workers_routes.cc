@@ -254,6 +254,8 @@ Answer one_role(const Context& context, const CallPtr& call, const std::string& 
 Answer workers(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Workers");
   const auto& path = call->path();
+  if (path.size() > 2 && path[1].starts_with('_') && !call->user().admin && call->method() != "GET")
+    throw forbidden("Workers of a role that begins with an underscore are the server's own.");
   if (path.size() == 1) {
     call->allow("GET");
     std::string out = "{\"roles\":[";

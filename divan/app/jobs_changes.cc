@@ -49,6 +49,13 @@ std::string read_data(const std::string& data) {
   } catch (const Error& error) { throw bad_request(fmt::format("{}: {}", name, error.reason())); }
 }
 
+void append_schedule(json::Writer& writer, const AddJobOptions& job) {
+  writer.key("schedule").begin_object().key("cron").string(*job.schedule);
+  if (job.time_zone) writer.key("time_zone").string(*job.time_zone);
+  if (job.missed) writer.key("missed").string(*job.missed);
+  writer.end_object();
+}
+
 std::string add_body(const AddJobOptions& job) {
   std::string body;
   json::Writer writer(body);
@@ -57,6 +64,7 @@ std::string add_body(const AddJobOptions& job) {
   if (job.at) writer.key("scheduled_at").number(parse_time(*job.at));
   if (job.in) writer.key("scheduled_at").number(SystemClock().wall_ms() + parse_duration(*job.in).count());
   if (job.priority) writer.key("priority").number(*job.priority);
+  if (job.schedule) append_schedule(writer, job);
   writer.end_object();
   return body;
 }

@@ -12,6 +12,8 @@ struct AddJobOptions {
   std::optional<std::string> data{};      // JSON, "@file", or "-" for standard input
   std::optional<std::string> at{}, in{};  // a time, or a duration from now (times.h)
   std::optional<std::int64_t> priority{};
+  std::optional<std::string> schedule{};             // a cron expression: a periodic job
+  std::optional<std::string> time_zone{}, missed{};  // of the schedule
 };
 int add_job(const QueryOptions& options, const AddJobOptions& job);
 

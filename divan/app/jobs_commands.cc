@@ -65,7 +65,7 @@ class JobsCommands {
     list.add_option("--start-id", options_->range.start_id, "Begin with this id, or the next one");
     run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
 
-    auto& show = add("show", "Everything of a job, with its data");
+    auto& show = add("show", "Everything of a job, with its attempts and its data");
     show.add_option("TYPE", options_->type, "Job type")->required();
     show.add_option("ID", options_->id, "Job")->required();
     run(show, [](JobsOptions& o) { return show_job(o.query, o.type, o.id); });
@@ -93,8 +93,10 @@ class JobsCommands {
     auto* id = add_one.add_option("ID", options_->add.id, "Its id; without it the server makes one");
     add_one.add_option("--data", options_->add.data, "JSON, @FILE, or - for standard input");
     auto* at = add_one.add_option("--at", options_->add.at, "Not before this time: 2030-01-31T08:00Z");
-    add_one.add_option("--in", options_->add.in, "Not before so long from now: 10m, 1h30m")->excludes(at);
+    auto* in = add_one.add_option("--in", options_->add.in, "Not before so long from now: 10m, 1h30m");
+    in->excludes(at);
     add_one.add_option("--priority", options_->add.priority, "Lower ones run first (0)");
+    add_schedule(add_one)->excludes(at)->excludes(in);
     run(add_one, [id](JobsOptions& o) {
       if (id->count() > 0 && o.add.id.empty()) throw bad_request("A job's id is not empty.");
       return add_job(o.query, o.add);
@@ -151,6 +153,19 @@ class JobsCommands {
         ->expected(kMaxWords)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->option_text("...");
+  }
+
+  CLI::Option* add_schedule(CLI::App& command) {
+    AddJobOptions& job = options_->add;
+    auto* schedule = command.add_option("--schedule", job.schedule,
+                                        "Again and again, by this cron expression: \"*/5 * * * *\", @daily");
+    command.add_option("--time-zone", job.time_zone, "The schedule's (UTC)")->needs(schedule);
+    command
+        .add_option("--missed", job.missed,
+                    "What nobody began in time runs once for all that were missed (once), or not (skip)")
+        ->check(CLI::IsMember({"once", "skip"}))
+        ->needs(schedule);
+    return schedule;
   }
 
   CLI::Option* add_ids(CLI::App& command) { return add_words(command, "ID", "Jobs"); }

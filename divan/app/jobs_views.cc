@@ -43,9 +43,29 @@ std::string due_text(std::string_view job) {
   return time_text(due_at != 0 ? due_at : member_number(job, "scheduled_at"));
 }
 
+// "30 7 * * mon-fri, Europe/Berlin, missed: once"
+std::string schedule_text(std::string_view schedule) {
+  return fmt::format("{}, {}, missed: {}", member_text(schedule, "cron"), member_text(schedule, "time_zone"),
+                     member_text(schedule, "missed"));
+}
+
+// A job's past attempts and the present one, a row for each.
+std::vector<Row> history_table(std::string_view history) {
+  std::vector<Row> rows = {{"ATTEMPT", "STARTED", "ENDED", "OUTCOME", "WORKER", "ERROR"}};
+  json::for_each_element(history, [&](std::string_view attempt) {
+    rows.push_back({member_text(attempt, "attempt"), cell(time_text(member_number(attempt, "started_at"))),
+                    cell(time_text(member_number(attempt, "ended_at"))),
+                    cell(member_text(attempt, "outcome")), cell(worker_text(attempt)),
+                    cell(member_text(attempt, "error"))});
+    return true;
+  });
+  return rows;
+}
+
 // A member of a job, as `show` has it.
 std::string value_text(std::string_view job, std::string_view name, std::string_view value) {
   if (name == "worker") return worker_text(job);
+  if (name == "schedule") return schedule_text(value);
   const auto number = json::int_value(value);
   if (name == "scheduled_at" && number == 0) return "at once";
   if (name.ends_with("_at") && number) return format_time(*number);
@@ -157,17 +177,19 @@ int show_job(const QueryOptions& options, std::string_view type, std::string_vie
   const auto job = fetch(options, client, job_path(type, id));
   if (!job) return 0;
   std::vector<Row> rows;
-  std::string data;
+  std::string data, history;
   json::for_each_member(*job, [&](std::string_view name, std::string_view value) {
     if (name == "data") {
       data = pretty_json(value);
+    } else if (name == "history") {
+      if (value != "[]") history = "history\n" + format_table(history_table(value));
     } else {
       rows.push_back({std::string(name), value_text(*job, name, value)});
     }
     return true;
   });
   // Everything of a job: not cut to the terminal.
-  fmt::print("{}data\n{}\n", format_table(rows), data);
+  fmt::print("{}{}data\n{}\n", format_table(rows), history, data);
   return 0;
 }
 

@@ -89,10 +89,10 @@ TEST(BackupFormat, TheBytesAreThose) {
   writer.finish(300);
   EXPECT_EQ(
       to_hex(bytes),
-      "444956414e42414b00000001"
-      "4800000024206549b4a7c7efed7b22646976616e223a2231222c2275756964223a2275222c2263726561746564223a357d"
-      "520000000a90f33dd3a008764f00026162013101016300"
-      "45000000030a684b192a7c773102ac02");
+      "444956414e42414b00000002"
+      "4800000024b87784d387b62b7b7b22646976616e223a2231222c2275756964223a2275222c2263726561746564223a357d"
+      "520000000a19d06d9e6d611ae700026162013101016300"
+      "4500000003c79fb8b6e8c3ada402ac02");
 }
 
 TEST(BackupFormat, CutAnywhereItIsRefused) {
@@ -137,12 +137,12 @@ TEST(BackupFormat, MissingRepeatedAndForeignBlocksAreFound) {
   EXPECT_THAT(fault(bytes + bytes), testing::HasSubstr("behind its end"));
 }
 
-TEST(BackupFormat, OtherFilesAndNewerFormatsAreNamed) {
+TEST(BackupFormat, OtherFilesAndFormatsAreNamed) {
   EXPECT_EQ(fault("PK\3\4 something else"), "This is no backup of Divan.");
   EXPECT_EQ(fault("{"), "This is no backup of Divan.");
-  std::string newer = written({});
-  newer[11] = 2;
-  EXPECT_THAT(fault(newer), testing::HasSubstr("format is 2"));
+  std::string other = written({});
+  other[11] = 1;
+  EXPECT_THAT(fault(other), testing::HasSubstr("format is 1"));
 }
 
 TEST(BackupFormat, RowsMustBeInOrder) {

@@ -8,6 +8,7 @@ const [url, options] = process.argv.slice(2)
 const { type, concurrency = 1, worker: settings } = JSON.parse(options)
 const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
+const schedule = { cron: '@yearly', timeZone: 'Europe/Berlin', missed: 'skip' }
 let go
 const told = new Promise((resolve) => (go = resolve))
 
@@ -46,7 +47,19 @@ worker.handle(
         break
       }
       case 'transact':
-        await job.transact({ docs: { [data.db]: [{ _id: id }] }, jobs: { add: [{ type, id: `${id}-next`, data: {} }] } }, { did: true })
+        await job.transact(
+          {
+            docs: { [data.db]: [{ _id: id }] },
+            jobs: {
+              add: [
+                { type, id: `${id}-next`, data: {} },
+                { type, id: `${id}-later`, scheduledAt: new Date('2099-01-31T08:00:00Z') },
+                { type, id: `${id}-yearly`, schedule }
+              ]
+            }
+          },
+          { did: true }
+        )
     }
     return { by: worker.id, epoch: job.epoch }
   },
@@ -59,9 +72,19 @@ worker.on('halt', ({ id }) => say('halt', id))
 worker.on('fail', ({ id }, error) => say('fail', id, error.message))
 
 createInterface({ input: process.stdin }).on('line', (line) => {
-  const [command, argument] = line.split(' ')
+  const [command, argument, ...words] = line.split(' ')
   if (command === 'go') go('told')
-  if (command === 'stop') worker.stop({ timeout: Number(argument) })
+  if (command === 'enqueue') {
+    // Its id and cron expression.
+    divan.enqueue(type, argument, { do: 'note' }, { schedule: { ...schedule, cron: words.join(' ') } }).then(
+      ({ created }) => say('enqueued', argument, created),
+      (error) => say('error', error.status, error.reason)
+    )
+  }
+  if (command === 'stop') {
+    worker.stop({ timeout: Number(argument) })
+    say('stopping')
+  }
 })
 
 try {

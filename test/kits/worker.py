@@ -4,6 +4,7 @@
 
 A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}."""
 
+import datetime
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ url, options = sys.argv[1], json.loads(sys.argv[2])
 job_type = options["type"]
 NAMES = {"id": "id", "timeout": "timeout", "checkInterval": "check_interval", "pollTimeout": "poll_timeout"}
 settings = {NAMES[name]: value if name == "id" else value / 1000 for name, value in options["worker"].items()}
+SCHEDULE = {"cron": "@yearly", "time_zone": "Europe/Berlin", "missed": "skip"}
 told = threading.Event()
 
 
@@ -61,7 +63,12 @@ def run(job):
         try_to(job, "update", lambda: job.update(progress=by))
         try_to(job, "transact", lambda: job.transact(docs={job.data["db"]: [{"_id": job.id, **by}]}, result=by))
     if what == "transact":
-        add = [{"type": job_type, "id": job.id + "-next", "data": {}}]
+        later = datetime.datetime(2099, 1, 31, 8, tzinfo=datetime.timezone.utc)
+        add = [
+            {"type": job_type, "id": job.id + "-next", "data": {}},
+            {"type": job_type, "id": job.id + "-later", "scheduled_at": later},
+            {"type": job_type, "id": job.id + "-yearly", "schedule": SCHEDULE},
+        ]
         job.transact(docs={job.data["db"]: [{"_id": job.id}]}, jobs={"add": add}, result={"did": True})
     return {"by": worker.id, "epoch": job.epoch}
 
@@ -72,13 +79,24 @@ worker.on("halt", lambda job, reason: say("halt", job.id))
 worker.on("fail", lambda job, error: say("fail", job.id, error))
 
 
+def enqueue(job_id, cron):
+    try:
+        added = divan.enqueue(job_type, job_id, {"do": "note"}, schedule={**SCHEDULE, "cron": cron})
+        say("enqueued", job_id, json.dumps(added["created"]))
+    except DivanError as error:
+        say("error", error.status, error.reason)
+
+
 def listen():
     for line in sys.stdin:
         command, _, argument = line.strip().partition(" ")
         if command == "go":
             told.set()
+        if command == "enqueue":  # its id and cron expression
+            enqueue(*argument.split(" ", 1))
         if command == "stop":
             threading.Thread(target=worker.stop, args=(float(argument) / 1000,), daemon=True).start()
+            say("stopping")
 
 
 threading.Thread(target=listen, daemon=True).start()

@@ -1,14 +1,8 @@
 // What everybody does with jobs who does not run them: adds them, looks at them, takes them away.
 import { randomUUID } from 'node:crypto'
 import { Transport } from './transport.mjs'
+import { changes, newJob } from './wire.mjs'
 import { Worker } from './worker.mjs'
-
-const wire = ({ id, data, scheduledAt, priority }) => ({
-  id,
-  data,
-  scheduled_at: scheduledAt instanceof Date ? scheduledAt.getTime() : scheduledAt,
-  priority
-})
 
 export class Divan {
   #transport
@@ -32,20 +26,18 @@ export class Divan {
 
   async enqueue(type, id, data, options = {}) {
     // With an id of ours a lost answer does no harm: adding the same again changes nothing.
-    const { id: _, ...body } = wire({ data, ...options })
+    const { id: _, ...body } = newJob({ data, ...options })
     const added = await this.#request('PUT', this.#job(type, id ?? randomUUID()), body)
     return { id: added.id, created: added.created }
   }
 
   async enqueueMany(type, jobs) {
-    const added = await this.#request('POST', `/_jobs/${encodeURIComponent(type)}/_bulk`, { jobs: jobs.map(wire) })
+    const added = await this.#request('POST', `/_jobs/${encodeURIComponent(type)}/_bulk`, { jobs: jobs.map(newJob) })
     return added.map(({ id, created }) => ({ id, created }))
   }
 
-  transact({ docs = {}, jobs = {} } = {}) {
-    const { add = [], ...others } = jobs
-    const added = add.map(({ type, ...job }) => ({ type, ...wire(job) }))
-    return this.#request('POST', '/_transact', { docs, jobs: { ...others, add: added } })
+  transact(given) {
+    return this.#request('POST', '/_transact', changes(given))
   }
 
   get(type, id) {

@@ -3,6 +3,7 @@ import { Backoff, Changing } from './pace.mjs'
 import { Outbox } from './outbox.mjs'
 import { Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
+import { changes } from './wire.mjs'
 
 const MAX_ACCEPTED = 1000 // the server's limit
 const MAX_CHECKED = 500
@@ -81,12 +82,14 @@ export class Lane extends Changing {
     }
     // Accepted under a registration that was lost meanwhile: somebody else has them.
     if (worker.incarnation !== registration.incarnation) return
+    const late = []
     for (const job of jobs) {
       const run = new Run(this.type, job, this)
       this.runs.add(run)
-      if (this.#worker.stopping) this.release(run)
+      if (this.#worker.stopping) late.push(run)
       else this.#start(run)
     }
+    this.#release(late)
   }
 
   // Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration.
@@ -160,8 +163,9 @@ export class Lane extends Changing {
   }
 
   /** Writes documents and jobs in the transaction that finishes the job: all of it or nothing, and once. */
-  async transact(run, { docs = {}, jobs = {} } = {}, result) {
+  async transact(run, given, result) {
     if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
+    const { docs, jobs } = changes(given)
     const finish = [...(jobs.finish ?? []), { type: run.type, id: run.id, lock: run.lock, data: result }]
     run.state = 'transacting'
     try {
@@ -192,22 +196,25 @@ export class Lane extends Changing {
     }
   }
 
-  /** Gives the job back, to be run by somebody else. */
-  async release(run) {
-    run.state = 'over'
-    run.abort('stop', 'the worker stops')
+  // Gives jobs back, to be run by somebody else.
+  async #release(runs) {
+    if (runs.length === 0) return
+    for (const run of runs) {
+      run.state = 'over'
+      run.abort('stop', 'the worker stops')
+    }
     try {
-      const target = `${this.path}/${encodeURIComponent(run.id)}/_release`
-      await this.#worker.transport.request('POST', target, { lock: run.lock }, { timeout: 5_000 })
+      const jobs = runs.map(({ id, lock }) => ({ id, lock }))
+      await this.#worker.transport.request('POST', `${this.path}/_release`, { jobs }, { timeout: 5_000 })
     } catch {
       // The registration's end does the same.
     }
-    this.runs.delete(run)
+    for (const run of runs) this.runs.delete(run)
   }
 
   /** Takes no answer to accept() any more, and gives back what runs. */
   async end() {
-    await Promise.all([...this.runs].map((run) => this.release(run)))
+    await this.#release([...this.runs])
     this.#accepting.abort()
   }
 }

@@ -1,22 +1,10 @@
 """What everybody does with jobs who does not run them: adds them, looks at them, takes them away."""
 
-import datetime
 import uuid
 
 from ._transport import Transport, quote
+from ._wire import changes, new_job
 from ._worker import Worker
-
-
-def _milliseconds(time):
-    """Of a datetime, or of seconds since 1970."""
-    return int(1000 * (time.timestamp() if isinstance(time, datetime.datetime) else time))
-
-
-def _wire(job):
-    job = dict(job)
-    if job.get("scheduled_at") is not None:
-        job["scheduled_at"] = _milliseconds(job["scheduled_at"])
-    return {name: value for name, value in job.items() if value is not None}
 
 
 class Divan:
@@ -37,17 +25,22 @@ class Divan:
         """Declares a type of jobs, or changes its settings: those of docs/jobs.md, in milliseconds."""
         self._request("PUT", f"/_jobs/{quote(type)}", settings)
 
-    def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None):
+    def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None, schedule=None):
         """Adds a job; without an id it gets one. ``scheduled_at``: not before then, a datetime or seconds since 1970;
-        lower priorities run first. Answers ``{"id": …, "created": …}``; created is false if the job was there."""
+        lower priorities run first. Answers ``{"id": …, "created": …}``; created is false if the job was there.
+
+        ``schedule``: again and again, ``{"cron": "30 7 * * mon-fri", "time_zone": "Europe/Berlin", "missed": "once"}``;
+        time_zone (UTC) and missed (or "skip": what nobody has begun when the next is due does not run) may be left
+        out. Not together with scheduled_at. A job that is there with the same schedule keeps its time."""
         # With an id of ours a lost answer does no harm: adding the same again changes nothing.
-        job = _wire({"data": data, "scheduled_at": scheduled_at, "priority": priority})
+        job = new_job({"data": data, "scheduled_at": scheduled_at, "priority": priority, "schedule": schedule})
         added = self._request("PUT", self._job(type, id or str(uuid.uuid4())), job)
         return {"id": added["id"], "created": added["created"]}
 
     def enqueue_many(self, type, jobs):
-        """Adds all of them or none: dicts of ``id``, ``data``, ``scheduled_at`` and ``priority``, all optional."""
-        added = self._request("POST", f"/_jobs/{quote(type)}/_bulk", {"jobs": [_wire(job) for job in jobs]})
+        """Adds all of them or none: dicts of ``id``, ``data``, ``scheduled_at``, ``priority`` and ``schedule``, all
+        optional."""
+        added = self._request("POST", f"/_jobs/{quote(type)}/_bulk", {"jobs": [new_job(job) for job in jobs]})
         return [{"id": job["id"], "created": job["created"]} for job in added]
 
     def transact(self, docs=None, jobs=None):
@@ -55,11 +48,8 @@ class Divan:
 
         ``docs``: lists of documents by database. ``jobs``: ``{"add": [{"type": …, "id": …, "data": …}], "finish":
         [{"type": …, "id": …, "lock": …, "data": …}], "remove": [{"type": …, "id": …}]}``. A document in conflict
-        raises DivanError with status 409, and nothing is written."""
-        jobs = dict(jobs or {})
-        if "add" in jobs:
-            jobs["add"] = [_wire(job) for job in jobs["add"]]
-        return self._request("POST", "/_transact", {"docs": docs or {}, "jobs": jobs})
+        raises DivanError with status 409, and nothing is written. What is added takes what enqueue() takes."""
+        return self._request("POST", "/_transact", changes(docs, jobs))
 
     def get(self, type, id):
         return self._request("GET", self._job(type, id))

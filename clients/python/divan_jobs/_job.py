@@ -63,7 +63,6 @@ class Job:
         # say.
         self._state = "running"
         self._started = time.monotonic()
-        self._error = None
 
     def update(self, **change):
         """Says how far the job is (``progress=…``), or changes its data (``data=…``). Raises JobAborted when the job

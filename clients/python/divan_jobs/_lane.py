@@ -9,6 +9,7 @@ from ._job import Job, JobAborted
 from ._outbox import Outbox
 from ._registration import FAILURES
 from ._transport import Abort, DivanError, is_refused, quote
+from ._wire import changes
 
 _MAX_ACCEPTED = 1000  # the server's limit
 _MAX_CHECKED = 500
@@ -98,8 +99,7 @@ class Lane:
             if not stopping:
                 self._start(jobs)
         if stopping:
-            for job in jobs:
-                self.release(job)
+            self._release(jobs)
 
     def _look(self):
         """Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration."""
@@ -199,14 +199,15 @@ class Lane:
         return {"cancel": flags["cancel"], "resubmit": flags["resubmit"]}
 
     def transact(self, job, docs, jobs, result):
+        body = changes(docs, jobs)
         with self._changed:
             self._check_running(job)
             job._state = "transacting"
         data = {"data": result["result"]} if "result" in result else {}
         finish = {"type": self._type, "id": job.id, "lock": job.lock, **data}
-        jobs = {**(jobs or {}), "finish": [*(jobs or {}).get("finish", []), finish]}
+        body["jobs"]["finish"] = [*body["jobs"].get("finish", []), finish]
         try:
-            answer = self._speak(job, "POST", "/_transact", {"docs": docs or {}, "jobs": jobs})
+            answer = self._speak(job, "POST", "/_transact", body)
         except BaseException:
             with self._changed:
                 if job._state == "transacting":
@@ -232,13 +233,16 @@ class Lane:
                 elif "error" not in answer:
                     self._heed(job, answer)
 
-    def release(self, job):
-        """Gives the job back, to be run by somebody else."""
-        self.over(job)
-        job._abort("stop", "the worker stops")
+    def _release(self, jobs):
+        """Gives jobs back, to be run by somebody else."""
+        if not jobs:
+            return
+        for job in jobs:
+            self.over(job)
+            job._abort("stop", "the worker stops")
+        body = {"jobs": [{"id": job.id, "lock": job.lock} for job in jobs]}
         try:
-            target = f"{self.path}/{quote(job.id)}/_release"
-            self._context.transport.request("POST", target, {"lock": job.lock}, timeout=5.0)
+            self._context.transport.request("POST", f"{self.path}/_release", body, timeout=5.0)
         except FAILURES:
             pass  # the registration's end does the same
 
@@ -247,8 +251,7 @@ class Lane:
         with self._changed:
             jobs = list(self.jobs)
             threads = self._threads
-        for job in jobs:
-            self.release(job)
+        self._release(jobs)
         self._accepting.abort()
         for _ in range(threads):
             self._todo.put(None)

@@ -109,8 +109,8 @@ class Worker:
         self._spawn("check", self._check)
         for type, lane in self._lanes.items():
             self._spawn(f"{type}-accept", lane.accept)
-            self._spawn(f"{type}-finish", lane.outbox.send_finishes)
-            self._spawn(f"{type}-fail", lane.outbox.send_fails)
+            self._spawn(f"{type}-finish", lane.outbox.finishes.send)
+            self._spawn(f"{type}-fail", lane.outbox.fails.send)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._context.ended)

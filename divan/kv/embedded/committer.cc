@@ -160,7 +160,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   std::size_t committed = 0;
   try {
     if (failure_) throw *failure_;
-    gaps_.take_found(conflict_set_);
+    gaps_.begin_group(conflict_set_);
     expect_atomics(group, write);
     for (const auto& request : group) {
       // It was young enough when it was queued, but the machine stood still since, or this thread did.
@@ -328,6 +328,7 @@ std::shared_ptr<const Snapshot> Committer::publish(Version version) {
   const auto snapshot = std::make_shared<const Snapshot>(db_, version, gaps_);
   auto before = snapshot;  // freed without the lock
   std::lock_guard lock(snapshot_mutex_);
+  gaps_.end_group(version);
   latest_.swap(before);
   return snapshot;
 }

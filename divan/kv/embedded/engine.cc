@@ -90,10 +90,10 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
   if (!line.starts_with(kFormatWords) || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
     throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
   }
-  if (format > kFormat) {
-    throw cannot_open(
-        directory,
-        fmt::format("its format {} is newer than this version of Divan, which knows {}.", format, kFormat));
+  if (format != kFormat) {
+    throw cannot_open(directory,
+                      fmt::format("its format {} is {} than this version of Divan, which knows {}.", format,
+                                  format > kFormat ? "newer" : "older", kFormat));
   }
 }
 

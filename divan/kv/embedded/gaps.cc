@@ -23,15 +23,18 @@ std::string Gaps::first_row_at_or_after(std::string_view begin, Version version)
 
 void Gaps::found(std::string_view begin, std::string_view end, Version version, std::size_t passed) {
   if (passed < least_passed_ || begin >= end) return;
+  Finding finding{std::string(begin), std::string(end), version};
   std::lock_guard lock(mutex_);
-  if (findings_.size() >= kMaxFindings) return;
-  findings_.push_back({std::string(begin), std::string(end), version});
-  has_findings_.store(true, std::memory_order_relaxed);
+  if (last_version_ == version) {
+    insert(finding);
+  } else if (findings_.size() < kMaxFindings) {
+    findings_.push_back(std::move(finding));
+  }
 }
 
-void Gaps::take_found(const ConflictSet& written) {
-  if (!has_findings_.load(std::memory_order_relaxed)) return;
+void Gaps::begin_group(const ConflictSet& written) {
   std::lock_guard lock(mutex_);
+  last_version_.reset();
   for (const auto& finding : findings_) {
     if (written.remembers_since(finding.version) &&
         !written.changed_since(finding.begin, finding.end, finding.version)) {
@@ -39,8 +42,11 @@ void Gaps::take_found(const ConflictSet& written) {
     }
   }
   findings_.clear();
-  has_findings_.store(false, std::memory_order_relaxed);
-  has_gaps_.store(!gaps_.empty(), std::memory_order_release);
+}
+
+void Gaps::end_group(Version version) {
+  std::lock_guard lock(mutex_);
+  last_version_ = version;
 }
 
 void Gaps::insert(const Finding& finding) {
@@ -58,6 +64,7 @@ void Gaps::insert(const Finding& finding) {
   }
   gaps_.emplace(std::move(begin), Gap{std::move(end), since});
   if (gaps_.size() > kMaxGaps) gaps_.erase(std::prev(gaps_.end()));
+  has_gaps_.store(true, std::memory_order_release);
 }
 
 void Gaps::row_written(std::string_view key) {

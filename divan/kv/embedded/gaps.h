@@ -7,9 +7,9 @@
 // row; the next one begins there.
 //
 // A gap is [begin, end) with the version `since`: from that version on there were no rows in it. What a scan
-// says of the version that it read is checked by the next commit, which knows what was written since; and
-// every commit that writes a row into a gap first shortens it to what lies below that row. So a transaction
-// may pass over a gap if it reads a version from `since` on.
+// says of the last version is so; of an earlier one it is checked by the next commit, which knows what was
+// written since. And every commit that writes a row into a gap first shortens it to what lies below that row.
+// So a transaction may pass over a gap if it reads a version from `since` on.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -37,12 +37,14 @@ class Gaps {
   /// found no row below `end`.
   void found(std::string_view begin, std::string_view end, Version version, std::size_t passed);
 
-  // For the committer, whose calls do not overlap.
+  // For the committer, whose calls do not overlap: a group of commits is written between begin_group() and
+  // end_group().
 
-  /// Takes what scans have found, if nothing was written there since.
-  void take_found(const ConflictSet& written);
-  /// To be called before the version is readable in which the row is.
+  /// Takes what scans have found while the group before was written, if nothing was written there since.
+  void begin_group(const ConflictSet& written);
   void row_written(std::string_view key);
+  /// `version` is about to be the last one that can be read.
+  void end_group(Version version);
 
  private:
   struct Gap {
@@ -62,8 +64,8 @@ class Gaps {
   mutable std::mutex mutex_;
   Ordered gaps_;
   std::vector<Finding> findings_;
+  std::optional<Version> last_version_;  // nothing while a group is written
   std::atomic<bool> has_gaps_{false};
-  std::atomic<bool> has_findings_{false};
 };
 
 }  // namespace divan::kv::embedded

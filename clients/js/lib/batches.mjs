@@ -1,0 +1,87 @@
+// Reports of one kind, `_finish` or `_fail`, on their way to the server.
+//
+// They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker,
+// the larger the batches; an idle one waits for nothing.
+import { DivanError, isRefused } from './transport.mjs'
+
+const MAX_JOBS = 500
+const MAX_BYTES = 4_000_000
+
+export class Batches {
+  #reports = []
+  #sending = 0
+  #most = MAX_JOBS
+  #busy = false
+
+  /**
+   * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: the server's answer to one
+   * of {run, again: whether it was sent before}. `refused(run, error)`: the server takes no request with this report.
+   */
+  constructor(path, link, { answered, refused }) {
+    Object.assign(this, { path, link, answered, refused })
+  }
+
+  /** How many the server has not answered. */
+  get size() {
+    return this.#reports.length + this.#sending
+  }
+
+  push(run, text) {
+    this.#reports.push({ run, text, again: false })
+    if (this.#busy) return
+    this.#busy = true
+    this.#sendAll()
+  }
+
+  #next() {
+    const batch = []
+    let bytes = 0
+    while (this.#reports.length > 0 && batch.length < this.#most) {
+      bytes += this.#reports[0].text.length
+      if (batch.length > 0 && bytes > MAX_BYTES) break
+      const report = this.#reports.shift()
+      if (report.run.state === 'ending') batch.push(report)
+    }
+    return batch
+  }
+
+  async #sendAll() {
+    await new Promise(setImmediate) // what ends in the same turn goes together
+    for (;;) {
+      const batch = this.#next()
+      if (batch.length === 0) break
+      this.#sending += batch.length
+      const unheard = await this.#send(batch)
+      this.#sending -= batch.length
+      this.link.changed()
+      if (unheard) await this.link.pause()
+    }
+    this.#busy = false
+  }
+
+  // Answers whether to wait before going on.
+  async #send(batch) {
+    try {
+      const answers = await this.link.request('POST', this.path, `{"jobs":[${batch.map(({ text }) => text)}]}`)
+      await Promise.all(batch.map((report, i) => this.answered(report, answers[i])))
+      this.#most = Math.min(MAX_JOBS, 2 * this.#most)
+      return false
+    } catch (error) {
+      if (isRefused(error)) {
+        this.link.fatal(error)
+        return false
+      }
+      const fault = [400, 404, 413].includes(error.status)
+      if (fault && batch.length === 1) {
+        this.refused(batch[0].run, error)
+        return false
+      }
+      // One of them is the reason: each is sent alone.
+      if (fault) this.#most = 1
+      // Without an answer they may be done or not; a second report of what is done is answered `halt`.
+      for (const report of batch) report.again ||= !(error instanceof DivanError)
+      this.#reports.unshift(...batch)
+      return !fault
+    }
+  }
+}

@@ -1,0 +1,94 @@
+"""Reports of one kind, ``_finish`` or ``_fail``, on their way to the server.
+
+They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker, the
+larger the batches; an idle one waits for nothing.
+"""
+
+import collections
+
+from ._registration import FAILURES
+from ._transport import DivanError, is_refused
+
+_MAX_JOBS = 500
+_MAX_BYTES = 4_000_000
+
+
+class Batches:
+    """A thread of it runs send(). Its state is guarded by the worker's ``changed``."""
+
+    def __init__(self, lane, context, action, answered, refused):
+        """``answered(job, again, answer)``: the server's answer to a report; ``again``: it was sent before.
+        ``refused(job, error)``: the server takes no request with this report."""
+        self._path = f"{lane.path}/{action}"
+        self._pause = lane.pause
+        self._context = context
+        self._changed = context.changed
+        self._answered = answered
+        self._refused = refused
+        self._reports = collections.deque()  # (job, bytes, whether they were sent before)
+        self._sending = 0
+        self._most = _MAX_JOBS
+
+    @property
+    def size(self):
+        """How many the server has not answered."""
+        return len(self._reports) + self._sending
+
+    def push(self, job, text):
+        with self._changed:
+            self._reports.append((job, text, False))
+            self._changed.notify_all()
+
+    def _next(self):
+        batch, size = [], 0
+        while self._reports and len(batch) < self._most:
+            job, text, _ = self._reports[0]
+            if batch and size + len(text) > _MAX_BYTES:
+                break
+            report = self._reports.popleft()
+            if job._state == "ending":
+                batch.append(report)
+                size += len(text)
+        self._sending += len(batch)
+        return batch
+
+    def send(self):
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._reports or self._context.ended)
+                if self._context.ended:
+                    return
+                batch = self._next()
+            if not batch:
+                continue
+            unheard = self._send(batch)
+            with self._changed:
+                self._sending -= len(batch)
+                self._changed.notify_all()
+            if unheard:
+                self._pause()
+
+    def _send(self, batch):
+        """Answers whether to wait before going on."""
+        body = b'{"jobs":[' + b",".join(text for _, text, _ in batch) + b"]}"
+        try:
+            answers = self._context.transport.request("POST", self._path, body)
+        except FAILURES as error:
+            if is_refused(error):
+                self._context.fatal(error)
+                return False
+            fault = getattr(error, "status", 0) in (400, 404, 413)
+            if fault and len(batch) == 1:
+                self._refused(batch[0][0], error)
+                return False
+            if fault:
+                self._most = 1  # one of them is the reason: each is sent alone
+            # Without an answer they may be done or not; a second report of what is done is answered `halt`.
+            unsure = not isinstance(error, DivanError)
+            with self._changed:
+                self._reports.extendleft((job, text, again or unsure) for job, text, again in reversed(batch))
+            return not fault
+        for (job, _, again), answer in zip(batch, answers):
+            self._answered(job, again, answer)
+        self._most = min(_MAX_JOBS, 2 * self._most)
+        return False
