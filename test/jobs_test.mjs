@@ -61,6 +61,32 @@ it('who follows a job learns that it was removed', async (server) => {
   assert.equal(await feed.ended(), 'end')
 })
 
+it('who follows a running job learns that it was removed, and so does its worker', async (server) => {
+  const jobs = await newType(server)
+  await jobs.add('a')
+  const [{ lock }] = await jobs.accept()
+  const feed = await jobs.follow('a', 'continuous')
+  assert.equal((await feed.row()).state, 'running')
+  await server.client.ok('DELETE', `/_jobs/${jobs.type}/a`)
+  assert.equal((await feed.row()).state, 'not_found')
+  assert.equal(await feed.ended(), 'end')
+  for (const action of ['update', 'finish']) await assertHalt(jobs.act('a', action, { lock }))
+})
+
+it('the pause after a failure doubles, up to its limit', async (server) => {
+  const jobs = await newType(server, { backoff_min: 10_000, backoff_max: 25_000 })
+  await jobs.add('a')
+  for (const pause of [10_000, 20_000, 25_000, 25_000]) {
+    const [{ lock }] = await jobs.accept({ max_scheduled_at: Date.now() + 3_600_000 })
+    const before = Date.now()
+    assert.equal((await jobs.act('a', 'fail', { lock })).status, 200)
+    const after = Date.now()
+    // Less up to a quarter by chance.
+    const { due_at: due } = await jobs.get('a')
+    assert.ok(due >= before + pause * 0.75 - 1 && due <= after + pause, `${due - before} ms, not ${pause}`)
+  }
+})
+
 it('who waits for a job gets it when it is added', async (server) => {
   const jobs = await newType(server)
   const waiting = jobs.accept()

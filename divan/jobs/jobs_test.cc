@@ -327,6 +327,16 @@ TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
   EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
 }
 
+TEST_F(Jobs, ASignOfLifeDoesNotWriteTheDataAgain) {
+  add("a", "\"" + std::string(1'000'000, 'x') + "\"");
+  const auto accepted = accept_one();
+  in_tx([&](kv::Transaction& tx) {
+    jobs::update(queue, tx, accepted.attempt(), std::nullopt, R"({"done":1})");
+    EXPECT_FALSE(tx.read_only());
+    EXPECT_LT(tx.approximate_size(), 10'000u);
+  });
+}
+
 // A store that takes its time to begin a transaction, or the process was frozen just there.
 class SlowStore final : public kv::ForwardingDatabase {
  public:

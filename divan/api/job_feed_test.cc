@@ -1,0 +1,91 @@
+// A job's feed, on a store on which something happens between two of its transactions.
+#include "divan/api/testing.h"
+#include "divan/base/json.h"
+#include "divan/jobs/attempts.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::api {
+namespace {
+
+// Calls back behind one of the transactions that are committed.
+class InterruptedStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<InterruptedTransaction>(*this, inner().begin());
+  }
+  /// Behind the transaction of this number, counted from now on.
+  void interrupt(int number, std::function<void()> callback) {
+    callback_ = std::move(callback);
+    left_ = number;
+  }
+
+ private:
+  class InterruptedTransaction final : public kv::ForwardingTransaction {
+   public:
+    InterruptedTransaction(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      ForwardingTransaction::do_commit();
+      if (--store_.left_ == 0) store_.callback_();
+    }
+
+   private:
+    InterruptedStore& store_;
+  };
+  std::function<void()> callback_;
+  std::atomic<int> left_ = 0;
+};
+
+struct JobFeed : Streams {
+  InterruptedStore interrupted{*store};
+  const Context on_interrupted{interrupted, catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
+                               metrics,     accounts, pool,  stopping, backups,  restores, tails, {},  {}};
+  jobs::AcceptedJob job;
+
+  JobFeed() {
+    answerer = [this](const CallPtr& call) {
+      call->set_user({"admin", true});
+      try {
+        if (auto response = route(on_interrupted, call)) call->exchange()->respond(*std::move(response));
+      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
+    };
+    store->run([&](kv::Transaction& tx) {
+      queue.set_type(tx, "t", {});
+      queue.add(tx, "t", "j", "{}");
+    });
+    const std::vector<std::string> types{"t"};
+    job = store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+  }
+  std::string get(const std::string& query) {
+    return http::Client("127.0.0.1", test.server.port()).request("GET", "/_jobs/t/j" + query).body;
+  }
+  // What somebody sees who knows that the job is running, if it is finished behind the transaction of this
+  // number.
+  std::string seen_if_finished_behind(int transaction) {
+    const std::string before = json::compact(get("?feed=longpoll"));
+    const auto seq = json::string_value(json::member(before, "last_seq").value_or(""));
+    interrupted.interrupt(transaction, [this] {
+      store->run([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), std::nullopt); });
+    });
+    // Without heartbeats it would end after its timeout, with a last look.
+    http::testing::RawClient client(test.server);
+    client.send("GET /_jobs/t/j?feed=longpoll&heartbeat=3600000&since=" + seq.value_or("none") +
+                " HTTP/1.1\r\nHost: h\r\n\r\n");
+    return client.until("last_seq");
+  }
+};
+
+// The first transaction looks whether there is such a job, the second one reads it.
+TEST_F(JobFeed, AJobThatIsFinishedBeforeItIsReadIsSeen) {
+  EXPECT_THAT(seen_if_finished_behind(1), testing::HasSubstr(R"("state":"finished")"));
+}
+
+TEST_F(JobFeed, AJobThatIsFinishedRightBehindItsReadingIsSeen) {
+  EXPECT_THAT(seen_if_finished_behind(2), testing::HasSubstr(R"("state":"finished")"));
+}
+
+}  // namespace
+}  // namespace divan::api

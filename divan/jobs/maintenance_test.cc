@@ -1,0 +1,105 @@
+#include "divan/jobs/maintenance.h"
+
+#include <gtest/gtest.h>
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/rows.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::seconds;
+
+// A store that answers nothing for a while.
+class FailingStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (failing) throw kv::Error(kv::ErrorCode::io_error);
+    return inner().begin();
+  }
+  bool failing = false;
+};
+
+struct JobsMaintenance : testing::Test {
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+  FailingStore failing{*store};
+  Maintenance maintenance{queue, failing, clock};
+
+  // A job of the type, which somebody has accepted and forgotten.
+  void run_one(const std::string& type) {
+    const std::vector<std::string> types{type};
+    store->run([&](kv::Transaction& tx) {
+      queue.set_type(tx, type, {});
+      queue.add(tx, type, "a", "{}");
+    });
+    store->run([&](kv::Transaction& tx) { accept(queue, tx, types, {}); });
+  }
+  State state(const std::string& type) {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, type, "a")->state; });
+  }
+};
+
+TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
+  run_one("t");
+  maintenance.step();
+  failing.failing = true;
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(seconds(20));
+    EXPECT_LE(maintenance.step(), clock.now() + seconds(5));
+  }
+  EXPECT_EQ(state("t"), State::running);
+  failing.failing = false;
+  maintenance.step();  // silence is counted anew: meanwhile nobody could say anything
+  clock.advance(seconds(31));
+  maintenance.step();
+  EXPECT_EQ(state("t"), State::pending);
+}
+
+TEST_F(JobsMaintenance, ATypeThatCannotBeReadKeepsNoOtherFromBeingLookedAfter) {
+  for (const char* type : {"a", "damaged", "z"}) run_one(type);
+  store->run(
+      [](kv::Transaction& tx) { tx.set(JobKey("act").string("damaged").integer(0).key() + "\x01", ""); });
+  maintenance.step();
+  clock.advance(seconds(31));
+  maintenance.step();
+  EXPECT_EQ(state("a"), State::pending);
+  EXPECT_EQ(state("damaged"), State::running);
+  EXPECT_EQ(state("z"), State::pending);
+}
+
+TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
+  store->run(
+      [&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_attempts = 1, .retention = seconds(60)}); });
+  const std::vector<std::string> types{"t"};
+  store->run([&](kv::Transaction& tx) {
+    for (const char* id : {"a", "b", "c", "d"}) queue.add(tx, "t", id, "{}");
+  });
+  const auto jobs =
+      store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {.limit = 2}).jobs; });
+  store->run([&](kv::Transaction& tx) {
+    finish(queue, tx, jobs.at(0).attempt(), std::nullopt);
+    fail(queue, tx, jobs.at(1).attempt(), "no");
+    queue.cancel(tx, "t", "c");
+  });
+  const auto left = [&] {
+    return store->run(
+        [&](kv::Transaction& tx) { return queue.list(tx, "t", std::nullopt, "", SIZE_MAX).size(); });
+  };
+  clock.advance(seconds(59));
+  maintenance.step();
+  EXPECT_EQ(left(), 4u);
+  clock.advance(seconds(2));
+  maintenance.step();
+  EXPECT_EQ(left(), 1u);
+  EXPECT_EQ(store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "d")->state; }), State::pending);
+}
+
+}  // namespace
+}  // namespace divan::jobs
