@@ -343,8 +343,10 @@ Answer job_action(const Context& context, Call& call, const std::string& type, c
   if (action == "_cancel") {
     context.store.run([&](kv::Transaction& tx) { context.queue.cancel(tx, type, id); });
   } else if (action == "_resubmit") {
-    const Body body(json, {"scheduled_at", "data"});
+    const Body body(json, {"lock", "scheduled_at", "data"});
+    const auto lock = body.string("lock");
     context.store.run([&](kv::Transaction& tx) {
+      if (lock) jobs::check_owned(tx, {type, id, *lock});
       context.queue.resubmit(tx, type, id, body.integer("scheduled_at").value_or(0), body.raw("data"));
     });
   } else {

@@ -356,6 +356,8 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
   queue.observer().ended(tx, before, job, Outcome::failed, now);
 }
 
+void check_owned(kv::Transaction& tx, const Attempt& attempt) { owned(tx, attempt); }
+
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt) {
   Job job = owned(tx, attempt);
   take_back(queue, tx, job, Outcome::released);

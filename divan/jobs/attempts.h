@@ -81,6 +81,9 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 /// Gives the job back unharmed, to be run by somebody else at once. Throws halt.
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt);
 
+/// Throws halt unless the attempt has the job: for what its worker does beside the calls above.
+void check_owned(kv::Transaction& tx, const Attempt& attempt);
+
 /// Makes a running job pending again because nobody runs it any more.
 void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why);
 

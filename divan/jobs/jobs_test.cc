@@ -1,4 +1,6 @@
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
@@ -370,22 +372,36 @@ TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
   EXPECT_EQ(state("a"), State::pending);
 }
 
+class CountingStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    ++begun;
+    return inner().begin();
+  }
+  std::atomic<int> begun = 0;
+};
+
+TEST_F(Jobs, ANewTypeWakesWhoLooksForSilentJobs) {
+  CountingStore counting(*store);
+  Maintenance maintenance(queue, counting, clock);
+  const auto wait_for = [&](int begun) {
+    while (counting.begun < begun) std::this_thread::sleep_for(milliseconds(1));
+  };
+  maintenance.start();
+  wait_for(3);  // the first look: at the types, at running jobs, at ended ones
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "quick", {.timeout = milliseconds(100)}); });
+  wait_for(4);  // though no time has passed
+}
+
 TEST_F(Jobs, TypesWithoutRunningJobsCostTheLookNothing) {
-  class CountingStore final : public kv::ForwardingDatabase {
-   public:
-    using ForwardingDatabase::ForwardingDatabase;
-    std::unique_ptr<kv::Transaction> begin() override {
-      ++begun;
-      return inner().begin();
-    }
-    int begun = 0;
-  } counting(*store);
+  CountingStore counting(*store);
   Maintenance maintenance(queue, counting, clock);
   const auto transactions_of_a_look = [&] {
     clock.advance(seconds(5));
     counting.begun = 0;
     maintenance.step();
-    return counting.begun;
+    return counting.begun.load();
   };
   for (int i = 0; i < 50; ++i) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "type" + std::to_string(i), {}); });

@@ -21,10 +21,10 @@ constexpr std::size_t kPrunedPerTransaction = 500;
 
 Maintenance::~Maintenance() {
   {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
+    std::lock_guard lock(wake_->mutex);
+    wake_->stopping = true;
   }
-  changed_.notify_all();
+  wake_->changed.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -34,18 +34,22 @@ void Maintenance::start() {
 }
 
 void Maintenance::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
+  std::unique_lock lock(wake_->mutex);
+  while (!wake_->stopping) {
+    wake_->woken = false;
     lock.unlock();
     const MonotonicTime next = step();
     lock.lock();
-    clock_.wait_until(lock, changed_, next, [this] { return stopping_; });
+    clock_.wait_until(lock, wake_->changed, next, [this] { return wake_->stopping || wake_->woken; });
   }
 }
 
-// The settings of all types are read again only when one has changed.
+// The settings of all types are read again only when one has changed. That also wakes the thread: a new
+// type's timeout may be shorter than it would sleep.
 void Maintenance::read_types() {
+  std::shared_ptr<kv::Watch> watch;
   store_.run([&](kv::Transaction& tx) {
+    watch.reset();
     const auto version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
     if (version == types_version_) return;
     types_.clear();
@@ -53,7 +57,20 @@ void Maintenance::read_types() {
       if (auto settings = queue_.find_type(tx, type)) types_.emplace(type, *std::move(settings));
     }
     types_version_ = version;
+    next_prune_ = {};
+    try {
+      watch = tx.watch(types_key());
+    } catch (const kv::Error& error) {
+      if (error.code() != kv::ErrorCode::too_many_watches) throw;
+    }
   });
+  if (!watch) return;
+  watch->on_end([wake = wake_] {
+    std::lock_guard lock(wake->mutex);
+    wake->woken = true;
+    wake->changed.notify_all();
+  });
+  types_watch_ = std::move(watch);
 }
 
 template <class Fn>

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -55,9 +56,15 @@ class Maintenance {
   MonotonicTime next_prune_{};
   std::map<std::string, SeenJobs, std::less<>> seen_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
+  // Shared with the watch's callback, which may come when this object has gone.
+  struct Wake {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool stopping = false;
+    bool woken = false;
+  };
+  std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
+  std::shared_ptr<kv::Watch> types_watch_;
   std::thread thread_;
 };
 
