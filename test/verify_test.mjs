@@ -162,7 +162,7 @@ test('verify: nothing is written, and no right to write is needed', async () => 
 })
 
 test('verify: a directory that is in use, of a newer format, or none at all', async () => {
-  const server = await Server.start()
+  const server = await Server.start({ dataDir: path.join(temporaryDirectory(), 'data') })
   const refused = async (dataDir, words) => {
     const { code, stderr } = await runDivan(['verify', dataDir])
     assert.equal(code, 1)
@@ -173,8 +173,8 @@ test('verify: a directory that is in use, of a newer format, or none at all', as
   await refused(temporaryDirectory(), /there is no store/)
   await refused('/no/such/directory', /there is no store/)
   const copy = path.join(temporaryDirectory(), 'copy')
-  cpSync(server.dataDir, copy, { recursive: true })
   await server.stop()
+  cpSync(server.dataDir, copy, { recursive: true })
   writeFileSync(path.join(copy, 'store/FORMAT'), 'divan embedded store, format 99\n')
   await refused(copy, /format 99 is newer/)
 })
