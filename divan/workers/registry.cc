@@ -258,7 +258,9 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, Timeo
     known = std::move(fresh);
   }
   std::vector<Heartbeat> all;
-  for (const auto& [role, timeouts] : known.of) {
+  for (const auto& of_role : known.of) {
+    const auto& role = of_role.first;
+    const auto& timeouts = of_role.second;
     const std::string prefix = role_key(role, "hb");
     tx.scan(
         below(prefix), {.isolation = kv::Isolation::snapshot},
