@@ -97,6 +97,16 @@ struct Acceptor::Line : std::enable_shared_from_this<Line> {
   }
 };
 
+Acceptor::~Acceptor() {
+  for (const auto& [name, known] : lines_) {
+    const auto line = known.lock();
+    if (!line) continue;
+    std::deque<std::shared_ptr<Waiter>> waiters;
+    std::lock_guard lock(line->mutex);
+    line->waiters.swap(waiters);
+  }
+}
+
 std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types, const AcceptOptions& options,
                                                  std::function<void()> wake) {
   std::string name;

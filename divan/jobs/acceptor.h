@@ -25,6 +25,8 @@ class Acceptor {
  public:
   Acceptor(Queue& queue, kv::Database& store, const Clock& clock)
       : queue_(queue), store_(store), clock_(clock) {}
+  /// Forgets who still waits.
+  ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
@@ -41,7 +43,8 @@ class Acceptor {
 
   class Waiter;
   /// Stands in line. `wake` is called, from any thread, whenever step() may have more to say; it must neither
-  /// block nor call back.
+  /// block nor call back. It waits until it is done, leaves or is abandoned, even if nobody holds it any
+  /// more.
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 
