@@ -157,6 +157,7 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
     ['PUT', '/_jobs/views/mine', {}], ['DELETE', '/_jobs/views?force=true'], ['GET', '/_jobs/views/_list'],
     ['POST', '/_transact', { jobs: { add: [own] } }], ['POST', '/_transact', { jobs: { remove: [own] } }],
     ['POST', '/_transact', { jobs: { finish: [{ ...own, lock: 'x' }] } }],
+    ['POST', '/_jobs/mail/_accept', { worker: { role: '_background', id: 'any' } }],
     ['DELETE', '/_workers/_background/any'], ['PUT', '/_workers/_background/any', {}],
     ['POST', '/_workers/_background/any/_heartbeat', {}], ['POST', '/_workers/_background/any/_hold', {}]
   ]

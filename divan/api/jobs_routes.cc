@@ -92,7 +92,12 @@ Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   const auto bodies = body.objects("jobs", {"id", "data", "scheduled_at", "priority", "schedule"});
   std::vector<Queue::NewJob> jobs;
   jobs.reserve(bodies.size());
-  for (const Body& job : bodies) jobs.push_back({job.string("id"), data_of(job), add_options(job)});
+  std::unordered_set<std::string> ids;
+  for (const Body& job : bodies) {
+    jobs.push_back({job.string("id"), data_of(job), add_options(job)});
+    const auto& id = jobs.back().id;
+    if (id && !ids.insert(*id).second) throw bad_request(fmt::format("Job `{}` comes twice.", *id));
+  }
   const auto added =
       context.store.run([&](kv::Transaction& tx) { return context.queue.add_all(tx, type, jobs); });
   std::string out;
@@ -149,8 +154,12 @@ class AcceptTask final : public Task {
 
   ~AcceptTask() override {
     if (!waiter_ || ended_) return;
-    // The client is gone. Not on this thread, which may be one that must not block.
-    context_.pool.submit([&acceptor = context_.acceptor, waiter = waiter_] { acceptor.abandon(waiter); });
+    // The client is gone.
+    auto jobs = context_.acceptor.abandon(waiter_);
+    if (jobs.empty()) return;
+    // Not on this thread, which may be one that must not block. When the pool takes no more, they are missed.
+    context_.pool.submit(
+        [&acceptor = context_.acceptor, jobs = std::move(jobs)] { acceptor.give_back(jobs); });
   }
 
  private:
@@ -434,6 +443,9 @@ Answer jobs(const Context& context, const CallPtr& call) {
       call->allow("POST");
       const Body body(call->has_body() ? call->json_body() : "{}",
                       {"limit", "timeout", "max_scheduled_at", "worker"});
+      const auto options = accept_options(body);
+      if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
+        throw forbidden("Workers of a role that begins with an underscore are the server's own.");
       context.store.run([&](kv::Transaction& tx) { context.queue.type(tx, type); });
       std::make_shared<AcceptTask>(context, call, type, body)->start();
       return std::nullopt;

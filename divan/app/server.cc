@@ -242,11 +242,15 @@ struct Server::Parts {
   // The store is this process's alone: whoever did background work before it is dead, and its jobs are free
   // at once.
   void remove_dead_workers() {
-    store.run([&](kv::Transaction& tx) {
-      for (const auto& worker : registry.members(tx, index::kBackgroundRole).workers) {
-        registry.remove_any(tx, index::kBackgroundRole, worker.id);
+    const auto dead =
+        store.run([&](kv::Transaction& tx) { return registry.members(tx, index::kBackgroundRole).workers; });
+    for (const auto& worker : dead) {
+      try {
+        store.run([&](kv::Transaction& tx) { registry.remove_any(tx, index::kBackgroundRole, worker.id); });
+      } catch (const Error& error) {
+        log::error("Worker {} of an earlier process cannot be removed: {}", worker.id, error.what());
       }
-    });
+    }
   }
 
   void start_background() {

@@ -50,6 +50,7 @@ class Acceptor::Waiter {
   std::function<void()> wake;
   bool looked_for = false;  // since it came
   bool served = false;      // by the look that is under way
+  bool leaving = false;     // and is to be woken after the look, or after somebody has looked for it
   bool abandoned = false;
   bool done = false;
   std::vector<AcceptedJob> jobs;
@@ -153,13 +154,17 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
   line.woken = false;
   std::vector<std::shared_ptr<Waiter>> served;
   std::vector<Taker> takers;
-  for (std::size_t asked = 0; served.size() < line.waiters.size() && asked < kMaxAcceptLimit;) {
-    served.push_back(line.waiters[served.size()]);
-    Waiter& waiter = *served.back();
-    waiter.served = true;
-    takers.push_back(
-        {.limit = waiter.options.limit, .worker = waiter.options.worker, .must_exist = !waiter.looked_for});
-    asked += waiter.options.limit;
+  std::size_t asked = 0;
+  for (const auto& waiter : line.waiters) {
+    // Who looks does so for itself at the least, however many jobs those before it ask for.
+    if (asked >= kMaxAcceptLimit && waiter.get() != &own) continue;
+    if (waiter->leaving && waiter->looked_for && waiter.get() != &own) continue;
+    served.push_back(waiter);
+    waiter->served = true;
+    takers.push_back({.limit = waiter->options.limit,
+                      .worker = waiter->options.worker,
+                      .must_exist = !waiter->looked_for});
+    asked += waiter->options.limit;
   }
   lock.unlock();
 
@@ -198,6 +203,11 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
   std::swap(line.watches, watches);
   line.look_at = look_again_at(clock_, found.next_due_at);
   if (failure || found.more) line.woken = true;
+  for (const auto& waiter : line.waiters) {
+    // Where there are no more jobs there are none for those behind either.
+    if (!line.woken) waiter->looked_for = true;
+    if (waiter->leaving && waiter.get() != &own) wake.push_back(waiter);
+  }
   if (auto next = line.next(); next && next.get() != &own) wake.push_back(std::move(next));
   lock.unlock();
   watches.clear();
@@ -211,14 +221,17 @@ bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
   std::shared_ptr<Waiter> next;
   {
     std::lock_guard lock(line.mutex);
-    if (waiter->done || waiter->served || !waiter->looked_for) return false;
+    if (waiter->done || waiter->served || !waiter->looked_for) {
+      waiter->leaving = true;
+      return false;
+    }
     next = line.remove(waiter);
   }
   if (next) next->wake();
   return true;
 }
 
-void Acceptor::abandon(const std::shared_ptr<Waiter>& waiter) {
+std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter) {
   Line& line = *waiter->line;
   std::shared_ptr<Waiter> next;
   std::vector<AcceptedJob> jobs;
@@ -232,7 +245,7 @@ void Acceptor::abandon(const std::shared_ptr<Waiter>& waiter) {
     }
   }
   if (next) next->wake();
-  give_back(jobs);
+  return jobs;
 }
 
 void Acceptor::give_back(const std::vector<AcceptedJob>& jobs) {

@@ -61,14 +61,16 @@ class Acceptor {
   /// it will be woken.
   bool leave(const std::shared_ptr<Waiter>& waiter);
 
-  /// The same for good: jobs that it was or is being given go back. May block for a transaction.
-  void abandon(const std::shared_ptr<Waiter>& waiter);
+  /// The same for good, and at once. Answers jobs that it was given and nobody took, for give_back(); those
+  /// that it is just being given go back by themselves.
+  std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
+  /// Releases jobs that were accepted for somebody who has gone. Blocks for a transaction.
+  void give_back(const std::vector<AcceptedJob>& jobs);
 
  private:
   struct Line;
 
   void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
-  void give_back(const std::vector<AcceptedJob>& jobs);
 
   Queue& queue_;
   kv::Database& store_;

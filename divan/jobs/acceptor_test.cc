@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
@@ -126,7 +127,7 @@ TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
   EXPECT_EQ(step(waiting[1]), std::nullopt);  // looks, for the first, too
   EXPECT_EQ(state("a"), State::running);
   EXPECT_FALSE(acceptor.leave(waiting[0].waiter));
-  acceptor.abandon(waiting[0].waiter);
+  acceptor.give_back(acceptor.abandon(waiting[0].waiter));
   EXPECT_EQ(state("a"), State::pending);
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
@@ -170,6 +171,48 @@ TEST_F(Acceptors, LargeDataAreTakenPieceByPiece) {
     store->run([&](kv::Transaction& tx) { queue.add(tx, "t", id, data); });
   EXPECT_EQ(step(join({.limit = 5}))->size(), 3u);
   EXPECT_EQ(step(join({.limit = 5}))->size(), 2u);
+}
+
+TEST_F(Acceptors, BehindThoseWhoAskForManyOneIsLookedForAllTheSame) {
+  const auto many = join({.limit = kMaxAcceptLimit});
+  EXPECT_EQ(step(many), std::nullopt);
+  const auto behind = join();
+  EXPECT_EQ(step(behind), std::nullopt);
+  EXPECT_TRUE(acceptor.leave(behind.waiter));
+  EXPECT_TRUE(acceptor.leave(many.waiter));
+}
+
+TEST_F(Acceptors, WhoWantsToLeaveDuringALookIsWokenAfterIt) {
+  bool left = true;
+  bool asked = false;
+  class Store final : public kv::ForwardingDatabase {
+   public:
+    Store(kv::Database& inner, std::function<void()> meanwhile)
+        : ForwardingDatabase(inner), meanwhile_(std::move(meanwhile)) {}
+    std::unique_ptr<kv::Transaction> begin() override {
+      if (meanwhile_) std::exchange(meanwhile_, nullptr)();
+      return inner().begin();
+    }
+
+   private:
+    std::function<void()> meanwhile_;
+  };
+  std::shared_ptr<Acceptor::Waiter> late;
+  Acceptor* other = nullptr;
+  Store slow(*store, [&] {
+    asked = true;
+    left = other->leave(late);
+  });
+  Acceptor slowly(queue, slow, clock);
+  other = &slowly;
+  int woken = 0;
+  late = slowly.join(types, {}, [&] { ++woken; });
+  const auto first = slowly.join(types, {}, [] {});
+  EXPECT_FALSE(slowly.step(first).done);
+  EXPECT_TRUE(asked);
+  EXPECT_FALSE(left);
+  EXPECT_GE(woken, 1);
+  EXPECT_TRUE(slowly.leave(late));
 }
 
 TEST_F(Acceptors, OfOneProcessNeverConflict) {

@@ -237,7 +237,8 @@ class Deal {
       const std::size_t skipped_before = skipped;
       const std::size_t wanted = std::min({free - (jobs_ - before), takers_.free(), kMaxAcceptLimit - jobs_});
       const auto due = scan_due(tx_, type, wanted, due_until_);
-      if (due.next_due_at) look_again_at(*due.next_due_at);
+      // Where the past is asked for, no time makes more jobs due.
+      if (due.next_due_at && due_until_ >= now_) look_again_at(*due.next_due_at);
       for (const auto& id : due.ids) {
         if (is_full() || !take(type, id, skipped)) break;
       }

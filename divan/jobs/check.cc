@@ -64,7 +64,7 @@ void Check::look_at(std::string_view key, std::string_view value) {
     expect(kv::has_shape(rest, "s"));
     const std::string type = *Reader(rest).take_string();
     types_.insert(type);
-    if (!parse_settings(value).schedule.empty()) periodic_wanted_.insert(type);
+    if (!stored_settings(value).schedule.empty()) periodic_wanted_.insert(type);
   } else if (kind == "hist") {
     expect(kv::has_shape(rest, "ssi"));
     Reader parts(rest);

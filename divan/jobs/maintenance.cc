@@ -52,10 +52,11 @@ void Maintenance::read_types() {
     watch.reset();
     const auto version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
     if (version == types_version_) return;
-    types_.clear();
+    decltype(types_) types;
     for (const auto& type : queue_.types(tx)) {
-      if (auto settings = queue_.find_type(tx, type)) types_.emplace(type, *std::move(settings));
+      if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
     }
+    types_ = std::move(types);
     types_version_ = version;
     next_prune_ = {};
     try {

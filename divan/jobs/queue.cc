@@ -81,7 +81,7 @@ void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::
 std::optional<TypeSettings> Queue::find_type(kv::Transaction& tx, std::string_view type) {
   const auto json = tx.get(type_key(type));
   if (!json) return std::nullopt;
-  return parse_settings(*json);
+  return stored_settings(*json);
 }
 
 TypeSettings Queue::type(kv::Transaction& tx, std::string_view type) {

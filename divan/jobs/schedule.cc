@@ -27,7 +27,9 @@ LocalMinute minute_from(std::int64_t local_ms) {
 // zone on each machine (localtime) and clocks that count leap seconds (right/).
 bool is_zone_name(std::string_view name) {
   constexpr std::string_view kPunctuation = "/_+-";
-  if (name.empty() || name.size() > kMaxZoneBytes || name.front() == '/') return false;
+  if (name.empty() || name.size() > kMaxZoneBytes || name.front() == '/' || name.back() == '/') return false;
+  // Of one file with many spellings the library would keep a zone for each.
+  if (name.find("//") != name.npos) return false;
   for (const std::string_view other : {"localtime", "posixrules", "Factory", "posix/", "right/"}) {
     if (name.starts_with(other)) return false;
   }

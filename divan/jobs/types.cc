@@ -32,7 +32,11 @@ void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
 
 }  // namespace
 
-TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
+namespace {
+
+enum class Schedules { check, trust };
+
+TypeSettings read_settings(std::string_view text, const TypeSettings& base, Schedules schedules) {
   using std::chrono::hours;
   TypeSettings settings = base;
   for (const auto& [name, value] : json::parse_object(text)) {
@@ -57,7 +61,9 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
       if (!value.is_bool()) throw bad_request("`paused` is true or false.");
       settings.paused = value.get_bool();
     } else if (name == "schedule") {
-      settings.schedule = value.is_null() ? "" : Schedule::of_json(boost::json::serialize(value)).json();
+      settings.schedule = value.is_null() ? "" : boost::json::serialize(value);
+      if (schedules == Schedules::check && !settings.schedule.empty())
+        settings.schedule = Schedule::of_json(settings.schedule).json();
     } else {
       throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
     }
@@ -65,6 +71,14 @@ TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
   if (settings.backoff_min > settings.backoff_max) throw bad_request("`backoff_min` exceeds `backoff_max`.");
   return settings;
 }
+
+}  // namespace
+
+TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
+  return read_settings(text, base, Schedules::check);
+}
+
+TypeSettings stored_settings(std::string_view json) { return read_settings(json, {}, Schedules::trust); }
 
 std::string settings_json(const TypeSettings& settings) {
   std::string out;

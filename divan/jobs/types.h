@@ -41,6 +41,9 @@ struct TypeSettings {
 /// "max_attempts", "max_running" and "schedule", which may be null, "paused"); what is missing is as in
 /// `base`. Throws bad_request for unknown members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
+/// Settings as they are in the store: their schedule was checked, and may be of a time zone that this machine
+/// does not know.
+TypeSettings stored_settings(std::string_view json);
 std::string settings_json(const TypeSettings& settings);
 
 enum class State { pending, running, finished, failed, cancelled };
