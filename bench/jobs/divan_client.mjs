@@ -1,6 +1,5 @@
-// What a worker kit does, as little of it as the benchmark needs: kept connections with one request at a time on
-// each, a held registration, jobs accepted ahead of their handlers, and finishes that are sent together with
-// all that gather while the last ones are under way.
+// What the benchmark needs of a client beside the kit: kept connections with one request at a time on each, and a worker
+// that can do without a held connection.
 import net from 'node:net';
 
 export class Connection {
@@ -69,23 +68,8 @@ export class Connection {
   }
 }
 
-// Adds jobs with `data(n)`, n from 0 to count - 1, some at a time over several connections.
-export async function addMany(address, type, count, data, { batch, connections }) {
-  let next = 0;
-  const adder = async () => {
-    const connection = await Connection.open(address);
-    while (next < count) {
-      const jobs = [];
-      for (const end = Math.min(next + batch, count); next < end; ++next) jobs.push(data === undefined ? {} : { data: data(next) });
-      await connection.send('POST', `/_jobs/${type}/_bulk`, JSON.stringify({ jobs }));
-    }
-    connection.close();
-  };
-  await Promise.all(Array.from({ length: connections }, adder));
-}
-
 // Registers a worker, by its heartbeats alone or, with `held`, by a connection, too: then it is gone when that closes.
-// It is gone in any case when no heartbeat comes for `timeout` milliseconds.
+// It is gone in any case when no heartbeat comes for `timeout` milliseconds. For the rest of this process's life.
 export async function register(address, role, id, { timeout = 15000, held = false } = {}) {
   const path = `/_workers/${role}/${id}`;
   const connection = await Connection.open(address);
@@ -101,7 +85,7 @@ export async function register(address, role, id, { timeout = 15000, held = fals
   };
   let registration = await enter();
   let underWay = false;
-  const timer = setInterval(async () => {
+  setInterval(async () => {
     if (underWay) return;
     underWay = true;
     try {
@@ -114,80 +98,37 @@ export async function register(address, role, id, { timeout = 15000, held = fals
     }
     underWay = false;
   }, timeout / 3);
-  const close = () => {
-    clearInterval(timer);
-    connection.close();
-    registration.holding?.close();
-  };
-  return { close };
 }
 
+// Does one job at a time. With `heartbeat` (milliseconds) it is a member by its heartbeats, else by a held connection, too.
+// `onOutcome` gets the answer to each finish.
 export class Worker {
-  // `handler(job)` may be async. `limit` jobs are accepted at a time by each of `acceptors`. With `heartbeat`
-  // (milliseconds) the worker is a member by its heartbeats, else by a held connection, too. `onOutcome` gets the answer
-  // to each finish; without it a refused one is an error.
-  constructor(address, type, handler, { limit = 1, acceptors = 1, finishers = 1, heartbeat, onOutcome } = {}) {
-    Object.assign(this, { address, type, handler, limit, acceptors, finishers, heartbeat, onOutcome });
-    this.id = `worker-${process.pid}-${++Worker.count}`;
+  constructor(address, type, handler, { heartbeat, onOutcome }) {
+    Object.assign(this, { address, type, handler, heartbeat, onOutcome });
+    this.id = `worker-${process.pid}`;
   }
-
-  static count = 0;
 
   async start() {
-    this.held = await register(this.address, 'bench', this.id, { timeout: this.heartbeat, held: !this.heartbeat });
-    this.accepting = await Promise.all(Array.from({ length: this.acceptors }, () => Connection.open(this.address)));
-    this.free = await Promise.all(Array.from({ length: this.finishers }, () => Connection.open(this.address)));
-    this.running = this.accepting.map((connection) => this.#accept(connection));
+    await register(this.address, 'bench', this.id, { timeout: this.heartbeat, held: !this.heartbeat });
+    this.#work(await Connection.open(this.address));
   }
 
-  #done = []; // to be finished: {id, lock}
-  #finishing = new Set();
-
-  async #accept(connection) {
-    const body = JSON.stringify({ limit: this.limit, timeout: 30000, worker: { role: 'bench', id: this.id } });
-    while (!this.stopping) {
-      let answer;
+  async #work(connection) {
+    const body = { timeout: 30000, worker: { role: 'bench', id: this.id } };
+    for (;;) {
+      let jobs;
       try {
-        answer = await connection.send('POST', `/_jobs/${this.type}/_accept`, body);
+        ({ jobs } = await connection.ask('POST', `/_jobs/${this.type}/_accept`, body));
       } catch (error) {
-        if (this.stopping) return;
         if (error.status !== 404) throw error;
         await new Promise((resolve) => setTimeout(resolve, 100)); // until it is registered again
         continue;
       }
-      await Promise.all(JSON.parse(answer).jobs.map((job) => this.#run(job)));
-    }
-  }
-
-  async #run(job) {
-    await this.handler(job);
-    this.#done.push({ id: job.id, lock: job.lock });
-    if (this.#done.length === 1) setImmediate(() => this.#flush());
-  }
-
-  // Sends what has gathered over a connection that is free; the others' end sends the rest.
-  #flush() {
-    const connection = this.#done.length && this.free.pop();
-    if (!connection) return;
-    const jobs = this.#done.splice(0, this.limit);
-    const sent = connection.send('POST', `/_jobs/${this.type}/_finish`, JSON.stringify({ jobs })).then((answer) => {
-      for (const one of JSON.parse(answer)) {
-        if (this.onOutcome) this.onOutcome(one.error ?? 'finished');
-        else if (one.error) throw new Error(JSON.stringify(one));
+      for (const { id, lock, data } of jobs) {
+        await this.handler({ data });
+        const [answer] = await connection.ask('POST', `/_jobs/${this.type}/_finish`, { jobs: [{ id, lock }] });
+        this.onOutcome(answer.error ?? 'finished');
       }
-      this.#finishing.delete(sent);
-      this.free.push(connection);
-      this.#flush();
-    });
-    this.#finishing.add(sent);
-    this.#flush();
-  }
-
-  // Ends when the server has answered the finishes of all jobs whose handlers have ended.
-  async stop() {
-    this.stopping = true;
-    await new Promise(setImmediate);
-    while (this.#finishing.size) await Promise.all(this.#finishing);
-    for (const connection of [this.held, ...this.accepting, ...this.free]) connection.close();
+    }
   }
 }

@@ -3,7 +3,7 @@
 // milliseconds of the requests are shown beside it.
 import { threadSeconds } from '../support/cpu.mjs';
 import { figure, median } from '../support/figures.mjs';
-import { addMany, Connection } from './divan_client.mjs';
+import { Connection } from './divan_client.mjs';
 import * as divan from './systems/divan.mjs';
 
 const PENDING = (process.env.DIVAN_BENCH_PENDING ?? '1000,100000,1000000').split(',').map(Number);
@@ -62,7 +62,7 @@ async function compare(system, queues, operation) {
 async function fill(system, queue, count) {
   await system.prepare(queue, { timeout: 3_600_000 }); // what is taken stays taken
   const began = system.cpuSeconds();
-  await addMany(system.address, queue, count, undefined, { batch: 1000, connections: 2 });
+  await system.add(queue, count);
   console.error(`  ${count} added at ${(((system.cpuSeconds() - began) * 1e6) / count).toFixed(1)} µs each`);
   return queue;
 }

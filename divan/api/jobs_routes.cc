@@ -145,8 +145,9 @@ jobs::AcceptOptions accept_options(const Body& body) {
 // POST /_jobs/{type}/_accept: waits for jobs without holding a thread.
 class AcceptTask final : public Task {
  public:
-  AcceptTask(const Context& context, CallPtr call, std::string type, const Body& body)
-      : Task(context, std::move(call)), types_{std::move(type)}, options_(accept_options(body)) {
+  AcceptTask(const Context& context, CallPtr call, std::string type, jobs::AcceptOptions options,
+             const Body& body)
+      : Task(context, std::move(call)), types_{std::move(type)}, options_(std::move(options)) {
     const auto timeout = std::chrono::milliseconds(body.integer("timeout").value_or(0));
     if (timeout.count() < 0) throw bad_request("`timeout` is a number of milliseconds.");
     deadline_ = context_.clock.now() + std::min(timeout, kMaxAcceptWait);
@@ -447,7 +448,7 @@ Answer jobs(const Context& context, const CallPtr& call) {
       if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
         throw forbidden("Workers of a role that begins with an underscore are the server's own.");
       context.store.run([&](kv::Transaction& tx) { context.queue.type(tx, type); });
-      std::make_shared<AcceptTask>(context, call, type, body)->start();
+      std::make_shared<AcceptTask>(context, call, type, options, body)->start();
       return std::nullopt;
     }
     return one_job(context, call, type, third);

@@ -1,6 +1,4 @@
-#include <atomic>
 #include <future>
-#include <thread>
 
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
@@ -369,60 +367,6 @@ TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
   EXPECT_EQ(state("a"), State::running);
   clock.advance(seconds(30));
   maintenance.step();
-  EXPECT_EQ(state("a"), State::pending);
-}
-
-class CountingStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    ++begun;
-    return inner().begin();
-  }
-  std::atomic<int> begun = 0;
-};
-
-TEST_F(Jobs, ANewTypeWakesWhoLooksForSilentJobs) {
-  CountingStore counting(*store);
-  Maintenance maintenance(queue, counting, clock);
-  const auto wait_for = [&](int begun) {
-    while (counting.begun < begun) std::this_thread::sleep_for(milliseconds(1));
-  };
-  maintenance.start();
-  wait_for(3);  // the first look: at the types, at running jobs, at ended ones
-  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "quick", {.timeout = milliseconds(100)}); });
-  wait_for(4);  // though no time has passed
-}
-
-TEST_F(Jobs, TypesWithoutRunningJobsCostTheLookNothing) {
-  CountingStore counting(*store);
-  Maintenance maintenance(queue, counting, clock);
-  const auto transactions_of_a_look = [&] {
-    clock.advance(seconds(5));
-    counting.begun = 0;
-    maintenance.step();
-    return counting.begun.load();
-  };
-  for (int i = 0; i < 50; ++i) {
-    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "type" + std::to_string(i), {}); });
-  }
-  transactions_of_a_look();
-  EXPECT_EQ(transactions_of_a_look(), 2);  // whether types have changed, and who has running jobs
-  add("a");
-  const auto job = accept_one();
-  EXPECT_EQ(transactions_of_a_look(), 3);
-  finish(job);
-  EXPECT_EQ(transactions_of_a_look(), 2);
-}
-
-TEST_F(Jobs, ATypesNewTimeoutCountsAtOnce) {
-  Maintenance maintenance(queue, *store, clock);
-  add("a");
-  accept_one();
-  maintenance.step();
-  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.timeout = seconds(3)}); });
-  clock.advance(seconds(3));
-  EXPECT_EQ(maintenance.step() - clock.now(), milliseconds(750));
   EXPECT_EQ(state("a"), State::pending);
 }
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
+#include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
 
@@ -33,13 +36,16 @@ struct JobsMaintenance : testing::Test {
   Maintenance maintenance{queue, failing, clock};
 
   // A job of the type, which somebody has accepted and forgotten.
-  void run_one(const std::string& type) {
+  AcceptedJob run_one(const std::string& type) {
     const std::vector<std::string> types{type};
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, type, {});
       queue.add(tx, type, "a", "{}");
     });
-    store->run([&](kv::Transaction& tx) { accept(queue, tx, types, {}); });
+    return store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0); });
+  }
+  void set_type(const std::string& type, const TypeSettings& settings) {
+    store->run([&](kv::Transaction& tx) { queue.set_type(tx, type, settings); });
   }
   State state(const std::string& type) {
     return store->run([&](kv::Transaction& tx) { return queue.find(tx, type, "a")->state; });
@@ -72,6 +78,48 @@ TEST_F(JobsMaintenance, ATypeThatCannotBeReadKeepsNoOtherFromBeingLookedAfter) {
   EXPECT_EQ(state("a"), State::pending);
   EXPECT_EQ(state("damaged"), State::running);
   EXPECT_EQ(state("z"), State::pending);
+}
+
+TEST_F(JobsMaintenance, IsWokenByANewType) {
+  kv::testing::CountingStore counting(*store);
+  Maintenance thread(queue, counting, clock);
+  const auto begins = [&](int transactions) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (counting.begun < transactions && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return counting.begun >= transactions;
+  };
+  thread.start();
+  EXPECT_TRUE(begins(3));  // the first look: at the types, at running jobs, at ended ones
+  set_type("quick", {.timeout = std::chrono::milliseconds(100)});
+  EXPECT_TRUE(begins(4));  // though no time has passed
+}
+
+TEST_F(JobsMaintenance, CostsNothingForTypesWithoutRunningJobs) {
+  kv::testing::CountingStore counting(*store);
+  Maintenance counted(queue, counting, clock);
+  const auto transactions_of_a_look = [&] {
+    clock.advance(seconds(5));
+    counting.begun = 0;
+    counted.step();
+    return counting.begun.load();
+  };
+  for (int i = 0; i < 50; ++i) set_type("type" + std::to_string(i), {});
+  transactions_of_a_look();
+  EXPECT_EQ(transactions_of_a_look(), 2);  // whether types have changed, and who has running jobs
+  const auto job = run_one("type7");
+  EXPECT_EQ(transactions_of_a_look(), 3);
+  store->run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
+  EXPECT_EQ(transactions_of_a_look(), 2);
+}
+
+TEST_F(JobsMaintenance, ANewTimeoutCountsAtOnce) {
+  run_one("t");
+  maintenance.step();
+  set_type("t", {.timeout = seconds(3)});
+  clock.advance(seconds(3));
+  EXPECT_EQ(maintenance.step() - clock.now(), std::chrono::milliseconds(750));
+  EXPECT_EQ(state("t"), State::pending);
 }
 
 TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {

@@ -1,5 +1,6 @@
 #include "divan/workers/observer.h"
 
+#include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
 #include "divan/workers/monitor.h"
@@ -10,21 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Counts transactions.
-class CountingStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    ++begun;
-    return inner().begin();
-  }
-  int begun = 0;
-};
-
 struct WorkerObserver : testing::Test {
   ManualClock clock;
   kv::embedded::TemporaryStore embedded{&clock};
-  CountingStore store{*embedded};
+  kv::testing::CountingStore store{*embedded};
   SeededRng rng{1};
   Registry registry{rng};
   Monitor monitor{store, registry, clock, rng};
