@@ -86,12 +86,6 @@ void end(Job& job, State state, std::int64_t now) {
   job.cancel = false;
 }
 
-// Pending because it was asked for again: of a periodic job, an occurrence of its own.
-void run_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
-  make_pending(job, scheduled_at, now);
-  if (is_periodic(job)) job.attempt = job.failures = 0;
-}
-
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
@@ -104,10 +98,14 @@ Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failur
 
 // The run has ended. A job that was asked for again runs again, a periodic one does at its next tick.
 void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
-  if (job.resubmit) {
-    take_next_data(tx, job);
-    run_again(job, job.resubmit_at, now);
-  } else if (is_periodic(job) && !job.cancel) {
+  const bool again = job.resubmit;
+  const std::int64_t at = again ? take_next_run(tx, job) : kNextTick;
+  if (again && at != kNextTick) {
+    make_pending(job, at, now);
+    job.failures = 0;
+    // An occurrence of its own.
+    if (is_periodic(job)) job.attempt = 0;
+  } else if (is_periodic(job) && (again || !job.cancel)) {
     begin_next_occurrence(job, now);
     job.finished_at = now;
   } else {
@@ -121,10 +119,12 @@ void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why) {
   const std::int64_t now = queue.clock().wall_ms();
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
-    if (changed.resubmit || changed.cancel) {
+    if (changed.cancel) {
       end_run(tx, changed, State::cancelled, now);
     } else {
-      make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
+      put_back(changed);
+      // What took its worker with it may do so again: others that are due come first.
+      if (why == Outcome::lost) changed.due_at = std::max(changed.due_at, now);
     }
     if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
   });
@@ -198,7 +198,7 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
-  queue.observer().started(tx, job, job.due_at);
+  queue.observer().started(tx, job, std::max(job.due_at, job.added_at));
 }
 
 // One call of deal().
@@ -336,23 +336,17 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
-    if (!changed.resubmit && (changed.cancel || changed.failures >= settings.max_attempts)) {
+    if (changed.cancel || changed.failures >= settings.max_attempts) {
       end_run(tx, changed, State::failed, now);
-      if (changed.state == State::pending)
-        remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
-      return;
-    }
-    remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
-    const std::int64_t retry_at =
-        now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
-    if (changed.resubmit) {
-      take_next_data(tx, changed);
-      run_again(changed, std::max(retry_at, changed.resubmit_at), now);
     } else {
       const std::int64_t tick = changed.scheduled_at;
-      make_pending(changed, retry_at, now);
+      make_pending(changed,
+                   now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count(),
+                   now);
       if (is_periodic(changed)) changed.scheduled_at = tick;
     }
+    if (changed.state == State::pending)
+      remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
   queue.observer().ended(tx, before, job, Outcome::failed, now);
 }

@@ -4,6 +4,7 @@
 
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -97,6 +98,11 @@ MonotonicTime Maintenance::step() {
   try {
     read_types();
   } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
+  try {
+    take_back_left(queue_, store_);
+  } catch (const Error& error) {
+    log::error("Jobs of ended workers could not be taken back: {}", error.what());
+  }
   Duration interval = kMaxLookInterval;
   Duration prune_interval = kMaxPruneInterval;
   for (const auto& [type, settings] : types_) {
