@@ -167,6 +167,7 @@ TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasAskedForAgain) {
   release(attempt);
   cancel();
   EXPECT_EQ(state(), "cancelled");
+  EXPECT_FALSE(job().resubmit);
   EXPECT_THAT(runs(), ElementsAre());
 }
 

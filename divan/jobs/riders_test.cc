@@ -8,6 +8,7 @@
 #include "divan/jobs/rows.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
@@ -130,6 +131,42 @@ TEST_F(Riders, WhatIsLeftByTwoIsTakenBack) {
   maintenance.step();
   EXPECT_EQ(count(State::pending), 6);
   EXPECT_EQ(notes(), 0u);
+}
+
+// A store in which something happens before its third transaction begins.
+class EventfulStore final : public kv::ForwardingDatabase {
+ public:
+  EventfulStore(kv::Database& inner, std::function<void()> event)
+      : ForwardingDatabase(inner), event_(std::move(event)) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (++begun_ == 3) event_();
+    return inner().begin();
+  }
+
+ private:
+  std::function<void()> event_;
+  int begun_ = 0;
+};
+
+TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
+  queue.set_taken_back_at_once(2);
+  const auto add_named = [&](const std::string& prefix) {
+    in_tx([&](kv::Transaction& tx) {
+      for (int i = 0; i < 5; ++i) queue.add(tx, "t", prefix + std::to_string(i), "{}");
+    });
+  };
+  add_named("m");
+  accept(register_worker());
+  const auto second = register_worker();
+  add_named("a");  // before the others
+  EXPECT_EQ(accept(second).size(), 7u);
+  // After the first jobs were passed over their worker ends, too.
+  EventfulStore eventful(*store, [&] { unregister(second); });
+  take_back_left(queue, eventful);
+  EXPECT_EQ(notes(), 1u);
+  take_back_left(queue, *store);
+  EXPECT_EQ(notes(), 0u);
+  EXPECT_EQ(count(State::pending), 10);
 }
 
 TEST_F(Riders, LargeDataDoNotKeepAWorker) {
