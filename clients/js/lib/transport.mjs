@@ -17,22 +17,18 @@ export class DivanError extends Error {
 /** Whether the server does not know us, or does not let us. */
 export const isRefused = (error) => error.status === 401 || error.status === 403
 
-function parseError(status, text) {
-  let body = {}
+// Whatever stands between us and the server answers in its own words.
+function parseObject(text) {
   try {
-    body = JSON.parse(text)
-  } catch {
-    // Whatever stands between us and the server answers in its own words.
-  }
-  return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
-}
-
-function parseLine(line) {
-  try {
-    return JSON.parse(line) ?? {}
+    return JSON.parse(text) ?? {}
   } catch {
     return {}
   }
+}
+
+function parseError(status, text) {
+  const body = parseObject(text)
+  return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
 }
 
 export class Transport {
@@ -100,7 +96,7 @@ export class Transport {
           rest = lines.pop()
           for (const line of lines) {
             if (!line) continue // the server's sign of life
-            const said = parseLine(line)
+            const said = parseObject(line)
             if (said.error) ended(said)
             if (first) continue
             first = said
