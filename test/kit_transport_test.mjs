@@ -225,6 +225,12 @@ test('kit_transport: eight at a time, and polls beside them', async () => {
   await waitFor('the connections to be gone', () => server.open.size === 0)
 })
 
+test('kit_transport: who waited for a connection that then closes is sent once, over another', async () => {
+  const server = await serve((socket) => socket.write(ok('{}', 'Connection: close\r\n')))
+  await Promise.all(Array.from({ length: 40 }, () => server.transport.request('GET', '/')))
+  assert.deepEqual([server.seen.length, server.count()], [40, 40])
+})
+
 test('kit_transport: a place that fails is free again', async () => {
   const server = await serve((socket, _, { request }) => (request <= 20 ? socket.destroy() : socket.write(ok('{}'))))
   const errors = await Promise.all(Array.from({ length: 20 }, () => failure(server.transport.request('POST', '/', {}))))

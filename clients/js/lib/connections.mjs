@@ -9,7 +9,7 @@ const KEPT = {
   keepAliveTimeout: IDLE_MS,
   keepAliveMaxTimeout: IDLE_MS,
   connectTimeout: CONNECT_MS,
-  // With 1 a client lets go of the event loop before it takes the next request. It never gets a second one of us.
+  // With 1 a client lets go of the event loop before it takes the next request. It never gets two at once from us.
   pipelining: 2
 }
 
@@ -42,7 +42,8 @@ export class Connection {
 
   send(options, listener) {
     let status
-    this.#client.dispatch(options, {
+    // One that is not idempotent is held until the answer before it has ended, also when that is just being told of.
+    this.#client.dispatch({ ...options, idempotent: false }, {
       onConnect() {},
       onHeaders(code) {
         status = code
