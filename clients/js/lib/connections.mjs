@@ -5,13 +5,7 @@ import { Client } from 'undici'
 const IDLE_MS = 30_000
 const CONNECT_MS = 5_000
 
-const KEPT = {
-  keepAliveTimeout: IDLE_MS,
-  keepAliveMaxTimeout: IDLE_MS,
-  connectTimeout: CONNECT_MS,
-  // With 1 a client lets go of the event loop before it takes the next request. It never gets two at once from us.
-  pipelining: 2
-}
+const KEPT = { keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS, connectTimeout: CONNECT_MS, pipelining: 1 }
 
 // undici has codes of its own for what the system calls otherwise.
 const CODES = {
@@ -42,8 +36,7 @@ export class Connection {
 
   send(options, listener) {
     let status
-    // One that is not idempotent is held until the answer before it has ended, also when that is just being told of.
-    this.#client.dispatch({ ...options, idempotent: false }, {
+    this.#client.dispatch(options, {
       onConnect() {},
       onHeaders(code) {
         status = code
