@@ -155,35 +155,39 @@ class AcceptTask final : public Task {
 
   ~AcceptTask() override {
     if (!waiter_ || ended_) return;
-    // The client is gone.
-    auto jobs = context_.acceptor.abandon(waiter_);
-    if (jobs.empty()) return;
-    // Not on this thread, which may be one that must not block. When the pool takes no more, they are missed.
-    context_.pool.submit(
-        [&acceptor = context_.acceptor, jobs = std::move(jobs)] { acceptor.give_back(jobs); });
+    // The client is gone, or could not be answered.
+    if (jobs_.empty()) jobs_ = context_.acceptor.abandon(waiter_);
+    if (jobs_.empty()) return;
+    // Not on this thread, which may be one that must not block.
+    const auto jobs = std::make_shared<const std::vector<jobs::AcceptedJob>>(std::move(jobs_));
+    if (!context_.pool.submit([&acceptor = context_.acceptor, jobs] { acceptor.give_back(*jobs); }))
+      context_.acceptor.give_back_later(*jobs);
   }
 
  private:
   bool step() override {
     if (!waiter_) {
       heed_stop();
-      if (stopping()) return respond({});
+      if (stopping()) return respond();
       waiter_ = context_.acceptor.join(types_, options_, waker());
     }
     auto found = context_.acceptor.step(waiter_);
+    jobs_ = std::move(found.jobs);
     const auto now = context_.clock.now();
     if (!found.done && (stopping() || now >= deadline_)) {
       if (!context_.acceptor.leave(waiter_)) return false;
       found.done = true;
     }
-    if (found.done) return respond(found.jobs);
+    if (found.done) return respond();
     wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
     return false;
   }
 
-  bool respond(const std::vector<jobs::AcceptedJob>& jobs) {
+  bool respond() {
+    auto response = json_response(200, accepted_json(jobs_));
+    if (exchange().closed()) return true;
+    exchange().respond(std::move(response));
     ended_ = true;
-    exchange().respond(json_response(200, accepted_json(jobs)));
     return true;
   }
 
@@ -214,7 +218,8 @@ class AcceptTask final : public Task {
   const jobs::AcceptOptions options_;
   MonotonicTime deadline_;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
-  bool ended_ = false;  // the waiter is out of the line, and what it got is on its way
+  std::vector<jobs::AcceptedJob> jobs_;  // that the waiter got
+  bool ended_ = false;                   // they are on their way to the client
 };
 
 std::string digest(std::string_view row) {

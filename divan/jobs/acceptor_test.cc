@@ -132,6 +132,16 @@ TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
 
+TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
+  const auto waiting = line(2);
+  add("a");
+  EXPECT_EQ(step(waiting[1]), std::nullopt);
+  acceptor.give_back_later(acceptor.abandon(waiting[0].waiter));
+  EXPECT_EQ(state("a"), State::running);
+  EXPECT_EQ(step(join()), std::nullopt);
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
+}
+
 TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
   auto waiting = line(3);
   acceptor.abandon(waiting[0].waiter);
@@ -213,6 +223,80 @@ TEST_F(Acceptors, WhoWantsToLeaveDuringALookIsWokenAfterIt) {
   EXPECT_FALSE(left);
   EXPECT_GE(woken, 1);
   EXPECT_TRUE(slowly.leave(late));
+}
+
+// A store whose commits of writes go wrong, though they may be made.
+class UnluckyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (broken) throw kv::Error(kv::ErrorCode::io_error);
+    return std::make_unique<Unlucky>(*this, inner().begin());
+  }
+  std::function<void()> after_write;  // the next one
+  bool broken = false;
+
+ private:
+  class Unlucky final : public kv::ForwardingTransaction {
+   public:
+    Unlucky(UnluckyStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      const bool writes = !read_only();
+      ForwardingTransaction::do_commit();
+      if (writes && store_.after_write) std::exchange(store_.after_write, nullptr)();
+    }
+
+   private:
+    UnluckyStore& store_;
+  };
+};
+
+TEST_F(Acceptors, WhatALookTookAndDidNotHearOfIsGivenBack) {
+  UnluckyStore unlucky(*store);
+  Acceptor cautious(queue, unlucky, clock);
+  add("a");
+  const auto waiter = cautious.join(types, {}, [] {});
+  unlucky.after_write = [] { throw kv::Error(kv::ErrorCode::io_error); };
+  EXPECT_THROW(cautious.step(waiter), kv::Error);
+  EXPECT_EQ(state("a"), State::pending);
+}
+
+TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
+  UnluckyStore unlucky(*store);
+  Acceptor cautious(queue, unlucky, clock);
+  add("a");
+  const auto waiter = cautious.join(types, {}, [] {});
+  unlucky.after_write = [&] {
+    unlucky.broken = true;
+    throw kv::Error(kv::ErrorCode::io_error);
+  };
+  EXPECT_THROW(cautious.step(waiter), kv::Error);
+  EXPECT_EQ(state("a"), State::running);
+  unlucky.broken = false;
+  const auto found = cautious.step(cautious.join(types, {}, [] {}));
+  ASSERT_EQ(found.jobs.size(), 1u);
+  EXPECT_EQ(found.jobs[0].job.id, "a");
+  EXPECT_EQ(found.jobs[0].job.attempt, 2);
+}
+
+TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
+  const auto deaf = acceptor.join(types, {}, [] { throw std::bad_alloc(); });
+  EXPECT_FALSE(acceptor.step(deaf).done);
+  const auto waiting = line(2);
+  store->run([&](kv::Transaction& tx) {
+    for (const char* id : {"1", "2", "3"}) queue.add(tx, "t", id, "{}");
+  });
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("3")));
+  EXPECT_GE(*waiting[0].woken, 1);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("2")));
+  EXPECT_EQ(state("1"), State::pending);
+  // It comes back at its own time, and has nothing.
+  const auto found = acceptor.step(deaf);
+  EXPECT_TRUE(found.done);
+  EXPECT_TRUE(found.jobs.empty());
 }
 
 TEST_F(Acceptors, OfOneProcessNeverConflict) {
