@@ -1,4 +1,5 @@
 // The job queue over HTTP. docs/jobs.md
+#include <fmt/ranges.h>
 #include <openssl/sha.h>
 
 #include <unordered_set>
@@ -389,35 +390,80 @@ std::vector<Report> read_reports(const std::string& type, const std::vector<Body
   return reports;
 }
 
-// POST /_jobs/{type}/_update, _finish, _fail and _release: one answer for each job, since one that was lost
-// does not keep the others from being done; as few transactions as can hold them.
+// Several reports of a kind: one answer for each job, since one that was lost does not keep the others from
+// being done; as few transactions as can hold them.
+class BulkReport {
+ public:
+  BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
+      : context_(context), report_(report), reports_(std::move(reports)) {}
+
+  /// The answers. Throws what the store does while nothing has been done; after that it is the answer to
+  /// those that have not been done.
+  std::vector<std::string> run() {
+    for (std::size_t begin = 0, end = 0; begin < reports_.size(); begin = end) {
+      for (std::size_t bytes = 0;
+           end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
+        bytes += reports_[end].body->bytes();
+      }
+      if (!do_some(begin, end)) break;
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  // False if the store failed.
+  bool do_some(std::size_t begin, std::size_t end) {
+    try {
+      auto answers = context_.store.run([&](kv::Transaction& tx) { return try_some(tx, begin, end); });
+      std::move(answers.begin(), answers.end(), std::back_inserter(answers_));
+      return true;
+    } catch (const kv::Error& error) {
+      // What is written is not what was sent alone: data that wait for the next run, for example.
+      const bool too_large = error.code() == kv::ErrorCode::transaction_too_large;
+      if (too_large && end - begin > 1) {
+        const std::size_t middle = begin + (end - begin) / 2;
+        return do_some(begin, middle) && do_some(middle, end);
+      }
+      if (!too_large && answers_.empty()) throw;
+      // Who asks again later may be heard.
+      for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
+        answers_.push_back(refusal(i, error, too_large ? error.status() : 503));
+      return too_large;
+    }
+  }
+
+  std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
+    std::vector<std::string> answers;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [attempt, body] = reports_[i];
+      try {
+        answers.push_back(do_report(context_.queue, tx, report_, attempt, *body));
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        answers.push_back(refusal(i, error, error.status()));
+      }
+    }
+    return answers;
+  }
+
+  std::string refusal(std::size_t i, const Error& error, int status) const {
+    return fmt::format(R"({{"id":{},"error":{},"reason":{},"status":{}}})",
+                       json::quoted(reports_[i].attempt.id), json::quoted(error.name()),
+                       json::quoted(error.reason()), status);
+  }
+
+  const Context& context_;
+  const std::string_view report_;
+  const std::vector<Report> reports_;
+  std::vector<std::string> answers_;
+};
+
+// POST /_jobs/{type}/_update, _finish, _fail and _release
 Answer bulk_reports(const Context& context, Call& call, const std::string& type, const std::string& report) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto jobs = body.objects("jobs", members_of(report));
-  const auto reports = read_reports(type, jobs);
-  std::string out = "[";
-  for (std::size_t begin = 0, end = 0; begin < reports.size(); begin = end) {
-    for (std::size_t bytes = 0; end < reports.size() && end - begin < kMaxReports && bytes < kMaxReportBytes;
-         ++end) {
-      bytes += reports[end].body->bytes();
-    }
-    out += context.store.run([&](kv::Transaction& tx) {
-      std::string answers;
-      for (std::size_t i = begin; i < end; ++i) {
-        if (i > 0) answers += ",\n";
-        const auto& [attempt, job] = reports[i];
-        try {
-          answers += do_report(context.queue, tx, report, attempt, *job);
-        } catch (const kv::Error&) { throw; } catch (const Error& error) {
-          answers += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(attempt.id),
-                                 json::quoted(error.name()), json::quoted(error.reason()));
-        }
-      }
-      return answers;
-    });
-  }
-  return json_response(200, out + "]");
+  const auto answers = BulkReport(context, report, read_reports(type, jobs)).run();
+  return json_response(200, fmt::format("[{}]", fmt::join(answers, ",\n")));
 }
 
 }  // namespace
