@@ -233,12 +233,10 @@ std::string digest(std::string_view row) {
 
 // The state of one job as a feed: a row for each change that is seen. A row's sequence is a digest of it:
 // with it in `since`, a feed begins with the first state that is another one.
-class JobSource final : public FeedSource {
+class JobSource final : public WatchingSource {
  public:
   JobSource(const Context& context, std::string type, std::string id, std::string since)
       : context_(context), type_(std::move(type)), id_(std::move(id)), last_(std::move(since)) {}
-
-  void arm(Task& feed) override { wake_ = feed.waker(); }
 
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (ended_) return false;
@@ -255,9 +253,9 @@ class JobSource final : public FeedSource {
       }
       const std::string data = context_.queue.data(tx, *job);
       row = jobs::job_json(*job, &data);
-      watch_ = context_.queue.watch(tx, type_, id_);
+      watch([&] { return context_.queue.watch(tx, type_, id_); });
     });
-    if (watch_) watch_->on_end(wake_);
+    wait();
     std::string seq = digest(row);
     if (seq == last_) return false;
     last_ = seq;
@@ -272,8 +270,6 @@ class JobSource final : public FeedSource {
   const Context& context_;
   const std::string type_;
   const std::string id_;
-  std::function<void()> wake_;
-  std::shared_ptr<kv::Watch> watch_;
   std::string last_;  // the sequence of the row that the client has
   bool ended_ = false;
 };
