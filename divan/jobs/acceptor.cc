@@ -10,6 +10,8 @@ namespace {
 constexpr std::chrono::seconds kFallbackPoll(5);
 // Fewer lines than this are not worth a sweep.
 constexpr std::size_t kMinLines = 64;
+// Types whose queues are remembered.
+constexpr std::size_t kMaxHeads = 10'000;
 
 // When a line is to look again that found nothing due before `next_due_at`.
 MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
@@ -236,10 +238,12 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
 
 Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
   Seen seen;
+  QueueHeads heads;
   try {
     give_back({});
     store_.run([&](kv::Transaction& tx) {
-      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers);
+      heads = known_heads(line.types);
+      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads);
       seen.watches = seen.found.more ? decltype(seen.watches)() : watch(tx, line.types, seen.found.full);
     });
   } catch (...) {
@@ -247,6 +251,7 @@ Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
     return seen;
   }
   try {
+    remember(heads);
     for (const auto& one : seen.watches) {
       one->on_end([weak = line.weak_from_this()] {
         if (const auto waiting = weak.lock()) waiting->wake();
@@ -257,6 +262,22 @@ Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
     seen.watches.clear();
   }
   return seen;
+}
+
+QueueHeads Acceptor::known_heads(std::span<const std::string> types) {
+  std::lock_guard lock(heads_mutex_);
+  QueueHeads heads;
+  for (const auto& type : types) {
+    if (const auto known = heads_.find(type); known != heads_.end()) heads.insert(*known);
+  }
+  return heads;
+}
+
+void Acceptor::remember(const QueueHeads& heads) {
+  std::lock_guard lock(heads_mutex_);
+  // Of types that are gone.
+  if (heads_.size() >= kMaxHeads) heads_.clear();
+  for (const auto& [type, head] : heads) heads_.insert_or_assign(type, head);
 }
 
 // Leaves among the party those who are out of the line now, and to the takers the jobs that are to be given

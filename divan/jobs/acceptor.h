@@ -78,6 +78,8 @@ class Acceptor {
   void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
   Seen ask(Line& line, std::vector<Taker>& takers);
   void deal_out(Line& line, Party& party, Seen& seen);
+  QueueHeads known_heads(std::span<const std::string> types);
+  void remember(const QueueHeads& heads);
   void release_unwanted(const Attempt& attempt);
 
   Queue& queue_;
@@ -87,6 +89,9 @@ class Acceptor {
   std::mutex lines_mutex_;
   std::map<std::string, std::weak_ptr<Line>> lines_;  // by types and time
   std::size_t lines_left_ = 0;                        // by the last sweep
+
+  std::mutex heads_mutex_;
+  QueueHeads heads_;  // as the last looks left them
 
   std::mutex unwanted_mutex_;
   std::vector<Attempt> unwanted_;  // accepted for nobody, and not given back yet

@@ -299,6 +299,118 @@ TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
   EXPECT_TRUE(found.jobs.empty());
 }
 
+// Counts what a look reads.
+class ScannedStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Scanned>(*this, inner().begin());
+  }
+  int scans = 0;
+
+ private:
+  class Scanned final : public kv::ForwardingTransaction {
+   public:
+    Scanned(ScannedStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+    using ForwardingTransaction::scan;
+    bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+              const kv::RowVisitor& visit) override {
+      ++store_.scans;
+      return ForwardingTransaction::scan(begin, end, options, visit);
+    }
+
+   private:
+    ScannedStore& store_;
+  };
+};
+
+struct AcceptorsOfManyPriorities : Acceptors {
+  static constexpr int kPriorities = 1000;
+  ScannedStore scanned{*store};
+  Acceptor looker{queue, scanned, clock};
+
+  void SetUp() override {
+    Acceptors::SetUp();
+    // Of each priority a job that waits for its time.
+    store->run([&](kv::Transaction& tx) {
+      for (int i = 0; i < kPriorities; ++i) {
+        queue.add(tx, "t", fmt::format("later{}", i), "{}",
+                  {.scheduled_at = clock.wall_ms() + 1000 * (i + 1), .priority = i});
+      }
+    });
+  }
+  // The ids that somebody gets who has come, and what that costs.
+  std::pair<std::string, int> look(std::size_t limit = 1) {
+    scanned.scans = 0;
+    const auto waiter = looker.join(types, {.limit = limit}, [] {});
+    const auto found = looker.step(waiter);
+    if (!found.done) looker.leave(waiter);
+    std::string ids;
+    for (const auto& job : found.jobs) ids += (ids.empty() ? "" : " ") + job.job.id;
+    return {ids, scanned.scans};
+  }
+};
+
+TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllWhoCome) {
+  EXPECT_EQ(look(), std::pair(std::string(), kPriorities + 1));
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+  clock.advance(seconds(1));
+  EXPECT_EQ(look(), std::pair(std::string("later0"), 1));
+  clock.advance(milliseconds(1));
+  EXPECT_EQ(look().first, "");
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+}
+
+TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
+  store->run([&](kv::Transaction& tx) {
+    for (int i = 0; i < 50; ++i)
+      queue.add(tx, "t", fmt::format("behind{:02}", i), "{}", {.priority = kPriorities + 1});
+  });
+  EXPECT_EQ(look(), std::pair(std::string("behind00"), kPriorities + 1));
+  for (int i = 1; i < 50; ++i) EXPECT_EQ(look(), std::pair(fmt::format("behind{:02}", i), 1));
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+}
+
+TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
+  for (const int priority : {0, 700}) add(fmt::format("now{}", priority), {.priority = priority});
+  const auto [ids, scans] = look(10);
+  EXPECT_EQ(ids, "now0");
+  EXPECT_LE(scans, 102);
+  const auto [more, more_scans] = look(10);
+  EXPECT_EQ(more, "now700");
+  EXPECT_LE(more_scans, 702);
+  EXPECT_EQ(look(10).first, "");
+  EXPECT_EQ(look(10), std::pair(std::string(), 1));
+}
+
+// Whatever is remembered: who looks gets the first of what a look at everything would show.
+TEST_F(AcceptorsOfManyPriorities, InTheOrderThatALookAtAllOfThemShows) {
+  SeededRng dice(7);
+  const auto below = [&](int n) { return static_cast<int>(dice.below(static_cast<std::uint64_t>(n))); };
+  int accepted = 0;
+  for (int round = 0; round < 400; ++round) {
+    for (int i = below(3); i > 0; --i) {
+      add(fmt::format("j{}", below(300)),
+          {.scheduled_at = below(2) ? clock.wall_ms() + below(5000) : 0, .priority = below(kPriorities)});
+    }
+    if (below(3) == 0) clock.advance(milliseconds(below(3000)));
+    auto due =
+        store->run([&](kv::Transaction& tx) { return queue.list(tx, "t", State::pending, "", SIZE_MAX); });
+    std::erase_if(due, [&](const Job& job) { return job.due_at > clock.wall_ms(); });
+    std::sort(due.begin(), due.end(), [](const Job& a, const Job& b) {
+      return std::tie(a.priority, a.due_at, a.id) < std::tie(b.priority, b.due_at, b.id);
+    });
+    std::string expected;
+    for (const auto& job : due) expected += (expected.empty() ? "" : " ") + job.id;
+    const auto ids = look(1 + static_cast<std::size_t>(below(4))).first;
+    ASSERT_EQ(ids.empty(), expected.empty()) << round;
+    ASSERT_TRUE((expected + " ").starts_with(ids + (ids.empty() ? "" : " "))) << ids << " of " << expected;
+    accepted += !ids.empty();
+  }
+  EXPECT_GT(accepted, 100);
+}
+
 TEST_F(Acceptors, OfOneProcessNeverConflict) {
   constexpr int kJobs = 300, kThreads = 4;
   for (int i = 0; i < kJobs; ++i) add("j" + std::to_string(i));
