@@ -279,8 +279,13 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
   const auto data_of = [&](std::string_view kind) {
     return data_under(rows, kind, name).value_or(fingerprint("{}"));
   };
-  if (data_of("data") != model.data) fail(name, "its data are not those that it was last given.");
-  const bool same_next = model.next ? data_of("next") == model.next->data : !data_under(rows, "next", name);
+  const std::string_view own = now->swapped ? "next" : "data";
+  const std::string_view others = now->swapped ? "data" : "next";
+  if (data_of(own) != model.data) fail(name, "its data are not those that it was last given.");
+  const bool has_next_data = model.next && model.next->data;
+  const bool same_next = has_next_data ? data_of(others) == model.next->data
+                                       : !data_under(rows, others, name) &&
+                                             now->next_chunks == (model.next ? jobs::kSameData : 0);
   const std::int64_t next_at = !model.next               ? 0
                                : model.next->by_schedule ? jobs::kNextTick
                                                          : model.next->scheduled_at;

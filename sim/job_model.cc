@@ -60,11 +60,9 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   const bool keeps_time = !step.schedule.empty() && step.schedule == schedule;
   if (adds) schedule = step.schedule;
   if (state == State::running) {
-    if (!next || !keeps_time) {
-      const std::string& kept = next ? next->data : data;
-      next = Next{kept, step.scheduled_at, !step.schedule.empty()};
-    }
-    if (step.data) next->data = *step.data;
+    if (!next || !keeps_time)
+      next = Next{next ? next->data : std::nullopt, step.scheduled_at, !step.schedule.empty()};
+    if (step.data) next->data = step.data;
     if (adds) priority = step.priority;
     return;
   }
@@ -95,6 +93,7 @@ bool JobModel::is_asked_for_again(const Step& step) const {
     const bool same = schedule == step.schedule && priority == step.priority;
     if (has_ended(state)) return false;
     if (next && state == State::pending) return false;
+    if (!next && cancel) return false;
     return same && step.data == (next ? next->data : data);
   }
   if (state != State::pending || asked_for != step.scheduled_at) return false;
@@ -148,7 +147,7 @@ void JobModel::run_ends(State state_then, const Commit& commit) {
   const bool again = next.has_value();
   const bool by_schedule = again ? next->by_schedule : !schedule.empty() && !cancel;
   if (again) {
-    data = std::move(next->data);
+    if (next->data) data = *std::move(next->data);
     earliest = next->scheduled_at;
     latest = std::max(next->scheduled_at, commit.committed_ms);
     asked_for = next->scheduled_at;

@@ -23,7 +23,7 @@ struct JobModel {
   std::int64_t latest = 0;
   std::optional<std::int64_t> asked_for;  // the time that a user gave, if it is pending because of that
   struct Next {
-    std::string data;
+    std::optional<std::string> data;  // nothing: those that its present run leaves
     std::int64_t scheduled_at = 0;
     bool by_schedule = false;  // at the tick that comes when the present run has ended
   };

@@ -353,6 +353,7 @@ Answer job_action(const Context& context, Call& call, const std::string& type, c
     }));
   }
   if (action == "_cancel") {
+    const Body body(json, MemberNames());
     context.store.run([&](kv::Transaction& tx) { context.queue.cancel(tx, type, id); });
   } else if (action == "_resubmit") {
     const Body body(json, {"lock", "scheduled_at", "data"});

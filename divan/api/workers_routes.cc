@@ -1,4 +1,5 @@
 // The membership of workers over HTTP. docs/jobs.md
+#include "divan/api/body.h"
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -83,7 +84,9 @@ Registration parse_registration(Call& call) {
         } else if (name == "opts") {
           registration.options = value;
         } else if (name == "incarnation") {
-          registration.incarnation = json::string_value(value).value_or("");
+          auto incarnation = json::string_value(value);
+          if (!incarnation) throw bad_request("`incarnation` is a string.");
+          registration.incarnation = *std::move(incarnation);
         } else {
           throw bad_request(fmt::format("Unknown member `{}`.", name));
         }
@@ -218,8 +221,8 @@ Answer one_worker(const Context& context, const CallPtr& call, const std::string
 Answer heartbeat(const Context& context, const CallPtr& call, const std::string& role,
                  const std::string& id) {
   call->allow("POST");
-  const std::string body = call->has_body() ? call->json_body() : "{}";
-  const auto incarnation = json::string_value(json::member(body, "incarnation").value_or(""));
+  const Body body(call->has_body() ? call->json_body() : "{}", {"incarnation"});
+  const auto incarnation = body.string("incarnation");
   const bool alive = context.store.run([&](kv::Transaction& tx) {
     const auto ref = context.registry.find(tx, role, id);
     if (!ref || (incarnation && ref->incarnation != *incarnation)) return false;

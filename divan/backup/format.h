@@ -15,7 +15,7 @@
 namespace divan::backup {
 
 /// The format that is written here, and the newest that can be read.
-inline constexpr int kFormat = 2;
+inline constexpr int kFormat = 3;
 
 /// The highest version that a backup may say: beyond any store's, and far from where versions end.
 inline constexpr kv::Version kMaxVersion = kv::Version{1} << 60;

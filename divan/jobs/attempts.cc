@@ -358,6 +358,7 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
   // A job on a worker lives by the worker's heartbeat: without news there is nothing to write.
   if (job.activity || changed_progress || data) {
     transition(tx, job, [&](Job& changed) {
+      changed.activity.reset();
       if (data) write_data(tx, changed, *data);
       if (progress) changed.progress = *progress;
     });
@@ -373,7 +374,8 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
   transition(tx, job, [&](Job& changed) {
     changed.failures = 0;
     changed.last_error.clear();
-    if (data && !changed.resubmit) write_data(tx, changed, *data);
+    // Nobody sees them if the next run has data of its own.
+    if (data && (!changed.resubmit || changed.next_chunks == kSameData)) write_data(tx, changed, *data);
     end_run(tx, changed, State::finished, now);
     if (changed.state == State::pending) remember_attempt(tx, before, changed, Outcome::finished, now);
   });

@@ -325,6 +325,25 @@ TEST_F(PeriodicJobs, CancelEndsItUntilItIsAskedForAgain) {
   EXPECT_EQ(state(), "cancelled");
 }
 
+TEST_F(PeriodicJobs, AddedAgainAfterACancelItGoesOn) {
+  add(kHourly, R"({"n":1})");
+  advance_to(13);
+  const auto run = accept_one();
+  cancel();
+  EXPECT_TRUE(add(kHourly, R"({"n":1})"));
+  finish(run);
+  EXPECT_EQ(state(), "pending at 14:00");
+}
+
+TEST_F(PeriodicJobs, WhatARunLeavesIsNotLostWhenItIsResubmitted) {
+  add(kHourly, R"({"n":1})");
+  advance_to(13);
+  const auto run = accept_one();
+  resubmit();
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, run.attempt(), R"({"n":2})"); });
+  EXPECT_EQ(accept_one().data, R"({"n":2})");
+}
+
 TEST_F(PeriodicJobs, RemoveEndsItForGood) {
   add(kHourly);
   advance_to(13);

@@ -166,6 +166,7 @@ Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::opt
 
 Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         const Wanted& wanted) {
+  if (wanted.scheduled_at < 0) throw bad_request("`scheduled_at` is in milliseconds since 1970, not before.");
   const std::int64_t now = clock_.wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
@@ -211,15 +212,15 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
 // The present run goes on as it is.
 Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wanted) {
   const std::int64_t at = wanted.by_schedule ? kNextTick : wanted.scheduled_at;
-  const bool keeps_time = wanted.keeps_schedule(job) || (job.resubmit && job.resubmit_at == at);
+  // What was cancelled has no next occurrence, unless it is asked for.
+  const bool comes = job.resubmit || !job.cancel;
+  const bool keeps_time = (comes && wanted.keeps_schedule(job)) || (job.resubmit && job.resubmit_at == at);
   const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
-  const bool keeps_data = !wanted.data || read_data(tx, job, slot) == *wanted.data;
+  const bool known = !job.resubmit || job.next_chunks != kSameData;
+  const bool keeps_data = !wanted.data || (known && read_data(tx, job, slot) == *wanted.data);
   if (keeps_time && keeps_data && wanted.is_like(job)) return {job.id, false};
   transition(tx, job, [&](Job& changed) {
-    if (!keeps_data || !changed.resubmit) {
-      write_data(tx, changed, wanted.data ? *wanted.data : std::string_view(read_data(tx, changed)),
-                 DataSlot::next);
-    }
+    if (!keeps_data || !changed.resubmit) write_next_data(tx, changed, wanted.data);
     if (!changed.resubmit || !keeps_time) changed.resubmit_at = at;
     changed.resubmit = true;
     changed.priority = wanted.priority;

@@ -4,6 +4,7 @@
 
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/check.h"
+#include "divan/jobs/maintenance.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 
@@ -214,6 +215,71 @@ TEST_F(ResubmittedJobs, AJobThatCameBackHasTheTimeThatItWasGiven) {
   add(kFirst, {.scheduled_at = kNow + 500}, "b");
   for (const auto& early : accept({.limit = 2, .max_scheduled_at = kNow + 500})) lose(early);
   EXPECT_EQ(job("b").due_at, kNow + 500);
+}
+
+TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasWhatThePresentOneLeaves) {
+  add(kFirst);
+  const auto attempt = accept_one();
+  resubmit();
+  in_tx([&](kv::Transaction& tx) { jobs::update(queue, tx, attempt.attempt(), kSecond); });
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, attempt.attempt(), kThird); });
+  const auto next = accept_one();
+  EXPECT_EQ(next.data, kThird);
+  // Data that are given stay what they are.
+  resubmit();
+  add(kFirst);
+  resubmit(kNow + 1);
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, next.attempt(), kSecond); });
+  clock.advance(std::chrono::milliseconds(1));
+  EXPECT_THAT(runs(), ElementsAre(kFirst));
+}
+
+TEST_F(ResubmittedJobs, DataOfManyRunsTakeTurns) {
+  const auto large = [](char c) { return "\"" + std::string(300'000, c) + "\""; };
+  add(large('a'));
+  for (const char c : {'b', 'c', 'd'}) {
+    const auto attempt = accept_one();
+    add(large(c));
+    EXPECT_EQ(attempt.data, large(static_cast<char>(c - 1)));
+    finish(attempt);
+  }
+  const auto last = accept_one();
+  EXPECT_EQ(last.data, large('d'));
+  in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, last.attempt(), kFirst); });
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.data(tx, job()); }), kFirst);
+}
+
+TEST_F(ResubmittedJobs, TheEndOfARunMovesNoData) {
+  add("\"" + std::string(7'000'000, 'x') + "\"");
+  const auto attempt = accept_one();
+  add("\"" + std::string(7'000'000, 'y') + "\"");
+  in_tx([&](kv::Transaction& tx) {
+    jobs::finish(queue, tx, attempt.attempt());
+    EXPECT_LT(tx.approximate_size(), 50'000u);
+  });
+}
+
+TEST_F(ResubmittedJobs, OthersRequestsAreNoSignOfLife) {
+  Maintenance maintenance(queue, *store, clock);
+  add(kFirst);
+  accept_one();
+  maintenance.step();
+  for (int n = 0; n < 3; ++n) {
+    clock.advance(std::chrono::seconds(10));
+    add(fmt::format(R"({{"n":{}}})", n));
+    resubmit(kNow + n);
+    maintenance.step();
+  }
+  EXPECT_EQ(state(), "pending");
+  EXPECT_TRUE(job().resubmit);
+}
+
+TEST_F(ResubmittedJobs, TimesBefore1970AreRefused) {
+  EXPECT_THROW(add(kFirst, {.scheduled_at = -1}), Error);
+  add(kFirst);
+  accept_one();
+  EXPECT_THROW(add(kSecond, {.scheduled_at = -1}), Error);
+  EXPECT_THROW(resubmit(-1), Error);
 }
 
 // couch_jobs' own case, with times long past.

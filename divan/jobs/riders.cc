@@ -1,15 +1,15 @@
 #include "divan/jobs/riders.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
 namespace {
 
-// A cancelled job that was asked for again has data to move; of those that are taken back together, so many
-// rows of data, with the next job's somewhat more.
-constexpr std::int64_t kMaxMovedChunks = 20;
+// A transaction that has become so large takes back no more jobs: names, errors and histories may be long.
+constexpr std::size_t kFullTransaction = 4'000'000;
 
 struct Name {
   std::string role;
@@ -23,6 +23,26 @@ struct Batch {
   bool done = false;
 };
 
+// One job that cannot be read must not keep all others.
+std::optional<Job> read_if_whole(kv::Transaction& tx, std::string_view type, std::string_view id) {
+  try {
+    return read_job(tx, type, id);
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    log::error("Job {}/{} of a worker that has ended is left as it is: {}", type, id, error.reason());
+    return std::nullopt;
+  }
+}
+
+// `entry` is what names the job in the key of its entry.
+void take_back_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
+  kv::tuple::Reader reader(entry);
+  const auto type = reader.take_string();
+  const auto id = reader.take_string();
+  if (!type || !id) return log::error("A row of running jobs in the store is damaged.");
+  auto job = read_if_whole(tx, *type, *id);
+  if (job && job->state == State::running && job->epoch < ended_at) take_back(queue, tx, *job, Outcome::lost);
+}
+
 // Takes back the first jobs of `range`, which is of entries of a worker, but for those accepted at `ended_at`
 // or later.
 Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
@@ -35,21 +55,13 @@ Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv
   });
   Batch batch{std::move(range), keys.size() <= limit};
   if (!batch.done) keys.pop_back();
-  std::int64_t moved = 0;
   for (const auto& key : keys) {
-    kv::tuple::Reader reader(std::string_view(key).substr(prefix.key().size()));
-    const auto type = reader.take_string();
-    const auto id = reader.take_string();
-    if (!type || !id) throw internal_error("A row of running jobs in the store is damaged.");
-    batch.rest.begin = key + '\0';
-    auto job = read_job(tx, *type, *id);
-    if (!job || job->state != State::running || job->epoch >= ended_at) continue;
-    if (job->cancel) moved += job->next_chunks;
-    take_back(queue, tx, *job, Outcome::lost);
-    if (moved > kMaxMovedChunks) {
+    if (tx.approximate_size() > kFullTransaction) {
       batch.done = false;
       break;
     }
+    take_back_by_entry(queue, tx, std::string_view(key).substr(prefix.key().size()), ended_at);
+    batch.rest.begin = key + '\0';
   }
   return batch;
 }
@@ -105,7 +117,14 @@ void take_back_left(Queue& queue, kv::Database& store) {
               return true;
             });
   });
-  for (const auto& [worker, note] : left) take_back_left_by(queue, store, worker, note);
+  for (const auto& [worker, note] : left) {
+    try {
+      take_back_left_by(queue, store, worker, note);
+    } catch (const Error& error) {
+      log::error("Jobs of worker {}/{}, which has ended, could not be taken back: {}", worker.role, worker.id,
+                 error.reason());
+    }
+  }
 }
 
 }  // namespace divan::jobs

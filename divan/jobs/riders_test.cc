@@ -185,5 +185,43 @@ TEST_F(Riders, LargeDataDoNotKeepAWorker) {
   EXPECT_EQ(count(State::pending), 3);
 }
 
+TEST_F(Riders, LongNamesAndErrorsDoNotKeepAWorker) {
+  const std::string role(workers::kMaxNameBytes, 'r'), error(kMaxErrorBytes, '\0');
+  const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, role, role, "{}"); });
+  std::vector<Attempt> attempts;
+  for (int i = 0; i < 250; ++i) {
+    const std::string id = std::string(kMaxNameBytes - 4, '\1') + std::to_string(1000 + i);
+    in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, "{}"); });
+    if (i % 2 != 0) continue;
+    const auto failing =
+        in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
+    in_tx([&](kv::Transaction& tx) { fail(queue, tx, failing.attempt(), error); });
+  }
+  clock.advance(std::chrono::hours(1));
+  while (!in_tx([&](kv::Transaction& tx) {
+    return jobs::accept(queue, tx, types, {.limit = 50, .worker = worker}).jobs.empty();
+  })) {}
+  EXPECT_EQ(count(State::running), 250);
+  unregister(worker);
+  maintenance.step();
+  EXPECT_EQ(count(State::pending), 250);
+}
+
+TEST_F(Riders, ADamagedJobKeepsNoOthers) {
+  add(3);
+  const auto worker = register_worker();
+  const auto jobs = accept(worker);
+  const std::string header = JobKey("job").string("t").string(jobs[1].job.id).key();
+  std::string before;
+  in_tx([&](kv::Transaction& tx) {
+    before = tx.get(header).value();
+    tx.set(header, "what is this");
+  });
+  unregister(worker);
+  EXPECT_EQ(count(State::pending), 2);
+  in_tx([&](kv::Transaction& tx) { tx.set(header, before); });
+  EXPECT_EQ(count(State::running), 1);
+}
+
 }  // namespace
 }  // namespace divan::jobs

@@ -8,7 +8,7 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr std::int64_t kHeaderLayout = 2;
+constexpr std::int64_t kHeaderLayout = 3;
 
 // The data of most jobs of some types: they take no rows.
 constexpr std::string_view kNoData = "{}";
@@ -74,13 +74,14 @@ void encode_header(Packer& packer, const Job& job) {
       .string(job.schedule)
       .integer(job.data_chunks)
       .integer(job.next_chunks)
+      .boolean(job.swapped)
       .integer(job.history);
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
-std::int64_t take_chunks(Reader& reader) {
+std::int64_t take_chunks(Reader& reader, std::int64_t least) {
   const auto chunks = required(reader.take_int());
-  if (chunks < 0 || chunks > kv::chunk_count(kMaxDataBytes)) throw damaged();
+  if (chunks < least || chunks > kv::chunk_count(kMaxDataBytes)) throw damaged();
   return chunks;
 }
 
@@ -120,8 +121,9 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.progress = required(reader.take_string());
   job.last_error = required(reader.take_string());
   job.schedule = required(reader.take_string());
-  job.data_chunks = take_chunks(reader);
-  job.next_chunks = take_chunks(reader);
+  job.data_chunks = take_chunks(reader, 0);
+  job.next_chunks = take_chunks(reader, kSameData);
+  job.swapped = required(reader.take_bool());
   job.history = required(reader.take_int());
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
@@ -131,7 +133,8 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
 JobKey history_key(const Job& job) { return JobKey("hist").string(job.type).string(job.id); }
 
 JobKey data_key(const Job& job, DataSlot slot) {
-  return JobKey(slot == DataSlot::current ? "data" : "next").string(job.type).string(job.id);
+  const bool first = (slot == DataSlot::current) != job.swapped;
+  return JobKey(first ? "data" : "next").string(job.type).string(job.id);
 }
 
 std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk) {
@@ -160,7 +163,7 @@ void write_header(kv::Transaction& tx, const Job& job) {
   std::string header;
   Packer packer(header);
   encode_header(packer, job);
-  if (job.activity) {
+  if (job.activity && !job.activity->is_complete()) {
     packer.finish_versionstamped();
     tx.set_versionstamped_value(header_key(job.type, job.id), header);
   } else {
@@ -197,12 +200,13 @@ void unlink(kv::Transaction& tx, const Job& job) {
 
 void relink(kv::Transaction& tx, const Job& given, State before, const std::string& entry) {
   Job job = given;
-  job.activity.reset();
+  const bool alone = job.state == State::running && !rides_on_worker(job);
+  if (!alone) job.activity.reset();
   if (job.state != before) {
     tx.add(count_key(job.type, before), -1);
     tx.add(count_key(job.type, job.state), 1);
   }
-  if (job.state == State::running && !rides_on_worker(job)) {
+  if (alone && !job.activity) {
     if (!entry.empty()) tx.clear(entry);
     job.activity = kv::Versionstamp::incomplete();
     std::string key;
@@ -239,10 +243,18 @@ void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot s
       json, [&](std::uint32_t chunk, std::string_view piece) { tx.set(chunk_key(job, slot, chunk), piece); });
 }
 
+void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_view> json) {
+  if (json) return write_data(tx, job, *json, DataSlot::next);
+  clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, kSameData));
+}
+
 std::int64_t take_next_run(kv::Transaction& tx, Job& job) {
-  write_data(tx, job, read_data(tx, job, DataSlot::next));
-  const std::int64_t at = job.resubmit_at;
-  drop_next_run(tx, job);
+  const std::int64_t at = std::exchange(job.resubmit_at, 0);
+  job.resubmit = false;
+  const std::int64_t chunks = std::exchange(job.next_chunks, 0);
+  if (chunks == kSameData) return at;
+  clear_chunks(tx, job, DataSlot::current, 0, std::exchange(job.data_chunks, chunks));
+  job.swapped = !job.swapped;
   return at;
 }
 

@@ -58,7 +58,9 @@ void unlink(kv::Transaction& tx, const Job& job);
 /// Makes what the store has of a job, which was in state `before` with the entry `entry`, what `job` says.
 void relink(kv::Transaction& tx, const Job& job, State before, const std::string& entry);
 
-/// Changes a job in the store. What `change` throws leaves the store as it is if it has written nothing.
+/// Changes a job in the store. A job that runs without a worker keeps its sign of life, unless `change`
+/// resets its `activity` to give another one. What `change` throws leaves the store as it is if it has
+/// written nothing.
 template <class Change>
 void transition(kv::Transaction& tx, Job& job, Change&& change) {
   const State before = job.state;
@@ -87,6 +89,9 @@ void check_data(std::string_view json);
 /// Writes the data's rows and the number of them into `job`, which is to be linked after that. Throws 413 as
 /// check_data() does, before anything is written.
 void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot = DataSlot::current);
+/// The data of the next run, which there is from now on: nothing stands for those that the present run
+/// leaves.
+void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_view> json);
 /// The next run, for which the job was resubmitted, becomes the present one; the job is to be linked after
 /// that. Answers when it was asked for.
 std::int64_t take_next_run(kv::Transaction& tx, Job& job);

@@ -83,10 +83,14 @@ struct Job {
   std::string last_error;
   std::string schedule;          // of a periodic job, as Schedule::json() writes it
   std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
-  std::int64_t next_chunks = 0;  // the same for the data of the next run; counts while `resubmit` is set
-  std::int64_t history = 0;      // rows of former attempts: history.h
+  std::int64_t next_chunks = 0;  // the same for the data of the next run, or kSameData
+  bool swapped = false;      // which rows are those of the present run's data, and which of the next one's
+  std::int64_t history = 0;  // rows of former attempts: history.h
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
+
+/// In Job::next_chunks: the next run's data are what the present one leaves.
+inline constexpr std::int64_t kSameData = -1;
 
 /// In Job::resubmit_at: at the tick of its schedule that comes when the present run has ended.
 inline constexpr std::int64_t kNextTick = -1;

@@ -77,7 +77,9 @@ export class Lane extends Changing {
       const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
       ;({ jobs } = await transport.request('POST', `${this.path}/_accept`, body, wait))
     } catch (error) {
-      this.#unsure = !(error instanceof DivanError) && error.code !== 'ECONNREFUSED'
+      // A gateway may answer for a server that has accepted.
+      const answered = error instanceof DivanError && error.status < 500
+      if (!answered && error.code !== 'ECONNREFUSED') this.#unsure = true
       throw error
     }
     // Accepted under a registration that was lost meanwhile: somebody else has them.

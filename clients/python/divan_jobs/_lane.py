@@ -87,7 +87,10 @@ class Lane:
         try:
             accepted = request("POST", f"{self.path}/_accept", body, poll + 30.0, abort=self._accepting)["jobs"]
         except FAILURES as error:
-            self._unsure = not isinstance(error, (DivanError, ConnectionRefusedError))
+            # A gateway may answer for a server that has accepted.
+            answered = isinstance(error, DivanError) and error.status < 500
+            if not answered and not isinstance(error, ConnectionRefusedError):
+                self._unsure = True
             raise
         with self._changed:
             # Accepted under a registration that was lost meanwhile: somebody else has them.
