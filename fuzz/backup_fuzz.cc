@@ -37,7 +37,8 @@ Found read(std::string_view bytes, std::size_t piece) {
 
 // A type, two bytes of length, a payload, and so on.
 std::string with_checksums(std::string_view input) {
-  std::string file("DIVANBAK\0\0\0\1", 12);
+  std::string file("DIVANBAK");
+  divan::append_u32(file, divan::backup::kFormat);
   std::uint64_t sum = XXH64(file.data(), file.size(), 0);
   while (input.size() >= 3) {
     const char type = "HRE"[static_cast<unsigned char>(input[0]) % 3];
