@@ -172,6 +172,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
 // each case.
 void Builder::build(Build& state) {
   if (!begin(state)) return;
+  if (!do_more_work(state, true)) return give_back(state);
   std::deque<Batch> ahead;
   for (;;) {
     if (stopping_ || others_wait(state)) return give_back(state);
@@ -181,6 +182,7 @@ void Builder::build(Build& state) {
       ahead.push_back(std::move(batch));
     }
     if (ahead.empty() || !state.wanted) {
+      if (!do_more_work(state, false)) return give_back(state);
       if (finish(state)) return;
       continue;
     }
@@ -207,6 +209,18 @@ bool Builder::begin(Build& state) {
     jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
+}
+
+// What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
+bool Builder::do_more_work(Build& state, bool only_begun) {
+  while (!state.cancelled && state.wanted) {
+    const IndexKeys keys = keys_of(state);
+    const auto work = state.index->more_work(store_, keys, only_begun);
+    if (!work) return true;
+    write(state, [&](kv::Transaction& tx, const IndexKeys&, Build&) { work->write(tx, keys); });
+    if (stopping_ || others_wait(state)) return false;
+  }
+  return true;
 }
 
 // Ends the attempt if nothing has changed since its last batch was read. The look at the end of the changes
@@ -286,24 +300,38 @@ void Builder::write_batch(Build& state, Batch& batch) {
 void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
   std::size_t first = 0;
   while (first < documents.size()) {
-    std::size_t next = 0;
-    Build after = state;
-    store_.run([&](kv::Transaction& tx) {
-      after = state;
-      const auto database = after.open(tx, catalog_);
-      const IndexKeys keys(database, after.request.signature);
-      // Its rows were removed, say. The next attempt begins where the index is then.
-      if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
-      next = mapped.write(tx, keys, first);
+    const std::size_t next = mapped.prepare(store_, keys_of(state), first, state.total - state.done);
+    write(state, [&](kv::Transaction& tx, const IndexKeys& keys, Build& after) {
+      mapped.write(tx, keys);
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, keys, after.written);
-      after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
-      catalog_.changed(tx, database, events::DatabaseEvent::index_commit, after.request.design_document);
+      catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
+                       after.request.design_document);
     });
-    state = std::move(after);
     first = next;
   }
+}
+
+IndexKeys Builder::keys_of(Build& state) {
+  return store_.run(
+      [&](kv::Transaction& tx) { return IndexKeys(state.open(tx, catalog_), state.request.signature); });
+}
+
+// Does some work on the index in a transaction that only who has the job, and nobody but him has written to
+// the index, can commit. `work` changes a copy of the build, which takes its place.
+void Builder::write(Build& state,
+                    const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work) {
+  Build after = state;
+  store_.run([&](kv::Transaction& tx) {
+    after = state;
+    const IndexKeys keys(after.open(tx, catalog_), after.request.signature);
+    // Its rows were removed, say. The next attempt begins where the index is then.
+    if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
+    work(tx, keys, after);
+    after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
+  });
+  state = std::move(after);
 }
 
 }  // namespace divan::index

@@ -2,7 +2,7 @@
 
 #include "divan/docs/catalog.h"
 #include "divan/index/views/collation.h"
-#include "divan/index/views/rows.h"
+#include "divan/index/views/view_batch.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/tuple.h"
@@ -38,7 +38,8 @@ struct ViewsCheck : testing::Test {
           for (int n = 0; n < 12'000; ++n) batch.add_row(3, 1, std::to_string(n), "1");
         }
         for (std::size_t done = 0; done < batch.documents();) {
-          done = store->run([&](kv::Transaction& tx) { return batch.write(tx, keys, done); });
+          done = batch.prepare(*store, keys, done, 0);
+          store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
         }
         store->run([&](kv::Transaction& tx) { write_sequence(tx, keys, {}); });
       }

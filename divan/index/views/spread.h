@@ -1,0 +1,18 @@
+// How far apart the boundaries of partial reductions lie (nodes.h).
+#pragma once
+
+#include <string_view>
+
+namespace divan::index::views {
+
+/// A level, of nodes or (0) of rows, has 1 of 2^bits entries of the level below; a hash of its place decides
+/// which. A value type.
+struct Spread {
+  unsigned row_bits = 5;
+  unsigned node_bits = 4;
+
+  /// The highest level that the row at `place` is a boundary of; 0 if it is none.
+  int level(std::string_view place) const;
+};
+
+}  // namespace divan::index::views
