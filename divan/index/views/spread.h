@@ -1,6 +1,7 @@
 // How far apart the boundaries of partial reductions lie (nodes.h).
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace divan::index::views {
@@ -10,6 +11,8 @@ namespace divan::index::views {
 struct Spread {
   unsigned row_bits = 5;
   unsigned node_bits = 4;
+  /// Entries that are read before the nodes above them are computed and written.
+  std::size_t at_once = 50'000;
 
   /// The highest level that the row at `place` is a boundary of; 0 if it is none.
   int level(std::string_view place) const;

@@ -6,7 +6,6 @@ namespace {
 using Kind = EntryChange::Kind;
 
 // What is read before it is reduced: JavaScript gets it at once.
-constexpr std::size_t kMaxHeldEntries = 50'000;
 constexpr std::size_t kMaxHeldBytes = 8'000'000;
 // A node with more than this right below it has no value.
 constexpr std::size_t kMaxEntries = 5'000;
@@ -78,7 +77,7 @@ class Upkeep::Level {
     return !stopped_at_.empty();
   }
 
-  bool is_full() const { return entries_ >= kMaxHeldEntries || bytes_ >= kMaxHeldBytes; }
+  bool is_full() const { return entries_ >= spread_.at_once || bytes_ >= kMaxHeldBytes; }
   const std::string& stopped_at() const { return stopped_at_; }
 
   // Reduces what was read since the last call: not inside a transaction.
