@@ -16,13 +16,14 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function build(server, database, design, views) {
   const before = cpu(server.pid).all;
   const { rev } = await server.ask('PUT', `/${database}/_design/${design}`, { views });
+  const { view_index: index } = await server.ask('GET', `/${database}/_design/${design}/_info`);
   for (;;) {
-    const { view_index: index } = await server.ask('GET', `/${database}/_design/${design}/_info`);
-    if (index.build?.state === 'finished' && index.updates_pending.total === 0) break;
-    if (index.build?.state === 'failed') throw new Error(JSON.stringify(index));
+    const { jobs } = await server.ask('GET', '/_jobs/views/_list');
+    const job = jobs.find((candidate) => candidate.id.startsWith(index.signature));
+    if (job?.state === 'finished') return { rev, used: cpu(server.pid).all - before };
+    if (job?.state === 'failed') throw new Error(JSON.stringify(job));
     await pause(100);
   }
-  return { rev, used: cpu(server.pid).all - before };
 }
 
 async function builds(server) {

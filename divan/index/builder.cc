@@ -25,7 +25,8 @@ struct Builder::Build {
   kv::Versionstamp written;     // the index's sequence
   kv::Versionstamp read;        // how far batches were read
   bool cancelled = false;
-  bool wanted = true;  // whether a design document defines the index, as far as known
+  bool worked = false;  // has written something
+  bool wanted = true;   // whether a design document defines the index, as far as known
   MonotonicTime began;
 
   // Looks for the index. The design document that the build was asked for may define it no more while another
@@ -247,7 +248,7 @@ void Builder::give_back(Build& state) {
 
 // Whether the build has had its turn: an index that needs a minute is not to wait for one that needs a day.
 bool Builder::others_wait(const Build& state) {
-  if (state.done == 0 || clock_.now() - state.began < options_.turn) return false;
+  if (!state.worked || clock_.now() - state.began < options_.turn) return false;
   return store_.run(
       [&](kv::Transaction& tx) { return queue_.counts(tx, state.attempt.type)[jobs::State::pending] > 0; });
 }
@@ -329,6 +330,7 @@ void Builder::write(Build& state,
     // Its rows were removed, say. The next attempt begins where the index is then.
     if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
     work(tx, keys, after);
+    after.worked = true;
     after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
   });
   state = std::move(after);

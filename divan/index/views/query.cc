@@ -15,7 +15,7 @@ constexpr std::size_t kPageRows = 20'000;
 constexpr std::size_t kPageReducedBytes = 4 << 20;
 // A group's rows are read one by one until there are as many as below so many nodes: to find those of its
 // nodes that lie between two places takes as long.
-constexpr std::size_t kNodesWorthOfRows = 6;
+constexpr std::size_t kNodesWorthOfRows = 12;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
   std::string out = "[";
