@@ -48,13 +48,13 @@ void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
   batch.add_row(0, 0, "1", "2");
   batch.add_row(0, 1, "[null]", "{}");
   divan::fuzz::RowsStore store(rows);
-  check(batch.prepare(store, keys, 0, 1) == 1);
+  check(batch.prepare(store, keys, 0, {}) == 1);
   batch.write(rows, keys);
   const auto found = read_rows(rows, keys, false);
   check(found.size() == 2 && found[0].ends_with("1\n\"one\"") && found[1].ends_with("1\n2"));
   views::ViewBatch nothing(kViews);
   nothing.add_document("d");
-  check(nothing.prepare(store, keys, 0, 1) == 1);
+  check(nothing.prepare(store, keys, 0, {}) == 1);
   nothing.write(rows, keys);
   check(read_rows(rows, keys, false).empty());
 }

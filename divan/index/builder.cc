@@ -24,6 +24,7 @@ struct Builder::Build {
   std::int64_t failures = 0;    // documents for which a function failed
   kv::Versionstamp written;     // the index's sequence
   kv::Versionstamp read;        // how far batches were read
+  kv::Versionstamp all_new;     // documents with changes up to here have never been in the index
   bool cancelled = false;
   bool worked = false;  // has written something
   bool wanted = true;   // whether a design document defines the index, as far as known
@@ -203,6 +204,8 @@ bool Builder::begin(Build& state) {
       return false;
     }
     state.written = state.read = read_sequence(tx, IndexKeys(*database, state.request.signature));
+    // A document has one place in the changes, and one that is met again is met beyond their present end.
+    if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
@@ -266,6 +269,7 @@ Builder::Batch Builder::read_batch(Build& state) {
       return changes.size() < options_.batch_documents;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
+    batch.documents.reserve(bodies.size());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
       if (!document.change.deleted) {
@@ -301,7 +305,8 @@ void Builder::write_batch(Build& state, Batch& batch) {
 void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
   std::size_t first = 0;
   while (first < documents.size()) {
-    const std::size_t next = mapped.prepare(store_, keys_of(state), first, state.total - state.done);
+    const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
+    const std::size_t next = mapped.prepare(store_, keys_of(state), first, so_far);
     write(state, [&](kv::Transaction& tx, const IndexKeys& keys, Build& after) {
       mapped.write(tx, keys);
       after.written = documents[next - 1].change.sequence;

@@ -42,6 +42,12 @@ class IndexKeys {
   std::string prefix_;
 };
 
+/// What is known of an index that documents are written to.
+struct IndexedSoFar {
+  std::int64_t behind = 0;  // about how many changes it lacks, those to be written included
+  bool all_new = false;     // none of the documents is in it
+};
+
 /// The rows that a batch of documents makes, before they are written. An index has one writer: what is
 /// prepared stays right until it is written, as long as the transaction that does so finds the index's
 /// sequence where it was.
@@ -54,10 +60,9 @@ class MappedBatch {
 
   /// Works out what the documents from number `first` on change in the index, in place of the rows that they
   /// made before, and answers the number of the first document that it leaves for another transaction: it
-  /// stops when one has enough. Outside of any transaction: it may take seconds. `behind`: about how many
-  /// changes the index lacks, these included.
+  /// stops when one has enough. Outside of any transaction: it may take seconds.
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
-                              std::int64_t behind) = 0;
+                              const IndexedSoFar& so_far) = 0;
 
   /// Writes what was prepared. Repeatable.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;

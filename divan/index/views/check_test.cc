@@ -39,7 +39,7 @@ struct ViewsCheck : ::testing::Test {
           for (int n = 0; n < 12'000; ++n) batch.add_row(3, 1, std::to_string(n), "1");
         }
         for (std::size_t done = 0; done < batch.documents();) {
-          done = batch.prepare(*store, keys, done, 0);
+          done = batch.prepare(*store, keys, done, {});
           store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
         }
         store->run([&](kv::Transaction& tx) { write_sequence(tx, keys, {}); });

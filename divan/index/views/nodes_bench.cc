@@ -34,7 +34,7 @@ class Index {
     }
     const IndexKeys keys = this->keys();
     for (std::size_t done = 0; done < batch.documents();) {
-      done = batch.prepare(*store_, keys, done, behind);
+      done = batch.prepare(*store_, keys, done, {behind});
       store_->run([&](kv::Transaction& tx) {
         batch.write(tx, keys);
         write_sequence(tx, keys, kv::Versionstamp::complete("sequence10"));

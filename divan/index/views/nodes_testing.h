@@ -35,7 +35,7 @@ class NodesBench {
     }
     const IndexKeys keys = this->keys();
     for (std::size_t done = 0; done < batch.documents();) {
-      done = batch.prepare(store_counting, keys, done, behind);
+      done = batch.prepare(store_counting, keys, done, {behind});
       store->run([&](kv::Transaction& tx) {
         batch.write(tx, keys);
         written_bytes = tx.read_only() ? 0 : tx.approximate_size();

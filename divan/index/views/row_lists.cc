@@ -72,6 +72,7 @@ std::vector<RowPlace> decode_places(std::string_view bytes, std::size_t views) {
 
 std::string RowPlace::key(const IndexKeys& keys, std::string_view id, std::uint32_t chunk) const {
   std::string key = keys.part(kRowsPart);
+  key.reserve(key.size() + encoded_key.size() + id.size() + 16);
   append_to(key, id, chunk);
   return key;
 }
@@ -111,7 +112,7 @@ std::vector<RowPlace> read_list(kv::Transaction& tx, const IndexKeys& keys, std:
 
 void write_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                 const std::vector<RowPlace>& before, const std::vector<RowPlace>& places) {
-  const std::uint32_t chunks_before = kv::chunk_count(encode_places(before).size());
+  const std::uint32_t chunks_before = before.empty() ? 0 : kv::chunk_count(encode_places(before).size());
   const std::string bytes = encode_places(places);
   for (std::uint32_t chunk = kv::chunk_count(bytes.size()); chunk < chunks_before; ++chunk) {
     tx.clear(chunk_key(keys, id, chunk));

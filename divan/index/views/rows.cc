@@ -162,6 +162,7 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
 
 std::string encode_row(std::string_view encoded_key, std::string_view key, std::string_view value) {
   std::string row;
+  row.reserve(15 + key.size() + value.size());
   append_varint(row, encoded_key.size());
   append_varint(row, key.size());
   append_varint(row, value.size());

@@ -49,7 +49,7 @@ struct DamagedViewRows : testing::Test {
     store->run([&](kv::Transaction& tx) { tx.set(key, list); });
     ViewBatch batch(2);
     batch.add_document("d");
-    const std::size_t next = batch.prepare(*store, keys, 0, 1);
+    const std::size_t next = batch.prepare(*store, keys, 0, {});
     store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
     return next;
   }

@@ -18,6 +18,18 @@ constexpr std::int64_t kRowsReadForAChange = 64;
 
 constexpr int kAllViews = -1;
 
+std::size_t varint_bytes(std::uint64_t value) {
+  std::size_t bytes = 1;
+  for (; value >= 0x80; value >>= 7) ++bytes;
+  return bytes;
+}
+
+// Of encode_row().
+std::size_t encoded_row_bytes(std::string_view encoded_key, std::string_view key, std::string_view value) {
+  return varint_bytes(encoded_key.size()) + varint_bytes(key.size()) + varint_bytes(value.size()) +
+         key.size() + value.size();
+}
+
 // The place of the same row in a document's list, or null.
 const RowPlace* find_row(const std::vector<RowPlace>& sorted, const RowPlace& row) {
   const auto found =
@@ -59,37 +71,48 @@ std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
   places.reserve(document.rows.size());
   std::map<std::pair<int, std::string_view>, std::uint32_t> numbers;
   for (const Row& row : document.rows) {
-    const std::size_t bytes = encode_row(row.encoded_key, row.key, row.value).size();
+    const std::size_t bytes = encoded_row_bytes(row.encoded_key, row.key, row.value);
     const std::uint32_t number = document.rows.size() == 1 ? 0 : numbers[{row.view, row.encoded_key}]++;
     places.push_back({row.view, row.encoded_key, number, kv::chunk_count(bytes)});
   }
   return places;
 }
 
+std::vector<RowPlace> ViewBatch::Change::sorted() const {
+  std::vector<RowPlace> sorted = places;
+  if (!in_order) std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
 std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
-                               std::int64_t behind) {
+                               const IndexedSoFar& so_far) {
   changes_.clear();
   nodes_.clear();
   std::size_t next = first;
   {
     const auto tx = store.begin();
-    std::vector<std::string> list_keys;
-    for (std::size_t i = first; i < documents_.size(); ++i)
-      list_keys.push_back(list_key(keys, documents_[i].id));
-    const auto lists = tx->get_many(list_keys, kv::Isolation::snapshot);
+    std::vector<std::optional<std::string>> lists(documents_.size() - first);
+    if (!so_far.all_new) {
+      std::vector<std::string> list_keys;
+      for (std::size_t i = first; i < documents_.size(); ++i)
+        list_keys.push_back(list_key(keys, documents_[i].id));
+      lists = tx->get_many(list_keys, kv::Isolation::snapshot);
+    }
     std::size_t bytes = 0;
     for (; next < documents_.size(); ++next) {
       const Document& document = documents_[next];
       const auto& list = lists[next - first];
       bytes += document.bytes + (list ? list->size() : 0);
       if (next > first && bytes > kFullBytes) break;
-      changes_.push_back({&document, read_list(*tx, keys, document.id, list, views_), places_of(document)});
+      Change& change = changes_.emplace_back(
+          Change{&document, read_list(*tx, keys, document.id, list, views_), places_of(document)});
+      change.in_order = std::is_sorted(change.places.begin(), change.places.end());
     }
     find_unchanged(*tx, keys);
   }
   if (index_) {
     for (const auto& [name, view] : index_->views()) {
-      if (!view.reduce.empty()) prepare_nodes(store, keys, view, behind);
+      if (!view.reduce.empty()) prepare_nodes(store, keys, view, so_far.behind);
     }
   }
   return next;
@@ -164,11 +187,7 @@ std::vector<EntryChange> ViewBatch::row_changes(int view) const {
   std::vector<EntryChange> rows;
   for (const Change& change : changes_) {
     const std::string& id = change.document->id;
-    std::vector<RowPlace> sorted;
-    if (!change.before.empty()) {
-      sorted = change.places;
-      std::sort(sorted.begin(), sorted.end());
-    }
+    const auto sorted = change.before.empty() ? std::vector<RowPlace>() : change.sorted();
     for (const RowPlace& place : change.before) {
       if (place.view == view && find_row(sorted, place) == nullptr)
         rows.push_back({place.place(id), Kind::removed});
@@ -197,8 +216,7 @@ void ViewBatch::write_rows(kv::Transaction& tx, const IndexKeys& keys, int view)
                          });
     }
     if (change.before.empty()) continue;
-    std::vector<RowPlace> sorted = change.places;
-    std::sort(sorted.begin(), sorted.end());
+    const auto sorted = change.sorted();
     for (const RowPlace& old : change.before) {
       if (view != kAllViews && old.view != view) continue;
       const RowPlace* same = find_row(sorted, old);
@@ -212,10 +230,15 @@ void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
   write_rows(tx, keys, kAllViews);
   std::vector<std::int64_t> added(views_);
   for (const Change& change : changes_) {
-    std::vector<RowPlace> sorted = change.places;
-    std::sort(sorted.begin(), sorted.end());
-    if (change.before != sorted) write_list(tx, keys, change.document->id, change.before, sorted);
-    for (const RowPlace& place : sorted) ++added[static_cast<std::size_t>(place.view)];
+    const auto write = [&](const std::vector<RowPlace>& sorted) {
+      if (change.before != sorted) write_list(tx, keys, change.document->id, change.before, sorted);
+    };
+    if (change.in_order) {
+      write(change.places);
+    } else {
+      write(change.sorted());
+    }
+    for (const RowPlace& place : change.places) ++added[static_cast<std::size_t>(place.view)];
     for (const RowPlace& place : change.before) --added[static_cast<std::size_t>(place.view)];
   }
   for (std::size_t view = 0; view < added.size(); ++view)

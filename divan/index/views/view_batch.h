@@ -23,7 +23,7 @@ class ViewBatch final : public MappedBatch {
 
   std::size_t documents() const override { return documents_.size(); }
   std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
-                      std::int64_t behind) override;
+                      const IndexedSoFar& so_far) override;
   void write(kv::Transaction& tx, const IndexKeys& keys) const override;
   std::size_t failures() const override { return failures_; }
 
@@ -46,6 +46,9 @@ class ViewBatch final : public MappedBatch {
     std::vector<RowPlace> before;   // in order
     std::vector<RowPlace> places;   // of the document's rows, one by one
     std::vector<bool> unchanged{};  // of these
+    bool in_order = true;           // these are
+
+    std::vector<RowPlace> sorted() const;
   };
 
   static std::vector<RowPlace> places_of(const Document& document);

@@ -347,6 +347,17 @@ TEST_F(Views, ABuildEndsWhenNobodyDefinesItsIndexAnyMore) {
   });
 }
 
+TEST_F(Views, ADocumentThatChangesDuringAFirstBuildHasItsLastRowsOnly) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, doc.n); }","reduce":"_sum"}})");
+  const auto rev = put(R"({"_id":"a","n":1000})");
+  for (int i = 0; i < 20; ++i) put(R"({"n":1})");
+  request();
+  AtFirstCommit then(bus, [&] { put(R"({"_id":"a","n":2,"_rev":")" + rev + "\"}"); });
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_TRUE(then.done);
+  EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":22}]})");
+}
+
 TEST_F(Views, RowsOfIndexesThatNobodyDefinesAreRemoved) {
   put(R"({"_id":"a"})");
   put(R"({"_id":"_design/kept","views":{"v":{"map":"function(doc) { emit('kept'); }"}}})");
