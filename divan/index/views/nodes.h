@@ -18,7 +18,7 @@
 //   bit also of sums of floating point, since a node is always computed from what is right below it;
 // - levels can be written one after the other, in any order of keys, in as many transactions as it takes.
 // The price is that nodes differ in size: a row lies in one of 64 rows on average, and in one of more than
-// 350 once in 3,000 times. Whoever chooses keys so that no boundary is among them makes his own view slow.
+// 350 once in 4,000 times. Whoever chooses keys so that no boundary is among them makes his own view slow.
 // Fixed pieces of the key space (prefixes, say) would need no boundaries, but keys are never spread evenly;
 // blocks of many rows in one value would save the keys' bytes, but make each change rewrite its block, and
 // rows need no such blocks to be read in order.

@@ -165,7 +165,8 @@ void expect_nodes_from_nothing(NodesBench& bench, const Documents& documents, co
 RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) {
   const Spread spread{.row_bits = *rc::gen::inRange(1u, 3u),
                       .node_bits = *rc::gen::inRange(1u, 3u),
-                      .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000))};
+                      .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
+                      .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
   const int kind = *rc::gen::inRange(0, 3);
   NodesBench bench(kViews, spread);
   Documents documents;

@@ -82,7 +82,7 @@ TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
     const std::string four = bench.query("v", params);
     EXPECT_THAT(four, HasSubstr(R"({"key":[0],"value":5000})"));
     EXPECT_THAT(four, HasSubstr(R"({"key":[3],"value":5000})"));
-    EXPECT_LE(bench.store_counting.rows_read, 4 * (most_reads(kRows, {}) / 2 + 200));
+    EXPECT_LE(bench.store_counting.rows_read, 4 * (most_reads(kRows, {}) / 2 + 800));
     params.group_level = 2;
     bench.store_counting.rows_read = bench.store_counting.scans = 0;
     bench.query("v", params);
@@ -109,12 +109,23 @@ TEST(ViewNodes, AChangeReadsAndWritesLittle) {
   EXPECT_THAT(bench.query("v", {}), HasSubstr(R"("min":-50,"max":19999)"));
 }
 
+// A value that changes does not change how many there are.
+TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
+  NodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
+  bench.write(numbers(0, 100));
+  for (int n = 0; n < 100; ++n) {
+    bench.write({{fmt::format("doc-{:06}", n), {{0, std::to_string(n), "-1"}}}});
+    EXPECT_LE(bench.written_bytes, 200u);
+  }
+}
+
 TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
   NodesBench bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})", {.row_bits = 1, .node_bits = 1});
   const std::string large = '"' + std::string(200'000, 'x') + '"';
   const NodesBench::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
   bench.write({{"a", rows}, {"b", rows}, {"c", rows}});
   EXPECT_GT(bench.written_bytes, 600'000u);
+  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);  // at once, of so few
   bench.write({{"a", rows}, {"c", rows}});
   EXPECT_EQ(bench.written_bytes, 0u);
   // The one that changed, and the nodes above it.
@@ -184,7 +195,13 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKeptAndSumHasItsLimitAsEver) {
             120'000 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
   // Twenty alike shrink, and so do two of them; twenty that have nothing in common do not.
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
-  EXPECT_THAT(bench.query("sum", range(3, 4)), HasSubstr(R"("member-499":2)"));
+  // Whichever nodes they come from, what the limit measures is their rows.
+  for (int from = 0; from < 19; ++from) {
+    for (int to = from + 1; to < 20; ++to) {
+      EXPECT_THAT(bench.query("sum", range(from, to)),
+                  HasSubstr(fmt::format(R"("member-499":{})", to - from + 1)));
+    }
+  }
   EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
   bench.forget_nodes();
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));

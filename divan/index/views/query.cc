@@ -13,9 +13,6 @@ constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
 // Rows that are reduced show only their values, but are held until the page's end.
 constexpr std::size_t kPageReducedBytes = 4 << 20;
-// A group's rows are read one by one until there are as many as below so many nodes: to find those of its
-// nodes that lie between two places takes as long.
-constexpr std::size_t kNodesWorthOfRows = 12;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
   std::string out = "[";
@@ -202,7 +199,7 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
     place = row.place;
     const bool wants_more = take_row(tx, database, row, page.out);
     page.add(row, reduces_);
-    large = page.nodes && group_ && group_->rows >= (kNodesWorthOfRows << index_->spread().row_bits);
+    large = page.nodes && group_ && group_->rows >= index_->spread().rows_first;
     cut = page.full || large;
     return wants_more && !cut;
   });

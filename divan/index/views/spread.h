@@ -1,4 +1,4 @@
-// How far apart the boundaries of partial reductions lie (nodes.h).
+// How far apart the boundaries of partial reductions lie (nodes.h), and what else is a matter of measuring.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,9 @@ struct Spread {
   unsigned node_bits = 4;
   /// Entries that are read before the nodes above them are computed and written.
   std::size_t at_once = 50'000;
+  /// Rows of a group that are read one by one before a query looks for nodes: finding those that lie between
+  /// two places takes as long.
+  std::size_t rows_first = 768;
 
   /// The highest level that the row at `place` is a boundary of; 0 if it is none.
   int level(std::string_view place) const;
