@@ -62,6 +62,7 @@ TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
       reads += bench.store_counting.rows_read;
     }
     EXPECT_LE(reads / kQueries, most_reads(kRows, spread) / 3);
+    RecordProperty(fmt::format("reads_{}", 1 << spread.row_bits), static_cast<int>(reads / kQueries));
   }
 }
 
@@ -106,6 +107,7 @@ TEST(ViewNodes, AChangeReadsAndWritesLittle) {
     EXPECT_LE(bench.written_bytes, 1000u);
   }
   EXPECT_LE(reads / kChanges, 2 * most_reads(kRows, {}) / 3);
+  RecordProperty("reads", reads / kChanges);
   EXPECT_THAT(bench.query("v", {}), HasSubstr(R"("min":-50,"max":19999)"));
 }
 
