@@ -24,8 +24,10 @@ struct Builder::Build {
   std::int64_t failures = 0;    // documents for which a function failed
   kv::Versionstamp written;     // the index's sequence
   kv::Versionstamp read;        // how far batches were read
+  kv::Versionstamp all_new;     // documents with changes up to here have never been in the index
   bool cancelled = false;
-  bool wanted = true;  // whether a design document defines the index, as far as known
+  bool worked = false;  // has written something
+  bool wanted = true;   // whether a design document defines the index, as far as known
   MonotonicTime began;
 
   // Looks for the index. The design document that the build was asked for may define it no more while another
@@ -172,6 +174,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
 // each case.
 void Builder::build(Build& state) {
   if (!begin(state)) return;
+  if (!do_more_work(state, true)) return give_back(state);
   std::deque<Batch> ahead;
   for (;;) {
     if (stopping_ || others_wait(state)) return give_back(state);
@@ -181,6 +184,7 @@ void Builder::build(Build& state) {
       ahead.push_back(std::move(batch));
     }
     if (ahead.empty() || !state.wanted) {
+      if (!do_more_work(state, false)) return give_back(state);
       if (finish(state)) return;
       continue;
     }
@@ -200,6 +204,8 @@ bool Builder::begin(Build& state) {
       return false;
     }
     state.written = state.read = read_sequence(tx, IndexKeys(*database, state.request.signature));
+    // A document has one place in the changes, and one that is met again is met beyond their present end.
+    if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
@@ -207,6 +213,18 @@ bool Builder::begin(Build& state) {
     jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
+}
+
+// What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
+bool Builder::do_more_work(Build& state, bool only_begun) {
+  while (!state.cancelled && state.wanted) {
+    const IndexKeys keys = keys_of(state);
+    const auto work = state.index->more_work(store_, keys, only_begun);
+    if (!work) return true;
+    write(state, [&](kv::Transaction& tx, const IndexKeys&, Build&) { work->write(tx, keys); });
+    if (stopping_ || others_wait(state)) return false;
+  }
+  return true;
 }
 
 // Ends the attempt if nothing has changed since its last batch was read. The look at the end of the changes
@@ -233,7 +251,7 @@ void Builder::give_back(Build& state) {
 
 // Whether the build has had its turn: an index that needs a minute is not to wait for one that needs a day.
 bool Builder::others_wait(const Build& state) {
-  if (state.done == 0 || clock_.now() - state.began < options_.turn) return false;
+  if (!state.worked || clock_.now() - state.began < options_.turn) return false;
   return store_.run(
       [&](kv::Transaction& tx) { return queue_.counts(tx, state.attempt.type)[jobs::State::pending] > 0; });
 }
@@ -251,6 +269,7 @@ Builder::Batch Builder::read_batch(Build& state) {
       return changes.size() < options_.batch_documents;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
+    batch.documents.reserve(bodies.size());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
       if (!document.change.deleted) {
@@ -286,24 +305,40 @@ void Builder::write_batch(Build& state, Batch& batch) {
 void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
   std::size_t first = 0;
   while (first < documents.size()) {
-    std::size_t next = 0;
-    Build after = state;
-    store_.run([&](kv::Transaction& tx) {
-      after = state;
-      const auto database = after.open(tx, catalog_);
-      const IndexKeys keys(database, after.request.signature);
-      // Its rows were removed, say. The next attempt begins where the index is then.
-      if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
-      next = mapped.write(tx, keys, first);
+    const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
+    const std::size_t next = mapped.prepare(store_, keys_of(state), first, so_far);
+    write(state, [&](kv::Transaction& tx, const IndexKeys& keys, Build& after) {
+      mapped.write(tx, keys);
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, keys, after.written);
-      after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
-      catalog_.changed(tx, database, events::DatabaseEvent::index_commit, after.request.design_document);
+      catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
+                       after.request.design_document);
     });
-    state = std::move(after);
     first = next;
   }
+}
+
+IndexKeys Builder::keys_of(Build& state) {
+  return store_.run(
+      [&](kv::Transaction& tx) { return IndexKeys(state.open(tx, catalog_), state.request.signature); });
+}
+
+// Does some work on the index in a transaction that only who has the job, and nobody but him has written to
+// the index, can commit. `work` changes a copy of the build, which takes its place.
+void Builder::write(Build& state,
+                    const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work) {
+  Build after = state;
+  store_.run([&](kv::Transaction& tx) {
+    after = state;
+    const IndexKeys keys(after.open(tx, catalog_), after.request.signature);
+    // Its rows were removed, say. The next attempt begins where the index is then.
+    if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
+    work(tx, keys, after);
+    after.worked = true;
+    after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
+  });
+  state = std::move(after);
 }
 
 }  // namespace divan::index

@@ -6,6 +6,9 @@
 // the job's lock, so a builder that has lost its job cannot write; and the sequence, so batches follow each
 // other without gap or repetition. A build that is killed goes on where its last batch was committed.
 //
+// What an index keeps beside its rows (partial reductions, say) is made when they are up to date, in pieces
+// that are written and fenced in the same way.
+//
 // A document that changes after it was read is met again further up in the changes, so the rows are right
 // when the index has reached the end.
 #pragma once
@@ -66,11 +69,14 @@ class Builder {
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);
+  bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
   bool others_wait(const Build& build);
   Batch read_batch(Build& build);
   void write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
+  IndexKeys keys_of(Build& build);
+  void write(Build& build, const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work);
 
   kv::Database& store_;
   docs::Catalog& catalog_;

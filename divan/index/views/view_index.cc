@@ -9,14 +9,15 @@
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/builtin_reduce.h"
-#include "divan/index/views/rows.h"
+#include "divan/index/views/upkeep.h"
+#include "divan/index/views/view_batch.h"
 
 namespace divan::index::views {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 16;
 // What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
-constexpr std::string_view kRowLayout = "view rows 1";
+constexpr std::string_view kRowLayout = "view rows 2";
 // A function that ran into a limit this often in one batch will not end any better.
 constexpr std::size_t kMaxStrikes = 3;
 
@@ -42,6 +43,19 @@ std::string signature_of(const std::map<std::string, View>& views, const ViewOpt
   writer.end_array();
   return digest(text);
 }
+
+// Some of a view's nodes.
+class NodeWork final : public IndexWork {
+ public:
+  NodeWork(int view, NodeWrites writes) : view_(view), writes_(std::move(writes)) {}
+  void write(kv::Transaction& tx, const IndexKeys& keys) const override {
+    writes_.write(tx, NodeKeys(keys, view_));
+  }
+
+ private:
+  const int view_;
+  const NodeWrites writes_;
+};
 
 std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
   const auto value = json::member(object, member);
@@ -79,13 +93,14 @@ bool builds_itself(std::string_view body) {
 }  // namespace
 
 ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, const ViewOptions& options,
-                     bool automatic, js::Pool& pool, const js::Limits& limits)
+                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread)
     : design_id_(std::move(design_id)),
       views_(std::move(views)),
       options_(options),
       automatic_(automatic),
       pool_(pool),
       limits_(limits),
+      spread_(spread),
       signature_(signature_of(views_, options_)) {
   program_.id = signature_;
   for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map});
@@ -97,7 +112,7 @@ const View* ViewIndex::find(std::string_view name) const {
 }
 
 std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> documents) const {
-  auto batch = std::make_unique<ViewBatch>(views_.size());
+  auto batch = std::make_unique<ViewBatch>(views_.size(), shared_from_this());
   std::vector<std::string_view> texts;
   std::deque<std::string> own_texts;
   std::vector<std::size_t> places;
@@ -150,8 +165,18 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
   }
 }
 
+std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
+                                                bool only_begun) const {
+  for (const auto& [name, view] : views_) {
+    if (view.reduce.empty()) continue;
+    if (auto writes = Upkeep(store, keys, *this, view).make_some(only_begun))
+      return std::make_unique<NodeWork>(view.number, *std::move(writes));
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool, const js::Limits& limits) {
+                                             js::Pool& pool, const js::Limits& limits, const Spread& spread) {
   const auto language = json::member(body, "language");
   if (language && *language != "\"javascript\"") {
     if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
@@ -180,16 +205,16 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
   return std::make_shared<ViewIndex>(design_id, std::move(views), options_of(design_id, body),
-                                     builds_itself(body), pool, limits);
+                                     builds_itself(body), pool, limits, spread);
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body) const {
-  if (auto index = parse_views(design_id, body, pool_, limits_)) return {std::move(index)};
+  if (auto index = parse_views(design_id, body, pool_, limits_, spread_)) return {std::move(index)};
   return {};
 }
 
 void ViewKind::check(const std::string& design_id, std::string_view body) const {
-  const auto index = parse_views(design_id, body, pool_, limits_);
+  const auto index = parse_views(design_id, body, pool_, limits_, spread_);
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
     pool_.check({name, view.map}, "map", name);
