@@ -83,7 +83,7 @@ Failure describe_end(int status) {
 
 }  // namespace
 
-Process::Process(const std::string& binary, std::size_t memory_bytes) {
+Process::Process(const std::string& binary, std::size_t memory_bytes) : memory_limit_(memory_bytes) {
   try {
     start(binary, memory_bytes);
   } catch (...) {
@@ -216,9 +216,9 @@ std::size_t Process::resident_bytes() const {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-std::optional<std::uint32_t> Process::find(std::string_view program_id) {
+std::optional<std::uint32_t> Process::find(std::string_view program_key) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].used == 0 || slots_[i].program_id != program_id) continue;
+    if (slots_[i].used == 0 || slots_[i].program_key != program_key) continue;
     slots_[i].used = ++uses_;
     return i;
   }
@@ -232,8 +232,8 @@ std::uint32_t Process::empty_slot() {
   return static_cast<std::uint32_t>(oldest - slots_.begin());
 }
 
-void Process::fill(std::uint32_t slot, std::string program_id) {
-  slots_[slot] = {std::move(program_id), ++uses_};
+void Process::fill(std::uint32_t slot, std::string program_key) {
+  slots_[slot] = {std::move(program_key), ++uses_};
 }
 
 }  // namespace divan::js

@@ -43,18 +43,19 @@ class Process {
   std::size_t resident_bytes() const;
 
   pid_t pid() const { return pid_; }
+  std::size_t memory_limit() const { return memory_limit_; }
   /// Whether its system call filter is active.
   bool locked() const { return locked_; }
 
-  /// The slot that holds the program of this id.
-  std::optional<std::uint32_t> find(std::string_view program_id);
+  /// The slot that holds the program of this key.
+  std::optional<std::uint32_t> find(std::string_view program_key);
   /// A slot for another program, the one that was found least recently; it is empty until fill().
   std::uint32_t empty_slot();
-  void fill(std::uint32_t slot, std::string program_id);
+  void fill(std::uint32_t slot, std::string program_key);
 
  private:
   struct Slot {
-    std::string program_id;
+    std::string program_key;
     std::uint64_t used = 0;  // 0: empty
   };
 
@@ -65,6 +66,7 @@ class Process {
   bool wait_for(short events, MonotonicTime deadline);
   void end();
 
+  const std::size_t memory_limit_;
   pid_t pid_ = -1;
   int socket_ = -1;
   int statm_ = -1;

@@ -51,7 +51,10 @@ class BuiltinReduction final : public Reduction {
 class JsReduction final : public Reduction {
  public:
   JsReduction(const ViewIndex& index, const View& view)
-      : function_{view.name, view.reduce}, pool_(index.pool()), limits_(index.limits()), groups_(1) {}
+      : function_{view.name, view.reduce, index.origin().owner},
+        pool_(index.pool()),
+        limits_(index.limits()),
+        groups_(1) {}
 
   void add(const ViewRow& row) override {
     Group& group = groups_.back();
@@ -87,7 +90,8 @@ class JsReduction final : public Reduction {
   std::string value_of(const js::Reduction& reduction) const {
     if (const auto* failure = std::get_if<js::Failure>(&reduction)) {
       throw Error(500, "reduce_function_failed",
-                  fmt::format("Reduce function of view `{}`: {}", function_.name, failure->message));
+                  fmt::format("Reduce function of view `{}` of `{}`: {}", function_.name,
+                              function_.owner.design_document, failure->message));
     }
     return std::get<std::string>(reduction);
   }
