@@ -25,6 +25,8 @@ PoolOptions checked(PoolOptions options) {
   return options;
 }
 
+constexpr int kStartAttempts = 3;
+
 // Compiling takes milliseconds; but a function's text may hold anything.
 constexpr Duration kMaxCheck = std::chrono::seconds(1);
 
@@ -212,7 +214,9 @@ Result Pool::survive(std::size_t count, Result result, const Limits& limits, con
   }
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
+    // Twice, too: processes also die of what others do, and a document is not to be lost for that.
     auto answer = count == 1 ? std::nullopt : attempt(i, 1, Choice::any, death);
+    if (!answer && count > 1) answer = attempt(i, 1, Choice::fresh, death);
     if (answer) {
       append(result, std::move(*answer));
     } else if (death.loading) {
@@ -370,7 +374,15 @@ std::vector<std::unique_ptr<Process>> Pool::take_ended() {
 
 // Called without the lock; the process is counted already.
 std::unique_ptr<Process> Pool::start(std::size_t memory) {
-  auto process = std::make_unique<Process>(options_.binary, memory);
+  std::unique_ptr<Process> process;
+  for (int attempt = 1; !process; ++attempt) {
+    try {
+      process = std::make_unique<Process>(options_.binary, memory);
+    } catch (const Error&) {
+      // The kernel may have chosen it when memory ran short.
+      if (attempt == kStartAttempts) throw;
+    }
+  }
   std::lock_guard lock(mutex_);
   ++stats_.started;
   if (!process->locked() && !std::exchange(warned_, true)) {
