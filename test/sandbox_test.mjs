@@ -280,6 +280,25 @@ it('slow functions of some databases delay another by a turn, not by their whole
   }
 })
 
+testWithServer('a server that stops does not wait for functions, and goes on with them later', {}, async (server) => {
+  const db = await database(server)
+  const { _rev } = await server.client.ok('GET', `/${db}/d0001`)
+  // As long as this document is there, no function comes to its end, for an hour each.
+  await server.client.ok('PUT', '/_node/_local/_config/couchdb/os_process_timeout', '"3600000"')
+  await put(server, db, { v: { map: "function (doc) { while (doc._rev === '" + _rev + "'); emit(doc._id) }" } })
+  await put(server, db, { r: { map: GOOD, reduce: 'function (k, v) { for (;;); }' } }, 'r')
+  await waitFor('the functions to run', async () => childrenOf(server.pid).length > 0)
+  const query = view(server, db, 'd/_view/v').catch(() => {})
+  const reduce = view(server, db, 'r/_view/r').catch(() => {})
+  server.ownsDirectory = false
+  await server.stop()
+  await Promise.all([query, reduce])
+  const again = await Server.start({ dataDir: server.dataDir, env: SETTINGS })
+  await again.client.ok('PUT', `/${db}/d0001`, { _rev, n: 1 })
+  assert.deepEqual(keys(await view(again, db, 'd/_view/v')).sort(), ['d0000', 'd0001', 'd0002'])
+  await again.stop()
+})
+
 testWithServer('limits change while the server runs', { env: SETTINGS }, async (server) => {
   const db = await database(server)
   // Seconds of a processor.

@@ -368,6 +368,9 @@ struct Server::Parts {
   void stop() {
     // Requests first: they use everything else. What still waits is dropped with its connection.
     if (service) service->stop();
+    // What strangers' functions do is not waited for. The builders are to know why their calls end.
+    if (builder) builder->stop();
+    js_pool.stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();

@@ -1,5 +1,11 @@
 #include "divan/js/pool.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/js/requests.h"
@@ -26,6 +32,8 @@ PoolOptions checked(PoolOptions options) {
 }
 
 constexpr int kStartAttempts = 3;
+
+Error stopped() { return {503, "service_unavailable", "The server is stopping."}; }
 
 // Compiling takes milliseconds; but a function's text may hold anything.
 constexpr Duration kMaxCheck = std::chrono::seconds(1);
@@ -81,12 +89,27 @@ class Pool::Lease {
 Pool::Pool(PoolOptions options, const Clock& clock)
     : options_(checked(std::move(options))),
       clock_(clock),
+      stop_fd_(eventfd(0, EFD_CLOEXEC)),
       processes_(options_.processes),
       memory_(options_.memory),
       invocation_(options_.invocation),
-      budget_(options_.log_lines) {}
+      budget_(options_.log_lines) {
+  if (stop_fd_ < 0) throw internal_error(fmt::format("eventfd: {}", std::strerror(errno)));
+}
 
-Pool::~Pool() = default;
+Pool::~Pool() { close(stop_fd_); }
+
+void Pool::refuse_if_stopping() const {
+  std::lock_guard lock(mutex_);
+  if (stopping_) throw stopped();
+}
+
+void Pool::stop() {
+  std::lock_guard lock(mutex_);
+  stopping_ = true;
+  eventfd_write(stop_fd_, 1);
+  changed_.notify_all();
+}
 
 void Pool::configure(const PoolOptions& options) {
   const auto wanted = checked(options);
@@ -256,6 +279,8 @@ bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read,
   auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin));
   Log log;
   if (!answer) {
+    // Nobody is to blame then.
+    refuse_if_stopping();
     death.failure = lease.process().failure();
     return false;
   }
@@ -306,10 +331,11 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, std::int64_
   ended = take_ended();
   const Waiting call{next_ticket_++, database, extra};
   waiting_.push_back(call);
-  const auto next = [&] { return is_next(call); };
+  const auto next = [&] { return stopping_ || is_next(call); };
   const bool got = next() || clock_.wait_until(lock, changed_, clock_.now() + options_.wait, next);
   std::erase_if(waiting_, [&](const Waiting& other) { return other.ticket == call.ticket; });
   if (!waiting_.empty()) changed_.notify_all();
+  if (stopping_) throw stopped();
   if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
   ++held_[database];
   if (!idle_.empty() && choice == Choice::any) return take_idle(program_key);
@@ -377,7 +403,7 @@ std::unique_ptr<Process> Pool::start(std::size_t memory) {
   std::unique_ptr<Process> process;
   for (int attempt = 1; !process; ++attempt) {
     try {
-      process = std::make_unique<Process>(options_.binary, memory);
+      process = std::make_unique<Process>(options_.binary, memory, stop_fd_);
     } catch (const Error&) {
       // The kernel may have chosen it when memory ran short.
       if (attempt == kStartAttempts) throw;

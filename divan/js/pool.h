@@ -79,6 +79,9 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  /// Ends all calls, also those to come, with service_unavailable (503), and the processes that they hold.
+  void stop();
+
   /// Sets what may change while it runs: processes, memory (which needs fresh processes: busy ones go on with
   /// what they have until they are free), invocation and log_lines. The rest of `options` is not looked at.
   void configure(const PoolOptions& options);
@@ -141,15 +144,18 @@ class Pool {
   std::vector<std::unique_ptr<Process>> take_ended();
   std::unique_ptr<Process> start(std::size_t memory);
   void give_back(std::unique_ptr<Process> process, std::int64_t database, bool usable, Duration held);
+  void refuse_if_stopping() const;
   Limits with_invocation(Limits limits) const;
   void write_log(const Program& program, const Log& log);
   std::optional<std::uint64_t> may_log(const Owner& owner);
 
   const PoolOptions options_;
   const Clock& clock_;
+  const int stop_fd_;  // readable from stop() on
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  bool stopping_ = false;
   std::size_t processes_;
   std::size_t memory_;
   Duration invocation_;

@@ -355,6 +355,18 @@ TEST_F(JsPoolBusy, MoreProcessesAreThereAtOnce) {
   EXPECT_EQ(pool_.stats().alive, 1u);
 }
 
+TEST_F(JsPoolBusy, StoppingEndsCallsThatRunAndCallsThatWait) {
+  hold(1);
+  map_later(2);
+  pool_.stop();
+  for (auto& call : calls_) {
+    EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
+  }
+  EXPECT_EQ(error_of([&] { map_one(pool_, kEmitN); }).status(), 503);
+  EXPECT_EQ(error_of([&] { pool_.check({"f", kEmitN}, "map", "v"); }).status(), 503);
+  EXPECT_THAT(children(), IsEmpty());
+}
+
 TEST_F(JsPool, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   // Database 1 has two processes, and wants more; the next that is free is 2's although it came later.
   Pool pool(test_options(2), clock_);

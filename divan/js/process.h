@@ -23,8 +23,8 @@ namespace divan::js {
 class Process {
  public:
   /// Starts `binary` with a limit on its memory and waits for its greeting. Throws os_process_error (500) if
-  /// that does not come.
-  Process(const std::string& binary, std::size_t memory_bytes);
+  /// that does not come. When `stop_fd` becomes readable, waiting ends as if time were up.
+  Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -67,6 +67,7 @@ class Process {
   void end();
 
   const std::size_t memory_limit_;
+  const int stop_fd_;
   pid_t pid_ = -1;
   int socket_ = -1;
   int statm_ = -1;
