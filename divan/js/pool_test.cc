@@ -367,6 +367,19 @@ TEST_F(JsPoolBusy, StoppingEndsCallsThatRunAndCallsThatWait) {
   EXPECT_THAT(children(), IsEmpty());
 }
 
+TEST_F(JsPool, StoppingBlamesNoDocument) {
+  // The process dies once, so that what stop() ends is the last attempt.
+  auto options = test_options();
+  options.invocation = std::chrono::hours(1);
+  Pool pool(options, clock_);
+  auto call = std::async(std::launch::async, [&] { return map_one(pool, "doc => { for (;;); }"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().started == 1 && pool.stats().busy == 1; }));
+  kill(children().at(0), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return pool.stats().started == 2; }));
+  pool.stop();
+  EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
+}
+
 TEST_F(JsPool, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   // Database 1 has two processes, and wants more; the next that is free is 2's although it came later.
   Pool pool(test_options(2), clock_);
