@@ -36,7 +36,7 @@ Found find_views(const Context& context, kv::Transaction& tx, const std::string&
   if (tree.front().deleted) throw not_found("deleted");
   const std::string body = docs::read_body(tx, database, tree.front());
   for (const auto& kind : context.kinds) {
-    for (const auto& index : kind->indexes(design_id, body)) {
+    for (const auto& index : kind->indexes(design_id, body, &database)) {
       if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
         return {std::move(database), std::move(views)};
     }

@@ -75,8 +75,16 @@ js::PoolOptions pool_options(const Config& config) {
   options.processes = static_cast<std::size_t>(config.get_int("divan", "js_processes", 0, 0, INT64_MAX));
   options.memory =
       static_cast<std::size_t>(config.get_int("divan", "js_memory_bytes", 256 << 20, 0, INT64_MAX));
+  options.invocation = milliseconds(config.get_int("couchdb", "os_process_timeout", 5000, 1, INT64_MAX));
+  options.log_lines = static_cast<double>(config.get_int("divan", "js_log_lines", 10, 0, INT64_MAX));
   options.log = [](const js::Function& function, std::string_view line) {
-    log::info("Function `{}` logs: {}", function.name, line);
+    const auto& owner = function.owner;
+    if (owner.design_document.empty()) {
+      log::info("Function `{}`, as it is checked, logs: {}", function.name, line);
+    } else {
+      log::info("Function `{}` of `{}` in `{}` logs: {}", function.name, owner.design_document,
+                owner.database, line);
+    }
   };
   return options;
 }
@@ -177,13 +185,12 @@ struct Server::Parts {
     // As long as there are requests, which stop() ends, a setting may change.
     config.on_change([this](const std::string& section, const std::string&) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
+      if (section == "divan" || section == "couchdb") js_pool.configure(pool_options(config));
     });
     choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     choose_uuid();
-    kinds.push_back(std::make_unique<index::views::ViewKind>(
-        js_pool, js::Limits{.invocation = milliseconds(
-                                config.get_int("couchdb", "os_process_timeout", 5000, 0, INT64_MAX))}));
+    kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
     catalog.on_design_document(
         [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
           for (const auto& kind : kinds) kind->check(std::string(id), body);
@@ -301,6 +308,8 @@ struct Server::Parts {
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
     gauge("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
           [=, this] { return number(js_pool.stats().died); });
+    gauge("divan_js_failures_total", "Calls of JavaScript functions that failed.",
+          [=, this] { return number(js_pool.stats().failures); });
     gauge("divan_js_documents_total", "Documents mapped.",
           [=, this] { return number(js_pool.stats().documents); });
     gauge("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
@@ -359,6 +368,9 @@ struct Server::Parts {
   void stop() {
     // Requests first: they use everything else. What still waits is dropped with its connection.
     if (service) service->stop();
+    // What strangers' functions do is not waited for. The builders are to know why their calls end.
+    if (builder) builder->stop();
+    js_pool.stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();

@@ -89,13 +89,17 @@ Builder::Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue
       acceptor_(queue, store, clock),
       builds_("builder", options.threads, options.threads) {}
 
-Builder::~Builder() {
+void Builder::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   acceptor_.interrupt();
+}
+
+Builder::~Builder() {
+  stop();
   if (dispatcher_.joinable()) dispatcher_.join();
   builds_.stop();
 }
@@ -162,6 +166,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
       build(state);
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
+      if (stopping_ && error.status() == 503) return give_back(state);
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const std::exception& error) {

@@ -44,10 +44,13 @@ class Builder {
  public:
   Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,
           const Kinds& kinds, const Clock& clock, BuilderOptions options = {});
-  /// Gives running jobs back after their present batch.
+  /// As stop(), and waits for it.
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
+
+  /// Has running jobs given back after their present batch, or at once if that cannot be mapped any more.
+  void stop();
 
   /// Registers as a worker and begins to accept jobs. `worker_id` is unlike that of any other process on the
   /// store.

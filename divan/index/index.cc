@@ -19,7 +19,7 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
   const std::string body = docs::read_body(tx, database, tree.front());
   for (const auto& kind : kinds) {
     try {
-      for (auto& index : kind->indexes(std::string(design_id), body)) {
+      for (auto& index : kind->indexes(std::string(design_id), body, &database)) {
         if (index->signature() == signature) return index;
       }
     } catch (const Error&) {}  // malformed by now: it defines nothing
@@ -42,7 +42,7 @@ std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& data
     const std::string body = docs::read_body(tx, database, winner);
     for (const auto& kind : kinds) {
       try {
-        auto indexes = kind->indexes(id, body);
+        auto indexes = kind->indexes(id, body, &database);
         found.insert(found.end(), indexes.begin(), indexes.end());
       } catch (const Error& error) {
         log::warning("{} of {} is not indexed: {}", id, database.name(), error.what());

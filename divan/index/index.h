@@ -117,8 +117,10 @@ class Kind {
   virtual std::string_view name() const = 0;
 
   /// The indexes of this kind that a design document defines; none if it has none or is in a language that
-  /// nobody here speaks. Throws divan::Error (400) if it is malformed.
-  virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const = 0;
+  /// nobody here speaks. Throws divan::Error (400) if it is malformed. `database`: whose design document it
+  /// is; null if the indexes are only looked at.
+  virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
+                                        const docs::Database* database = nullptr) const = 0;
 
   /// Throws divan::Error (400) unless the design document's functions can be compiled.
   virtual void check(const std::string& design_id, std::string_view body) const = 0;

@@ -56,7 +56,10 @@ class BuiltinReduction final : public Reduction {
 class JsReduction final : public Reduction {
  public:
   JsReduction(const ViewIndex& index, const View& view)
-      : function_{view.name, view.reduce}, pool_(index.pool()), limits_(index.limits()), groups_(1) {}
+      : function_{view.name, view.reduce, index.origin().owner},
+        pool_(index.pool()),
+        limits_(index.limits()),
+        groups_(1) {}
 
   void add(const ViewRow& row) override {
     Group& group = groups_.back();
@@ -124,9 +127,9 @@ class JsReduction final : public Reduction {
     const bool threw =
         failure.kind == js::FailureKind::exception || failure.kind == js::FailureKind::too_large;
     group.result.hopeless |= !threw;
-    group.result.error =
-        Error(500, "reduce_function_failed",
-              fmt::format("Reduce function of view `{}`: {}", function_.name, failure.message));
+    group.result.error = Error(500, "reduce_function_failed",
+                               fmt::format("Reduce function of view `{}` of `{}`: {}", function_.name,
+                                           function_.owner.design_document, failure.message));
   }
 
   void reduce_parts() {
