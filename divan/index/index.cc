@@ -29,8 +29,8 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
 
 }  // namespace
 
-std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
-  std::vector<IndexPtr> found;
+std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
+                                                                 const docs::Database& database) {
   const docs::DocumentRange range{.start_id = std::string(docs::kDesignPrefix),
                                   .end_id = kAfterDesignDocuments};
   std::vector<std::pair<std::string, docs::Leaf>> designs;
@@ -38,16 +38,29 @@ std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& data
     designs.emplace_back(id, winner);
     return true;
   });
-  for (const auto& [id, winner] : designs) {
-    const std::string body = docs::read_body(tx, database, winner);
-    for (const auto& kind : kinds) {
-      try {
-        auto indexes = kind->indexes(id, body);
-        found.insert(found.end(), indexes.begin(), indexes.end());
-      } catch (const Error& error) {
-        log::warning("{} of {} is not indexed: {}", id, database.name(), error.what());
-      }
+  return designs;
+}
+
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                                 const std::string& design_id, const docs::Leaf& winner) {
+  std::vector<IndexPtr> found;
+  const std::string body = docs::read_body(tx, database, winner);
+  for (const auto& kind : kinds) {
+    try {
+      auto indexes = kind->indexes(design_id, body);
+      found.insert(found.end(), indexes.begin(), indexes.end());
+    } catch (const Error& error) {
+      log::warning("{} of {} is not indexed: {}", design_id, database.name(), error.what());
     }
+  }
+  return found;
+}
+
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
+  std::vector<IndexPtr> found;
+  for (const auto& [id, winner] : design_documents(tx, database)) {
+    auto indexes = indexes_of(tx, database, kinds, id, winner);
+    found.insert(found.end(), indexes.begin(), indexes.end());
   }
   return found;
 }

@@ -101,6 +101,14 @@ class Kind {
 /// The kinds of index that there are.
 using Kinds = std::vector<std::unique_ptr<const Kind>>;
 
+/// The design documents of a database: ids and winners, in the order of the ids. Reads a snapshot.
+std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
+                                                                 const docs::Database& database);
+
+/// The indexes of one of them. Kinds to which it is malformed are left out, with a line in the log.
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                                 const std::string& design_id, const docs::Leaf& winner);
+
 /// All indexes of all design documents of a database. Design documents that are malformed are left out, with
 /// a line in the log.
 std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
