@@ -6,6 +6,9 @@
 // the job's lock, so a builder that has lost its job cannot write; and the sequence, so batches follow each
 // other without gap or repetition. A build that is killed goes on where its last batch was committed.
 //
+// A build gives its thread to a more urgent one that waits for it (builds.h), after what it has in hand; and,
+// when its turn is over, to any that is as urgent.
+//
 // A document that changes after it was read is met again further up in the changes, so the rows are right
 // when the index has reached the end.
 #pragma once
@@ -29,7 +32,7 @@ struct BuilderOptions {
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
-  /// A build that has gone on for so long lets others that wait go first.
+  /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
   Duration turn = std::chrono::seconds(10);
 };
 
@@ -67,9 +70,9 @@ class Builder {
   bool begin(Build& build);
   bool finish(Build& build);
   void give_back(Build& build);
-  bool others_wait(const Build& build);
+  bool has_to_leave(const Build& build);
   Batch read_batch(Build& build);
-  void write_batch(Build& build, Batch& batch);
+  bool write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
 
   kv::Database& store_;
