@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { shareServer, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-const it = shareServer()
+const it = shareServer({ env: { DIVAN_DIVAN_JS_PROCESSES: '4' } })
 
 const view = (map, rest = {}) => ({ ...rest, views: { v: { map } } })
 const emit = (value) => `function (doc) { emit(${JSON.stringify(value)}) }`
@@ -114,6 +114,35 @@ it('commits of an index are events', async (server) => {
   feed.close()
 })
 
+it('a changed design document is built beside the old index, which answers until then', async (server) => {
+  const db = await load(server, 1000)
+  await put(server, db, 'd', { views: { v: { map: emit('old'), reduce: '_count' } } })
+  await waitFor('the index', async () => (await server.client.ok('GET', `/${db}/_design/d/_view/v?update=false`)).rows[0]?.value === 1000)
+  const { _rev } = await server.client.ok('GET', `/${db}/_design/d`)
+  const map = slow(3, '"new"')
+  await put(server, db, 'd', { _rev, views: { a: { map }, v: { map, reduce: '_count' } } })
+  const key = async (update) => {
+    const found = await server.client.ok('GET', `/${db}/_design/d/_view/v?group=true&update=${update}`)
+    return found.rows.map(({ key, value }) => [key, value])
+  }
+  // While the new one is being built, and also when the indexes are cleaned up.
+  const seen = new Set()
+  await waitFor('some of the build to be done', async () => {
+    seen.add(JSON.stringify(await key('false')))
+    return (await server.client.ok('GET', '/_active_tasks')).some(({ database, changes_done }) => database === db && changes_done > 0)
+  })
+  await server.client.ok('POST', `/${db}/_view_cleanup`, {})
+  await waitFor('the new index to answer', async () => {
+    const rows = await key('false')
+    seen.add(JSON.stringify(rows))
+    return rows[0][0] === 'new'
+  })
+  assert.deepEqual([...seen], [JSON.stringify([['old', 1000]]), JSON.stringify([['new', 1000]])])
+  // Nothing is left of the old one.
+  await server.client.ok('POST', `/${db}/_view_cleanup`, {})
+  assert.deepEqual(await key('false'), [['new', 1000]])
+})
+
 testWithServer(
   'settings come from the file, count while running, and bad ones are refused',
   { local: '[ken]\nlimit = 42\nbatch_channels = 3\n' },
@@ -135,10 +164,10 @@ testWithServer(
 
 testWithServer(
   'GET /_ken says what runs, what waits and why',
-  { local: '[ken]\nbatch_channels = 1\nmax_incremental_updates = 100\n' },
+  { env: { DIVAN_DIVAN_JS_PROCESSES: '4' }, local: '[ken]\nbatch_channels = 1\nmax_incremental_updates = 100\n' },
   async (server) => {
     const first = await load(server, 3000)
-    await put(server, first, 'big', view(slow(20)))
+    await put(server, first, 'big', view(slow(5)))
     await waitFor('the build to run', async () => (await ken(server)).active[0]?.state === 'running')
     const second = await load(server, 200)
     await put(server, second, 'waits', view(emit('waits')))

@@ -5,6 +5,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/index/answering.h"
 #include "divan/index/builds.h"
 #include "divan/index/views/query.h"
 
@@ -23,6 +24,7 @@ constexpr std::int64_t kMaxPending = 100'000;
 
 struct Found {
   docs::Database database;
+  docs::Leaf design;
   std::shared_ptr<const ViewIndex> index;
 };
 
@@ -37,10 +39,10 @@ Found find_views(const Context& context, kv::Transaction& tx, const std::string&
   for (const auto& kind : context.kinds) {
     for (const auto& index : kind->indexes(design_id, body)) {
       if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
-        return {std::move(database), std::move(views)};
+        return {std::move(database), tree.front(), std::move(views)};
     }
   }
-  return {std::move(database), nullptr};
+  return {std::move(database), tree.front(), nullptr};
 }
 
 class QueryPages final : public PageSource {
@@ -72,6 +74,7 @@ class ViewTask final : public PageStream {
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
+      if (index && !any(Update::wait)) index = answering(tx, found);
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
       for (const auto& params : queries_) check_params(params, !index->find(view_name_)->reduce.empty());
       ready = look(tx, found);
@@ -89,6 +92,14 @@ class ViewTask final : public PageStream {
           std::make_unique<QueryPages>(Query(context_.store, context_.catalog, name_, index, view, params)));
     }
     return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
+  }
+
+  // The index that has rows for those who do not wait.
+  std::shared_ptr<const ViewIndex> answering(kv::Transaction& tx, const Found& found) const {
+    const auto answering =
+        index::answering_index(tx, found.database, context_.kinds, found.design, found.index);
+    auto views = std::dynamic_pointer_cast<const ViewIndex>(answering);
+    return views && views->find(view_name_) ? views : found.index;
   }
 
   // Whether the rows can be read now.

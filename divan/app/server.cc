@@ -14,6 +14,7 @@
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
+#include "divan/index/answering.h"
 #include "divan/index/builder.h"
 #include "divan/index/views/view_index.h"
 #include "divan/jobs/maintenance.h"
@@ -186,10 +187,11 @@ struct Server::Parts {
     kinds.push_back(std::make_unique<index::views::ViewKind>(
         js_pool, js::Limits{.invocation = milliseconds(
                                 config.get_int("couchdb", "os_process_timeout", 5000, 0, INT64_MAX))}));
-    catalog.on_design_document(
-        [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
-          for (const auto& kind : kinds) kind->check(std::string(id), body);
-        });
+    catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view id, std::string_view body) {
+      for (const auto& kind : kinds) kind->check(std::string(id), body);
+      index::keep_answering(tx, database, kinds, std::string(id), body);
+    });
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);

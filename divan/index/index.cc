@@ -5,6 +5,7 @@
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
+#include "divan/index/answering.h"
 
 namespace divan::index {
 namespace {
@@ -82,7 +83,12 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
   watch_design_documents(tx, database);
   std::set<std::string> used;
-  for (const auto& index : indexes_of(tx, database, kinds)) used.insert(index->signature());
+  for (const auto& [id, winner] : design_documents(tx, database)) {
+    for (const auto& index : indexes_of(tx, database, kinds, id, winner)) {
+      used.insert(index->signature());
+      used.insert(answering_index(tx, database, kinds, winner, index)->signature());
+    }
+  }
   const std::string prefix = database.keys().room(docs::Room::indexes);
   kv::KeyRange rest = kv::below(prefix);
   std::size_t removed = 0;

@@ -121,7 +121,8 @@ IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const K
 /// Makes a change of the database's design documents at the same time a conflict.
 void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
 
-/// Removes the rows of indexes that no design document defines any more; answers how many there were.
+/// Removes the rows of indexes that no design document defines any more, but for those that answer until
+/// their successor is built (answering.h); answers how many there were.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
 /// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.
