@@ -158,6 +158,7 @@ struct Server::Parts {
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
+  index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
@@ -262,6 +263,7 @@ struct Server::Parts {
     maintenance->start();
     index::BuilderOptions options;
     options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
+    options.meter = &index_meter;
     builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
     builder->start(rng.uuid());
     ken.emplace(store, catalog, queue, kinds, clock, rng, config);

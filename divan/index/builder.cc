@@ -177,7 +177,7 @@ void Builder::build(Build& state) {
   std::deque<Batch> ahead;
   bool leaving = false;
   for (;;) {
-    leaving = leaving || has_to_leave(state);
+    leaving = leaving || others_wait(state);
     // What is mapped already is not thrown away.
     if (stopping_ || (leaving && ahead.empty())) return give_back(state);
     while (!leaving && !state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
@@ -243,7 +243,7 @@ void Builder::give_back(Build& state) {
 
 // Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs
 // a day. As long as a thread is free, nobody waits for this one.
-bool Builder::has_to_leave(const Build& state) {
+bool Builder::others_wait(const Build& state) {
   if (state.done == 0) return false;
   {
     std::lock_guard lock(mutex_);
@@ -284,9 +284,18 @@ Builder::Batch Builder::read_batch(Build& state) {
   state.read = batch.documents.back().change.sequence;
   // The documents stay where they are when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
-  batch.mapped =
-      std::async(std::launch::async, [index = state.index, documents] { return index->map(documents); });
+  batch.mapped = std::async(std::launch::async, [this, index = state.index, database = state.request.database,
+                                                 documents] { return map(*index, database, documents); });
   return batch;
+}
+
+std::unique_ptr<MappedBatch> Builder::map(const Index& index, const std::string& database,
+                                          std::span<const SourceDocument> documents) const {
+  const auto began = clock_.now();
+  auto mapped = index.map(documents);
+  if (options_.meter != nullptr)
+    options_.meter->mapped(database, index.design_document(), *mapped, clock_.now() - began);
+  return mapped;
 }
 
 // False if it was left unfinished.
@@ -298,8 +307,8 @@ bool Builder::write_batch(Build& state, Batch& batch) {
     write_rows(state, *mapped, documents.first(mapped->documents()));
     documents = documents.subspan(mapped->documents());
     if (documents.empty()) return true;
-    if (stopping_ || has_to_leave(state)) return false;
-    mapped = state.index->map(documents);
+    if (stopping_ || others_wait(state)) return false;
+    mapped = map(*state.index, state.request.database, documents);
   }
 }
 

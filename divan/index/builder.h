@@ -22,6 +22,7 @@
 
 #include "divan/base/thread_pool.h"
 #include "divan/index/builds.h"
+#include "divan/index/meter.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/monitor.h"
 
@@ -34,6 +35,7 @@ struct BuilderOptions {
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
   /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
   Duration turn = std::chrono::seconds(10);
+  Meter* meter = nullptr;  // outlives the builder
 };
 
 /// The role of the workers that do a process's own background jobs.
@@ -70,8 +72,10 @@ class Builder {
   bool begin(Build& build);
   bool finish(Build& build);
   void give_back(Build& build);
-  bool has_to_leave(const Build& build);
+  bool others_wait(const Build& build);
   Batch read_batch(Build& build);
+  std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
+                                   std::span<const SourceDocument> documents) const;
   bool write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
 

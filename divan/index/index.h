@@ -55,6 +55,9 @@ class MappedBatch {
   /// has enough.
   virtual std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) = 0;
 
+  /// How many rows there are.
+  virtual std::size_t rows() const { return 0; }
+
   /// Documents for which a function failed.
   virtual std::size_t failures() const { return 0; }
 };

@@ -80,6 +80,7 @@ class ViewBatch final : public MappedBatch {
 
   std::size_t documents() const override { return documents_.size(); }
   std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) override;
+  std::size_t rows() const override { return rows_; }
   std::size_t failures() const override { return failures_; }
 
  private:
@@ -99,6 +100,7 @@ class ViewBatch final : public MappedBatch {
   std::size_t views_;
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;
+  std::size_t rows_ = 0;
   std::size_t failures_ = 0;
 };
 
