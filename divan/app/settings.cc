@@ -102,7 +102,7 @@ const std::vector<Setting>& settings() {
     auto known = own_settings();
     for (const auto& info : ken::setting_infos())
       known.push_back({"ken", info.name, std::to_string(info.fallback), info.meaning,
-                     integer("ken", info.name, info.min, info.max)});
+                       integer("ken", info.name, info.min, info.max)});
     return known;
   }();
   return all;
