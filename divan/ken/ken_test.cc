@@ -436,8 +436,7 @@ TEST_F(KenTest, TheLimitLeavesChannelsToOthers) {
 
 // Case 10.
 TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
-  put_design(1);
-  put_design(2);
+  for (int i = 1; i <= 5; ++i) put_design(i);
   std::string key;
   std::string body;
   store->run([&](kv::Transaction& tx) {
@@ -448,16 +447,16 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
   });
   const auto start = clock.now();
   look();
-  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
+  EXPECT_EQ(pending().size(), 4u);
   ASSERT_EQ(ken->status().retries.size(), 1u);
   EXPECT_FALSE(ken->status().retries.at(0).error.empty());
   store->run([&](kv::Transaction& tx) { tx.set(key, body); });
   // A change does not bring it forward.
   look();
   until(start, milliseconds(4'900));
-  EXPECT_EQ(pending().size(), 1u);
+  EXPECT_EQ(pending().size(), 4u);
   until(start, milliseconds(5'100));
-  EXPECT_EQ(pending().size(), 2u);
+  EXPECT_EQ(pending().size(), 5u);
 }
 
 TEST_F(KenTest, AMalformedDesignDocumentHurtsNoOther) {
@@ -471,8 +470,9 @@ TEST_F(KenTest, AMalformedDesignDocumentHurtsNoOther) {
 // Case 12.
 TEST_F(KenTest, AnUpdateWhileTheDatabaseIsLookedAtIsNotLost) {
   put_design(1);
+  bool first = true;
   kind->on_read = [&](const std::string&) {
-    kind->on_read = nullptr;
+    if (!std::exchange(first, false)) return;
     EXPECT_EQ(ken->status().expanding, "db");
     put_design(2);  // which the list of design documents in hand has not
     ken->add("db");
