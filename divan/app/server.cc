@@ -14,10 +14,11 @@
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
+#include "divan/index/answering.h"
 #include "divan/index/builder.h"
 #include "divan/index/views/view_index.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/ken/ken.h"
+#include "divan/ken/lag.h"
 #include "divan/kv/embedded/engine.h"
 #include "divan/updates/sequencer.h"
 
@@ -165,6 +166,7 @@ struct Server::Parts {
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
+  index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
@@ -183,18 +185,21 @@ struct Server::Parts {
         js_pool(pool_options(config), clock),
         sequencer(store, catalog, clock, updates_options(config)) {
     // As long as there are requests, which stop() ends, a setting may change.
-    config.on_change([this](const std::string& section, const std::string&) {
+    config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
       if (section == "divan" || section == "couchdb") js_pool.configure(pool_options(config));
+      if (section == "ken" && ken) ken->reconsider();
+      if (section == "ken.ignore" && ken) ken->add(key);
     });
     choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     choose_uuid();
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
-    catalog.on_design_document(
-        [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
-          for (const auto& kind : kinds) kind->check(std::string(id), body);
-        });
+    catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view id, std::string_view body) {
+      for (const auto& kind : kinds) kind->check(std::string(id), body);
+      index::keep_answering(tx, database, kinds, std::string(id), body);
+    });
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
@@ -265,9 +270,10 @@ struct Server::Parts {
     maintenance->start();
     index::BuilderOptions options;
     options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
+    options.meter = &index_meter;
     builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
     builder->start(rng.uuid());
-    ken.emplace(store, catalog, queue, kinds, clock);
+    ken.emplace(store, catalog, queue, kinds, clock, rng, config);
     ken->start();
   }
 
@@ -278,8 +284,8 @@ struct Server::Parts {
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
     service.emplace(api::Context{store, catalog, queue, acceptor, registry, kinds, clock, rng, config,
-                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
-                                 DIVAN_VERSION});
+                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails,
+                                 ken ? &*ken : nullptr, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;
@@ -329,6 +335,7 @@ struct Server::Parts {
     gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
           [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
     collect_updates();
+    if (ken) ken::measure(metrics, *ken, store, catalog);
     metrics.on_collect([this] { collect_jobs(); });
   }
 

@@ -16,6 +16,7 @@ constexpr std::int64_t kMaxCounted = 1'000'000;
 // One run of a build's job.
 struct Builder::Build {
   jobs::Attempt attempt;
+  std::int64_t priority = 0;
   BuildRequest request;
   IndexPtr index;
   std::int64_t started_on = 0;  // seconds since 1970
@@ -154,6 +155,7 @@ void Builder::accept_jobs(std::size_t limit) {
 void Builder::run(const jobs::AcceptedJob& job) {
   Build state;
   state.attempt = job.attempt();
+  state.priority = job.job.priority;
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
@@ -181,9 +183,12 @@ void Builder::build(Build& state) {
   if (!begin(state)) return;
   if (!do_more_work(state, true)) return give_back(state);
   std::deque<Batch> ahead;
+  bool leaving = false;
   for (;;) {
-    if (stopping_ || others_wait(state)) return give_back(state);
-    while (!state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
+    leaving = leaving || others_wait(state);
+    // What is mapped already is not thrown away.
+    if (stopping_ || (leaving && ahead.empty())) return give_back(state);
+    while (!leaving && !state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
       Batch batch = read_batch(state);
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
@@ -193,7 +198,7 @@ void Builder::build(Build& state) {
       if (finish(state)) return;
       continue;
     }
-    write_batch(state, ahead.front());
+    if (!write_batch(state, ahead.front())) return give_back(state);
     ahead.pop_front();
   }
 }
@@ -249,16 +254,30 @@ bool Builder::finish(Build& state) {
   });
 }
 
-// To be gone on with later, here or elsewhere, behind those that wait.
+// To be gone on with later, here or elsewhere, behind those that wait and are as urgent.
 void Builder::give_back(Build& state) {
-  store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
+  store_.run([&](kv::Transaction& tx) {
+    jobs::release(queue_, tx, state.attempt);
+    const auto job = queue_.find(tx, state.attempt.type, state.attempt.id);
+    if (!stopping_ && job && job->state == jobs::State::pending)
+      queue_.resubmit(tx, job->type, job->id, clock_.wall_ms());
+  });
 }
 
-// Whether the build has had its turn: an index that needs a minute is not to wait for one that needs a day.
+// Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs
+// a day. As long as a thread is free, nobody waits for this one.
 bool Builder::others_wait(const Build& state) {
-  if (!state.worked || clock_.now() - state.began < options_.turn) return false;
-  return store_.run(
-      [&](kv::Transaction& tx) { return queue_.counts(tx, state.attempt.type)[jobs::State::pending] > 0; });
+  if (!state.worked) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (worker_ != nullptr && busy_ < options_.threads) return false;
+  }
+  const bool turn_is_over = clock_.now() - state.began >= options_.turn;
+  return store_.run([&](kv::Transaction& tx) {
+    const auto next = jobs::next_due(queue_, tx, state.attempt.type);
+    if (!next) return false;
+    return next->priority < state.priority || (turn_is_over && next->priority == state.priority);
+  });
 }
 
 Builder::Batch Builder::read_batch(Build& state) {
@@ -289,20 +308,31 @@ Builder::Batch Builder::read_batch(Build& state) {
   state.read = batch.documents.back().change.sequence;
   // The documents stay where they are when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
-  batch.mapped =
-      std::async(std::launch::async, [index = state.index, documents] { return index->map(documents); });
+  batch.mapped = std::async(std::launch::async, [this, index = state.index, database = state.request.database,
+                                                 documents] { return map(*index, database, documents); });
   return batch;
 }
 
-void Builder::write_batch(Build& state, Batch& batch) {
+std::unique_ptr<MappedBatch> Builder::map(const Index& index, const std::string& database,
+                                          std::span<const SourceDocument> documents) const {
+  const auto began = clock_.now();
+  auto mapped = index.map(documents);
+  if (options_.meter != nullptr)
+    options_.meter->mapped(database, index.design_document(), *mapped, clock_.now() - began);
+  return mapped;
+}
+
+// False if it was left unfinished.
+bool Builder::write_batch(Build& state, Batch& batch) {
   auto mapped = batch.mapped.get();
   std::span<const SourceDocument> documents = batch.documents;
   for (;;) {
     state.failures += static_cast<std::int64_t>(mapped->failures());
     write_rows(state, *mapped, documents.first(mapped->documents()));
     documents = documents.subspan(mapped->documents());
-    if (documents.empty() || stopping_) return;
-    mapped = state.index->map(documents);
+    if (documents.empty()) return true;
+    if (stopping_ || others_wait(state)) return false;
+    mapped = map(*state.index, state.request.database, documents);
   }
 }
 

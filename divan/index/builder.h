@@ -9,6 +9,9 @@
 // What an index keeps beside its rows (partial reductions, say) is made when they are up to date, in pieces
 // that are written and fenced in the same way.
 //
+// A build gives its thread to a more urgent one that waits for it (builds.h), after what it has in hand; and,
+// when its turn is over, to any that is as urgent.
+//
 // A document that changes after it was read is met again further up in the changes, so the rows are right
 // when the index has reached the end.
 #pragma once
@@ -22,6 +25,7 @@
 
 #include "divan/base/thread_pool.h"
 #include "divan/index/builds.h"
+#include "divan/index/meter.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/monitor.h"
 
@@ -32,8 +36,9 @@ struct BuilderOptions {
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
-  /// A build that has gone on for so long lets others that wait go first.
+  /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
   Duration turn = std::chrono::seconds(10);
+  Meter* meter = nullptr;  // outlives the builder
 };
 
 /// The role of the workers that do a process's own background jobs.
@@ -76,7 +81,9 @@ class Builder {
   void give_back(Build& build);
   bool others_wait(const Build& build);
   Batch read_batch(Build& build);
-  void write_batch(Build& build, Batch& batch);
+  std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
+                                   std::span<const SourceDocument> documents) const;
+  bool write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
   IndexKeys keys_of(Build& build);
   void write(Build& build, const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work);

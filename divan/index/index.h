@@ -67,6 +67,9 @@ class MappedBatch {
   /// Writes what was prepared. Repeatable.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 
+  /// How many rows there are.
+  virtual std::size_t rows() const { return 0; }
+
   /// Documents for which a function failed.
   virtual std::size_t failures() const { return 0; }
 };
@@ -129,6 +132,14 @@ class Kind {
 /// The kinds of index that there are.
 using Kinds = std::vector<std::unique_ptr<const Kind>>;
 
+/// The design documents of a database: ids and winners, in the order of the ids. Reads a snapshot.
+std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
+                                                                 const docs::Database& database);
+
+/// The indexes of one of them. Kinds to which it is malformed are left out, with a line in the log.
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                                 const std::string& design_id, const docs::Leaf& winner);
+
 /// All indexes of all design documents of a database. Design documents that are malformed are left out, with
 /// a line in the log.
 std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
@@ -141,7 +152,8 @@ IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const K
 /// Makes a change of the database's design documents at the same time a conflict.
 void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
 
-/// Removes the rows of indexes that no design document defines any more; answers how many there were.
+/// Removes the rows of indexes that no design document defines any more, but for those that answer until
+/// their successor is built (answering.h); answers how many there were.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
 /// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.

@@ -63,6 +63,7 @@ void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::
   }
   document.bytes += bytes;
   bytes_ += bytes;
+  ++rows_;
   document.rows.push_back(std::move(row));
 }
 

@@ -25,6 +25,7 @@ class ViewBatch final : public MappedBatch {
   std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                       const IndexedSoFar& so_far) override;
   void write(kv::Transaction& tx, const IndexKeys& keys) const override;
+  std::size_t rows() const override { return rows_; }
   std::size_t failures() const override { return failures_; }
 
  private:
@@ -62,6 +63,7 @@ class ViewBatch final : public MappedBatch {
   const std::shared_ptr<const ViewIndex> index_;
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;
+  std::size_t rows_ = 0;
   std::size_t failures_ = 0;
 
   // What was prepared.
