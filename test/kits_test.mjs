@@ -358,6 +358,26 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
   })
 
+  it(`${kit}: jobs whose acceptance a gateway answers for with an error run all the same`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    let asked = false
+    let changed = false
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_accept /.test(text)) asked = true
+      },
+      onAnswer: () => {
+        if (changed || !asked) return undefined
+        changed = true
+        return 'HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 5\r\n\r\nlate\n'
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    assert.deepEqual([changed, worker.count('online'), (await jobs.get('a')).attempt], [true, 2, 2])
+  })
+
   for (const [what, body] of Object.entries({ job: {}, 'periodic job': { schedule: { cron: '@yearly' } } })) {
     it(`${kit}: a finish of a ${what} whose answer is lost is no loss`, async (server) => {
       const jobs = await newType(server, kit)
