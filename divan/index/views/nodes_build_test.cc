@@ -54,17 +54,19 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   EXPECT_EQ(state().kind, NodesState::Kind::none);
   std::vector<std::string> places;
   for (int attempts = 0; state().kind != NodesState::Kind::complete && attempts < 100; ++attempts) {
-    for (const auto& again : accept()) {
-      if (again.job.id == job.job.id) {
-        in_turns.run(again);
-        places.push_back(state().place);
-      } else {
-        store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, again.attempt()); });
-      }
+    std::vector<jobs::AcceptedJob> mine = accept(2);
+    std::erase_if(mine, [&](const jobs::AcceptedJob& one) {
+      if (one.job.id == job.job.id) return false;
+      store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, one.attempt()); });
+      return true;
+    });
+    for (const auto& again : mine) {
+      in_turns.run(again);
+      places.push_back(state().place);
     }
   }
   // Another piece each time.
-  EXPECT_GT(places.size(), 10u);
+  ASSERT_GT(places.size(), 10u);
   EXPECT_TRUE(std::is_sorted(places.begin(), places.begin() + 10));
   EXPECT_EQ(std::adjacent_find(places.begin(), places.begin() + 10), places.begin() + 10);
   EXPECT_EQ(state().kind, NodesState::Kind::complete);

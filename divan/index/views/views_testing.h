@@ -54,9 +54,10 @@ struct ViewsFixture : ::testing::Test {
   void request() {
     store->run([&](kv::Transaction& tx) { request_build(queue, tx, catalog.open(tx, "db"), *index()); });
   }
-  std::vector<jobs::AcceptedJob> accept() {
+  std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
     const std::vector<std::string> types{"views"};
-    return store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs; });
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
   }
   static std::string signature_of(const jobs::AcceptedJob& job) {
     return BuildRequest::parse(job.data).signature;
