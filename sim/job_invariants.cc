@@ -45,6 +45,9 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
       jobs_[entry->job].changed = commit.version;
       jobs_[entry->job].changed_at = world_.now();
     }
+    // Of a worker: its role and id stand where others have a type and an id.
+    if (entry->kind == "left" && change.after) left_[entry->job] = commit.version;
+    if (entry->kind == "left" && !change.after) touched.not_left.insert(entry->job);
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
         entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
@@ -92,14 +95,29 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
   for (const auto& name : touched.pending) {
     if (!touched.woken.contains(name.first)) fail(name, "it became pending and no acceptor was woken.");
   }
-  for (const auto& [role, id] : touched.workers) {
-    std::string worker;
-    Packer(worker).string("workers").string(role).string("w").string(id);
+  check_riders(touched, rows);
+}
+
+void JobInvariants::check_riders(const Touched& touched, const Rows& rows) {
+  for (const auto& worker : touched.not_left) {
+    const auto left = left_.extract(worker);
+    for (const auto& [name, seen] : jobs_) {
+      const bool rides = seen.job && seen.job->state == State::running &&
+                         Name(seen.job->worker_role, seen.job->worker_id) == worker;
+      if (rides && seen.job->epoch < left.mapped()) fail(name, "its worker ended, and it is forgotten.");
+    }
+  }
+  for (const auto& worker : touched.workers) {
+    const auto& [role, id] = worker;
+    std::string row;
+    Packer(row).string("workers").string(role).string("w").string(id);
     const JobKey riding = JobKey("by_worker").string(role).string(id);
     const auto entry = rows.lower_bound(riding.key());
-    if (!rows.contains(worker) && entry != rows.end() && entry->first.starts_with(riding.key())) {
+    const bool rides = entry != rows.end() && entry->first.starts_with(riding.key());
+    if (rides && !rows.contains(row) && !left_.contains(worker)) {
       world_.fail(fmt::format("Worker {}/{} is gone and a job still rides on it.", role, id));
     }
+    if (rides && !rows.contains(row)) world_.count("jobs left by a worker that ended");
   }
 }
 
@@ -162,7 +180,7 @@ void JobInvariants::apply(const Name& name, const Step& step, const Commit& comm
   }
   // What is asked for explicitly may be a tick that was done.
   if (!by_attempt) seen.finished_tick = 0;
-  if (by_attempt && step.kind != Kind::update && model->next) world_.count("runs again after a resubmit");
+  if (step.kind == Kind::finish && model->next) world_.count("runs again after a resubmit");
   JobModel::apply(step, commit, types_.at(step.type), model);
   if (by_attempt && model->state == State::cancelled) world_.count("cancelled while it ran");
 }
@@ -213,12 +231,6 @@ void JobInvariants::check_tick(const Name& name, Seen& seen) {
 // Of times that follow from when something was done, the store knows which they are.
 void JobInvariants::learn_ticks(const Name& name, Seen& seen, const std::optional<Job>& now) {
   if (!now || !seen.model) return;
-  auto& next = seen.model->next;
-  if (next && next->tick && now->resubmit) {
-    next->scheduled_at = now->resubmit_at;
-    if (next->scheduled_at < next->tick->first || next->scheduled_at > next->tick->second)
-      fail(name, "it is not to run again at its next tick.");
-  }
   if (now->state == State::pending) seen.model->tick = now->scheduled_at;
   if (now->schedule != seen.model->schedule) fail(name, "its schedule is not the one that was asked for.");
 }
@@ -235,17 +247,22 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commi
                                        const Touched& touched) {
   const Job& before = *seen.job;
   if (!before.worker_id.empty()) {
-    if (!touched.workers.contains({before.worker_role, before.worker_id})) {
+    const Name worker{before.worker_role, before.worker_id};
+    const auto left = left_.find(worker);
+    if (touched.workers.contains(worker)) {
+      world_.count("taken back with its worker");
+    } else if (left != left_.end() && before.epoch < left->second) {
+      world_.count("taken back after its worker");
+    } else {
       fail(name, "taken from a worker that is still there.");
     }
-    world_.count("taken back with its worker");
   } else {
     if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
       fail(name, "taken back before its timeout.");
     }
     world_.count("taken back from silence");
   }
-  seen.model->taken_back(commit);
+  seen.model->taken_back(commit, true);
 }
 
 void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now,
@@ -264,7 +281,10 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
   };
   if (data_of("data") != model.data) fail(name, "its data are not those that it was last given.");
   const bool same_next = model.next ? data_of("next") == model.next->data : !data_under(rows, "next", name);
-  if (!same_next || now->resubmit != model.next.has_value()) {
+  const std::int64_t next_at = !model.next               ? 0
+                               : model.next->by_schedule ? jobs::kNextTick
+                                                         : model.next->scheduled_at;
+  if (!same_next || now->resubmit != model.next.has_value() || now->resubmit_at != next_at) {
     fail(name, "what it is to run with next is not what was asked for.");
   }
   if (now->failures != model.failures) fail(name, "its failures are not counted.");
@@ -343,7 +363,9 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
   if (now->state == State::running && !now->worker_id.empty()) {
     std::string worker;
     Packer(worker).string("workers").string(now->worker_role).string("w").string(now->worker_id);
-    if (!rows.contains(worker)) fail(name, "it rides on a worker that is not there.");
+    const auto left = left_.find({now->worker_role, now->worker_id});
+    const bool is_left = left != left_.end() && now->epoch < left->second;
+    if (!rows.contains(worker) && !is_left) fail(name, "it rides on a worker that is not there.");
   }
 }
 

@@ -56,6 +56,7 @@ class JobInvariants final : public Invariant {
     std::set<std::string> woken;
     std::set<std::string> types;  // with other settings
     std::set<Name> workers;       // role and id of rows that changed
+    std::set<Name> not_left;      // workers of whose jobs none are left to be taken back any more
   };
 
   Touched collect(const Commit& commit);
@@ -81,6 +82,8 @@ class JobInvariants final : public Invariant {
   void check_tick(const Name& name, Seen& seen);
   void learn_ticks(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
+  // Jobs ride on workers that are there, or are left by registrations that ended.
+  void check_riders(const Touched& touched, const Rows& rows);
   void follow_taking_back(const Name& name, Seen& seen, const Commit& commit, const Touched& touched);
   void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now, const Rows& rows);
   void compare_pending(const Name& name, const Seen& seen, const jobs::Job& now);
@@ -92,6 +95,7 @@ class JobInvariants final : public Invariant {
   std::map<std::string, jobs::TypeSettings> types_;
   std::map<Name, Seen> jobs_;
   std::map<std::string, std::map<jobs::State, std::int64_t>> counts_;
+  std::map<Name, kv::Version> left_;  // workers that ended, the last time then, and left jobs
 };
 
 }  // namespace divan::sim

@@ -33,6 +33,7 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
       break;
     case Kind::resubmit: model->ask(step, commit); break;
     case Kind::cancel:
+      if (!has_ended(model->state)) model->next.reset();
       if (model->state == State::running) model->cancel = true;
       if (model->state == State::pending) model->state = State::cancelled;
       break;
@@ -45,10 +46,10 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
     case Kind::finish:
       if (step.data) model->data = *step.data;
       model->failures = 0;
-      model->run_ends(State::finished, commit, 0, 0);
+      model->run_ends(State::finished, commit);
       break;
     case Kind::fail: model->failed(commit, settings); break;
-    case Kind::release: model->taken_back(commit); break;
+    case Kind::release: model->taken_back(commit, false); break;
   }
 }
 
@@ -59,9 +60,11 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   const bool keeps_time = !step.schedule.empty() && step.schedule == schedule;
   if (adds) schedule = step.schedule;
   if (state == State::running) {
-    const std::string& kept = next ? next->data : data;
-    next = Next{step.data.value_or(kept), step.scheduled_at};
-    if (!step.schedule.empty()) next->tick = ticks_after(step.schedule, commit, 0);
+    if (!next || !keeps_time) {
+      const std::string& kept = next ? next->data : data;
+      next = Next{kept, step.scheduled_at, !step.schedule.empty()};
+    }
+    if (step.data) next->data = *step.data;
     if (adds) priority = step.priority;
     return;
   }
@@ -70,7 +73,10 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   const bool pending = state == State::pending;
   if (has_ended(state))
     *this = JobModel{.data = std::move(data), .priority = priority, .schedule = std::move(schedule)};
-  if (step.data) data = *step.data;
+  if (step.data) {
+    data = *step.data;
+    next.reset();
+  }
   if (adds) priority = step.priority;
   if (!step.schedule.empty()) {
     if (keeps_time && pending) return;
@@ -88,11 +94,12 @@ bool JobModel::is_asked_for_again(const Step& step) const {
   if (!step.schedule.empty()) {
     const bool same = schedule == step.schedule && priority == step.priority;
     if (has_ended(state)) return false;
+    if (next && state == State::pending) return false;
     return same && step.data == (next ? next->data : data);
   }
   if (state != State::pending || asked_for != step.scheduled_at) return false;
   if (step.kind == Step::Kind::add && !schedule.empty()) return false;
-  return step.kind == Step::Kind::resubmit || (step.data == data && step.priority == priority);
+  return step.kind == Step::Kind::resubmit || (!next && step.data == data && step.priority == priority);
 }
 
 void JobModel::accepted() {
@@ -123,31 +130,34 @@ void JobModel::failed(const Commit& commit, const jobs::TypeSettings& settings) 
   const auto ms = [](Duration duration) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   };
-  const bool last = failures >= settings.max_attempts;
-  // One that is asked for again gets another chance after its last one.
-  run_ends(last ? State::failed : State::pending, commit, ms(pause * 3 / 4), ms(pause));
+  if (cancel || failures >= settings.max_attempts) return run_ends(State::failed, commit);
+  state = State::pending;
+  earliest = commit.began_ms + ms(pause * 3 / 4);
+  latest = commit.committed_ms + ms(pause);
+  asked_for.reset();
 }
 
-void JobModel::taken_back(const Commit& commit) { run_ends(State::pending, commit, 0, 0); }
+void JobModel::taken_back(const Commit& commit, bool lost) {
+  if (cancel) return run_ends(State::cancelled, commit);
+  state = State::pending;
+  // In its place; a lost one behind those that are due.
+  if (lost) latest = std::max(latest, commit.committed_ms);
+}
 
-void JobModel::run_ends(State otherwise, const Commit& commit, std::int64_t shortest, std::int64_t longest) {
+void JobModel::run_ends(State state_then, const Commit& commit) {
   const bool again = next.has_value();
-  if (!again && !cancel && otherwise != State::pending && !schedule.empty())
-    return wait_for_next_tick(commit);
-  state = again ? State::pending : cancel ? State::cancelled : otherwise;
-  earliest = shortest > 0 ? commit.began_ms + shortest : 0;
-  latest = commit.committed_ms + longest;
-  // What nobody ended is due for its tick, if it was accepted before that.
-  if (!again && !schedule.empty()) latest = std::max(latest, tick);
-  asked_for.reset();
+  const bool by_schedule = again ? next->by_schedule : !schedule.empty() && !cancel;
   if (again) {
     data = std::move(next->data);
-    earliest = std::max(earliest, next->scheduled_at);
-    latest = std::max(latest, next->scheduled_at);
-    if (longest == 0) asked_for = next->scheduled_at;
-    if (!schedule.empty()) attempts = failures = 0;
+    earliest = next->scheduled_at;
+    latest = std::max(next->scheduled_at, commit.committed_ms);
+    asked_for = next->scheduled_at;
+    failures = 0;
+    if (!schedule.empty()) attempts = 0;
     next.reset();
   }
+  state = again ? State::pending : cancel ? State::cancelled : state_then;
+  if (by_schedule) wait_for_next_tick(commit);
   cancel = false;
 }
 

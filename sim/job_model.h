@@ -25,9 +25,9 @@ struct JobModel {
   struct Next {
     std::string data;
     std::int64_t scheduled_at = 0;
-    std::optional<std::pair<std::int64_t, std::int64_t>> tick = {};  // or a tick within these
+    bool by_schedule = false;  // at the tick that comes when the present run has ended
   };
-  std::optional<Next> next;  // flagged to run again
+  std::optional<Next> next;  // flagged to run again when its run has ended
   bool cancel = false;
   std::string schedule;       // empty: none
   std::int64_t tick = 0;      // of the present occurrence, as the store has it; 0: it was asked for at once
@@ -48,14 +48,13 @@ struct JobModel {
   bool is_missed(std::int64_t now) const;
   /// It waits for the tick after the present one and after the time of the commit.
   void wait_for_next_tick(const Commit& commit);
-  /// Its attempt is over, and nobody said that it succeeded or failed.
-  void taken_back(const Commit& commit);
+  /// Its attempt is over, and nobody said that it succeeded or failed: it was given back, or lost.
+  void taken_back(const Commit& commit, bool lost);
 
  private:
   void ask(const Step& step, const Commit& commit);
   void failed(const Commit& commit, const jobs::TypeSettings& settings);
-  // Pending with a pause before it, or ended as `otherwise` says.
-  void run_ends(jobs::State otherwise, const Commit& commit, std::int64_t shortest, std::int64_t longest);
+  void run_ends(jobs::State state_then, const Commit& commit);
 };
 
 }  // namespace divan::sim

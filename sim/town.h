@@ -69,7 +69,10 @@ struct Base {
         world(the_town.world),
         store(the_town.engine, the_process),
         registry(*the_process.rng),
-        queue(registry, *the_process.clock, *the_process.rng) {}
+        queue(registry, *the_process.clock, *the_process.rng) {
+    // So few jobs as there are here would all be taken back at once.
+    queue.set_taken_back_at_once(1);
+  }
 
   Town& town;
   Process& process;

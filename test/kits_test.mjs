@@ -383,6 +383,37 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     })
   }
 
+  const undone = '[{"id":"a","error":"transaction_timed_out","reason":"","status":503}]'
+  const answers = {
+    'is a gateway\'s error': 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nsad\n',
+    'says that it is not known': `HTTP/1.1 200 OK\r\nContent-Length: ${undone.length}\r\n\r\n${undone}`
+  }
+  for (const [what, answer] of Object.entries(answers)) {
+    it(`${kit}: a finish whose answer ${what} is sent again, and is no loss`, async (server) => {
+      const jobs = await newType(server, kit)
+      let finishes = 0
+      let changed = false
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (/^POST \S+_finish /.test(text)) ++finishes
+        },
+        onAnswer: () => {
+          if (changed || finishes === 0) return undefined
+          changed = true
+          return answer
+        }
+      })
+      await jobs.add('a', { do: 'note' })
+      // Nothing else is answered meanwhile, but its heartbeats.
+      const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+      await jobs.is('a', 'finished')
+      await waitFor('the second finish', () => finishes === 2)
+      worker.tell('stop 60000')
+      await worker.stopped()
+      assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt'), worker.count('fail')], [2, 1, 0, 0])
+    })
+  }
+
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(here, '../clients', EXAMPLES[kit]), withCredentials(server.url))
     await example.says('at work')

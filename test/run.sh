@@ -8,7 +8,9 @@ export DIVAN_BUILD_DIR
 shift
 [ -x "$DIVAN_BUILD_DIR/divan" ] || { echo "test/run.sh: there is no $DIVAN_BUILD_DIR/divan" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")"
-[ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error
+for folder in . ../clients/js; do
+  [ -d $folder/node_modules ] || (cd $folder && npm ci --no-audit --no-fund --loglevel=error)
+done
 
 # Whatever a test leaves behind goes with this directory.
 TMPDIR=$(mktemp -d -t divan-test.XXXXXX)

@@ -3,7 +3,10 @@ import { EventEmitter } from 'node:events'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-/** What the server answers when it refuses. A server that cannot be reached is an error of Node's own, with a `code`. */
+/**
+ * What the server answers when it refuses. Without an answer the error is another, with a `code`: ECONNREFUSED,
+ * ECONNRESET, ETIMEDOUT, or one more of Node's or undici's.
+ */
 export class DivanError extends Error {
   readonly name: 'DivanError'
   /** The HTTP status: 401, 404, 409, … */

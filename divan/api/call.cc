@@ -6,6 +6,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/http/etag.h"
 
 namespace divan::api {
 namespace {
@@ -95,6 +96,15 @@ void Call::allow(std::string_view allowed) const {
     allowed.remove_prefix(std::min(end + 1, allowed.size()));
   }
   throw MethodNotAllowed(all);
+}
+
+std::optional<http::Response> not_modified(const Call& call, const std::string& etag) {
+  const auto known = call.header("If-None-Match");
+  if (call.method() != "GET" || !known || !http::if_none_match(*known, etag)) return std::nullopt;
+  http::Response unchanged;
+  unchanged.status = 304;
+  unchanged.headers.push_back({"ETag", etag});
+  return unchanged;
 }
 
 http::Response json_response(int status, std::string json, http::Headers headers) {

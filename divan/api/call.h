@@ -79,6 +79,9 @@ class Call {
 
 using CallPtr = std::shared_ptr<Call>;
 
+/// The 304 that a GET gets if its If-None-Match names `etag`; nothing if it does not.
+std::optional<http::Response> not_modified(const Call& call, const std::string& etag);
+
 /// An answer with a JSON body (a line end is added).
 http::Response json_response(int status, std::string json, http::Headers headers = {});
 /// {"ok":true}

@@ -5,7 +5,6 @@
 #include "divan/docs/local.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
-#include "divan/http/etag.h"
 
 namespace divan::api {
 namespace {
@@ -163,13 +162,9 @@ Answer get_document(const Context& context, const Call& call, const std::string&
     tag = etag(found.revision().revision().to_string());
     docs::append_document(out, id, found.revision(), found.body, found.tree, options);
   });
-  const auto known = call.header("If-None-Match");
   const bool plain = !options.revs && !options.revs_info && !options.conflicts && !options.deleted_conflicts;
-  if (known && plain && http::if_none_match(*known, tag)) {
-    http::Response unchanged;
-    unchanged.status = 304;
-    unchanged.headers.push_back({"ETag", tag});
-    return unchanged;
+  if (plain) {
+    if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
   }
   return json_response(200, std::move(out), {{"ETag", tag}});
 }

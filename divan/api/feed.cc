@@ -15,6 +15,8 @@ constexpr milliseconds kDefaultHeartbeat{60'000};
 constexpr milliseconds kMaxHeartbeat{24 * 3'600'000};
 constexpr milliseconds kMaxTimeout{60'000};
 constexpr std::size_t kRowsPerRead = 500;
+// How often a feed looks that cannot be told of changes.
+constexpr milliseconds kUnwatchedPause{1000};
 // What may lie in the socket's queue before more is read.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
@@ -165,10 +167,14 @@ class Feed final : public Task {
   }
 
   bool wait() {
-    if (options_.heartbeat) return false;
-    const auto waited = std::chrono::duration_cast<milliseconds>(context_.clock.now() - last_sent_);
-    if (waited >= options_.timeout) return finish();
-    wake_after(options_.timeout - waited + milliseconds(1));
+    auto pause = source_->read_again_after();
+    if (!options_.heartbeat) {
+      const auto waited = std::chrono::duration_cast<milliseconds>(context_.clock.now() - last_sent_);
+      if (waited >= options_.timeout) return finish();
+      const auto left = options_.timeout - waited + milliseconds(1);
+      pause = std::min(pause.value_or(left), left);
+    }
+    if (pause) wake_after(*pause);
     return false;
   }
 
@@ -204,6 +210,10 @@ class Feed final : public Task {
 };
 
 }  // namespace
+
+std::optional<milliseconds> WatchingSource::read_again_after() const {
+  return watch_ == nullptr ? std::optional(kUnwatchedPause) : std::nullopt;
+}
 
 FeedOptions parse_feed_options(const Call& call) {
   FeedOptions options;

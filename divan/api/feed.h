@@ -38,6 +38,37 @@ class FeedSource {
 
   /// Whether the feed has come to its end: nothing will follow.
   virtual bool ended() const { return false; }
+
+  /// After what time to read again at the latest, if nothing may wake the feed before.
+  virtual std::optional<std::chrono::milliseconds> read_again_after() const { return std::nullopt; }
+};
+
+/// A source that waits by a watch on the store, and where that has too many of them, by the clock.
+class WatchingSource : public FeedSource {
+ public:
+  void arm(Task& feed) override { wake_ = feed.waker(); }
+  std::optional<std::chrono::milliseconds> read_again_after() const override;
+
+ protected:
+  /// For the transaction that reads: `make_watch()` answers the watch for what it reads, and may throw
+  /// too_many_watches.
+  template <class Fn>
+  void watch(Fn&& make_watch) {
+    watch_ = nullptr;
+    try {
+      watch_ = make_watch();
+    } catch (const kv::Error& error) {
+      if (error.code() != kv::ErrorCode::too_many_watches) throw;
+    }
+  }
+  /// After the transaction.
+  void wait() {
+    if (watch_ != nullptr) watch_->on_end(wake_);
+  }
+
+ private:
+  std::function<void()> wake_;
+  std::shared_ptr<kv::Watch> watch_;
 };
 
 enum class FeedMode { normal, longpoll, continuous, eventsource };

@@ -1,4 +1,5 @@
-// A job's feed, on a store on which something happens between two of its transactions.
+// Feeds of a job and of workers: on a store on which something happens between two of their transactions, and
+// on one that has no watches.
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
@@ -19,12 +20,17 @@ class InterruptedStore final : public kv::ForwardingDatabase {
     callback_ = std::move(callback);
     left_ = number;
   }
+  std::atomic<bool> no_watches = false;
 
  private:
   class InterruptedTransaction final : public kv::ForwardingTransaction {
    public:
     InterruptedTransaction(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
+    std::shared_ptr<kv::Watch> watch(std::string_view key) override {
+      if (store_.no_watches) throw kv::Error(kv::ErrorCode::too_many_watches);
+      return ForwardingTransaction::watch(key);
+    }
 
    protected:
     void do_commit() override {
@@ -85,6 +91,28 @@ TEST_F(JobFeed, AJobThatIsFinishedBeforeItIsReadIsSeen) {
 
 TEST_F(JobFeed, AJobThatIsFinishedRightBehindItsReadingIsSeen) {
   EXPECT_THAT(seen_if_finished_behind(2), testing::HasSubstr(R"("state":"finished")"));
+}
+
+TEST_F(JobFeed, WithoutWatchesAJobIsLookedAtNowAndThen) {
+  interrupted.no_watches = true;
+  for (const char* heartbeat : {"", "&heartbeat=3600000"}) {
+    http::testing::RawClient client(test.server);
+    client.send(
+        fmt::format("GET /_jobs/t/j?feed=continuous&timeout=60000{} HTTP/1.1\r\nHost: h\r\n\r\n", heartbeat));
+    client.until(R"("state":"running")");
+    const auto progress = fmt::format("\"seen{}\"", heartbeat);
+    store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, job.attempt(), std::nullopt, progress); });
+    EXPECT_THAT(client.until(progress), testing::HasSubstr(R"("progress":)"));
+  }
+}
+
+TEST_F(JobFeed, WithoutWatchesMembersAreLookedAtNowAndThen) {
+  interrupted.no_watches = true;
+  http::testing::RawClient client(test.server);
+  client.send("GET /_workers/role?feed=continuous&heartbeat=3600000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.until(R"("workers":[]})");
+  store->run([&](kv::Transaction& tx) { registry.add(tx, "role", "w1", "{}"); });
+  EXPECT_THAT(client.until(R"("id":"w1")"), testing::HasSubstr(R"("role":"role")"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The job queue over HTTP. docs/jobs.md
+#include <fmt/ranges.h>
 #include <openssl/sha.h>
 
 #include <unordered_set>
@@ -155,35 +156,39 @@ class AcceptTask final : public Task {
 
   ~AcceptTask() override {
     if (!waiter_ || ended_) return;
-    // The client is gone.
-    auto jobs = context_.acceptor.abandon(waiter_);
-    if (jobs.empty()) return;
-    // Not on this thread, which may be one that must not block. When the pool takes no more, they are missed.
-    context_.pool.submit(
-        [&acceptor = context_.acceptor, jobs = std::move(jobs)] { acceptor.give_back(jobs); });
+    // The client is gone, or could not be answered.
+    if (jobs_.empty()) jobs_ = context_.acceptor.abandon(waiter_);
+    if (jobs_.empty()) return;
+    // Not on this thread, which may be one that must not block.
+    const auto jobs = std::make_shared<const std::vector<jobs::AcceptedJob>>(std::move(jobs_));
+    if (!context_.pool.submit([&acceptor = context_.acceptor, jobs] { acceptor.give_back(*jobs); }))
+      context_.acceptor.give_back_later(*jobs);
   }
 
  private:
   bool step() override {
     if (!waiter_) {
       heed_stop();
-      if (stopping()) return respond({});
+      if (stopping()) return respond();
       waiter_ = context_.acceptor.join(types_, options_, waker());
     }
     auto found = context_.acceptor.step(waiter_);
+    jobs_ = std::move(found.jobs);
     const auto now = context_.clock.now();
     if (!found.done && (stopping() || now >= deadline_)) {
       if (!context_.acceptor.leave(waiter_)) return false;
       found.done = true;
     }
-    if (found.done) return respond(found.jobs);
+    if (found.done) return respond();
     wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
     return false;
   }
 
-  bool respond(const std::vector<jobs::AcceptedJob>& jobs) {
+  bool respond() {
+    auto response = json_response(200, accepted_json(jobs_));
+    if (exchange().closed()) return true;
+    exchange().respond(std::move(response));
     ended_ = true;
-    exchange().respond(json_response(200, accepted_json(jobs)));
     return true;
   }
 
@@ -214,7 +219,8 @@ class AcceptTask final : public Task {
   const jobs::AcceptOptions options_;
   MonotonicTime deadline_;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
-  bool ended_ = false;  // the waiter is out of the line, and what it got is on its way
+  std::vector<jobs::AcceptedJob> jobs_;  // that the waiter got
+  bool ended_ = false;                   // they are on their way to the client
 };
 
 std::string digest(std::string_view row) {
@@ -227,12 +233,10 @@ std::string digest(std::string_view row) {
 
 // The state of one job as a feed: a row for each change that is seen. A row's sequence is a digest of it:
 // with it in `since`, a feed begins with the first state that is another one.
-class JobSource final : public FeedSource {
+class JobSource final : public WatchingSource {
  public:
   JobSource(const Context& context, std::string type, std::string id, std::string since)
       : context_(context), type_(std::move(type)), id_(std::move(id)), last_(std::move(since)) {}
-
-  void arm(Task& feed) override { wake_ = feed.waker(); }
 
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (ended_) return false;
@@ -249,9 +253,9 @@ class JobSource final : public FeedSource {
       }
       const std::string data = context_.queue.data(tx, *job);
       row = jobs::job_json(*job, &data);
-      watch_ = context_.queue.watch(tx, type_, id_);
+      watch([&] { return context_.queue.watch(tx, type_, id_); });
     });
-    if (watch_) watch_->on_end(wake_);
+    wait();
     std::string seq = digest(row);
     if (seq == last_) return false;
     last_ = seq;
@@ -266,8 +270,6 @@ class JobSource final : public FeedSource {
   const Context& context_;
   const std::string type_;
   const std::string id_;
-  std::function<void()> wake_;
-  std::shared_ptr<kv::Watch> watch_;
   std::string last_;  // the sequence of the row that the client has
   bool ended_ = false;
 };
@@ -384,35 +386,80 @@ std::vector<Report> read_reports(const std::string& type, const std::vector<Body
   return reports;
 }
 
-// POST /_jobs/{type}/_update, _finish, _fail and _release: one answer for each job, since one that was lost
-// does not keep the others from being done; as few transactions as can hold them.
+// Several reports of a kind: one answer for each job, since one that was lost does not keep the others from
+// being done; as few transactions as can hold them.
+class BulkReport {
+ public:
+  BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
+      : context_(context), report_(report), reports_(std::move(reports)) {}
+
+  /// The answers. Throws what the store does while nothing has been done; after that it is the answer to
+  /// those that have not been done.
+  std::vector<std::string> run() {
+    for (std::size_t begin = 0, end = 0; begin < reports_.size(); begin = end) {
+      for (std::size_t bytes = 0;
+           end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
+        bytes += reports_[end].body->bytes();
+      }
+      if (!do_some(begin, end)) break;
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  // False if the store failed.
+  bool do_some(std::size_t begin, std::size_t end) {
+    try {
+      auto answers = context_.store.run([&](kv::Transaction& tx) { return try_some(tx, begin, end); });
+      std::move(answers.begin(), answers.end(), std::back_inserter(answers_));
+      return true;
+    } catch (const kv::Error& error) {
+      // What is written is not what was sent alone: data that wait for the next run, for example.
+      const bool too_large = error.code() == kv::ErrorCode::transaction_too_large;
+      if (too_large && end - begin > 1) {
+        const std::size_t middle = begin + (end - begin) / 2;
+        return do_some(begin, middle) && do_some(middle, end);
+      }
+      if (!too_large && answers_.empty()) throw;
+      // Who asks again later may be heard.
+      for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
+        answers_.push_back(refusal(i, error, too_large ? error.status() : 503));
+      return too_large;
+    }
+  }
+
+  std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
+    std::vector<std::string> answers;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [attempt, body] = reports_[i];
+      try {
+        answers.push_back(do_report(context_.queue, tx, report_, attempt, *body));
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        answers.push_back(refusal(i, error, error.status()));
+      }
+    }
+    return answers;
+  }
+
+  std::string refusal(std::size_t i, const Error& error, int status) const {
+    return fmt::format(R"({{"id":{},"error":{},"reason":{},"status":{}}})",
+                       json::quoted(reports_[i].attempt.id), json::quoted(error.name()),
+                       json::quoted(error.reason()), status);
+  }
+
+  const Context& context_;
+  const std::string_view report_;
+  const std::vector<Report> reports_;
+  std::vector<std::string> answers_;
+};
+
+// POST /_jobs/{type}/_update, _finish, _fail and _release
 Answer bulk_reports(const Context& context, Call& call, const std::string& type, const std::string& report) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto jobs = body.objects("jobs", members_of(report));
-  const auto reports = read_reports(type, jobs);
-  std::string out = "[";
-  for (std::size_t begin = 0, end = 0; begin < reports.size(); begin = end) {
-    for (std::size_t bytes = 0; end < reports.size() && end - begin < kMaxReports && bytes < kMaxReportBytes;
-         ++end) {
-      bytes += reports[end].body->bytes();
-    }
-    out += context.store.run([&](kv::Transaction& tx) {
-      std::string answers;
-      for (std::size_t i = begin; i < end; ++i) {
-        if (i > 0) answers += ",\n";
-        const auto& [attempt, job] = reports[i];
-        try {
-          answers += do_report(context.queue, tx, report, attempt, *job);
-        } catch (const kv::Error&) { throw; } catch (const Error& error) {
-          answers += fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(attempt.id),
-                                 json::quoted(error.name()), json::quoted(error.reason()));
-        }
-      }
-      return answers;
-    });
-  }
-  return json_response(200, out + "]");
+  const auto answers = BulkReport(context, report, read_reports(type, jobs)).run();
+  return json_response(200, fmt::format("[{}]", fmt::join(answers, ",\n")));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class ReadyStream final : public PageStream {
 
 bool PageStream::step() {
   if (!source_) source_ = open();
-  if (!source_) return false;
+  if (!source_) return exchange().answered();
   for (;;) {
     // Nobody reads the rest.
     if (exchange().closed()) return true;
@@ -32,6 +32,7 @@ bool PageStream::step() {
     const bool more = source_->next(page);
     if (!exchange().answered()) {
       http::Response head = json_response(200, std::move(page));
+      if (!etag_.empty()) head.headers.push_back({"ETag", etag_});
       if (!more) {
         exchange().respond(std::move(head));
         return true;

@@ -21,11 +21,14 @@ class PageStream : public Task {
   using Task::Task;
 
  protected:
-  /// Makes the source, as soon as it can be made; nothing to wait for wake().
+  /// Makes the source, as soon as it can be made; nothing to wait for wake(), or when this has answered by
+  /// itself. May set the answer's ETag.
   virtual std::unique_ptr<PageSource> open() = 0;
+  void set_etag(std::string etag) { etag_ = std::move(etag); }
   bool step() final;
 
  private:
+  std::string etag_;
   std::unique_ptr<PageSource> source_;
 };
 

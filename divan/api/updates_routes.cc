@@ -3,7 +3,6 @@
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
-#include "divan/http/etag.h"
 #include "divan/updates/feed.h"
 
 namespace divan::api {
@@ -121,13 +120,7 @@ Answer database_updates(const Context& context, const CallPtr& call) {
   if (since) feed.since = *since == "now" ? last : docs::parse_sequence(*since);
   if (options.mode == FeedMode::normal) {
     const std::string etag = etag_of(last, shape);
-    const auto known = call->header("If-None-Match");
-    if (known && http::if_none_match(*known, etag)) {
-      http::Response unchanged;
-      unchanged.status = 304;
-      unchanged.headers.push_back({"ETag", etag});
-      return unchanged;
-    }
+    if (auto unchanged = not_modified(*call, etag)) return *std::move(unchanged);
     options.headers.push_back({"ETag", etag});
   }
   feed.tail = fmt::format("updates/{}/{}", shape.show_account ? 'a' : '-', shape.account.value_or(""));

@@ -5,6 +5,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/http/etag.h"
 #include "divan/index/builds.h"
 #include "divan/index/views/query.h"
 
@@ -69,12 +70,15 @@ class ViewTask final : public PageStream {
     watches_.clear();
     bool ready = false;
     std::shared_ptr<const ViewIndex> index;
+    std::string etag;
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
       for (const auto& params : queries_) check_params(params, !index->find(view_name_)->reduce.empty());
       ready = look(tx, found);
+      // A POST is not asked for again with If-None-Match.
+      if (ready && call_->method() == "GET") etag = etag_of(tx, found);
     });
     if (!ready) {
       for (const auto& watch : watches_) watch->on_end(waker());
@@ -82,6 +86,11 @@ class ViewTask final : public PageStream {
       return nullptr;
     }
     cancel_timer();
+    set_etag(etag);
+    if (auto unchanged = not_modified(*call_, etag)) {
+      exchange().respond(*std::move(unchanged));
+      return nullptr;
+    }
     const View& view = *index->find(view_name_);
     std::vector<std::unique_ptr<PageSource>> pages;
     for (const auto& params : queries_) {
@@ -89,6 +98,16 @@ class ViewTask final : public PageStream {
           std::make_unique<QueryPages>(Query(context_.store, context_.catalog, name_, index, view, params)));
     }
     return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
+  }
+
+  // It changes with the rows, with what is asked for, and with the documents if they are shown.
+  std::string etag_of(kv::Transaction& tx, const Found& found) const {
+    const index::IndexKeys keys(found.database, found.index->signature());
+    std::string state = found.index->signature() + view_name_;
+    state += index::read_sequence(tx, keys, kv::Isolation::snapshot).bytes();
+    for (const auto& [name, value] : call_->params()) state += '\0' + name + '\0' + value;
+    if (queries_.front().include_docs) state += docs::last_sequence(tx, found.database).bytes();
+    return http::etag_of(state);
   }
 
   // Whether the rows can be read now.

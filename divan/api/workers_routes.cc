@@ -35,20 +35,18 @@ std::string members_json(std::string_view role, const workers::Members& members)
 }
 
 // A role's members as a feed: a row for each membership, beginning with the present one.
-class MembersSource final : public FeedSource {
+class MembersSource final : public WatchingSource {
  public:
   MembersSource(const Context& context, std::string role, const kv::Versionstamp& since, bool begun)
       : context_(context), role_(std::move(role)), version_(since), begun_(begun) {}
-
-  void arm(Task& feed) override { wake_ = feed.waker(); }
 
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     workers::Members members;
     context_.store.run([&](kv::Transaction& tx) {
       members = context_.registry.members(tx, role_);
-      watch_ = context_.registry.watch(tx, role_);
+      watch([&] { return context_.registry.watch(tx, role_); });
     });
-    watch_->on_end(wake_);
+    wait();
     if (begun_ && members.version <= version_) return false;
     begun_ = true;
     version_ = members.version;
@@ -63,8 +61,6 @@ class MembersSource final : public FeedSource {
   const std::string role_;
   kv::Versionstamp version_;
   bool begun_;
-  std::function<void()> wake_;
-  std::shared_ptr<kv::Watch> watch_;
 };
 
 // What a registration says of itself: {"timeout": ms, "opts": {...}, "incarnation": "..."}, all of it

@@ -1,7 +1,13 @@
 #include "divan/http/etag.h"
 
+#include <openssl/sha.h>
+
+#include "divan/base/bytes.h"
+
 namespace divan::http {
 namespace {
+
+constexpr std::size_t kDigestBytes = 16;
 
 std::string_view without_weakness(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
@@ -9,6 +15,13 @@ std::string_view without_weakness(std::string_view etag) {
 }
 
 }  // namespace
+
+std::string etag_of(std::string_view bytes) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return "\"" + to_hex(std::string_view(digest).substr(0, kDigestBytes)) + "\"";
+}
 
 bool if_none_match(std::string_view field, std::string_view etag) {
   const auto wanted = without_weakness(etag);

@@ -10,6 +10,8 @@ namespace {
 constexpr std::chrono::seconds kFallbackPoll(5);
 // Fewer lines than this are not worth a sweep.
 constexpr std::size_t kMinLines = 64;
+// Types whose queues are remembered.
+constexpr std::size_t kMaxHeads = 10'000;
 
 // When a line is to look again that found nothing due before `next_due_at`.
 MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
@@ -45,12 +47,24 @@ std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<con
 // Guarded by its line's mutex, but for what never changes.
 class Acceptor::Waiter {
  public:
+  // False if that failed: then it comes back at its own time.
+  bool try_wake() const {
+    try {
+      wake();
+      return true;
+    } catch (const std::exception& failure) {
+      log::error("Somebody who waits for jobs could not be woken: {}", failure.what());
+      return false;
+    }
+  }
+
   std::shared_ptr<Line> line;
   AcceptOptions options;
   std::function<void()> wake;
   bool looked_for = false;  // since it came
   bool served = false;      // by the look that is under way
   bool leaving = false;     // and is to be woken after the look, or after somebody has looked for it
+  bool to_be_woken = false;
   bool abandoned = false;
   bool done = false;
   std::vector<AcceptedJob> jobs;
@@ -76,7 +90,7 @@ struct Acceptor::Line : std::enable_shared_from_this<Line> {
       woken = true;
       if (!looking && !waiters.empty()) first = waiters.front();
     }
-    if (first) first->wake();
+    if (first) first->try_wake();
   }
 
   // Who is to take a step next: somebody for whom nobody has looked, unless there may be jobs for all; else
@@ -96,6 +110,42 @@ struct Acceptor::Line : std::enable_shared_from_this<Line> {
     waiter->done = true;
     return first && !looking ? next() : nullptr;
   }
+
+  // Somebody who is to be woken and has not been yet.
+  std::shared_ptr<Waiter> take_to_be_woken() {
+    const auto it =
+        std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return w->to_be_woken; });
+    if (it == waiters.end()) return nullptr;
+    (*it)->to_be_woken = false;
+    return *it;
+  }
+};
+
+// Those for whom a look is made.
+struct Acceptor::Party {
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  std::vector<Taker> takers;  // one each
+
+  Party(const Line& line, const Waiter& own) {
+    std::size_t asked = 0;
+    for (const auto& waiter : line.waiters) {
+      // Who looks does so for itself at the least, however many jobs those before it ask for.
+      if (asked >= kMaxAcceptLimit && waiter.get() != &own) continue;
+      if (waiter->leaving && waiter->looked_for && waiter.get() != &own) continue;
+      waiters.push_back(waiter);
+      takers.push_back({.limit = waiter->options.limit,
+                        .worker = waiter->options.worker,
+                        .must_exist = !waiter->looked_for});
+      asked += waiter->options.limit;
+    }
+  }
+};
+
+// What a look has found, beside what the takers got.
+struct Acceptor::Seen {
+  Found found;
+  std::vector<std::shared_ptr<kv::Watch>> watches;
+  std::exception_ptr failure;
 };
 
 Acceptor::~Acceptor() {
@@ -149,71 +199,105 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   return {.done = true, .jobs = std::move(waiter->jobs)};
 }
 
+// From the commit until those who wait have their jobs nothing must fail, or jobs would run with nobody to
+// run them: what can fail in between is done before, or leaves them to be given back.
 void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own) {
+  Party party(line, own);
+  for (const auto& waiter : party.waiters) waiter->served = true;
   line.looking = true;
   line.woken = false;
-  std::vector<std::shared_ptr<Waiter>> served;
-  std::vector<Taker> takers;
-  std::size_t asked = 0;
+  lock.unlock();
+  Seen seen = ask(line, party.takers);
+  lock.lock();
+  line.looking = false;
+  deal_out(line, party, seen);
   for (const auto& waiter : line.waiters) {
-    // Who looks does so for itself at the least, however many jobs those before it ask for.
-    if (asked >= kMaxAcceptLimit && waiter.get() != &own) continue;
-    if (waiter->leaving && waiter->looked_for && waiter.get() != &own) continue;
-    served.push_back(waiter);
-    waiter->served = true;
-    takers.push_back({.limit = waiter->options.limit,
-                      .worker = waiter->options.worker,
-                      .must_exist = !waiter->looked_for});
-    asked += waiter->options.limit;
+    // Where there are no more jobs there are none for those behind either.
+    if (!line.woken) waiter->looked_for = true;
+    waiter->to_be_woken |= waiter->leaving;
   }
+  if (const auto next = line.next()) next->to_be_woken = true;
   lock.unlock();
 
-  std::exception_ptr failure;
-  Found found;
-  std::vector<std::shared_ptr<kv::Watch>> watches;
+  seen.watches.clear();
+  for (const auto& waiter : party.waiters) {
+    if (waiter.get() != &own && !waiter->try_wake()) give_back(abandon(waiter));
+  }
+  for (const auto& taker : party.takers) {
+    if (!taker.jobs.empty()) give_back(taker.jobs);
+  }
+  lock.lock();
+  // Who looks is awake.
+  while (const auto waiter = line.take_to_be_woken()) {
+    if (waiter.get() == &own) continue;
+    lock.unlock();
+    waiter->try_wake();
+    lock.lock();
+  }
+}
+
+Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
+  Seen seen;
+  QueueHeads heads;
   try {
+    give_back({});
     store_.run([&](kv::Transaction& tx) {
-      found = deal(queue_, tx, line.types, line.max_scheduled_at, takers);
-      watches = found.more ? decltype(watches)() : watch(tx, line.types, found.full);
+      heads = known_heads(line.types);
+      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads);
+      seen.watches = seen.found.more ? decltype(seen.watches)() : watch(tx, line.types, seen.found.full);
     });
-    for (const auto& one : watches) {
+  } catch (...) {
+    seen.failure = std::current_exception();
+    return seen;
+  }
+  try {
+    remember(heads);
+    for (const auto& one : seen.watches) {
       one->on_end([weak = line.weak_from_this()] {
         if (const auto waiting = weak.lock()) waiting->wake();
       });
     }
-  } catch (...) { failure = std::current_exception(); }
+  } catch (const std::exception& error) {
+    log::error("Jobs are looked for by the clock: {}", error.what());
+    seen.watches.clear();
+  }
+  return seen;
+}
 
-  std::vector<std::shared_ptr<Waiter>> wake;
-  std::vector<AcceptedJob> unwanted;
-  lock.lock();
-  line.looking = false;
-  for (std::size_t i = 0; i < served.size(); ++i) {
-    Waiter& waiter = *served[i];
+QueueHeads Acceptor::known_heads(std::span<const std::string> types) {
+  std::lock_guard lock(heads_mutex_);
+  QueueHeads heads;
+  for (const auto& type : types) {
+    if (const auto known = heads_.find(type); known != heads_.end()) heads.insert(*known);
+  }
+  return heads;
+}
+
+void Acceptor::remember(const QueueHeads& heads) {
+  std::lock_guard lock(heads_mutex_);
+  // Of types that are gone.
+  if (heads_.size() >= kMaxHeads) heads_.clear();
+  for (const auto& [type, head] : heads) heads_.insert_or_assign(type, head);
+}
+
+// Leaves among the party those who are out of the line now, and to the takers the jobs that are to be given
+// back: of those who have gone, and of a look that failed, since its transaction may have been committed all
+// the same.
+void Acceptor::deal_out(Line& line, Party& party, Seen& seen) {
+  for (std::size_t i = 0; i < party.waiters.size(); ++i) {
+    Waiter& waiter = *party.waiters[i];
     waiter.looked_for = true;
     waiter.served = false;
-    waiter.error = failure ? failure : takers[i].error;
-    waiter.jobs = std::move(takers[i].jobs);
+    waiter.error = seen.failure ? seen.failure : party.takers[i].error;
+    if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(party.takers[i].jobs);
     waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
-    if (!waiter.done) continue;
-    std::erase(line.waiters, served[i]);
-    if (waiter.abandoned) std::move(waiter.jobs.begin(), waiter.jobs.end(), std::back_inserter(unwanted));
-    if (&waiter != &own) wake.push_back(served[i]);
+    if (waiter.done) std::erase(line.waiters, party.waiters[i]);
   }
+  std::erase_if(party.waiters, [](const auto& waiter) { return !waiter->done; });
   // They end the old watches, which call nobody who would wait for this lock.
-  std::swap(line.watches, watches);
-  line.look_at = look_again_at(clock_, found.next_due_at);
-  if (failure || found.more) line.woken = true;
-  for (const auto& waiter : line.waiters) {
-    // Where there are no more jobs there are none for those behind either.
-    if (!line.woken) waiter->looked_for = true;
-    if (waiter->leaving && waiter.get() != &own) wake.push_back(waiter);
-  }
-  if (auto next = line.next(); next && next.get() != &own) wake.push_back(std::move(next));
-  lock.unlock();
-  watches.clear();
-  for (const auto& waiter : wake) waiter->wake();
-  give_back(unwanted);
-  lock.lock();
+  std::swap(line.watches, seen.watches);
+  line.look_at = look_again_at(clock_, seen.found.next_due_at);
+  if (seen.failure || seen.found.more) line.woken = true;
 }
 
 bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
@@ -227,7 +311,7 @@ bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
     }
     next = line.remove(waiter);
   }
-  if (next) next->wake();
+  if (next) next->try_wake();
   return true;
 }
 
@@ -244,19 +328,42 @@ std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter
       next = line.remove(waiter);
     }
   }
-  if (next) next->wake();
+  if (next) next->try_wake();
   return jobs;
 }
 
+void Acceptor::give_back_later(const std::vector<AcceptedJob>& jobs) {
+  std::lock_guard lock(unwanted_mutex_);
+  for (const auto& job : jobs) unwanted_.push_back(job.attempt());
+}
+
 void Acceptor::give_back(const std::vector<AcceptedJob>& jobs) {
-  for (const auto& job : jobs) {
-    try {
-      store_.run([&](kv::Transaction& tx) { release(queue_, tx, job.attempt()); });
-    } catch (const Error& error) {
-      if (error.name() == "halt") continue;
-      log::warning("Job {}/{} was accepted by somebody who has gone, and cannot be given back: {}",
-                   job.job.type, job.job.id, error.what());
-    }
+  give_back_later(jobs);
+  std::vector<Attempt> attempts;
+  {
+    std::lock_guard lock(unwanted_mutex_);
+    attempts.swap(unwanted_);
+  }
+  std::size_t given = 0;
+  try {
+    for (; given < attempts.size(); ++given) release_unwanted(attempts[given]);
+  } catch (const std::exception& error) {
+    attempts.erase(attempts.begin(), attempts.begin() + static_cast<std::ptrdiff_t>(given));
+    log::warning("{} jobs were accepted for nobody and cannot be given back yet: {}", attempts.size(),
+                 error.what());
+    std::lock_guard lock(unwanted_mutex_);
+    std::move(attempts.begin(), attempts.end(), std::back_inserter(unwanted_));
+  }
+}
+
+void Acceptor::release_unwanted(const Attempt& attempt) {
+  try {
+    store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    // It was not accepted after all, or is somebody else's by now.
+    if (error.name() == "halt") return;
+    log::error("Job {}/{} was accepted for nobody and cannot be given back: {}", attempt.type, attempt.id,
+               error.what());
   }
 }
 
@@ -269,7 +376,13 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
     interrupt->changed.notify_all();
   });
   for (;;) {
-    auto found = step(waiter);
+    Step found;
+    try {
+      found = step(waiter);
+    } catch (...) {
+      give_back(abandon(waiter));
+      throw;
+    }
     if (found.done) return std::move(found.jobs);
     std::unique_lock lock(interrupt_->mutex);
     if (interrupt_->interrupted || clock_.now() >= deadline) {

@@ -43,8 +43,8 @@ class Acceptor {
 
   class Waiter;
   /// Stands in line. `wake` is called, from any thread, whenever step() may have more to say; it must neither
-  /// block nor call back. It waits until it is done, leaves or is abandoned, even if nobody holds it any
-  /// more.
+  /// block nor call back. If it throws, the waiter loses what it was given. It waits until it is done, leaves
+  /// or is abandoned, even if nobody holds it any more.
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 
@@ -64,13 +64,23 @@ class Acceptor {
   /// The same for good, and at once. Answers jobs that it was given and nobody took, for give_back(); those
   /// that it is just being given go back by themselves.
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
-  /// Releases jobs that were accepted for somebody who has gone. Blocks for a transaction.
+  /// Releases jobs that were accepted for somebody who has gone, in a transaction each. Those that the store
+  /// does not take now are given back later.
   void give_back(const std::vector<AcceptedJob>& jobs);
+  /// The same with the next call of give_back(), or when somebody looks for jobs. Does not block.
+  void give_back_later(const std::vector<AcceptedJob>& jobs);
 
  private:
   struct Line;
+  struct Party;
+  struct Seen;
 
   void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
+  Seen ask(Line& line, std::vector<Taker>& takers);
+  void deal_out(Line& line, Party& party, Seen& seen);
+  QueueHeads known_heads(std::span<const std::string> types);
+  void remember(const QueueHeads& heads);
+  void release_unwanted(const Attempt& attempt);
 
   Queue& queue_;
   kv::Database& store_;
@@ -79,6 +89,12 @@ class Acceptor {
   std::mutex lines_mutex_;
   std::map<std::string, std::weak_ptr<Line>> lines_;  // by types and time
   std::size_t lines_left_ = 0;                        // by the last sweep
+
+  std::mutex heads_mutex_;
+  QueueHeads heads_;  // as the last looks left them
+
+  std::mutex unwanted_mutex_;
+  std::vector<Attempt> unwanted_;  // accepted for nobody, and not given back yet
 
   // Shared with callbacks that may come when this object has gone.
   struct Interrupt {

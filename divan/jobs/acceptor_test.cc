@@ -132,6 +132,16 @@ TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
 
+TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
+  const auto waiting = line(2);
+  add("a");
+  EXPECT_EQ(step(waiting[1]), std::nullopt);
+  acceptor.give_back_later(acceptor.abandon(waiting[0].waiter));
+  EXPECT_EQ(state("a"), State::running);
+  EXPECT_EQ(step(join()), std::nullopt);
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
+}
+
 TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
   auto waiting = line(3);
   acceptor.abandon(waiting[0].waiter);
@@ -213,6 +223,192 @@ TEST_F(Acceptors, WhoWantsToLeaveDuringALookIsWokenAfterIt) {
   EXPECT_FALSE(left);
   EXPECT_GE(woken, 1);
   EXPECT_TRUE(slowly.leave(late));
+}
+
+// A store whose commits of writes go wrong, though they may be made.
+class UnluckyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (broken) throw kv::Error(kv::ErrorCode::io_error);
+    return std::make_unique<Unlucky>(*this, inner().begin());
+  }
+  std::function<void()> after_write;  // the next one
+  bool broken = false;
+
+ private:
+  class Unlucky final : public kv::ForwardingTransaction {
+   public:
+    Unlucky(UnluckyStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      const bool writes = !read_only();
+      ForwardingTransaction::do_commit();
+      if (writes && store_.after_write) std::exchange(store_.after_write, nullptr)();
+    }
+
+   private:
+    UnluckyStore& store_;
+  };
+};
+
+TEST_F(Acceptors, WhatALookTookAndDidNotHearOfIsGivenBack) {
+  UnluckyStore unlucky(*store);
+  Acceptor cautious(queue, unlucky, clock);
+  add("a");
+  const auto waiter = cautious.join(types, {}, [] {});
+  unlucky.after_write = [] { throw kv::Error(kv::ErrorCode::io_error); };
+  EXPECT_THROW(cautious.step(waiter), kv::Error);
+  EXPECT_EQ(state("a"), State::pending);
+}
+
+TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
+  UnluckyStore unlucky(*store);
+  Acceptor cautious(queue, unlucky, clock);
+  add("a");
+  const auto waiter = cautious.join(types, {}, [] {});
+  unlucky.after_write = [&] {
+    unlucky.broken = true;
+    throw kv::Error(kv::ErrorCode::io_error);
+  };
+  EXPECT_THROW(cautious.step(waiter), kv::Error);
+  EXPECT_EQ(state("a"), State::running);
+  unlucky.broken = false;
+  const auto found = cautious.step(cautious.join(types, {}, [] {}));
+  ASSERT_EQ(found.jobs.size(), 1u);
+  EXPECT_EQ(found.jobs[0].job.id, "a");
+  EXPECT_EQ(found.jobs[0].job.attempt, 2);
+}
+
+TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
+  const auto deaf = acceptor.join(types, {}, [] { throw std::bad_alloc(); });
+  EXPECT_FALSE(acceptor.step(deaf).done);
+  const auto waiting = line(2);
+  store->run([&](kv::Transaction& tx) {
+    for (const char* id : {"1", "2", "3"}) queue.add(tx, "t", id, "{}");
+  });
+  EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("3")));
+  EXPECT_GE(*waiting[0].woken, 1);
+  EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("2")));
+  EXPECT_EQ(state("1"), State::pending);
+  // It comes back at its own time, and has nothing.
+  const auto found = acceptor.step(deaf);
+  EXPECT_TRUE(found.done);
+  EXPECT_TRUE(found.jobs.empty());
+}
+
+// Counts what a look reads.
+class ScannedStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Scanned>(*this, inner().begin());
+  }
+  int scans = 0;
+
+ private:
+  class Scanned final : public kv::ForwardingTransaction {
+   public:
+    Scanned(ScannedStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+    using ForwardingTransaction::scan;
+    bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+              const kv::RowVisitor& visit) override {
+      ++store_.scans;
+      return ForwardingTransaction::scan(begin, end, options, visit);
+    }
+
+   private:
+    ScannedStore& store_;
+  };
+};
+
+struct AcceptorsOfManyPriorities : Acceptors {
+  static constexpr int kPriorities = 1000;
+  ScannedStore scanned{*store};
+  Acceptor looker{queue, scanned, clock};
+
+  void SetUp() override {
+    Acceptors::SetUp();
+    // Of each priority a job that waits for its time.
+    store->run([&](kv::Transaction& tx) {
+      for (int i = 0; i < kPriorities; ++i) {
+        queue.add(tx, "t", fmt::format("later{}", i), "{}",
+                  {.scheduled_at = clock.wall_ms() + 1000 * (i + 1), .priority = i});
+      }
+    });
+  }
+  // The ids that somebody gets who has come, and what that costs.
+  std::pair<std::string, int> look(std::size_t limit = 1) {
+    scanned.scans = 0;
+    const auto waiter = looker.join(types, {.limit = limit}, [] {});
+    const auto found = looker.step(waiter);
+    if (!found.done) looker.leave(waiter);
+    std::string ids;
+    for (const auto& job : found.jobs) ids += (ids.empty() ? "" : " ") + job.job.id;
+    return {ids, scanned.scans};
+  }
+};
+
+TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllWhoCome) {
+  EXPECT_EQ(look(), std::pair(std::string(), kPriorities + 1));
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+  clock.advance(seconds(1));
+  EXPECT_EQ(look(), std::pair(std::string("later0"), 1));
+  clock.advance(milliseconds(1));
+  EXPECT_EQ(look().first, "");
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+}
+
+TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
+  store->run([&](kv::Transaction& tx) {
+    for (int i = 0; i < 50; ++i)
+      queue.add(tx, "t", fmt::format("behind{:02}", i), "{}", {.priority = kPriorities + 1});
+  });
+  EXPECT_EQ(look(), std::pair(std::string("behind00"), kPriorities + 1));
+  for (int i = 1; i < 50; ++i) EXPECT_EQ(look(), std::pair(fmt::format("behind{:02}", i), 1));
+  EXPECT_EQ(look(), std::pair(std::string(), 1));
+}
+
+TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
+  for (const int priority : {0, 700}) add(fmt::format("now{}", priority), {.priority = priority});
+  const auto [ids, scans] = look(10);
+  EXPECT_EQ(ids, "now0");
+  EXPECT_LE(scans, 102);
+  const auto [more, more_scans] = look(10);
+  EXPECT_EQ(more, "now700");
+  EXPECT_LE(more_scans, 702);
+  EXPECT_EQ(look(10).first, "");
+  EXPECT_EQ(look(10), std::pair(std::string(), 1));
+}
+
+// Whatever is remembered: who looks gets the first of what a look at everything would show.
+TEST_F(AcceptorsOfManyPriorities, InTheOrderThatALookAtAllOfThemShows) {
+  SeededRng dice(7);
+  const auto below = [&](int n) { return static_cast<int>(dice.below(static_cast<std::uint64_t>(n))); };
+  int accepted = 0;
+  for (int round = 0; round < 400; ++round) {
+    for (int i = below(3); i > 0; --i) {
+      add(fmt::format("j{}", below(300)),
+          {.scheduled_at = below(2) ? clock.wall_ms() + below(5000) : 0, .priority = below(kPriorities)});
+    }
+    if (below(3) == 0) clock.advance(milliseconds(below(3000)));
+    auto due =
+        store->run([&](kv::Transaction& tx) { return queue.list(tx, "t", State::pending, "", SIZE_MAX); });
+    std::erase_if(due, [&](const Job& job) { return job.due_at > clock.wall_ms(); });
+    std::sort(due.begin(), due.end(), [](const Job& a, const Job& b) {
+      return std::tie(a.priority, a.due_at, a.id) < std::tie(b.priority, b.due_at, b.id);
+    });
+    std::string expected;
+    for (const auto& job : due) expected += (expected.empty() ? "" : " ") + job.id;
+    const auto ids = look(1 + static_cast<std::size_t>(below(4))).first;
+    ASSERT_EQ(ids.empty(), expected.empty()) << round;
+    ASSERT_TRUE((expected + " ").starts_with(ids + (ids.empty() ? "" : " "))) << ids << " of " << expected;
+    accepted += !ids.empty();
+  }
+  EXPECT_GT(accepted, 100);
 }
 
 TEST_F(Acceptors, OfOneProcessNeverConflict) {

@@ -19,41 +19,78 @@ constexpr std::size_t kMaxSkipped = 100;
 // The data of jobs that are accepted together: with the next one, somewhat more.
 constexpr std::size_t kMaxAcceptBytes = 8'000'000;
 
-// The keys of the pending jobs that are due, in the order in which they run; takes those of the first
-// priorities first, skipping what is not due yet in each.
+// Priorities without a due job that a look goes over behind due ones, if it can go on there the next time.
+constexpr std::size_t kMaxPrioritiesBehind = 100;
+
+// The pending jobs that are due, in the order in which they run.
 struct DueScan {
   std::vector<std::string> ids;
-  std::optional<std::int64_t> next_due_at;
+  QueueHead head;    // once these do not wait any more
+  bool cut = false;  // there may be more behind them
 };
 
-DueScan scan_due(kv::Transaction& tx, std::string_view type, std::size_t limit, std::int64_t due_until) {
-  DueScan found;
-  const JobKey prefix = JobKey("pend").string(type).integer(kShard);
-  kv::KeyRange range = prefix.range();
-  while (found.ids.size() < limit) {
-    std::optional<std::int64_t> skip_priority;
+// Takes those of the first priorities first, skipping what is not due yet in each, from the given head on.
+class DueScanner {
+ public:
+  DueScanner(kv::Transaction& tx, std::string_view type, std::int64_t due_until, std::size_t most_behind)
+      : tx_(tx),
+        prefix_(JobKey("pend").string(type).integer(kShard)),
+        due_until_(due_until),
+        most_behind_(most_behind) {}
+
+  DueScan scan(std::size_t limit, const QueueHead& head) {
+    DueScan found{.ids = {}, .head = head};
+    kv::KeyRange range = prefix_.range();
+    if (!head.begin.empty()) range.begin = head.begin;
+    for (std::size_t behind = 0; found.ids.size() < limit; behind += found.ids.empty() ? 0 : 1) {
+      found.cut = behind > most_behind_;
+      if (found.cut) break;
+      const auto later = scan_some(range, limit, found);
+      if (!later) {
+        found.head.begin = found.ids.size() < limit ? range.end : priority_range(last_priority_).begin;
+        break;
+      }
+      range.begin = found.head.begin = priority_range(*later).end;
+    }
+    return found;
+  }
+
+ private:
+  kv::KeyRange priority_range(std::int64_t priority) const {
+    return JobKey(prefix_).integer(priority).range();
+  }
+
+  // Up to the first job that is not due: answers its priority.
+  std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, DueScan& found) {
+    std::optional<std::int64_t> later;
     // Acceptors would fight over the head of the queue: what they look at does not conflict, what they take
     // does.
-    tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view) {
-      kv::tuple::Reader reader(key.substr(prefix.key().size()));
+    tx_.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view) {
+      kv::tuple::Reader reader(key.substr(prefix_.key().size()));
       const auto priority = reader.take_int();
       const auto due_at = reader.take_int();
       auto id = reader.take_string();
       if (!priority || !due_at || !id)
         throw internal_error("A row of the job queue in the store is damaged.");
-      if (*due_at > due_until) {
-        found.next_due_at = std::min(found.next_due_at.value_or(*due_at), *due_at);
-        skip_priority = *priority;
+      if (*due_at > due_until_) {
+        auto& next = found.head.next_due_at;
+        next = std::min(next.value_or(*due_at), *due_at);
+        later = *priority;
         return false;
       }
+      last_priority_ = *priority;
       found.ids.push_back(*std::move(id));
       return found.ids.size() < limit;
     });
-    if (!skip_priority) break;
-    range.begin = JobKey(prefix).integer(*skip_priority).range().end;
+    return later;
   }
-  return found;
-}
+
+  kv::Transaction& tx_;
+  const JobKey prefix_;
+  const std::int64_t due_until_;
+  const std::size_t most_behind_;
+  std::int64_t last_priority_ = 0;  // of a job that was found
+};
 
 // How many more jobs of the type may run: SIZE_MAX without a limit.
 //
@@ -86,12 +123,6 @@ void end(Job& job, State state, std::int64_t now) {
   job.cancel = false;
 }
 
-// Pending because it was asked for again: of a periodic job, an occurrence of its own.
-void run_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
-  make_pending(job, scheduled_at, now);
-  if (is_periodic(job)) job.attempt = job.failures = 0;
-}
-
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
@@ -104,10 +135,14 @@ Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failur
 
 // The run has ended. A job that was asked for again runs again, a periodic one does at its next tick.
 void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
-  if (job.resubmit) {
-    take_next_data(tx, job);
-    run_again(job, job.resubmit_at, now);
-  } else if (is_periodic(job) && !job.cancel) {
+  const bool again = job.resubmit;
+  const std::int64_t at = again ? take_next_run(tx, job) : kNextTick;
+  if (again && at != kNextTick) {
+    make_pending(job, at, now);
+    job.failures = 0;
+    // An occurrence of its own.
+    if (is_periodic(job)) job.attempt = 0;
+  } else if (is_periodic(job) && (again || !job.cancel)) {
     begin_next_occurrence(job, now);
     job.finished_at = now;
   } else {
@@ -121,10 +156,12 @@ void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why) {
   const std::int64_t now = queue.clock().wall_ms();
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
-    if (changed.resubmit || changed.cancel) {
+    if (changed.cancel) {
       end_run(tx, changed, State::cancelled, now);
     } else {
-      make_pending(changed, is_periodic(changed) ? changed.scheduled_at : 0, now);
+      put_back(changed);
+      // What took its worker with it may do so again: others that are due come first.
+      if (why == Outcome::lost) changed.due_at = std::max(changed.due_at, now);
     }
     if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
   });
@@ -198,26 +235,27 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
-  queue.observer().started(tx, job, job.due_at);
+  queue.observer().started(tx, job, std::max(job.due_at, job.added_at));
 }
 
 // One call of deal().
 class Deal {
  public:
   Deal(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
-       std::span<Taker> takers)
+       std::span<Taker> takers, QueueHeads* heads)
       : queue_(queue),
         tx_(tx),
         takers_(queue, tx, takers),
+        heads_(heads),
         now_(queue.clock().wall_ms()),
         due_until_(max_scheduled_at.value_or(now_)) {}
 
   Found run(std::span<const std::string> types) {
     for (const auto& type : types) {
-      if (is_full()) break;
+      if (is_full() || cut_) break;
       deal_type(type);
     }
-    found_.more = is_full();
+    found_.more = is_full() || cut_;
     return std::move(found_);
   }
 
@@ -231,23 +269,36 @@ class Deal {
     if (!settings || settings->paused) return;
     const std::size_t free = free_places(tx_, type, *settings);
     const std::size_t before = jobs_;
+    const QueueHead head = head_of(type);
+    DueScanner scanner(tx_, type, due_until_, heads_ ? kMaxPrioritiesBehind : SIZE_MAX);
     // Missed occurrences that are skipped make room for others.
     std::size_t skipped = 0;
     for (bool again = free > 0; again && skipped < kMaxSkipped && !is_full();) {
       const std::size_t skipped_before = skipped;
       const std::size_t wanted = std::min({free - (jobs_ - before), takers_.free(), kMaxAcceptLimit - jobs_});
-      const auto due = scan_due(tx_, type, wanted, due_until_);
+      auto due = scanner.scan(wanted, head);
       // Where the past is asked for, no time makes more jobs due.
-      if (due.next_due_at && due_until_ >= now_) look_again_at(*due.next_due_at);
-      for (const auto& id : due.ids) {
-        if (is_full() || !take(type, id, skipped)) break;
-      }
+      if (due.head.next_due_at && due_until_ >= now_) look_again_at(*due.head.next_due_at);
+      std::size_t taken = 0;
+      while (taken < due.ids.size() && !is_full() && take(type, due.ids[taken], skipped)) ++taken;
       again = skipped > skipped_before;
+      cut_ = due.cut;
+      if (heads_ && taken == due.ids.size()) (*heads_)[type] = std::move(due.head);
     }
     // What else is due is for the next call.
     if (skipped >= kMaxSkipped) look_again_at(now_);
     if (settings->max_running && jobs_ > before) take_turn(tx_, type);
     if (jobs_ - before == free) found_.full.insert(type);
+  }
+
+  // What is known of the type's queue: nothing, if a job has become pending since.
+  QueueHead head_of(const std::string& type) {
+    if (heads_ == nullptr) return {};
+    QueueHead& head = (*heads_)[type];
+    auto wakes = tx_.get(wake_key(type), kv::Isolation::snapshot).value_or("");
+    const bool holds = head.wakes == wakes && head.next_due_at.value_or(INT64_MAX) > due_until_;
+    if (!holds) head = {.wakes = std::move(wakes)};
+    return head;
   }
 
   // False if nobody takes jobs any more.
@@ -274,18 +325,20 @@ class Deal {
   Queue& queue_;
   kv::Transaction& tx_;
   Takers takers_;
+  QueueHeads* const heads_;
   const std::int64_t now_;
   const std::int64_t due_until_;
   Found found_;
   std::size_t jobs_ = 0;
   std::size_t bytes_ = 0;
+  bool cut_ = false;
 };
 
 }  // namespace
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers) {
-  return Deal(queue, tx, max_scheduled_at, takers).run(types);
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads) {
+  return Deal(queue, tx, max_scheduled_at, takers, heads).run(types);
 }
 
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
@@ -336,23 +389,17 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
-    if (!changed.resubmit && (changed.cancel || changed.failures >= settings.max_attempts)) {
+    if (changed.cancel || changed.failures >= settings.max_attempts) {
       end_run(tx, changed, State::failed, now);
-      if (changed.state == State::pending)
-        remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
-      return;
-    }
-    remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
-    const std::int64_t retry_at =
-        now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count();
-    if (changed.resubmit) {
-      take_next_data(tx, changed);
-      run_again(changed, std::max(retry_at, changed.resubmit_at), now);
     } else {
       const std::int64_t tick = changed.scheduled_at;
-      make_pending(changed, retry_at, now);
+      make_pending(changed,
+                   now + duration_cast<milliseconds>(backoff(queue, settings, changed.failures)).count(),
+                   now);
       if (is_periodic(changed)) changed.scheduled_at = tick;
     }
+    if (changed.state == State::pending)
+      remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
   queue.observer().ended(tx, before, job, Outcome::failed, now);
 }

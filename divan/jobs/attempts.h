@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <set>
 
 #include "divan/jobs/queue.h"
@@ -38,6 +39,18 @@ struct Taker {
   std::exception_ptr error{};
 };
 
+/// How far a type's queue has been looked through. Of each priority that has none but later jobs, a look
+/// reads the first one; with many such priorities that is what it costs. So whoever looks again and again
+/// remembers them: while no other job becomes pending there is nothing due before `begin` until
+/// `next_due_at`.
+struct QueueHead {
+  std::optional<std::string> wakes{};         // the type's counter of jobs that became pending
+  std::string begin{};                        // a key of the queue
+  std::optional<std::int64_t> next_due_at{};  // the first job before it
+};
+/// By type.
+using QueueHeads = std::map<std::string, QueueHead, std::less<>>;
+
 /// What deal() leaves.
 struct Found {
   bool more = false;                          // there may be more jobs than the takers could take
@@ -46,9 +59,11 @@ struct Found {
 };
 
 /// accept() for several: each gets what there is up to its limit before the next one does. A taker whose
-/// worker is not registered gets `error`.
+/// worker is not registered gets `error`. With `heads`, which are what the last committed call left there, it
+/// does not look at all priorities at once when it has found jobs: `more` says so.
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers);
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers,
+           QueueHeads* heads = nullptr);
 
 /// Takes up to `limit` due jobs of the types: by priority, then by time, then by age. The jobs run from the
 /// commit on. Types that are not declared or paused have none, and no type has more than its `max_running`

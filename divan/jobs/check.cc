@@ -71,6 +71,9 @@ void Check::look_at(std::string_view key, std::string_view value) {
     ++histories_[*parts.take_string()];
     parts.take_string();
     decode_attempt(*parts.take_int(), value);
+  } else if (kind == "left") {
+    Reader note(value);
+    expect(kv::has_shape(rest, "ss") && note.take_versionstamp() && note.at_end());
   } else if (kind == "types") {
     expect(rest.empty() && value.size() == 8);
   } else if (kind == "wake") {

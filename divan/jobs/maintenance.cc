@@ -4,6 +4,7 @@
 
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -45,33 +46,47 @@ void Maintenance::run() {
 }
 
 // The settings of all types are read again only when one has changed. That also wakes the thread: a new
-// type's timeout may be shorter than it would sleep.
+// type's timeout may be shorter than it would sleep. Without a watch the next step sees it, and asks for a
+// watch again.
 void Maintenance::read_types() {
+  const bool watched = types_watch_ && !types_watch_->fired() && !types_watch_->cancelled();
+  std::string version;
+  std::optional<decltype(types_)> types;
   std::shared_ptr<kv::Watch> watch;
   store_.run([&](kv::Transaction& tx) {
+    types.reset();
     watch.reset();
-    const auto version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
-    if (version == types_version_) return;
-    decltype(types_) types;
-    for (const auto& type : queue_.types(tx)) {
-      if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
-    }
-    types_ = std::move(types);
-    types_version_ = version;
-    next_prune_ = {};
+    version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
+    if (version == types_version_ && watched) return;
+    if (version != types_version_) types = settings_of_types(tx);
     try {
       watch = tx.watch(types_key());
     } catch (const kv::Error& error) {
       if (error.code() != kv::ErrorCode::too_many_watches) throw;
     }
   });
+  if (types) {
+    types_ = *std::move(types);
+    types_version_ = std::move(version);
+    next_prune_ = {};
+  }
   if (!watch) return;
-  watch->on_end([wake = wake_] {
+  watch->on_end([wake = wake_, weak = std::weak_ptr(watch)] {
+    // A store that cancels watches is not asked for the next one at once.
+    if (const auto ended = weak.lock(); !ended || !ended->fired()) return;
     std::lock_guard lock(wake->mutex);
     wake->woken = true;
     wake->changed.notify_all();
   });
   types_watch_ = std::move(watch);
+}
+
+std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(kv::Transaction& tx) {
+  decltype(types_) types;
+  for (const auto& type : queue_.types(tx)) {
+    if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
+  }
+  return types;
 }
 
 template <class Fn>
@@ -97,6 +112,11 @@ MonotonicTime Maintenance::step() {
   try {
     read_types();
   } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
+  try {
+    take_back_left(queue_, store_);
+  } catch (const Error& error) {
+    log::error("Jobs of ended workers could not be taken back: {}", error.what());
+  }
   Duration interval = kMaxLookInterval;
   Duration prune_interval = kMaxPruneInterval;
   for (const auto& [type, settings] : types_) {

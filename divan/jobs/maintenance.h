@@ -40,6 +40,7 @@ class Maintenance {
   using SeenJobs = std::map<std::string, Seen, std::less<>>;
 
   void read_types();
+  std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
   void take_back_silent(const std::string& type, Duration timeout);
   void prune(const std::string& type);
   // Calls `fn(type, settings)` for each type that has entries of the kind.

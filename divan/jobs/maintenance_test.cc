@@ -95,6 +95,50 @@ TEST_F(JobsMaintenance, IsWokenByANewType) {
   EXPECT_TRUE(begins(4));  // though no time has passed
 }
 
+// A store that has watches now and then.
+class WatchStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Watching>(*this, inner().begin());
+  }
+  bool no_watches = false;
+  std::vector<std::shared_ptr<kv::Watch>> watches;
+
+ private:
+  class Watching final : public kv::ForwardingTransaction {
+   public:
+    Watching(WatchStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+    std::shared_ptr<kv::Watch> watch(std::string_view key) override {
+      if (store_.no_watches) throw kv::Error(kv::ErrorCode::too_many_watches);
+      return store_.watches.emplace_back(ForwardingTransaction::watch(key));
+    }
+
+   private:
+    WatchStore& store_;
+  };
+};
+
+TEST_F(JobsMaintenance, WithoutAWatchItReadsTheTypesWithEachLookAndAsksForOneAgain) {
+  WatchStore watching(*store);
+  Maintenance watched(queue, watching, clock);
+  watching.no_watches = true;
+  EXPECT_EQ(watched.step() - clock.now(), seconds(5));
+  set_type("quick", {.timeout = seconds(1)});
+  EXPECT_EQ(watched.step() - clock.now(), std::chrono::milliseconds(250));
+  watching.no_watches = false;
+  watched.step();
+  EXPECT_EQ(watching.watches.size(), 1u);
+  watched.step();
+  EXPECT_EQ(watching.watches.size(), 1u);
+  watching.watches.back()->cancel();
+  watched.step();
+  EXPECT_EQ(watching.watches.size(), 2u);
+  set_type("quick", {.timeout = seconds(2)});
+  EXPECT_TRUE(watching.watches.back()->fired());
+}
+
 TEST_F(JobsMaintenance, CostsNothingForTypesWithoutRunningJobs) {
   kv::testing::CountingStore counting(*store);
   Maintenance counted(queue, counting, clock);
@@ -106,11 +150,12 @@ TEST_F(JobsMaintenance, CostsNothingForTypesWithoutRunningJobs) {
   };
   for (int i = 0; i < 50; ++i) set_type("type" + std::to_string(i), {});
   transactions_of_a_look();
-  EXPECT_EQ(transactions_of_a_look(), 2);  // whether types have changed, and who has running jobs
-  const auto job = run_one("type7");
+  // Whether types have changed, whether ended workers have left jobs, and who has running jobs.
   EXPECT_EQ(transactions_of_a_look(), 3);
+  const auto job = run_one("type7");
+  EXPECT_EQ(transactions_of_a_look(), 4);
   store->run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
-  EXPECT_EQ(transactions_of_a_look(), 2);
+  EXPECT_EQ(transactions_of_a_look(), 3);
 }
 
 TEST_F(JobsMaintenance, ANewTimeoutCountsAtOnce) {

@@ -4,6 +4,7 @@
 
 #include "divan/jobs/attempts.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
@@ -105,6 +106,66 @@ TEST_F(Observed, WhatIsNotCommittedIsNotTold) {
   EXPECT_THAT(heard(), IsEmpty());
   tx->commit();
   EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("id":"b")")));
+}
+
+// Commits whose result nobody hears of, made or not.
+class LossyStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Lossy>(*this, inner().begin());
+  }
+  std::optional<std::string> new_transaction_id() override { return "x"; }
+  enum class Fate { made, not_made };
+  std::deque<Fate> fates;  // of the next commits of writes
+
+ private:
+  class Lossy final : public kv::ForwardingTransaction {
+   public:
+    Lossy(LossyStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+    // At once: nobody moves the clock.
+    void on_error(const kv::Error& error) override {
+      if (!error.retryable()) throw error;
+      reset();
+    }
+
+   protected:
+    void do_commit() override {
+      if (read_only() || store_.fates.empty()) return ForwardingTransaction::do_commit();
+      const Fate fate = store_.fates.front();
+      store_.fates.pop_front();
+      if (fate == Fate::made) ForwardingTransaction::do_commit();
+      throw kv::Error(kv::ErrorCode::commit_unknown_result);
+    }
+
+   private:
+    LossyStore& store_;
+  };
+};
+
+TEST_F(Observed, ACommitOfUnknownResultIsToldOnce) {
+  using enum LossyStore::Fate;
+  const std::vector<std::string> types{"t"};
+  LossyStore lossy(*store);
+  const std::vector<std::vector<LossyStore::Fate>> all = {
+      {made}, {not_made}, {not_made, made}, {not_made, not_made}, {not_made, not_made, made}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto lose = [&] { lossy.fates.assign(all[i].begin(), all[i].end()); };
+    lose();
+    lossy.run([&](kv::Transaction& tx) { queue.add(tx, "t", fmt::format("j{}", i), "{}"); });
+    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"pending")"))) << i;
+    lose();
+    const auto attempt =
+        lossy.run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0).attempt(); });
+    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"running")"))) << i;
+    lose();
+    lossy.run([&](kv::Transaction& tx) { finish(queue, tx, attempt); });
+    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"finished")"))) << i;
+    EXPECT_THAT(
+        metrics.text(),
+        HasSubstr(fmt::format("divan_job_attempts_total{{outcome=\"finished\",type=\"t\"}} {}", i + 1)));
+  }
 }
 
 TEST_F(Observed, MetricsByType) {

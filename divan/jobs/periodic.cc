@@ -6,8 +6,13 @@
 namespace divan::jobs {
 namespace {
 
-// A job in a time zone that this machine does not know is looked at again after this.
-constexpr std::int64_t kTryAgainMs = 3'600'000;
+// A job whose schedule is not known here is looked at again after this.
+constexpr std::int64_t kTryAgainMs = 60'000;
+// How the last error of such a job begins, until it is.
+constexpr std::string_view kUnknownSchedule = "It is not known when the job is to run next: ";
+
+// Whether the job's time is none of its schedule's, but one to look again.
+bool waits_for_schedule(const Job& job) { return job.last_error.starts_with(kUnknownSchedule); }
 
 }  // namespace
 
@@ -15,8 +20,12 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
   std::int64_t tick = now + kTryAgainMs;
   try {
     tick = Schedule::of_json(job.schedule).next_after(std::max(now, job.scheduled_at));
+    if (waits_for_schedule(job)) job.last_error.clear();
   } catch (const Error& error) {
-    log::error("Job {}/{} waits, for when it is to run is not known: {}", job.type, job.id, error.reason());
+    // Of a time zone that this machine does not know, for example.
+    std::string reason = std::string(kUnknownSchedule) + error.reason();
+    if (job.last_error != reason) log::error("Job {}/{} waits. {}", job.type, job.id, reason);
+    job.last_error = std::move(reason);
   }
   make_pending(job, tick, now);
   job.attempt = job.failures = 0;
@@ -27,8 +36,15 @@ bool is_to_be_skipped(const Job& job, std::int64_t now) {
   if (!is_periodic(job) || job.attempt > 0 || job.scheduled_at == 0) return false;
   try {
     const auto schedule = Schedule::of_json(job.schedule);
+    if (waits_for_schedule(job) && schedule.next_after(job.scheduled_at - 1) != job.scheduled_at) {
+      const bool missed = schedule.next_after(std::max(job.added_at, job.finished_at)) <= now;
+      return !missed || schedule.missed() == Missed::skip;
+    }
     return schedule.missed() == Missed::skip && schedule.next_after(job.scheduled_at) <= now;
-  } catch (const Error&) { return true; }  // as begin_next_occurrence() says
+  } catch (const Error&) {
+    // What has its time from a server that knew the schedule runs.
+    return waits_for_schedule(job);
+  }
 }
 
 }  // namespace divan::jobs

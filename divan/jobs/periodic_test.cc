@@ -434,5 +434,74 @@ TEST_F(PeriodicJobs, ARunAheadOfItsTimeCountsForItsTick) {
   EXPECT_EQ(state(), "pending at 14:00");
 }
 
+// A database of time zones that comes later.
+class LateZones {
+ public:
+  LateZones() { setenv("TZDIR", directory_.path().c_str(), 1); }
+  ~LateZones() { unsetenv("TZDIR"); }
+  void install(const std::string& name) {
+    std::filesystem::copy_file("/usr/share/zoneinfo/Europe/Berlin", directory_.path() + "/" + name);
+  }
+
+ private:
+  kv::embedded::TemporaryDirectory directory_;
+};
+
+struct PeriodicJobsOfUnknownZones : PeriodicJobs {
+  LateZones zones;
+  // A job that waits for its next tick, which nobody here knows. Each test has a zone of its own: what was
+  // found once is known for ever.
+  void wait_for(const std::string& zone, Missed missed) {
+    add(kHourly);
+    const auto schedule = fmt::format(R"({{"cron":"30 13 * * *","time_zone":"{}","missed":"{}"}})", zone,
+                                      missed == Missed::once ? "once" : "skip");
+    in_tx([&](kv::Transaction& tx) {
+      auto job = queue.find(tx, "t", "a").value();
+      transition(tx, job, [&](Job& changed) { changed.schedule = schedule; });
+    });
+    // It has its time from somebody who knew the schedule.
+    clock.advance(minutes(50));
+    finish(accept_one());
+  }
+};
+
+TEST_F(PeriodicJobsOfUnknownZones, SayItAndAreLookedAtEachMinute) {
+  wait_for("One", Missed::once);  // at 13:00 UTC, which is 14:00 in Berlin
+  EXPECT_EQ(job().state, State::pending);
+  EXPECT_EQ(job().due_at, clock.wall_ms() + kMinute);
+  EXPECT_EQ(job().last_error.substr(0, 50), "It is not known when the job is to run next: `One`");
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(minutes(1));
+    EXPECT_TRUE(accept_all().empty());
+    EXPECT_EQ(job().due_at, clock.wall_ms() + kMinute);
+  }
+  zones.install("One");
+  clock.advance(minutes(1));
+  EXPECT_TRUE(accept_all().empty());
+  EXPECT_EQ(job().due_at, kNoon + 24 * kHour + 30 * kMinute);
+  EXPECT_EQ(job().last_error, "");
+}
+
+TEST_F(PeriodicJobsOfUnknownZones, RunOnceForWhatTheyHaveMissed) {
+  wait_for("Two", Missed::once);
+  clock.advance(minutes(24 * 60));
+  EXPECT_TRUE(accept_all().empty());
+  zones.install("Two");
+  clock.advance(minutes(1));
+  finish(accept_one());
+  EXPECT_EQ(job().last_error, "");
+  EXPECT_EQ(job().due_at, kNoon + 48 * kHour + 30 * kMinute);
+}
+
+TEST_F(PeriodicJobsOfUnknownZones, OrSkipIt) {
+  wait_for("Three", Missed::skip);
+  clock.advance(minutes(24 * 60));
+  EXPECT_TRUE(accept_all().empty());
+  zones.install("Three");
+  clock.advance(minutes(1));
+  EXPECT_TRUE(accept_all().empty());
+  EXPECT_EQ(job().due_at, kNoon + 48 * kHour + 30 * kMinute);
+}
+
 }  // namespace
 }  // namespace divan::jobs

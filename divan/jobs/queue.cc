@@ -2,9 +2,9 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
-#include "divan/jobs/attempts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
+#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -27,33 +27,36 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 
 // What an existing job is to become, or a new one.
 struct Queue::Wanted {
-  std::int64_t scheduled_at = 0;
+  std::optional<std::string_view> data;  // none: those that it has
+  std::int64_t scheduled_at = 0;         // with `by_schedule`, the next tick
   std::int64_t priority = 0;
   std::string schedule;
-  bool keeps_time = false;  // if it has this schedule
+  bool by_schedule = false;  // the schedule was asked for, and no time
 
-  bool is_time_of(const Job& job) const { return keeps_schedule(job) || job.scheduled_at == scheduled_at; }
-  bool keeps_schedule(const Job& job) const { return keeps_time && job.schedule == schedule; }
+  bool keeps_schedule(const Job& job) const { return by_schedule && job.schedule == schedule; }
+  bool is_like(const Job& job) const { return job.priority == priority && job.schedule == schedule; }
 };
 
-void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+void put_back(Job& job) {
   job.state = State::pending;
-  job.scheduled_at = scheduled_at;
-  // Jobs that are to run at once run in the order in which they came.
-  job.due_at = std::max(scheduled_at, now);
   job.lock.clear();
   job.worker_role.clear();
   job.worker_id.clear();
-  job.resubmit = false;
-  job.resubmit_at = 0;
   job.cancel = false;
   job.progress.clear();
+}
+
+void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  put_back(job);
+  job.scheduled_at = scheduled_at;
+  // Jobs that are to run at once run in the order in which they came.
+  job.due_at = scheduled_at != 0 ? scheduled_at : now;
 }
 
 Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
     : registry_(registry), clock_(clock), rng_(rng) {
   registry_.on_removal([this](kv::Transaction& tx, std::string_view role, std::string_view id) {
-    take_back_from_worker(tx, role, id);
+    worker_ended(*this, tx, role, id);
   });
 }
 
@@ -71,7 +74,8 @@ void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSetti
 void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule) {
   if (!schedule.empty()) {
     const std::int64_t tick = Schedule::of_json(schedule).next_after(clock_.wall_ms());
-    put(tx, type, kPeriodicId, "{}", {.scheduled_at = tick, .priority = 0, .schedule = schedule});
+    put(tx, type, kPeriodicId,
+        {.data = "{}", .scheduled_at = tick, .schedule = schedule, .by_schedule = true});
   } else if (const auto job = read_job(tx, type, kPeriodicId)) {
     unlink(tx, *job);
     observer_.removed(tx, *job, clock_.wall_ms());
@@ -149,20 +153,19 @@ void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
 Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                             std::string_view data, const AddOptions& options) {
   if (id) check_name("id", *id);
-  if (!options.schedule) {
-    return put(tx, type, id, data,
-               {.scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}});
+  Wanted wanted{
+      .data = data, .scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}};
+  if (options.schedule) {
+    if (options.scheduled_at != 0) throw bad_request("A job with a `schedule` has no `scheduled_at`.");
+    wanted.scheduled_at = options.schedule->next_after(clock_.wall_ms());
+    wanted.schedule = options.schedule->json();
+    wanted.by_schedule = true;
   }
-  if (options.scheduled_at != 0) throw bad_request("A job with a `schedule` has no `scheduled_at`.");
-  return put(tx, type, id, data,
-             {.scheduled_at = options.schedule->next_after(clock_.wall_ms()),
-              .priority = options.priority,
-              .schedule = options.schedule->json(),
-              .keeps_time = true});
+  return put(tx, type, id, wanted);
 }
 
 Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
-                        std::string_view data, const Wanted& wanted) {
+                        const Wanted& wanted) {
   const std::int64_t now = clock_.wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
@@ -173,34 +176,24 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     job.schedule = wanted.schedule;
     job.added_at = now;
     make_pending(job, wanted.scheduled_at, now);
-    write_data(tx, job, data);
+    write_data(tx, job, wanted.data.value());
     link(tx, job);
     observer_.changed(tx, job, now);
     return {job.id, true};
   }
 
   Job& job = *present;
-  const bool same = job.priority == wanted.priority && job.schedule == wanted.schedule;
-  if (job.state == State::running) {
-    const bool comes = job.resubmit ? wanted.keeps_schedule(job) || job.resubmit_at == wanted.scheduled_at
-                                    : wanted.keeps_schedule(job);
-    const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
-    if (same && comes && read_data(tx, job, slot) == data) return {job.id, false};
-    transition(tx, job, [&](Job& changed) {
-      write_data(tx, changed, data, DataSlot::next);
-      changed.resubmit = true;
-      changed.resubmit_at = wanted.scheduled_at;
-      changed.priority = wanted.priority;
-      changed.schedule = wanted.schedule;
-    });
-    return {job.id, false};
-  }
-  if (job.state == State::pending && same && wanted.is_time_of(job) && read_data(tx, job) == data) {
-    return {job.id, false};
-  }
+  if (job.state == State::running) return put_running(tx, job, wanted);
+  const bool ended = job.state != State::pending;
+  const bool keeps_time = !ended && (wanted.keeps_schedule(job) ||
+                                     (!wanted.by_schedule && job.scheduled_at == wanted.scheduled_at));
+  const bool keeps_data = !wanted.data || (!job.resubmit && read_data(tx, job) == *wanted.data);
+  if (keeps_time && keeps_data && wanted.is_like(job)) return {job.id, false};
   transition(tx, job, [&](Job& changed) {
-    write_data(tx, changed, data);
-    const bool ended = changed.state != State::pending;
+    if (wanted.data) {
+      write_data(tx, changed, *wanted.data);
+      drop_next_run(tx, changed);
+    }
     if (ended) {
       remember_last_attempt(tx, changed);
       changed.added_at = now;
@@ -212,6 +205,26 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     make_pending(changed, wanted.scheduled_at, now);
   });
   observer_.changed(tx, job, now);
+  return {job.id, false};
+}
+
+// The present run goes on as it is.
+Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wanted) {
+  const std::int64_t at = wanted.by_schedule ? kNextTick : wanted.scheduled_at;
+  const bool keeps_time = wanted.keeps_schedule(job) || (job.resubmit && job.resubmit_at == at);
+  const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
+  const bool keeps_data = !wanted.data || read_data(tx, job, slot) == *wanted.data;
+  if (keeps_time && keeps_data && wanted.is_like(job)) return {job.id, false};
+  transition(tx, job, [&](Job& changed) {
+    if (!keeps_data || !changed.resubmit) {
+      write_data(tx, changed, wanted.data ? *wanted.data : std::string_view(read_data(tx, changed)),
+                 DataSlot::next);
+    }
+    if (!changed.resubmit || !keeps_time) changed.resubmit_at = at;
+    changed.resubmit = true;
+    changed.priority = wanted.priority;
+    changed.schedule = wanted.schedule;
+  });
   return {job.id, false};
 }
 
@@ -234,25 +247,24 @@ void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view 
   if (job.state == State::pending) {
     const std::int64_t now = clock_.wall_ms();
     transition(tx, job, [&](Job& changed) {
+      drop_next_run(tx, changed);
       changed.state = State::cancelled;
       changed.finished_at = now;
     });
     observer_.changed(tx, job, now);
-  } else if (job.state == State::running && !job.cancel) {
-    transition(tx, job, [](Job& changed) { changed.cancel = true; });
+  } else if (job.state == State::running && (!job.cancel || job.resubmit)) {
+    transition(tx, job, [&](Job& changed) {
+      drop_next_run(tx, changed);
+      changed.cancel = true;
+    });
   }
 }
 
 void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                      std::int64_t scheduled_at, std::optional<std::string_view> data) {
   const Job job = existing(tx, type, id);
-  std::string kept;
-  if (!data) {
-    const bool has_next = job.state == State::running && job.resubmit;
-    kept = read_data(tx, job, has_next ? DataSlot::next : DataSlot::current);
-  }
-  put(tx, type, id, data.value_or(kept),
-      {.scheduled_at = scheduled_at, .priority = job.priority, .schedule = job.schedule});
+  put(tx, type, id,
+      {.data = data, .scheduled_at = scheduled_at, .priority = job.priority, .schedule = job.schedule});
 }
 
 std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -333,24 +345,6 @@ std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t
     ++pruned;
   }
   return pruned;
-}
-
-void Queue::take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
-  const JobKey prefix = JobKey("by_worker").string(role).string(id);
-  std::vector<std::pair<std::string, std::string>> lost;
-  // Serializable: a job that the worker accepts meanwhile must not be missed.
-  tx.scan(prefix.range(), {}, [&](std::string_view key, std::string_view) {
-    kv::tuple::Reader reader(key.substr(prefix.key().size()));
-    auto type = reader.take_string();
-    auto job_id = reader.take_string();
-    if (type && job_id) lost.emplace_back(*std::move(type), *std::move(job_id));
-    return true;
-  });
-  for (const auto& [type, job_id] : lost) {
-    auto job = read_job(tx, type, job_id);
-    if (!job || job->state != State::running) continue;
-    take_back(*this, tx, *job, Outcome::lost);
-  }
 }
 
 }  // namespace divan::jobs

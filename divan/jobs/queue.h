@@ -21,9 +21,13 @@ namespace divan::jobs {
 /// Thread-safe. The registry, clock and rng must outlive it.
 class Queue {
  public:
-  /// Registers itself with the registry: whoever stops being a worker has its jobs taken back in that
-  /// transaction.
+  /// Registers itself with the registry: whoever stops being a worker has its jobs taken back (riders.h).
   Queue(workers::Registry& registry, const Clock& clock, Rng& rng);
+
+  /// How many jobs of a worker that has ended are taken back in one transaction (riders.h). 1 to 250, so that
+  /// it is never too large; for start-up.
+  void set_taken_back_at_once(std::size_t jobs) { taken_back_at_once_ = jobs; }
+  std::size_t taken_back_at_once() const { return taken_back_at_once_; }
 
   // Types. A type is declared before its jobs are added.
 
@@ -51,12 +55,13 @@ class Queue {
     bool created;  // false: the job was there
   };
   /// Adds a job; without an id it gets a UUID. One that is there: pending gets the new time, priority and
-  /// data; running is flagged to run again, with these data, when it finishes; ended is pending again. Adding
-  /// the same again to a pending job writes nothing. Throws no_such_job_type, bad_request, too_large.
+  /// data; running is flagged to run again, with these data, when its present run has ended, which may take
+  /// further attempts; ended is pending again. Adding the same again to a pending job writes nothing. Throws
+  /// no_such_job_type, bad_request, too_large.
   ///
-  /// With a schedule, the job's time is the next tick. One that has the same schedule keeps its time, and
-  /// adding the same again to it while it runs writes nothing either. Without one, a periodic job is so no
-  /// more.
+  /// With a schedule, the job's time is the next tick; of a running one, after its present run. One that has
+  /// the same schedule keeps its time, and adding the same again to it while it runs writes nothing either.
+  /// Without one, a periodic job is so no more.
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
             std::string_view data, const AddOptions& options);
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
@@ -76,12 +81,13 @@ class Queue {
   /// runs it gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// A pending job is cancelled; a running one is flagged, which its worker reads in the answer of update().
-  /// Ended ones stay as they are. Throws not_found.
+  /// A pending job is cancelled; a running one is flagged, which its worker reads in the answer of update(),
+  /// and does not run again, unless that is asked for after this. Ended ones stay as they are. Throws
+  /// not_found.
   void cancel(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// As add() with the data that the job has, unless `data` are given. A periodic job goes on with its
-  /// schedule after that. Throws not_found.
+  /// As add() with the priority and, unless `data` are given, the data that the job has: a pending one only
+  /// gets another time then. A periodic job goes on with its schedule after that. Throws not_found.
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
@@ -114,18 +120,21 @@ class Queue {
   Added add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                 std::string_view data, const AddOptions& options);
   Added put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
-            std::string_view data, const Wanted& wanted);
+            const Wanted& wanted);
   void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);
+  Added put_running(kv::Transaction& tx, Job& job, const Wanted& wanted);
   void erase(kv::Transaction& tx, const Job& job);
-  void take_back_from_worker(kv::Transaction& tx, std::string_view role, std::string_view id);
 
   workers::Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
   Observer observer_;
+  std::size_t taken_back_at_once_ = 250;
 };
 
-/// Makes a job pending again that nobody runs any more, or that is to run again: its lock ends.
+/// Nobody runs the job any more: it is pending, in the place that it had.
+void put_back(Job& job);
+/// The same, and due at another time: `scheduled_at`, or, with 0, now and behind what is due already.
 void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now);
 
 }  // namespace divan::jobs

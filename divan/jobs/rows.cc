@@ -239,9 +239,17 @@ void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot s
       json, [&](std::uint32_t chunk, std::string_view piece) { tx.set(chunk_key(job, slot, chunk), piece); });
 }
 
-void take_next_data(kv::Transaction& tx, Job& job) {
+std::int64_t take_next_run(kv::Transaction& tx, Job& job) {
   write_data(tx, job, read_data(tx, job, DataSlot::next));
+  const std::int64_t at = job.resubmit_at;
+  drop_next_run(tx, job);
+  return at;
+}
+
+void drop_next_run(kv::Transaction& tx, Job& job) {
   clear_chunks(tx, job, DataSlot::next, 0, std::exchange(job.next_chunks, 0));
+  job.resubmit = false;
+  job.resubmit_at = 0;
 }
 
 std::string types_key() { return JobKey("types").key(); }

@@ -87,8 +87,11 @@ void check_data(std::string_view json);
 /// Writes the data's rows and the number of them into `job`, which is to be linked after that. Throws 413 as
 /// check_data() does, before anything is written.
 void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot = DataSlot::current);
-/// The data of the next run become the job's, which is to be linked after that.
-void take_next_data(kv::Transaction& tx, Job& job);
+/// The next run, for which the job was resubmitted, becomes the present one; the job is to be linked after
+/// that. Answers when it was asked for.
+std::int64_t take_next_run(kv::Transaction& tx, Job& job);
+/// The job is to run no more than its present run; it is to be linked after that.
+void drop_next_run(kv::Transaction& tx, Job& job);
 
 /// The settings of a type.
 std::string type_key(std::string_view type);

@@ -3,6 +3,8 @@
 #include <absl/time/time.h>
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
@@ -39,6 +41,17 @@ bool is_zone_name(std::string_view name) {
   });
 }
 
+// The library remembers for ever that it did not find a zone: it is asked for what is there, so that a server
+// knows a zone as soon as its machine does.
+bool load_zone(const std::string& name, absl::TimeZone& zone) {
+  const char* set = std::getenv("TZDIR");
+  const std::filesystem::path database = set != nullptr && *set != '\0' ? set : "/usr/share/zoneinfo";
+  std::error_code unreadable;
+  const bool is_there =
+      name == "UTC" || name == "UTC0" || std::filesystem::is_regular_file(database / name, unreadable);
+  return is_there && absl::LoadTimeZone(name, &zone);
+}
+
 }  // namespace
 
 // A stretch of time between two changes of a zone's clocks, in milliseconds.
@@ -53,7 +66,7 @@ struct Schedule::Zone {
   absl::TimeZone rules;
 
   explicit Zone(std::string_view name) {
-    if (!is_zone_name(name) || !absl::LoadTimeZone(std::string(name), &rules)) {
+    if (!is_zone_name(name) || !load_zone(std::string(name), rules)) {
       throw bad_request(
           fmt::format("`{}` is no time zone: it is a name of the tz database, such as UTC or Europe/Berlin.",
                       is_utf8(name) ? name : "(not UTF-8)"));

@@ -66,15 +66,15 @@ struct Job {
   State state = State::pending;
   std::int64_t priority = 0;      // lower runs first
   std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
-  std::int64_t due_at = 0;        // when it may run: its place in the queue
-  std::int64_t attempt = 0;       // how often it was accepted
-  std::int64_t failures = 0;      // how many attempts failed
-  std::string lock;               // of the attempt that runs
-  std::int64_t epoch = 0;         // grows with every attempt: a fencing token
-  bool resubmit = false;          // to run again when the running attempt finishes,
-  std::int64_t resubmit_at = 0;   // then
-  bool cancel = false;            // the running attempt is asked to stop
-  std::string worker_role;        // the worker that runs it, or ran it to the end, if it has one
+  std::int64_t due_at = 0;    // when it may run, and its place in the queue: `scheduled_at` if that is a time
+  std::int64_t attempt = 0;   // how often it was accepted
+  std::int64_t failures = 0;  // how many attempts failed
+  std::string lock;           // of the attempt that runs
+  std::int64_t epoch = 0;     // grows with every attempt: a fencing token
+  bool resubmit = false;      // asked for again while an attempt ran: when the present run has ended, to run
+  std::int64_t resubmit_at = 0;  // then, with the next data; or kNextTick
+  bool cancel = false;           // the running attempt is asked to stop
+  std::string worker_role;       // the worker that runs it, or ran it to the end, if it has one
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
@@ -87,6 +87,9 @@ struct Job {
   std::int64_t history = 0;      // rows of former attempts: history.h
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
+
+/// In Job::resubmit_at: at the tick of its schedule that comes when the present run has ended.
+inline constexpr std::int64_t kNextTick = -1;
 
 /// The attempt at a job that a worker has accepted: what it needs to speak for it.
 struct Attempt {

@@ -139,7 +139,9 @@ bool CommitMark::found(Transaction& tx) {
   if (!lost_) return false;
   const bool there = tx.get(*lost_, Isolation::snapshot).has_value();
   lost_.reset();
-  if (there) tx.run_callbacks(std::exchange(callbacks_, {}));
+  // What was not committed is forgotten before the next try: it may share its state with the callbacks.
+  auto callbacks = std::exchange(callbacks_, {});
+  if (there) tx.run_callbacks(std::move(callbacks));
   return there;
 }
 

@@ -5,7 +5,7 @@ import net from 'node:net'
  * Answers {url, close, cutClients, endUpstream}. cutClients() cuts the clients' sides of all connections and leaves the
  * server's open, which endUpstream() ends. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
  * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
- * answer a promise of that, on which the request waits.
+ * answer a promise of that, on which the request waits, and onAnswer bytes that are to come back instead.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)
@@ -37,8 +37,9 @@ export async function startProxy(server, { onRequest = () => {}, onAnswer = () =
     })
     upstream.on('data', (bytes) => {
       answered += bytes.length
-      if (onAnswer(answered) === 'cut') cut()
-      else if (!pair.isSplit) client.write(bytes)
+      const change = onAnswer(answered)
+      if (change === 'cut') cut()
+      else if (!pair.isSplit) client.write(change ?? bytes)
     })
   })
   await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))

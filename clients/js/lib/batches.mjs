@@ -2,10 +2,15 @@
 //
 // They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker,
 // the larger the batches; an idle one waits for nothing.
-import { DivanError, isRefused } from './transport.mjs'
+import { isRefused } from './transport.mjs'
 
 const MAX_JOBS = 500
 const MAX_BYTES = 4_000_000
+
+// Whether a request that failed may have been done: nobody answered, or whoever did is in trouble.
+const isUnsure = ({ status }) => status === undefined || status >= 500
+// Whether the part of a request that is about one job may have been done, and may be done later.
+const isUndone = (answer) => answer?.status === 503
 
 export class Batches {
   #reports = []
@@ -63,9 +68,11 @@ export class Batches {
   async #send(batch) {
     try {
       const answers = await this.link.request('POST', this.path, `{"jobs":[${batch.map(({ text }) => text)}]}`)
-      await Promise.all(batch.map((report, i) => this.answered(report, answers[i])))
+      const undone = batch.filter((_, i) => isUndone(answers[i]))
+      this.#repeat(undone, true)
+      await Promise.all(batch.map((report, i) => isUndone(answers[i]) || this.answered(report, answers[i])))
       this.#most = Math.min(MAX_JOBS, 2 * this.#most)
-      return false
+      return undone.length > 0
     } catch (error) {
       if (isRefused(error)) {
         this.link.fatal(error)
@@ -78,10 +85,14 @@ export class Batches {
       }
       // One of them is the reason: each is sent alone.
       if (fault) this.#most = 1
-      // Without an answer they may be done or not; a second report of what is done is answered `halt`.
-      for (const report of batch) report.again ||= !(error instanceof DivanError)
-      this.#reports.unshift(...batch)
+      this.#repeat(batch, isUnsure(error))
       return !fault
     }
+  }
+
+  // What may have been done is marked: the second report of it is answered `halt`.
+  #repeat(batch, unsure) {
+    for (const report of batch) report.again ||= unsure
+    this.#reports.unshift(...batch)
   }
 }

@@ -10,14 +10,16 @@ export class JobAborted extends Error {
 }
 
 export class Run {
-  #controller = new AbortController()
+  #controller
+  /** Why the handler is to stop, once it is. */
+  reason
   /** "running" until the handler has answered, "ending" until the server knows; "over" when there is nothing to say. */
   state = 'running'
   startedAt = Date.now()
 
   constructor(type, { id, lock, epoch, attempt, data }, lane) {
     Object.assign(this, { type, id, lock, epoch })
-    const { signal } = this.#controller
+    const run = this
     this.job = {
       type,
       id,
@@ -25,20 +27,30 @@ export class Run {
       attempt,
       epoch,
       lock,
-      signal,
+      get signal() {
+        return run.#signal
+      },
       update: (change) => lane.update(this, change),
       transact: (changes, result) => lane.transact(this, changes, result)
     }
   }
 
-  get reason() {
-    return this.#controller.signal.reason
+  // Most handlers never ask for it, and it costs as much as the rest of a run.
+  get #signal() {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.reason) this.#controller.abort(this.reason)
+    }
+    return this.#controller.signal
   }
+
   /** Whether the handler ended because it was asked to. */
   isAbort(error) {
-    return this.#controller.signal.aborted && (error === this.reason || error?.name === 'AbortError')
+    return this.reason !== undefined && (error === this.reason || error?.name === 'AbortError')
   }
   abort(code, message) {
-    if (!this.#controller.signal.aborted) this.#controller.abort(new JobAborted(code, message))
+    if (this.reason) return
+    this.reason = new JobAborted(code, message)
+    this.#controller?.abort(this.reason)
   }
 }

@@ -1,9 +1,6 @@
-// Requests to one server. Node's own http with keep-alive: fetch costs a worker several times as much.
-import http from 'node:http'
-import https from 'node:https'
+// Requests to one server, by undici: Node's own http takes twice the time of it, and fetch several times as much.
+import { Connection, Connections } from './connections.mjs'
 
-// Below the server's own limit of two minutes, so that no request meets a connection that is being closed.
-const IDLE_MS = 30_000
 const CALLS_AT_ONCE = 8
 
 /** What the server answers when it refuses: an HTTP status, and CouchDB's error and reason. */
@@ -20,42 +17,41 @@ export class DivanError extends Error {
 /** Whether the server does not know us, or does not let us. */
 export const isRefused = (error) => error.status === 401 || error.status === 403
 
-function parseError(status, text) {
-  let body = {}
+// Whatever stands between us and the server answers in its own words.
+function parseObject(text) {
   try {
-    body = JSON.parse(text)
-  } catch {
-    // Whatever stands between us and the server answers in its own words.
-  }
-  return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
-}
-
-function parseLine(line) {
-  try {
-    return JSON.parse(line) ?? {}
+    return JSON.parse(text) ?? {}
   } catch {
     return {}
   }
 }
 
+function parseError(status, text) {
+  const body = parseObject(text)
+  return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
+}
+
 export class Transport {
   #calls
   #polls
-  #base
-  #authorization
-  #send
+  #origin
+  #prefix
+  #headers
+  #headersOfBody
 
   constructor(url) {
-    const { protocol, hostname, port, pathname, username, password } = new URL(url)
-    const { Agent, request } = { 'http:': http, 'https:': https }[protocol] ?? fail(`no address of a server: ${url}`)
-    this.#send = request
-    this.#base = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port || undefined, prefix: pathname.replace(/\/$/, '') }
+    const { protocol, origin, pathname, username, password } = new URL(url)
+    if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`no address of a server: ${url}`)
+    this.#origin = origin
+    this.#prefix = pathname.replace(/\/$/, '')
+    this.#headers = ['Accept', 'application/json']
     if (username) {
       const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-      this.#authorization = 'Basic ' + Buffer.from(credentials).toString('base64')
+      this.#headers.push('Authorization', 'Basic ' + Buffer.from(credentials).toString('base64'))
     }
-    this.#calls = new Agent({ keepAlive: true, maxSockets: CALLS_AT_ONCE, timeout: IDLE_MS })
-    this.#polls = new Agent({ keepAlive: true, timeout: IDLE_MS })
+    this.#headersOfBody = [...this.#headers, 'Content-Type', 'application/json']
+    this.#calls = new Connections(origin, CALLS_AT_ONCE)
+    this.#polls = new Connections(origin)
   }
 
   /**
@@ -63,30 +59,10 @@ export class Transport {
    * `timeout`: how long the server may be silent. `again`: the request may be sent twice. `poll`: it waits.
    */
   request(method, path, body, { timeout = 30_000, signal, again = false, poll = false } = {}) {
+    const options = this.#options(method, path, body, timeout)
+    const connections = poll ? this.#polls : this.#calls
     return new Promise((resolve, reject) => {
-      const request = this.#open(method, path, body, { timeout, signal, agent: poll ? this.#polls : this.#calls })
-      request.on('response', (response) => {
-        const chunks = []
-        response.on('data', (chunk) => chunks.push(chunk))
-        response.on('error', reject)
-        response.on('end', () => {
-          const text = Buffer.concat(chunks).toString()
-          if (response.statusCode >= 300) return reject(parseError(response.statusCode, text))
-          try {
-            resolve(text ? JSON.parse(text) : undefined)
-          } catch (error) {
-            reject(error)
-          }
-        })
-      })
-      request.on('error', (error) => {
-        // The server closed a connection that was idle just as we took it.
-        if (again && request.reusedSocket && error.code === 'ECONNRESET') {
-          resolve(this.request(method, path, body, { timeout, signal, poll }))
-        } else {
-          reject(error)
-        }
-      })
+      connections.take((connection) => exchange(connections, connection, options, { signal, again, resolve, reject }))
     })
   }
 
@@ -96,64 +72,90 @@ export class Transport {
    */
   hold(path, body, { timeout, signal }) {
     return new Promise((resolve, reject) => {
-      const request = this.#open('POST', path, body, { agent: false, signal })
-      const late = setTimeout(() => request.destroy(new Error('no answer to a registration')), timeout)
+      const connection = new Connection(this.#origin)
+      const close = () => connection.destroy()
+      const late = setTimeout(() => connection.destroy(new Error('no answer to a registration')), timeout)
       let ended
       const closed = new Promise((resolve) => (ended = resolve))
-      request.on('close', () => {
+      const over = (error) => {
         clearTimeout(late)
+        signal.removeEventListener('abort', close)
         ended({})
-        reject(new Error('the connection was closed'))
-      })
-      request.on('error', reject)
-      request.on('response', (response) => {
-        let text = ''
-        let first
-        response.setEncoding('utf8')
-        response.on('error', () => ended({}))
-        response.on('data', (piece) => {
-          text += piece
-          if (response.statusCode !== 200) return
-          const lines = text.split('\n')
-          text = lines.pop()
+        reject(error)
+        close()
+      }
+      const text = new TextDecoder()
+      let rest = ''
+      let first
+      signal.addEventListener('abort', close)
+      connection.send(this.#options('POST', path, body, 0), {
+        data(status, bytes) {
+          rest += text.decode(bytes, { stream: true })
+          if (status !== 200) return
+          const lines = rest.split('\n')
+          rest = lines.pop()
           for (const line of lines) {
             if (!line) continue // the server's sign of life
-            const said = parseLine(line)
+            const said = parseObject(line)
             if (said.error) ended(said)
             if (first) continue
             first = said
             clearTimeout(late)
-            resolve({ first, closed, close: () => request.destroy() })
+            resolve({ first, closed, close })
           }
-        })
-        response.on('end', () => {
-          if (response.statusCode !== 200) reject(parseError(response.statusCode, text))
-          ended({})
-          request.destroy()
-        })
+        },
+        end: (status) => over(status === 200 ? new Error('the connection was closed') : parseError(status, rest)),
+        failed: over
       })
+      if (signal.aborted) close()
     })
   }
 
-  #open(method, path, body, options) {
-    const { prefix, ...base } = this.#base
-    const bytes = body === undefined ? undefined : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-    const headers = { Accept: 'application/json' }
-    if (this.#authorization) headers.Authorization = this.#authorization
-    if (bytes || method === 'POST') headers['Content-Type'] = 'application/json'
-    if (bytes) headers['Content-Length'] = bytes.length
-    const request = this.#send({ ...base, method, path: prefix + path, headers, ...options })
-    request.on('timeout', () => request.destroy(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })))
-    request.end(bytes)
-    return request
+  #options(method, path, body, timeout) {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    return {
+      method,
+      path: this.#prefix + path,
+      headers: text !== undefined || method === 'POST' ? this.#headersOfBody : this.#headers,
+      body: text,
+      headersTimeout: timeout,
+      bodyTimeout: timeout
+    }
   }
 
+  /** Closes the connections that are idle. */
   close() {
-    this.#calls.destroy()
-    this.#polls.destroy()
+    this.#calls.closeIdle()
+    this.#polls.closeIdle()
   }
 }
 
-function fail(reason) {
-  throw new TypeError(reason)
+function exchange(connections, connection, options, { signal, again, resolve, reject }) {
+  const { used } = connection
+  const abort = () => connection.destroy(signal.reason)
+  const pieces = []
+  signal?.addEventListener('abort', abort)
+  connection.send(options, {
+    data: (status, bytes) => pieces.push(bytes),
+    end(status) {
+      signal?.removeEventListener('abort', abort)
+      connections.giveBack(connection)
+      const text = (pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)).toString()
+      if (status >= 300) return reject(parseError(status, text))
+      try {
+        resolve(text ? JSON.parse(text) : undefined)
+      } catch (error) {
+        reject(error)
+      }
+    },
+    failed(error) {
+      signal?.removeEventListener('abort', abort)
+      connections.drop(connection)
+      // The server closed a connection that was idle just as we took it.
+      const wasClosed = used && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+      if (!again || !wasClosed || signal?.aborted) return reject(error)
+      connections.take((other) => exchange(connections, other, options, { signal, again: false, resolve, reject }))
+    }
+  })
+  if (signal?.aborted) abort()
 }

@@ -7,10 +7,20 @@ larger the batches; an idle one waits for nothing.
 import collections
 
 from ._registration import FAILURES
-from ._transport import DivanError, is_refused
+from ._transport import is_refused
 
 _MAX_JOBS = 500
 _MAX_BYTES = 4_000_000
+
+
+def _is_unsure(error):
+    """Whether a request that failed may have been done: nobody answered, or whoever did is in trouble."""
+    return getattr(error, "status", 500) >= 500
+
+
+def _is_undone(answer):
+    """Whether the part of a request that is about one job may have been done, and may be done later."""
+    return answer.get("status") == 503
 
 
 class Batches:
@@ -83,12 +93,20 @@ class Batches:
                 return False
             if fault:
                 self._most = 1  # one of them is the reason: each is sent alone
-            # Without an answer they may be done or not; a second report of what is done is answered `halt`.
-            unsure = not isinstance(error, DivanError)
-            with self._changed:
-                self._reports.extendleft((job, text, again or unsure) for job, text, again in reversed(batch))
+            self._repeat(batch, _is_unsure(error))
             return not fault
-        for (job, _, again), answer in zip(batch, answers):
-            self._answered(job, again, answer)
+        undone = []
+        for report, answer in zip(batch, answers):
+            job, _, again = report
+            if _is_undone(answer):
+                undone.append(report)
+            else:
+                self._answered(job, again, answer)
+        self._repeat(undone, True)
         self._most = min(_MAX_JOBS, 2 * self._most)
-        return False
+        return bool(undone)
+
+    def _repeat(self, batch, unsure):
+        """What may have been done is marked: the second report of it is answered `halt`."""
+        with self._changed:
+            self._reports.extendleft((job, text, again or unsure) for job, text, again in reversed(batch))

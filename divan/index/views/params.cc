@@ -92,6 +92,8 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
     params.conflicts = parse_bool(text);
   } else if (name == "update_seq") {
     params.update_seq = parse_bool(text);
+  } else if (name == "sorted") {
+    params.sorted = parse_bool(text);
   } else if (name == "update") {
     params.update = parse_update(text);
   } else if (name == "stale") {

@@ -32,6 +32,7 @@ struct ViewParams {
   bool include_docs = false;
   bool conflicts = false;
   bool update_seq = false;
+  bool sorted = true;  // false: the caller wants no `total_rows` and `offset`; rows come in order all the same
   Update update = Update::wait;
 };
 

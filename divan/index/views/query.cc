@@ -106,7 +106,7 @@ void Query::append_head(kv::Transaction& tx, const docs::Database& database, std
     json::append_string(out, docs::to_sequence(read_sequence(tx, keys, kv::Isolation::snapshot)));
     out += ',';
   }
-  if (!reduces_) {
+  if (!reduces_ && params_.sorted) {
     const std::int64_t total = count_rows(tx, keys, view_.number);
     out += fmt::format("\"total_rows\":{},", total);
     // How many rows come before a key is not known without counting them.

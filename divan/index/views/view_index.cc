@@ -2,9 +2,12 @@
 
 #include <openssl/evp.h>
 
+#include <deque>
+
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
+#include "divan/docs/sequence.h"
 #include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/upkeep.h"
 #include "divan/index/views/view_batch.h"
@@ -30,11 +33,13 @@ std::string digest(std::string_view text) {
 }
 
 // Everything that the rows depend on, in a form in which no two different definitions are alike.
-std::string signature_of(const std::map<std::string, View>& views) {
+std::string signature_of(const std::map<std::string, View>& views, const ViewOptions& options) {
   std::string text;
   json::Writer writer(text);
   writer.begin_array().string(kRowLayout).string(collation_version());
   for (const auto& [name, view] : views) writer.string(name).string(view.map).string(view.reduce);
+  // An index without options has the signature that it had before there were any.
+  if (options != ViewOptions()) writer.boolean(options.include_design).boolean(options.local_seq);
   writer.end_array();
   return digest(text);
 }
@@ -60,6 +65,24 @@ std::string string_member(const std::string& design_id, std::string_view object,
   return *std::move(text);
 }
 
+ViewOptions options_of(const std::string& design_id, std::string_view body) {
+  ViewOptions options;
+  const auto object = json::member(body, "options");
+  if (!object) return options;
+  if (!object->starts_with('{')) throw invalid(design_id, "`options` must be an object.");
+  options.include_design = json::member(*object, "include_design") == "true";
+  options.local_seq = json::member(*object, "local_seq") == "true";
+  return options;
+}
+
+std::string with_local_seq(const SourceDocument& document) {
+  std::string text = document.json;
+  text.pop_back();
+  text += ",\"_local_seq\":";
+  json::append_string(text, docs::to_sequence(document.change.sequence));
+  return text + "}";
+}
+
 // `autoupdate`: false, or {"views": false}, keeps ken away.
 bool builds_itself(std::string_view body) {
   const auto autoupdate = json::member(body, "autoupdate");
@@ -69,15 +92,16 @@ bool builds_itself(std::string_view body) {
 
 }  // namespace
 
-ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, bool automatic, js::Pool& pool,
-                     const js::Limits& limits, const Spread& spread)
+ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, const ViewOptions& options,
+                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread)
     : design_id_(std::move(design_id)),
       views_(std::move(views)),
+      options_(options),
       automatic_(automatic),
       pool_(pool),
       limits_(limits),
       spread_(spread),
-      signature_(signature_of(views_)) {
+      signature_(signature_of(views_, options_)) {
   program_.id = signature_;
   for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map});
 }
@@ -90,12 +114,13 @@ const View* ViewIndex::find(std::string_view name) const {
 std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> documents) const {
   auto batch = std::make_unique<ViewBatch>(views_.size(), shared_from_this());
   std::vector<std::string_view> texts;
+  std::deque<std::string> own_texts;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& change = documents[i].change;
-    // Design documents are not indexed, deleted ones have no rows.
-    if (change.deleted || docs::is_design(change.id)) continue;
+    if (change.deleted || (docs::is_design(change.id) && !options_.include_design)) continue;
     texts.push_back(documents[i].json);
+    if (options_.local_seq) texts.back() = own_texts.emplace_back(with_local_seq(documents[i]));
     places.push_back(i);
   }
   std::vector<std::size_t> strikes(program_.functions.size());
@@ -179,7 +204,8 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
-  return std::make_shared<ViewIndex>(design_id, std::move(views), builds_itself(body), pool, limits, spread);
+  return std::make_shared<ViewIndex>(design_id, std::move(views), options_of(design_id, body),
+                                     builds_itself(body), pool, limits, spread);
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body) const {

@@ -20,6 +20,15 @@ struct View {
   int number = 0;      // its place among the views by name: its part of the index's keys
 };
 
+/// The `options` of a design document
+/// (https://docs.couchdb.org/en/stable/ddocs/views/intro.html, "View options").
+struct ViewOptions {
+  bool include_design = false;  // design documents are mapped, too
+  bool local_seq = false;       // documents have their place in the changes, as `_local_seq`
+
+  bool operator==(const ViewOptions&) const = default;
+};
+
 /// An emitted row beyond these limits is left out, with a line in the log: the store's keys end at 10,000
 /// bytes.
 inline constexpr std::size_t kMaxEncodedKeyBytes = 5'500;
@@ -31,8 +40,8 @@ inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 /// See index.h. Immutable, hence thread-safe; the pool must outlive it.
 class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIndex> {
  public:
-  ViewIndex(std::string design_id, std::map<std::string, View> views, bool automatic, js::Pool& pool,
-            const js::Limits& limits, const Spread& spread);
+  ViewIndex(std::string design_id, std::map<std::string, View> views, const ViewOptions& options,
+            bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread);
 
   std::string_view kind() const override { return "views"; }
   const std::string& signature() const override { return signature_; }
@@ -55,6 +64,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
 
   const std::string design_id_;
   const std::map<std::string, View> views_;
+  const ViewOptions options_;
   const bool automatic_;
   js::Pool& pool_;
   const js::Limits limits_;

@@ -1,0 +1,100 @@
+// Connections to one server that are kept, each with one request at a time.
+import { Client } from 'undici'
+
+// Below the server's own limit of two minutes, so that few requests meet a connection that is being closed.
+const IDLE_MS = 30_000
+const CONNECT_MS = 5_000
+
+const KEPT = { keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS, connectTimeout: CONNECT_MS, pipelining: 1 }
+
+// undici has codes of its own for what the system calls otherwise.
+const CODES = {
+  UND_ERR_SOCKET: ['ECONNRESET', 'the server closed the connection'],
+  UND_ERR_CONNECT_TIMEOUT: ['ETIMEDOUT', 'no connection in time'],
+  UND_ERR_HEADERS_TIMEOUT: ['ETIMEDOUT', 'no answer in time'],
+  UND_ERR_BODY_TIMEOUT: ['ETIMEDOUT', 'no end of the answer in time']
+}
+
+function systemError(cause) {
+  const [code, message] = CODES[cause.code] ?? []
+  return code ? Object.assign(new Error(message, { cause }), { code }) : cause
+}
+
+/**
+ * A connection that is opened by its first request, and again by one that finds it closed. One request at a time; its
+ * `listener`: {data(status, bytes), end(status), failed(error)}, of which one of the last two ends it.
+ */
+export class Connection {
+  /** Whether it has had an answer: the server may have closed it since. */
+  used = false
+
+  #client
+
+  constructor(origin) {
+    this.#client = new Client(origin, KEPT)
+  }
+
+  send(options, listener) {
+    let status
+    this.#client.dispatch(options, {
+      onConnect() {},
+      onHeaders(code) {
+        status = code
+        return true
+      },
+      onData(bytes) {
+        listener.data(status, bytes)
+        return true
+      },
+      onComplete: () => {
+        this.used = true
+        listener.end(status)
+      },
+      onError: (error) => listener.failed(systemError(error))
+    })
+  }
+
+  /** Ends the request that it has with this error. */
+  destroy(error = new Error('the connection was closed')) {
+    this.#client.destroy(error, () => {})
+  }
+}
+
+/** Up to `most` connections; who comes later waits for one. */
+export class Connections {
+  #open = 0
+  #idle = []
+  #waiting = []
+
+  constructor(origin, most = Infinity) {
+    this.origin = origin
+    this.most = most
+  }
+
+  /** `use(connection)` is called at once if there is a connection. */
+  take(use) {
+    if (this.#idle.length > 0) return use(this.#idle.pop())
+    if (this.#open >= this.most) return this.#waiting.push(use)
+    ++this.#open
+    use(new Connection(this.origin))
+  }
+
+  /** Of a connection whose last request was answered. */
+  giveBack(connection) {
+    const next = this.#waiting.shift()
+    if (next) next(connection)
+    else this.#idle.push(connection)
+  }
+
+  /** Of one whose last request was not. */
+  drop(connection) {
+    connection.destroy()
+    --this.#open
+    const next = this.#waiting.shift()
+    if (next) this.take(next)
+  }
+
+  closeIdle() {
+    for (const connection of this.#idle.splice(0)) this.drop(connection)
+  }
+}

@@ -1,0 +1,229 @@
+// What is asked for while a job runs, and where a job that comes back stands.
+
+#include <gmock/gmock.h>
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/check.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::jobs {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::int64_t kNow = 1'000'000;
+constexpr std::string_view kFirst = R"({"n":1})";
+constexpr std::string_view kSecond = R"({"n":2})";
+constexpr std::string_view kThird = R"({"n":3})";
+
+struct ResubmittedJobs : testing::Test {
+  ManualClock clock{kNow};
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+  void SetUp() override {
+    in_tx([&](kv::Transaction& tx) {
+      queue.set_type(tx, "t", {.max_attempts = 2, .backoff_min = Duration(), .backoff_max = Duration()});
+    });
+  }
+  void TearDown() override {
+    kv::testing::MapRows rows(*store);
+    kv::Findings findings;
+    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
+    kv::testing::run_checks(rows, {&check});
+    EXPECT_EQ(findings.count(), 0u);
+  }
+  // Whether it wrote anything.
+  bool add(std::string_view data, const Queue::AddOptions& options = {}, std::string_view id = "a") {
+    return in_tx([&](kv::Transaction& tx) {
+      queue.add(tx, "t", id, data, options);
+      return !tx.read_only();
+    });
+  }
+  bool resubmit(std::int64_t at = 0) {
+    return in_tx([&](kv::Transaction& tx) {
+      queue.resubmit(tx, "t", "a", at);
+      return !tx.read_only();
+    });
+  }
+  void cancel() {
+    in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", "a"); });
+  }
+  std::vector<AcceptedJob> accept(const AcceptOptions& options = {}) {
+    const std::vector<std::string> types{"t"};
+    return in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs; });
+  }
+  AcceptedJob accept_one() { return accept().at(0); }
+  void finish(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt()); });
+  }
+  void fail(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "broken"); });
+  }
+  void release(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) { jobs::release(queue, tx, job.attempt()); });
+  }
+  void lose(const AcceptedJob& job) {
+    in_tx([&](kv::Transaction& tx) {
+      Job lost = queue.find(tx, "t", job.job.id).value();
+      take_back(queue, tx, lost, Outcome::lost);
+    });
+  }
+  Job job(std::string_view id = "a") {
+    return in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", id).value(); });
+  }
+  std::string state() { return std::string(state_name(job().state)); }
+  // The data of all runs from now on.
+  std::vector<std::string> runs() {
+    std::vector<std::string> data;
+    for (auto jobs = accept(); !jobs.empty(); jobs = accept()) {
+      data.push_back(jobs[0].data);
+      finish(jobs[0]);
+    }
+    return data;
+  }
+};
+
+TEST_F(ResubmittedJobs, AnAttemptThatDidNotFinishIsRepeatedBeforeTheNextRun) {
+  using Ending = void (ResubmittedJobs::*)(const AcceptedJob&);
+  for (const Ending ending : {&ResubmittedJobs::fail, &ResubmittedJobs::release, &ResubmittedJobs::lose}) {
+    add(kFirst);
+    const auto attempt = accept_one();
+    add(kSecond);
+    (this->*ending)(attempt);
+    EXPECT_THAT(runs(), ElementsAre(kFirst, kSecond));
+    EXPECT_EQ(state(), "finished");
+  }
+}
+
+TEST_F(ResubmittedJobs, TheNextRunComesAtItsTime) {
+  add(kFirst);
+  const auto attempt = accept_one();
+  add(kSecond, {.scheduled_at = kNow + 5000});
+  release(attempt);
+  EXPECT_THAT(runs(), ElementsAre(kFirst));
+  EXPECT_EQ(job().due_at, kNow + 5000);
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_THAT(runs(), ElementsAre(kSecond));
+}
+
+TEST_F(ResubmittedJobs, AfterItsLastFailureTheNextRunHasAllItsAttempts) {
+  add(kFirst);
+  fail(accept_one());
+  const auto last = accept_one();
+  add(kSecond);
+  fail(last);
+  EXPECT_EQ(state(), "pending");
+  EXPECT_EQ(job().failures, 0);
+  const auto next = accept_one();
+  EXPECT_EQ(next.data, kSecond);
+  fail(next);
+  EXPECT_EQ(state(), "pending");
+  fail(accept_one());
+  EXPECT_EQ(state(), "failed");
+}
+
+TEST_F(ResubmittedJobs, AddingAPendingOneThatIsToRunAgainLeavesOneRun) {
+  add(kFirst);
+  const auto attempt = accept_one();
+  add(kSecond);
+  release(attempt);
+  EXPECT_TRUE(add(kThird));
+  EXPECT_FALSE(add(kThird));
+  EXPECT_THAT(runs(), ElementsAre(kThird));
+}
+
+TEST_F(ResubmittedJobs, ResubmittingAPendingOneMovesIt) {
+  add(kFirst);
+  const auto attempt = accept_one();
+  add(kSecond);
+  release(attempt);
+  EXPECT_TRUE(resubmit(kNow + 5000));
+  EXPECT_FALSE(resubmit(kNow + 5000));
+  EXPECT_THAT(runs(), ElementsAre());
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_THAT(runs(), ElementsAre(kFirst, kSecond));
+}
+
+TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasAskedForAgain) {
+  add(kFirst);
+  auto attempt = accept_one();
+  add(kSecond);
+  cancel();
+  EXPECT_FALSE(job().resubmit);
+  finish(attempt);
+  EXPECT_EQ(state(), "cancelled");
+  // As long as it waits for another attempt, too.
+  add(kFirst);
+  attempt = accept_one();
+  add(kSecond);
+  release(attempt);
+  cancel();
+  EXPECT_EQ(state(), "cancelled");
+  EXPECT_FALSE(job().resubmit);
+  EXPECT_THAT(runs(), ElementsAre());
+}
+
+TEST_F(ResubmittedJobs, WhatIsAskedForAfterACancelRuns) {
+  using Ending = void (ResubmittedJobs::*)(const AcceptedJob&);
+  for (const Ending ending : {&ResubmittedJobs::finish, &ResubmittedJobs::fail, &ResubmittedJobs::release,
+                              &ResubmittedJobs::lose}) {
+    add(kFirst);
+    const auto attempt = accept_one();
+    cancel();
+    add(kSecond);
+    (this->*ending)(attempt);
+    EXPECT_THAT(runs(), ElementsAre(kSecond));
+    // And one that is cancelled again does not.
+    const auto other = (add(kFirst), accept_one());
+    cancel();
+    add(kSecond);
+    cancel();
+    (this->*ending)(other);
+    EXPECT_EQ(state(), "cancelled");
+  }
+}
+
+TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPlaceAndALostOneStandsBehindThoseThatAreDue) {
+  add(kFirst);
+  const auto first = accept_one();
+  clock.advance(std::chrono::seconds(1));
+  add(kFirst, {}, "b");
+  clock.advance(std::chrono::seconds(1));
+  release(first);
+  const auto again = accept_one();
+  EXPECT_EQ(again.job.id, "a");
+  lose(again);
+  EXPECT_EQ(accept_one().job.id, "b");
+  EXPECT_EQ(accept_one().job.id, "a");
+}
+
+TEST_F(ResubmittedJobs, AJobThatCameBackHasTheTimeThatItWasGiven) {
+  add(kFirst, {.scheduled_at = kNow - 500});
+  lose(accept_one());
+  EXPECT_EQ(job().scheduled_at, kNow - 500);
+  EXPECT_EQ(job().due_at, kNow);
+  // One that is run ahead of its time waits for it again.
+  add(kFirst, {.scheduled_at = kNow + 500}, "b");
+  for (const auto& early : accept({.limit = 2, .max_scheduled_at = kNow + 500})) lose(early);
+  EXPECT_EQ(job("b").due_at, kNow + 500);
+}
+
+// couch_jobs' own case, with times long past.
+TEST_F(ResubmittedJobs, TimesInThePastAreTimes) {
+  add(kFirst, {.scheduled_at = 5000}, "first");
+  add(kFirst, {.scheduled_at = 3000}, "second");
+  EXPECT_TRUE(accept({.max_scheduled_at = 1000}).empty());
+  EXPECT_EQ(accept({.max_scheduled_at = 3000}).at(0).job.id, "second");
+  EXPECT_EQ(accept({.max_scheduled_at = 9000}).at(0).job.id, "first");
+}
+
+}  // namespace
+}  // namespace divan::jobs

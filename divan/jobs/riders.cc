@@ -1,0 +1,111 @@
+#include "divan/jobs/riders.h"
+
+#include "divan/base/bytes.h"
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+namespace {
+
+// A cancelled job that was asked for again has data to move; of those that are taken back together, so many
+// rows of data, with the next job's somewhat more.
+constexpr std::int64_t kMaxMovedChunks = 20;
+
+struct Name {
+  std::string role;
+  std::string id;
+};
+
+JobKey left_key(const Name& worker) { return JobKey("left").string(worker.role).string(worker.id); }
+
+struct Batch {
+  kv::KeyRange rest;  // of the entries of riding jobs
+  bool done = false;
+};
+
+// Takes back the first jobs of `range`, which is of entries of a worker, but for those accepted at `ended_at`
+// or later.
+Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
+                     kv::Version ended_at, kv::Isolation isolation) {
+  const std::size_t limit = queue.taken_back_at_once();
+  std::vector<std::string> keys;
+  tx.scan(range, {.limit = limit + 1, .isolation = isolation}, [&](std::string_view key, std::string_view) {
+    keys.emplace_back(key);
+    return true;
+  });
+  Batch batch{std::move(range), keys.size() <= limit};
+  if (!batch.done) keys.pop_back();
+  std::int64_t moved = 0;
+  for (const auto& key : keys) {
+    kv::tuple::Reader reader(std::string_view(key).substr(prefix.key().size()));
+    const auto type = reader.take_string();
+    const auto id = reader.take_string();
+    if (!type || !id) throw internal_error("A row of running jobs in the store is damaged.");
+    batch.rest.begin = key + '\0';
+    auto job = read_job(tx, *type, *id);
+    if (!job || job->state != State::running || job->epoch >= ended_at) continue;
+    if (job->cancel) moved += job->next_chunks;
+    take_back(queue, tx, *job, Outcome::lost);
+    if (moved > kMaxMovedChunks) {
+      batch.done = false;
+      break;
+    }
+  }
+  return batch;
+}
+
+JobKey entries_of(const Name& worker) { return JobKey("by_worker").string(worker.role).string(worker.id); }
+
+void take_back_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
+  const auto ended = kv::tuple::Reader(note).take_versionstamp();
+  if (!ended) throw internal_error("A row of an ended worker in the store is damaged.");
+  const auto ended_at = static_cast<kv::Version>(read_u64(ended->bytes()));
+  const JobKey prefix = entries_of(worker);
+  kv::KeyRange rest = prefix.range();
+  for (bool done = false; !done;) {
+    const Batch batch = store.run([&](kv::Transaction& tx) {
+      auto some = take_back_some(queue, tx, prefix, rest, ended_at, kv::Isolation::snapshot);
+      // Another registration may have ended meanwhile, and left jobs that were passed over.
+      if (const std::string key = left_key(worker).key(); some.done && tx.get(key) == note) tx.clear(key);
+      return some;
+    });
+    rest = batch.rest;
+    done = batch.done;
+  }
+}
+
+}  // namespace
+
+void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
+  const Name worker{std::string(role), std::string(id)};
+  const JobKey prefix = entries_of(worker);
+  // Serializable: a job that the worker accepts meanwhile must not be missed.
+  const Batch batch =
+      take_back_some(queue, tx, prefix, prefix.range(), INT64_MAX, kv::Isolation::serializable);
+  if (batch.done) return;
+  std::string version;
+  kv::tuple::Packer(version).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
+  tx.set_versionstamped_value(left_key(worker).key(), version);
+  // The maintenance of every process has a watch on this.
+  tx.add(types_key(), 1);
+}
+
+void take_back_left(Queue& queue, kv::Database& store) {
+  const JobKey prefix("left");
+  std::vector<std::pair<Name, std::string>> left;
+  store.run([&](kv::Transaction& tx) {
+    left.clear();
+    tx.scan(prefix.range(), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view note) {
+              kv::tuple::Reader reader(key.substr(prefix.key().size()));
+              auto role = reader.take_string();
+              auto id = reader.take_string();
+              if (!role || !id) throw internal_error("A row of running jobs in the store is damaged.");
+              left.push_back({{*std::move(role), *std::move(id)}, std::string(note)});
+              return true;
+            });
+  });
+  for (const auto& [worker, note] : left) take_back_left_by(queue, store, worker, note);
+}
+
+}  // namespace divan::jobs

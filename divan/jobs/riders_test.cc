@@ -1,0 +1,189 @@
+#include "divan/jobs/riders.h"
+
+#include <gmock/gmock.h>
+
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/check.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/jobs/rows.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::jobs {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::size_t kMany = 600;  // more than one transaction takes back
+
+struct Riders : testing::Test {
+  ManualClock clock{1'000'000};
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+  Maintenance maintenance{queue, *store, clock};
+  const std::vector<std::string> types{"t"};
+
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+  void SetUp() override {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
+    maintenance.step();
+  }
+  void TearDown() override {
+    kv::testing::MapRows rows(*store);
+    kv::Findings findings;
+    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
+    kv::testing::run_checks(rows, {&check});
+    EXPECT_EQ(findings.count(), 0u);
+  }
+  workers::WorkerRef register_worker() {
+    return in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w", "{}"); });
+  }
+  void unregister(const workers::WorkerRef& worker) {
+    in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  }
+  void add(std::size_t jobs, std::string_view data = "{}") {
+    in_tx([&](kv::Transaction& tx) {
+      for (std::size_t i = 0; i < jobs; ++i) queue.add(tx, "t", std::nullopt, data);
+    });
+  }
+  std::vector<AcceptedJob> accept(const workers::WorkerRef& worker) {
+    return in_tx([&](kv::Transaction& tx) {
+      return jobs::accept(queue, tx, types, {.limit = kMaxAcceptLimit, .worker = worker}).jobs;
+    });
+  }
+  std::int64_t count(State state) {
+    return in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[state]; });
+  }
+  std::size_t notes() {
+    return in_tx([&](kv::Transaction& tx) { return tx.get_range(JobKey("left").range()).rows.size(); });
+  }
+};
+
+TEST_F(Riders, ManyJobsOfAWorkerComeBackPieceByPiece) {
+  add(kMany);
+  const auto worker = register_worker();
+  ASSERT_EQ(accept(worker).size(), kMany);
+  unregister(worker);
+  EXPECT_EQ(count(State::pending), 250);
+  EXPECT_EQ(notes(), 1u);
+  maintenance.step();
+  EXPECT_EQ(count(State::pending), static_cast<std::int64_t>(kMany));
+  EXPECT_EQ(notes(), 0u);
+}
+
+TEST_F(Riders, TheMaintenanceIsWokenForThem) {
+  Maintenance own(queue, *store, clock);
+  own.start();
+  add(kMany);
+  const auto worker = register_worker();
+  ASSERT_EQ(accept(worker).size(), kMany);
+  unregister(worker);
+  while (count(State::pending) < static_cast<std::int64_t>(kMany)) std::this_thread::yield();
+}
+
+TEST_F(Riders, UntilItsTurnComesAnAttemptHasItsJob) {
+  add(kMany);
+  const auto worker = register_worker();
+  const auto jobs = accept(worker);
+  unregister(worker);
+  std::size_t halted = 0;
+  for (const auto& job : jobs) {
+    try {
+      in_tx([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
+    } catch (const Error& error) {
+      EXPECT_EQ(error.name(), "halt");
+      ++halted;
+    }
+  }
+  EXPECT_EQ(halted, 250u);
+  maintenance.step();
+  EXPECT_EQ(count(State::finished), static_cast<std::int64_t>(kMany - 250));
+  EXPECT_EQ(count(State::pending), 250);
+}
+
+TEST_F(Riders, ANamesakesJobsStay) {
+  add(kMany);
+  const auto old = register_worker();
+  accept(old);
+  const auto present = register_worker();  // in the other's place
+  const auto jobs = accept(present);
+  EXPECT_EQ(jobs.size(), 250u);
+  maintenance.step();
+  EXPECT_EQ(count(State::running), 250);
+  for (const auto& job : jobs) in_tx([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
+  EXPECT_EQ(count(State::pending), static_cast<std::int64_t>(kMany - 250));
+}
+
+TEST_F(Riders, WhatIsLeftByTwoIsTakenBack) {
+  queue.set_taken_back_at_once(2);
+  add(3);
+  accept(register_worker());
+  const auto second = register_worker();
+  add(3);
+  accept(second);
+  register_worker();
+  maintenance.step();
+  EXPECT_EQ(count(State::pending), 6);
+  EXPECT_EQ(notes(), 0u);
+}
+
+// A store in which something happens before its third transaction begins.
+class EventfulStore final : public kv::ForwardingDatabase {
+ public:
+  EventfulStore(kv::Database& inner, std::function<void()> event)
+      : ForwardingDatabase(inner), event_(std::move(event)) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (++begun_ == 3) event_();
+    return inner().begin();
+  }
+
+ private:
+  std::function<void()> event_;
+  int begun_ = 0;
+};
+
+TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
+  queue.set_taken_back_at_once(2);
+  const auto add_named = [&](const std::string& prefix) {
+    in_tx([&](kv::Transaction& tx) {
+      for (int i = 0; i < 5; ++i) queue.add(tx, "t", prefix + std::to_string(i), "{}");
+    });
+  };
+  add_named("m");
+  accept(register_worker());
+  const auto second = register_worker();
+  add_named("a");  // before the others
+  EXPECT_EQ(accept(second).size(), 7u);
+  // After the first jobs were passed over their worker ends, too.
+  EventfulStore eventful(*store, [&] { unregister(second); });
+  take_back_left(queue, eventful);
+  EXPECT_EQ(notes(), 1u);
+  take_back_left(queue, *store);
+  EXPECT_EQ(notes(), 0u);
+  EXPECT_EQ(count(State::pending), 10);
+}
+
+TEST_F(Riders, LargeDataDoNotKeepAWorker) {
+  const std::string large = "\"" + std::string(6'000'000, 'x') + "\"";
+  for (const char* id : {"a", "b", "c"}) {
+    in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, large); });
+  }
+  const auto worker = register_worker();
+  while (!accept(worker).empty()) {}
+  for (const char* id : {"a", "b", "c"}) {
+    in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", id); });
+    in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, large); });
+  }
+  unregister(worker);
+  maintenance.step();
+  EXPECT_EQ(count(State::pending), 3);
+}
+
+}  // namespace
+}  // namespace divan::jobs
