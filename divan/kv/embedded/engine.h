@@ -11,7 +11,7 @@
 namespace divan::kv::embedded {
 
 /// The format of a data directory that this version writes. docs/keyspace.md
-inline constexpr int kFormat = 2;
+inline constexpr int kFormat = 3;
 
 /// Throws divan::Error 500 naming the directory unless there is a store of a format that this version knows.
 void check_store_format(const std::string& directory);
