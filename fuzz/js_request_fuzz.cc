@@ -18,7 +18,7 @@ std::string written(const sandbox::Request& request) {
     std::vector<Function> functions;
     for (const auto& [name, text] : load->functions)
       functions.push_back({std::string(name), std::string(text)});
-    return load_request(load->slot, functions, limits);
+    return load_request(load->slot, functions, limits, load->lib);
   }
   const auto& map = std::get<sandbox::MapRequest>(request.what);
   return map_request(map.slot, map.documents, limits);

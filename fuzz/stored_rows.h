@@ -89,6 +89,22 @@ class Rows final : public kv::Transaction {
   }
 };
 
+/// A store on such rows: its transactions begin with what there is and are never committed. Not thread-safe.
+class RowsStore final : public kv::Database {
+ public:
+  explicit RowsStore(const Rows& rows) : rows_(rows) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    auto copy = std::make_unique<Rows>();
+    copy->rows = rows_.rows;
+    return copy;
+  }
+  kv::Version dump(const kv::RowVisitor&) override { std::abort(); }
+  void advance_version(kv::Version) override { std::abort(); }
+
+ private:
+  const Rows& rows_;
+};
+
 /// Takes the input apart: pieces, each behind a byte with its length (the last may be cut short).
 class Pieces {
  public:

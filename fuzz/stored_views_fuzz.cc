@@ -1,7 +1,8 @@
-// Rows of a view of any bytes, read forwards and backwards, and a batch that is written over a damaged list
-// of a document's rows. The first byte says which; keys (what stands behind the view's) and values come in
-// turn.
-#include "divan/index/views/rows.h"
+// Rows of a view of any bytes, read forwards and backwards; nodes of any bytes, from which ranges are
+// reduced; and a batch that is written over a damaged list of a document's rows. The first byte says which;
+// keys (what stands behind the view's) and values come in turn.
+#include "divan/index/views/nodes.h"
+#include "divan/index/views/view_batch.h"
 
 #include "fuzz/stored_rows.h"
 
@@ -46,13 +47,39 @@ void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
   batch.add_row(0, 0, "1", "\"one\"");
   batch.add_row(0, 0, "1", "2");
   batch.add_row(0, 1, "[null]", "{}");
-  check(batch.write(rows, keys, 0) == 1);
+  divan::fuzz::RowsStore store(rows);
+  check(batch.prepare(store, keys, 0, {}) == 1);
+  batch.write(rows, keys);
   const auto found = read_rows(rows, keys, false);
   check(found.size() == 2 && found[0].ends_with("1\n\"one\"") && found[1].ends_with("1\n2"));
   views::ViewBatch nothing(kViews);
   nothing.add_document("d");
-  check(nothing.write(rows, keys, 0) == 1);
+  check(nothing.prepare(store, keys, 0, {}) == 1);
+  nothing.write(rows, keys);
   check(read_rows(rows, keys, false).empty());
+}
+
+// Whatever the nodes are, a range comes to its end, and what is shown of it lies in it.
+void take_ranges(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys, std::string_view from) {
+  const views::NodeKeys node_keys(keys, 0);
+  views::read_nodes_state(rows, node_keys);
+  const views::Spread spread{.row_bits = 1, .node_bits = 1};
+  for (const bool nodes : {false, true}) {
+    auto range = views::all_rows(keys, 0);
+    range.begin += from;
+    const auto whole = range;
+    std::size_t taken = 0;
+    views::take_range(rows, keys, 0, spread, nodes, range,
+                      {[&](const views::ViewRow& row) {
+                         check(row.place >= whole.begin && row.place < whole.end);
+                         return ++taken < 1000;
+                       },
+                       [&](const views::Partial& partial) {
+                         check(nodes && !partial.value.empty());
+                         return ++taken < 1000;
+                       }});
+    check(taken >= 1000 || range.begin >= range.end);
+  }
 }
 
 }  // namespace
@@ -62,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (size == 0) return 0;
   const auto text = divan::fuzz::text_of(data + 1, size - 1);
   divan::fuzz::Rows rows;
-  if (data[0] % 2 == 1) {
+  if (data[0] % 3 == 1) {
     std::string key = store.keys.part(2);
     divan::kv::tuple::Packer(key).string("d").integer(0);
     rows.set(key, text);
@@ -71,6 +98,16 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   }
   divan::fuzz::Pieces pieces(text);
   const std::string view = views::all_rows(store.keys, 0).begin;
+  if (data[0] % 3 == 2) {
+    const std::string nodes = views::NodeKeys(store.keys, 0).state();
+    const std::string from(pieces.take());
+    while (!pieces.at_end()) {
+      const std::string key = (pieces.take() == "r" ? view : nodes) + std::string(pieces.take());
+      rows.set(key, pieces.take());
+    }
+    reads([&] { take_ranges(rows, store.keys, from); });
+    return 0;
+  }
   while (!pieces.at_end()) {
     const auto key = pieces.take();
     rows.set(view + std::string(key), pieces.take());

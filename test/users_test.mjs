@@ -86,7 +86,7 @@ testWithServer('what a user may do, who is no administrator', {}, async (server)
     return `${status} ${json.reason ?? 'ok'}`
   }
   const server_admins = '401 You are not a server admin.'
-  for (const target of ['/_all_dbs', '/_active_tasks', '/_node/_local/_config', '/_backup']) {
+  for (const target of ['/_all_dbs', '/_active_tasks', '/_ken', '/_node/_local/_config', '/_backup']) {
     assert.equal(await answer('GET', target), server_admins, target)
   }
   const database = '403 You are not allowed to access this db.'

@@ -13,6 +13,10 @@
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/registry.h"
 
+namespace divan::ken {
+class Ken;
+}
+
 namespace divan::api {
 
 class Tails;
@@ -35,6 +39,7 @@ struct Context {
   ThreadPool& backups;          // a thread for each that is being taken
   backup::Restores& restores;
   Tails& tails;
+  const ken::Ken* ken;  // null where no background work is done
   std::string server_uuid;
   std::string version;
 };

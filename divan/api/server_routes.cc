@@ -75,6 +75,14 @@ Answer setting(const Context& context, const CallPtr& call) {
   return json_response(200, json::quoted(old.value_or("")));
 }
 
+// Changes per second, since the attempt began.
+std::int64_t rate(const jobs::Job& job, std::int64_t now) {
+  const auto done = json::member(job.progress, "changes_done").value_or("0");
+  std::int64_t changes = 0;
+  std::from_chars(done.data(), done.data() + done.size(), changes);
+  return changes * 1000 / std::max<std::int64_t>(now - job.started_at, 1);
+}
+
 }  // namespace
 
 Answer welcome(const Context& context, const CallPtr& call) {
@@ -126,6 +134,7 @@ Answer session(const Context&, const CallPtr& call) {
 
 Answer active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
+  const std::int64_t now = context.clock.wall_ms();
   // A builder tells how far it is in its job's progress, so every node sees the builds of all.
   std::string out = "[";
   context.store.run([&](kv::Transaction& tx) {
@@ -133,8 +142,8 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
     for (const auto& kind : context.kinds) {
       for (const auto& job : context.queue.running(tx, kind->name(), kMaxTasks)) {
         if (job.progress.empty()) continue;
-        out += fmt::format("{}{{\"node\":\"_local\",\"pid\":{},{}", out.size() > 1 ? ",\n" : "",
-                           json::quoted(job.id), std::string_view(job.progress).substr(1));
+        out += fmt::format("{}{{\"node\":\"divan\",\"pid\":{},\"rate\":{},{}", out.size() > 1 ? ",\n" : "",
+                           json::quoted(job.id), rate(job, now), std::string_view(job.progress).substr(1));
       }
     }
   });

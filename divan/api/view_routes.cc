@@ -6,6 +6,7 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
+#include "divan/index/answering.h"
 #include "divan/index/builds.h"
 #include "divan/index/views/query.h"
 
@@ -24,6 +25,7 @@ constexpr std::int64_t kMaxPending = 100'000;
 
 struct Found {
   docs::Database database;
+  docs::Leaf design;
   std::shared_ptr<const ViewIndex> index;
 };
 
@@ -36,12 +38,12 @@ Found find_views(const Context& context, kv::Transaction& tx, const std::string&
   if (tree.front().deleted) throw not_found("deleted");
   const std::string body = docs::read_body(tx, database, tree.front());
   for (const auto& kind : context.kinds) {
-    for (const auto& index : kind->indexes(design_id, body)) {
+    for (const auto& index : kind->indexes(design_id, body, &database)) {
       if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
-        return {std::move(database), std::move(views)};
+        return {std::move(database), tree.front(), std::move(views)};
     }
   }
-  return {std::move(database), nullptr};
+  return {std::move(database), tree.front(), nullptr};
 }
 
 class QueryPages final : public PageSource {
@@ -74,11 +76,12 @@ class ViewTask final : public PageStream {
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
+      if (index && !any(Update::wait)) index = answering(tx, found);
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
       for (const auto& params : queries_) check_params(params, !index->find(view_name_)->reduce.empty());
       ready = look(tx, found);
       // A POST is not asked for again with If-None-Match.
-      if (ready && call_->method() == "GET") etag = etag_of(tx, found);
+      if (ready && call_->method() == "GET") etag = etag_of(tx, found, *index);
     });
     if (!ready) {
       for (const auto& watch : watches_) watch->on_end(waker());
@@ -100,10 +103,18 @@ class ViewTask final : public PageStream {
     return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
   }
 
+  // The index that has rows for those who do not wait.
+  std::shared_ptr<const ViewIndex> answering(kv::Transaction& tx, const Found& found) const {
+    const auto answering =
+        index::answering_index(tx, found.database, context_.kinds, found.design, found.index);
+    auto views = std::dynamic_pointer_cast<const ViewIndex>(answering);
+    return views && views->find(view_name_) ? views : found.index;
+  }
+
   // It changes with the rows, with what is asked for, and with the documents if they are shown.
-  std::string etag_of(kv::Transaction& tx, const Found& found) const {
-    const index::IndexKeys keys(found.database, found.index->signature());
-    std::string state = found.index->signature() + view_name_;
+  std::string etag_of(kv::Transaction& tx, const Found& found, const ViewIndex& index) const {
+    const index::IndexKeys keys(found.database, index.signature());
+    std::string state = index.signature() + view_name_;
     state += index::read_sequence(tx, keys, kv::Isolation::snapshot).bytes();
     for (const auto& [name, value] : call_->params()) state += '\0' + name + '\0' + value;
     if (queries_.front().include_docs) state += docs::last_sequence(tx, found.database).bytes();

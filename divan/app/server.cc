@@ -14,10 +14,11 @@
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
+#include "divan/index/answering.h"
 #include "divan/index/builder.h"
 #include "divan/index/views/view_index.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/ken/ken.h"
+#include "divan/ken/lag.h"
 #include "divan/kv/embedded/engine.h"
 #include "divan/updates/sequencer.h"
 
@@ -75,8 +76,16 @@ js::PoolOptions pool_options(const Config& config) {
   options.processes = static_cast<std::size_t>(config.get_int("divan", "js_processes", 0, 0, INT64_MAX));
   options.memory =
       static_cast<std::size_t>(config.get_int("divan", "js_memory_bytes", 256 << 20, 0, INT64_MAX));
+  options.invocation = milliseconds(config.get_int("couchdb", "os_process_timeout", 5000, 1, INT64_MAX));
+  options.log_lines = static_cast<double>(config.get_int("divan", "js_log_lines", 10, 0, INT64_MAX));
   options.log = [](const js::Function& function, std::string_view line) {
-    log::info("Function `{}` logs: {}", function.name, line);
+    const auto& owner = function.owner;
+    if (owner.design_document.empty()) {
+      log::info("Function `{}`, as it is checked, logs: {}", function.name, line);
+    } else {
+      log::info("Function `{}` of `{}` in `{}` logs: {}", function.name, owner.design_document,
+                owner.database, line);
+    }
   };
   return options;
 }
@@ -157,6 +166,7 @@ struct Server::Parts {
   updates::Sequencer sequencer;
   backup::Restores restores{store, catalog, clock, rng};
   std::optional<jobs::Maintenance> maintenance;
+  index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
   std::optional<ThreadPool> request_pool;
@@ -175,19 +185,21 @@ struct Server::Parts {
         js_pool(pool_options(config), clock),
         sequencer(store, catalog, clock, updates_options(config)) {
     // As long as there are requests, which stop() ends, a setting may change.
-    config.on_change([this](const std::string& section, const std::string&) {
+    config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
+      if (section == "divan" || section == "couchdb") js_pool.configure(pool_options(config));
+      if (section == "ken" && ken) ken->reconsider();
+      if (section == "ken.ignore" && ken) ken->add(key);
     });
     choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     choose_uuid();
-    kinds.push_back(std::make_unique<index::views::ViewKind>(
-        js_pool, js::Limits{.invocation = milliseconds(
-                                config.get_int("couchdb", "os_process_timeout", 5000, 0, INT64_MAX))}));
-    catalog.on_design_document(
-        [this](kv::Transaction&, const docs::Database&, std::string_view id, std::string_view body) {
-          for (const auto& kind : kinds) kind->check(std::string(id), body);
-        });
+    kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
+    catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view id, std::string_view body) {
+      for (const auto& kind : kinds) kind->check(std::string(id), body);
+      index::keep_answering(tx, database, kinds, std::string(id), body);
+    });
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
@@ -258,9 +270,10 @@ struct Server::Parts {
     maintenance->start();
     index::BuilderOptions options;
     options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
+    options.meter = &index_meter;
     builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
     builder->start(rng.uuid());
-    ken.emplace(store, catalog, queue, kinds, clock);
+    ken.emplace(store, catalog, queue, kinds, clock, rng, config);
     ken->start();
   }
 
@@ -271,8 +284,8 @@ struct Server::Parts {
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
     service.emplace(api::Context{store, catalog, queue, acceptor, registry, kinds, clock, rng, config,
-                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails, uuid,
-                                 DIVAN_VERSION});
+                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails,
+                                 ken ? &*ken : nullptr, uuid, DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;
@@ -301,6 +314,8 @@ struct Server::Parts {
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
     gauge("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
           [=, this] { return number(js_pool.stats().died); });
+    gauge("divan_js_failures_total", "Calls of JavaScript functions that failed.",
+          [=, this] { return number(js_pool.stats().failures); });
     gauge("divan_js_documents_total", "Documents mapped.",
           [=, this] { return number(js_pool.stats().documents); });
     gauge("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
@@ -320,6 +335,7 @@ struct Server::Parts {
     gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
           [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
     collect_updates();
+    if (ken) ken::measure(metrics, *ken, store, catalog);
     metrics.on_collect([this] { collect_jobs(); });
   }
 
@@ -359,6 +375,9 @@ struct Server::Parts {
   void stop() {
     // Requests first: they use everything else. What still waits is dropped with its connection.
     if (service) service->stop();
+    // What strangers' functions do is not waited for. The builders are to know why their calls end.
+    if (builder) builder->stop();
+    js_pool.stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();

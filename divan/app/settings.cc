@@ -7,6 +7,7 @@
 #include "divan/api/password.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/ken/settings.h"
 
 namespace divan::app {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 struct Setting {
   const char* section;
   const char* key;
-  const char* fallback;
+  std::string fallback;
   const char* meaning;
   std::function<void(const Config&)> check = {};
 };
@@ -34,8 +35,8 @@ std::function<void(const Config&)> one_of(const char* section, const char* key,
   };
 }
 
-const std::vector<Setting>& settings() {
-  static const std::vector<Setting> all = {
+std::vector<Setting> own_settings() {
+  return {
       {"chttpd", "bind_address", "127.0.0.1", "address to listen on"},
       {"chttpd", "port", "5984", "port to listen on; 0: any free one", integer("chttpd", "port", 0, 65535)},
       {"chttpd", "max_http_request_size", "67108864", "largest request body, in bytes",
@@ -88,12 +89,25 @@ const std::vector<Setting>& settings() {
        integer("divan", "js_processes", 0, 1024)},
       {"divan", "js_memory_bytes", "268435456", "memory of one JavaScript process",
        integer("divan", "js_memory_bytes", 128 << 20, 1ll << 36)},
+      {"divan", "js_log_lines", "10",
+       "lines a second that the functions of a design document may write to the log",
+       integer("divan", "js_log_lines", 0, 1'000'000)},
       {"divan", "builders", "4", "indexes that are built at once", integer("divan", "builders", 1, 1024)},
       {"divan", "js_binary", "", "path of divan-js; empty: beside divan"},
       {"log", "level", "info", "debug, info, warning, error or none",
        [](const Config& config) { log::parse_level(config.get("log", "level", "info")); }},
       {"log", "file", "", "file to write the log to; empty: standard error"},
   };
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = [] {
+    auto known = own_settings();
+    for (const auto& info : ken::setting_infos())
+      known.push_back({"ken", info.name, std::to_string(info.fallback), info.meaning,
+                       integer("ken", info.name, info.min, info.max)});
+    return known;
+  }();
   return all;
 }
 

@@ -16,6 +16,7 @@ constexpr std::int64_t kMaxCounted = 1'000'000;
 // One run of a build's job.
 struct Builder::Build {
   jobs::Attempt attempt;
+  std::int64_t priority = 0;
   BuildRequest request;
   IndexPtr index;
   std::int64_t started_on = 0;  // seconds since 1970
@@ -24,8 +25,10 @@ struct Builder::Build {
   std::int64_t failures = 0;    // documents for which a function failed
   kv::Versionstamp written;     // the index's sequence
   kv::Versionstamp read;        // how far batches were read
+  kv::Versionstamp all_new;     // documents with changes up to here have never been in the index
   bool cancelled = false;
-  bool wanted = true;  // whether a design document defines the index, as far as known
+  bool worked = false;  // has written something
+  bool wanted = true;   // whether a design document defines the index, as far as known
   MonotonicTime began;
 
   // Looks for the index. The design document that the build was asked for may define it no more while another
@@ -87,13 +90,17 @@ Builder::Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue
       acceptor_(queue, store, clock),
       builds_("builder", options.threads, options.threads) {}
 
-Builder::~Builder() {
+void Builder::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   acceptor_.interrupt();
+}
+
+Builder::~Builder() {
+  stop();
   if (dispatcher_.joinable()) dispatcher_.join();
   builds_.stop();
 }
@@ -148,6 +155,7 @@ void Builder::accept_jobs(std::size_t limit) {
 void Builder::run(const jobs::AcceptedJob& job) {
   Build state;
   state.attempt = job.attempt();
+  state.priority = job.job.priority;
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
@@ -160,6 +168,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
       build(state);
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
+      if (stopping_ && error.status() == 503) return give_back(state);
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const std::exception& error) {
@@ -172,19 +181,24 @@ void Builder::run(const jobs::AcceptedJob& job) {
 // each case.
 void Builder::build(Build& state) {
   if (!begin(state)) return;
+  if (!do_more_work(state, true)) return give_back(state);
   std::deque<Batch> ahead;
+  bool leaving = false;
   for (;;) {
-    if (stopping_ || others_wait(state)) return give_back(state);
-    while (!state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
+    leaving = leaving || others_wait(state);
+    // What is mapped already is not thrown away.
+    if (stopping_ || (leaving && ahead.empty())) return give_back(state);
+    while (!leaving && !state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
       Batch batch = read_batch(state);
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
     }
     if (ahead.empty() || !state.wanted) {
+      if (!do_more_work(state, false)) return give_back(state);
       if (finish(state)) return;
       continue;
     }
-    write_batch(state, ahead.front());
+    if (!write_batch(state, ahead.front())) return give_back(state);
     ahead.pop_front();
   }
 }
@@ -200,6 +214,8 @@ bool Builder::begin(Build& state) {
       return false;
     }
     state.written = state.read = read_sequence(tx, IndexKeys(*database, state.request.signature));
+    // A document has one place in the changes, and one that is met again is met beyond their present end.
+    if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
@@ -207,6 +223,18 @@ bool Builder::begin(Build& state) {
     jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
+}
+
+// What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
+bool Builder::do_more_work(Build& state, bool only_begun) {
+  while (!state.cancelled && state.wanted) {
+    const IndexKeys keys = keys_of(state);
+    const auto work = state.index->more_work(store_, keys, only_begun);
+    if (!work) return true;
+    write(state, [&](kv::Transaction& tx, const IndexKeys&, Build&) { work->write(tx, keys); });
+    if (stopping_ || others_wait(state)) return false;
+  }
+  return true;
 }
 
 // Ends the attempt if nothing has changed since its last batch was read. The look at the end of the changes
@@ -226,16 +254,30 @@ bool Builder::finish(Build& state) {
   });
 }
 
-// To be gone on with later, here or elsewhere, behind those that wait.
+// To be gone on with later, here or elsewhere, behind those that wait and are as urgent.
 void Builder::give_back(Build& state) {
-  store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
+  store_.run([&](kv::Transaction& tx) {
+    jobs::release(queue_, tx, state.attempt);
+    const auto job = queue_.find(tx, state.attempt.type, state.attempt.id);
+    if (!stopping_ && job && job->state == jobs::State::pending)
+      queue_.resubmit(tx, job->type, job->id, clock_.wall_ms());
+  });
 }
 
-// Whether the build has had its turn: an index that needs a minute is not to wait for one that needs a day.
+// Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs
+// a day. As long as a thread is free, nobody waits for this one.
 bool Builder::others_wait(const Build& state) {
-  if (state.done == 0 || clock_.now() - state.began < options_.turn) return false;
-  return store_.run(
-      [&](kv::Transaction& tx) { return queue_.counts(tx, state.attempt.type)[jobs::State::pending] > 0; });
+  if (!state.worked) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (worker_ != nullptr && busy_ < options_.threads) return false;
+  }
+  const bool turn_is_over = clock_.now() - state.began >= options_.turn;
+  return store_.run([&](kv::Transaction& tx) {
+    const auto next = jobs::next_due(queue_, tx, state.attempt.type);
+    if (!next) return false;
+    return next->priority < state.priority || (turn_is_over && next->priority == state.priority);
+  });
 }
 
 Builder::Batch Builder::read_batch(Build& state) {
@@ -251,6 +293,7 @@ Builder::Batch Builder::read_batch(Build& state) {
       return changes.size() < options_.batch_documents;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
+    batch.documents.reserve(bodies.size());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
       if (!document.change.deleted) {
@@ -265,20 +308,31 @@ Builder::Batch Builder::read_batch(Build& state) {
   state.read = batch.documents.back().change.sequence;
   // The documents stay where they are when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
-  batch.mapped =
-      std::async(std::launch::async, [index = state.index, documents] { return index->map(documents); });
+  batch.mapped = std::async(std::launch::async, [this, index = state.index, database = state.request.database,
+                                                 documents] { return map(*index, database, documents); });
   return batch;
 }
 
-void Builder::write_batch(Build& state, Batch& batch) {
+std::unique_ptr<MappedBatch> Builder::map(const Index& index, const std::string& database,
+                                          std::span<const SourceDocument> documents) const {
+  const auto began = clock_.now();
+  auto mapped = index.map(documents);
+  if (options_.meter != nullptr)
+    options_.meter->mapped(database, index.design_document(), *mapped, clock_.now() - began);
+  return mapped;
+}
+
+// False if it was left unfinished.
+bool Builder::write_batch(Build& state, Batch& batch) {
   auto mapped = batch.mapped.get();
   std::span<const SourceDocument> documents = batch.documents;
   for (;;) {
     state.failures += static_cast<std::int64_t>(mapped->failures());
     write_rows(state, *mapped, documents.first(mapped->documents()));
     documents = documents.subspan(mapped->documents());
-    if (documents.empty() || stopping_) return;
-    mapped = state.index->map(documents);
+    if (documents.empty()) return true;
+    if (stopping_ || others_wait(state)) return false;
+    mapped = map(*state.index, state.request.database, documents);
   }
 }
 
@@ -286,24 +340,40 @@ void Builder::write_batch(Build& state, Batch& batch) {
 void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
   std::size_t first = 0;
   while (first < documents.size()) {
-    std::size_t next = 0;
-    Build after = state;
-    store_.run([&](kv::Transaction& tx) {
-      after = state;
-      const auto database = after.open(tx, catalog_);
-      const IndexKeys keys(database, after.request.signature);
-      // Its rows were removed, say. The next attempt begins where the index is then.
-      if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
-      next = mapped.write(tx, keys, first);
+    const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
+    const std::size_t next = mapped.prepare(store_, keys_of(state), first, so_far);
+    write(state, [&](kv::Transaction& tx, const IndexKeys& keys, Build& after) {
+      mapped.write(tx, keys);
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, keys, after.written);
-      after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
-      catalog_.changed(tx, database, events::DatabaseEvent::index_commit, after.request.design_document);
+      catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
+                       after.request.design_document);
     });
-    state = std::move(after);
     first = next;
   }
+}
+
+IndexKeys Builder::keys_of(Build& state) {
+  return store_.run(
+      [&](kv::Transaction& tx) { return IndexKeys(state.open(tx, catalog_), state.request.signature); });
+}
+
+// Does some work on the index in a transaction that only who has the job, and nobody but him has written to
+// the index, can commit. `work` changes a copy of the build, which takes its place.
+void Builder::write(Build& state,
+                    const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work) {
+  Build after = state;
+  store_.run([&](kv::Transaction& tx) {
+    after = state;
+    const IndexKeys keys(after.open(tx, catalog_), after.request.signature);
+    // Its rows were removed, say. The next attempt begins where the index is then.
+    if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
+    work(tx, keys, after);
+    after.worked = true;
+    after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
+  });
+  state = std::move(after);
 }
 
 }  // namespace divan::index

@@ -6,6 +6,12 @@
 // the job's lock, so a builder that has lost its job cannot write; and the sequence, so batches follow each
 // other without gap or repetition. A build that is killed goes on where its last batch was committed.
 //
+// What an index keeps beside its rows (partial reductions, say) is made when they are up to date, in pieces
+// that are written and fenced in the same way.
+//
+// A build gives its thread to a more urgent one that waits for it (builds.h), after what it has in hand; and,
+// when its turn is over, to any that is as urgent.
+//
 // A document that changes after it was read is met again further up in the changes, so the rows are right
 // when the index has reached the end.
 #pragma once
@@ -19,6 +25,7 @@
 
 #include "divan/base/thread_pool.h"
 #include "divan/index/builds.h"
+#include "divan/index/meter.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/monitor.h"
 
@@ -29,8 +36,9 @@ struct BuilderOptions {
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
-  /// A build that has gone on for so long lets others that wait go first.
+  /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
   Duration turn = std::chrono::seconds(10);
+  Meter* meter = nullptr;  // outlives the builder
 };
 
 /// The role of the workers that do a process's own background jobs.
@@ -41,10 +49,13 @@ class Builder {
  public:
   Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,
           const Kinds& kinds, const Clock& clock, BuilderOptions options = {});
-  /// Gives running jobs back after their present batch.
+  /// As stop(), and waits for it.
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
+
+  /// Has running jobs given back after their present batch, or at once if that cannot be mapped any more.
+  void stop();
 
   /// Registers as a worker and begins to accept jobs. `worker_id` is unlike that of any other process on the
   /// store.
@@ -66,11 +77,16 @@ class Builder {
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);
+  bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
   bool others_wait(const Build& build);
   Batch read_batch(Build& build);
-  void write_batch(Build& build, Batch& batch);
+  std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
+                                   std::span<const SourceDocument> documents) const;
+  bool write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
+  IndexKeys keys_of(Build& build);
+  void write(Build& build, const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work);
 
   kv::Database& store_;
   docs::Catalog& catalog_;

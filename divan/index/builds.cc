@@ -43,27 +43,21 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 
 std::string_view database_of_build(std::string_view id) { return id.substr(id.rfind(':') + 1); }
 
-bool waits_after_failure(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                         const Index& index) {
-  const auto job = queue.find(tx, index.kind(), build_id(database, index.signature()));
-  return job && job->failures > 0 &&
-         (job->state == jobs::State::pending || job->state == jobs::State::failed);
-}
-
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index) {
+                   const Index& index, std::int64_t priority) {
   const std::string id = build_id(database, index.signature());
   // A build that runs ends only when nothing is left to do (Builder::finish): it need not run again. Reading
   // its header makes its end at the same time a conflict.
   const auto present = queue.find(tx, index.kind(), id);
   if (present && present->state == jobs::State::running) return;
+  if (present && present->state == jobs::State::pending) priority = std::min(priority, present->priority);
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
-  queue.add(tx, index.kind(), id, request.to_json());
+  queue.add(tx, index.kind(), id, request.to_json(), {.priority = priority});
 }
 
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {
   jobs::TypeSettings settings;
-  settings.backoff_max = std::chrono::minutes(1);
+  settings.max_attempts = 1;
   settings.retention = std::chrono::hours(1);
   store.run([&](kv::Transaction& tx) {
     for (const auto& kind : kinds) queue.set_type(tx, kind->name(), settings);

@@ -24,17 +24,18 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 /// The name of the database in a build's id.
 std::string_view database_of_build(std::string_view id);
 
-/// Whether the last attempt at a build failed: it waits for its next one, which is not to be brought forward
-/// by every change of the database.
-bool waits_after_failure(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                         const Index& index);
+// Who wants a build, as the priority of its job: the lower one runs first, and one that runs gives way to it.
+inline constexpr std::int64_t kQueryPriority = 0;     // somebody waits for its rows
+inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, of an index that is not far behind
+inline constexpr std::int64_t kBuildPriority = 20;    // ken, of any other
 
 /// Asks for an index to be brought up to date: a job that is there already is run (again), none is added
-/// twice.
+/// twice, and none gets a higher priority number than it had.
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index);
+                   const Index& index, std::int64_t priority = kQueryPriority);
 
-/// Declares the job types of the kinds.
+/// Declares the job types of the kinds. A build that fails is not tried again by the queue: whoever wants the
+/// index asks for it again (ken after a pause, a query when the next one comes).
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds);
 
 }  // namespace divan::index

@@ -5,6 +5,7 @@
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
+#include "divan/index/answering.h"
 
 namespace divan::index {
 namespace {
@@ -19,7 +20,7 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
   const std::string body = docs::read_body(tx, database, tree.front());
   for (const auto& kind : kinds) {
     try {
-      for (auto& index : kind->indexes(std::string(design_id), body)) {
+      for (auto& index : kind->indexes(std::string(design_id), body, &database)) {
         if (index->signature() == signature) return index;
       }
     } catch (const Error&) {}  // malformed by now: it defines nothing
@@ -29,8 +30,8 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
 
 }  // namespace
 
-std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
-  std::vector<IndexPtr> found;
+std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
+                                                                 const docs::Database& database) {
   const docs::DocumentRange range{.start_id = std::string(docs::kDesignPrefix),
                                   .end_id = kAfterDesignDocuments};
   std::vector<std::pair<std::string, docs::Leaf>> designs;
@@ -38,16 +39,29 @@ std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& data
     designs.emplace_back(id, winner);
     return true;
   });
-  for (const auto& [id, winner] : designs) {
-    const std::string body = docs::read_body(tx, database, winner);
-    for (const auto& kind : kinds) {
-      try {
-        auto indexes = kind->indexes(id, body);
-        found.insert(found.end(), indexes.begin(), indexes.end());
-      } catch (const Error& error) {
-        log::warning("{} of {} is not indexed: {}", id, database.name(), error.what());
-      }
+  return designs;
+}
+
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                                 const std::string& design_id, const docs::Leaf& winner) {
+  std::vector<IndexPtr> found;
+  const std::string body = docs::read_body(tx, database, winner);
+  for (const auto& kind : kinds) {
+    try {
+      auto indexes = kind->indexes(design_id, body, &database);
+      found.insert(found.end(), indexes.begin(), indexes.end());
+    } catch (const Error& error) {
+      log::warning("{} of {} is not indexed: {}", design_id, database.name(), error.what());
     }
+  }
+  return found;
+}
+
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
+  std::vector<IndexPtr> found;
+  for (const auto& [id, winner] : design_documents(tx, database)) {
+    auto indexes = indexes_of(tx, database, kinds, id, winner);
+    found.insert(found.end(), indexes.begin(), indexes.end());
   }
   return found;
 }
@@ -69,7 +83,12 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
   watch_design_documents(tx, database);
   std::set<std::string> used;
-  for (const auto& index : indexes_of(tx, database, kinds)) used.insert(index->signature());
+  for (const auto& [id, winner] : design_documents(tx, database)) {
+    for (const auto& index : indexes_of(tx, database, kinds, id, winner)) {
+      used.insert(index->signature());
+      used.insert(answering_index(tx, database, kinds, winner, index)->signature());
+    }
+  }
   const std::string prefix = database.keys().room(docs::Room::indexes);
   kv::KeyRange rest = kv::below(prefix);
   std::size_t removed = 0;

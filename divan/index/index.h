@@ -42,7 +42,15 @@ class IndexKeys {
   std::string prefix_;
 };
 
-/// The rows that a batch of documents makes, before they are written.
+/// What is known of an index that documents are written to.
+struct IndexedSoFar {
+  std::int64_t behind = 0;  // about how many changes it lacks, those to be written included
+  bool all_new = false;     // none of the documents is in it
+};
+
+/// The rows that a batch of documents makes, before they are written. An index has one writer: what is
+/// prepared stays right until it is written, as long as the transaction that does so finds the index's
+/// sequence where it was.
 class MappedBatch {
  public:
   virtual ~MappedBatch() = default;
@@ -50,13 +58,28 @@ class MappedBatch {
   /// How many documents these are the rows of.
   virtual std::size_t documents() const = 0;
 
-  /// Writes the rows of the documents from number `first` on, in place of those that they made before, and
-  /// answers the number of the first document that it left for another transaction: it stops when this one
-  /// has enough.
-  virtual std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) = 0;
+  /// Works out what the documents from number `first` on change in the index, in place of the rows that they
+  /// made before, and answers the number of the first document that it leaves for another transaction: it
+  /// stops when one has enough. Outside of any transaction: it may take seconds.
+  virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
+                              const IndexedSoFar& so_far) = 0;
+
+  /// Writes what was prepared. Repeatable.
+  virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
+
+  /// How many rows there are.
+  virtual std::size_t rows() const { return 0; }
 
   /// Documents for which a function failed.
   virtual std::size_t failures() const { return 0; }
+};
+
+/// A piece of work on an index beside its documents' rows, prepared like a batch.
+class IndexWork {
+ public:
+  virtual ~IndexWork() = default;
+  /// Repeatable.
+  virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
 /// An index of a design document. Immutable, hence thread-safe.
@@ -79,6 +102,12 @@ class Index {
   /// take seconds. Throws divan::Error if the index cannot be built (a function that does not end), naming
   /// the function.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
+
+  /// What else the index keeps is made in pieces when its rows are up to date: the next piece, or null if
+  /// there is none. With `only_begun`, not the first one: what was begun is to be finished before rows change
+  /// again. Outside of any transaction.
+  virtual std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
+                                               bool only_begun) const = 0;
 };
 
 using IndexPtr = std::shared_ptr<const Index>;
@@ -91,8 +120,10 @@ class Kind {
   virtual std::string_view name() const = 0;
 
   /// The indexes of this kind that a design document defines; none if it has none or is in a language that
-  /// nobody here speaks. Throws divan::Error (400) if it is malformed.
-  virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const = 0;
+  /// nobody here speaks. Throws divan::Error (400) if it is malformed. `database`: whose design document it
+  /// is; null if the indexes are only looked at.
+  virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
+                                        const docs::Database* database = nullptr) const = 0;
 
   /// Throws divan::Error (400) unless the design document's functions can be compiled.
   virtual void check(const std::string& design_id, std::string_view body) const = 0;
@@ -100,6 +131,14 @@ class Kind {
 
 /// The kinds of index that there are.
 using Kinds = std::vector<std::unique_ptr<const Kind>>;
+
+/// The design documents of a database: ids and winners, in the order of the ids. Reads a snapshot.
+std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
+                                                                 const docs::Database& database);
+
+/// The indexes of one of them. Kinds to which it is malformed are left out, with a line in the log.
+std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                                 const std::string& design_id, const docs::Leaf& winner);
 
 /// All indexes of all design documents of a database. Design documents that are malformed are left out, with
 /// a line in the log.
@@ -113,7 +152,8 @@ IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const K
 /// Makes a change of the database's design documents at the same time a conflict.
 void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
 
-/// Removes the rows of indexes that no design document defines any more; answers how many there were.
+/// Removes the rows of indexes that no design document defines any more, but for those that answer until
+/// their successor is built (answering.h); answers how many there were.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
 /// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.

@@ -349,6 +349,12 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
   return {std::move(taker.jobs), found.next_due_at, std::move(found.full)};
 }
 
+std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view type) {
+  const auto due = DueScanner(tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind).scan(1, {});
+  if (due.ids.empty()) return std::nullopt;
+  return read_job(tx, type, due.ids.front(), kv::Isolation::snapshot);
+}
+
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
                     std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);

@@ -72,6 +72,9 @@ Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options);
 
+/// The job of a type that accept() would take next, if one is due.
+std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view type);
+
 /// What update() found.
 struct UpdateAnswer {
   bool resubmit = false;  // the job will run again after this run

@@ -8,8 +8,8 @@ namespace {
 using protocol::Reader;
 using protocol::RequestKind;
 
-// What the process adds to a message's kMaxMessage bytes: a prefix and a line number.
-constexpr std::size_t kMessageExtra = 100;
+// What the process adds to a message's kMaxMessage bytes: a prefix, a line number with a file and a hint.
+constexpr std::size_t kMessageExtra = 500;
 
 void expect(bool good, Reader& in) {
   if (!good) in.fail();
@@ -17,10 +17,29 @@ void expect(bool good, Reader& in) {
 
 void expect_kind(RequestKind kind, Reader& in) { expect(in.u8() == static_cast<std::uint8_t>(kind), in); }
 
+// Messages go to the log and to terminals: no line breaks and nothing that moves a cursor.
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += ' ';
+    } else {
+      out += fmt::format("\\x{:02x}", code);
+    }
+  }
+  return out;
+}
+
 std::string read_message(Reader& in) {
   const auto text = in.text();
   expect(text.size() <= protocol::kMaxMessage + kMessageExtra && is_utf8(text), in);
-  return in.failed() ? std::string() : std::string(text);
+  return in.failed() ? std::string() : printable(text);
 }
 
 // The head of an outcome: nothing if the function succeeded.

@@ -263,12 +263,88 @@ TEST_F(JsMap, LogLinesComeBackWithTheirFunction) {
   const std::string cut = "f1: " + std::string(protocol::kMaxMessage, 'x');
   EXPECT_THAT(lines,
               ElementsAre("f0: from 1", R"(f1: {"a":[1]})", cut, "f0: from 2", R"(f1: {"a":[1]})", cut));
+}
 
-  lines.clear();
-  map_all(pool, {"doc => { for (var i = 0; i < 250; i++) log(i); }"}, {"{}"});
-  ASSERT_EQ(lines.size(), protocol::kMaxLogLines + 1);
-  EXPECT_EQ(lines[99], "f0: 99");
-  EXPECT_EQ(lines[100], "f0: ... and 150 more lines");
+TEST_F(JsMap, ALineIsALineWhateverIsLogged) {
+  std::vector<std::string> lines;
+  auto options = test_options();
+  options.log = [&](const Function&, std::string_view line) { lines.emplace_back(line); };
+  Pool pool(options, clock_);
+  map_one(pool, R"(doc => { log('a\n[info] b\r\x1b[2J\0\x7f\tä'); throw 'c\nd'; })");
+  EXPECT_THAT(lines, ElementsAre(R"(a\n[info] b\x0d\x1b[2J\x00\x7f ä)"));
+  EXPECT_EQ(map_one(pool, R"(doc => { throw 'c\nd'; })"), R"(!c\nd (line 1))");
+}
+
+TEST_F(JsMap, LogLinesAreSoManyASecond) {
+  ManualClock clock;
+  std::vector<std::string> lines;
+  auto options = test_options();
+  options.log_lines = 5;
+  options.log = [&](const Function& function, std::string_view line) {
+    lines.push_back(function.owner.design_document + ": " + std::string(line));
+  };
+  Pool pool(options, clock);
+  const auto run = [&](const std::string& design, const std::string& body) {
+    auto program = program_of({"doc => { " + body + " }"});
+    program.functions[0].owner = {"db", 1, design};
+    const std::vector<std::string_view> documents = {"{}"};
+    pool.map(program, documents);
+  };
+  run("a", "for (var i = 0; i < 250; i++) log(i);");
+  ASSERT_EQ(lines.size(), 100u);  // as many as one answer brings, and a burst
+  EXPECT_EQ(lines[99], "a: 99");
+  run("a", "log('not now');");
+  ASSERT_EQ(lines.size(), 100u);
+  run("b", "log('other');");
+  EXPECT_EQ(lines.back(), "b: other");
+  clock.advance(std::chrono::milliseconds(200));
+  run("a", "log('now');");
+  ASSERT_EQ(lines.size(), 103u);
+  EXPECT_EQ(lines[101], "a: ... (151 lines are left out)");
+  EXPECT_EQ(lines[102], "a: now");
+}
+
+TEST_F(JsMap, WhatFunctionsKeepIsNotSeenByTheSameFunctionsOfAnotherDatabase) {
+  auto program =
+      program_of({"function (doc) { seen = this.seen || []; seen.push(doc._id); emit(seen); }",
+                  "(function () { var last; return function (doc) { emit(last); last = doc._id; }; })()",
+                  "function (doc) { Array.prototype.leak = doc._id; /x/.test('x'); emit([].leak); }"});
+  program.lib = R"({"m":"exports.count = 0;"})";
+  const auto keys_of = [&](std::int64_t database, std::string_view document) {
+    for (auto& function : program.functions) function.owner.number = database;
+    const std::vector<std::string_view> documents = {document};
+    const auto result = pool_.map(program, documents);
+    return shown(result, 0, 0) + " " + shown(result, 0, 1);
+  };
+  EXPECT_EQ(keys_of(1, R"({"_id":"a"})"), R"(["a"]=null null=null)");
+  EXPECT_EQ(keys_of(2, R"({"_id":"b"})"), R"(["b"]=null null=null)");
+  EXPECT_EQ(keys_of(1, R"({"_id":"c"})"), R"(["a","c"]=null "a"=null)");
+  // The reduce functions likewise.
+  const std::vector<ReduceGroup> groups(1);
+  const auto count = [&](std::int64_t database) {
+    const Function function{"r", "() => { n = (this.n || 0) + 1; return n; }", {"db", database, "_design/d"}};
+    return std::get<std::string>(pool_.reduce(function, false, groups)[0]);
+  };
+  EXPECT_EQ(count(1), "1");
+  EXPECT_EQ(count(2), "1");
+  EXPECT_EQ(count(1), "2");
+  EXPECT_EQ(pool_.stats().started, 1u);
+}
+
+// The language's own names and CouchDB's, and not one more.
+TEST_F(JsMap, TheGlobalObjectHoldsTheseNames) {
+  const std::string source =
+      "doc => emit(Object.getOwnPropertyNames(globalThis).filter(n => !doc.known.includes(n)).sort())";
+  const std::string known =
+      R"({"known":["AggregateError","Array","ArrayBuffer","BigInt","BigInt64Array","BigUint64Array","Boolean",)"
+      R"("DataView","Date","Error","EvalError","FinalizationRegistry","Float32Array","Float64Array","Function",)"
+      R"("Infinity","Int16Array","Int32Array","Int8Array","InternalError","Intl","JSON","Map","Math","NaN",)"
+      R"("Number","Object","Promise","Proxy","RangeError","ReferenceError","Reflect","RegExp","Set","String",)"
+      R"("Symbol","SyntaxError","TypeError","URIError","Uint16Array","Uint32Array","Uint8Array",)"
+      R"("Uint8ClampedArray","WeakMap","WeakRef","WeakSet","decodeURI","decodeURIComponent","encodeURI",)"
+      R"("encodeURIComponent","escape","eval","globalThis","isFinite","isNaN","parseFloat","parseInt",)"
+      R"("undefined","unescape","emit","log","sum","isArray","toJSON"]})";
+  EXPECT_EQ(map_one(pool_, source, known), "[]=null");
 }
 
 TEST_F(JsMap, OneCallEmitsSoMuchAndNoMore) {

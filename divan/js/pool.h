@@ -8,12 +8,18 @@
 // When a process dies of a batch, the batch is tried once more in a fresh one (the machine may have been
 // short of memory), and then document by document, so that only the document that kills fails. So a hostile
 // function costs its own index time, and nobody else anything.
+//
+// When all processes are busy, the next one that is free goes to the database that has the fewest of them,
+// and a batch is short (Limits::batch): so functions that are slow, or many, delay the others by a turn and
+// no more. The check of a design document that is being written does not even wait for that: it has a process
+// above the number.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -23,8 +29,10 @@
 
 #include "divan/base/clock.h"
 #include "divan/js/answers.h"
+#include "divan/js/line_budget.h"
 #include "divan/js/process.h"
 #include "divan/js/program.h"
+#include "divan/js/requests.h"
 #include "divan/js/result.h"
 
 namespace divan::js {
@@ -34,13 +42,16 @@ struct PoolOptions {
   std::size_t processes = 0;                    ///< most at once; 0: as many as processors
   std::size_t memory = std::size_t{256} << 20;  ///< bytes that one may use; at least 128 MiB
   std::size_t recycle = std::size_t{160}
-                        << 20;               ///< resident bytes from which on one is replaced after a batch
-  Duration wait = std::chrono::seconds(30);  ///< longest wait for a process when all are busy
+                        << 20;              ///< resident bytes from which on one is replaced after a batch
+  Duration wait = std::chrono::minutes(5);  ///< longest wait for a process when all are busy
   Duration margin =
       std::chrono::seconds(5);  ///< real time over its limits that a batch gets before it is killed
 
-  /// Takes what scripts write with log(), at most protocol::kMaxLogLines a batch, and after that one line
-  /// about how many were dropped. Called by the thread whose batch it was.
+  Duration invocation = kDefaultInvocation;  ///< processor time of one call of a function
+  double log_lines = 10;  ///< lines a second that a design document's functions may write to the log
+
+  /// Takes what scripts write with log(), within `log_lines`, and a line about how many were left out. Called
+  /// by the thread whose batch it was.
   std::function<void(const Function& function, std::string_view line)> log;
 };
 
@@ -55,7 +66,8 @@ struct PoolStats {
   std::uint64_t batches = 0;   ///< map and reduce requests that were answered
   std::uint64_t documents = 0;
   std::uint64_t groups = 0;
-  Duration busy_time{};  ///< that calls have held processes, in all
+  std::uint64_t failures = 0;  ///< calls of functions that failed, of whatever kind
+  Duration busy_time{};        ///< that calls have held processes, in all
 };
 
 /// Thread-safe. Must outlive its calls. All calls block; each throws os_process_error (500) if divan-js
@@ -67,9 +79,17 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  /// Ends all calls, also those to come, with service_unavailable (503), and the processes that they hold.
+  void stop();
+
+  /// Sets what may change while it runs: processes, memory (which needs fresh processes: busy ones go on with
+  /// what they have until they are free), invocation and log_lines. The rest of `options` is not looked at.
+  void configure(const PoolOptions& options);
+
   /// Throws compilation_error (400), in CouchDB's words, unless the source is that of a function. `kind` is
-  /// "map" or "reduce".
-  void check(const Function& function, std::string_view kind, std::string_view view);
+  /// "map" or "reduce"; `lib` as in Program.
+  void check(const Function& function, std::string_view kind, std::string_view view,
+             const std::string& lib = {});
 
   /// Calls all functions with each document (JSON texts). May do fewer documents than it was given, from the
   /// first on, but at least one: when limits.batch is over, or when they or what was emitted are too much for
@@ -82,6 +102,9 @@ class Pool {
   std::vector<Reduction> reduce(const Function& function, bool rereduce, std::span<const ReduceGroup> groups,
                                 const Limits& limits = {});
 
+  /// Writes a line about one of the function's failures to the server's log, as one of `log_lines`.
+  void log_failure(const Function& function, std::string_view line);
+
   PoolStats stats() const;
 
  private:
@@ -93,6 +116,12 @@ class Pool {
   };
   // Which process a call wants. An idle one can have died unseen.
   enum class Choice { any, fresh };
+  // Who waits for a process: numbers of calls in the order of their coming.
+  struct Waiting {
+    std::uint64_t ticket;
+    std::int64_t database;
+    bool extra;
+  };
   // What is asked of a process that has the program loaded in this slot.
   using MakeRequest = std::function<std::string(std::uint32_t slot)>;
   // Reads the answer; false if it is not one.
@@ -107,21 +136,34 @@ class Pool {
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
 
-  std::unique_ptr<Process> acquire(std::string_view program_id, Choice choice);
-  std::unique_ptr<Process> take_idle(std::string_view program_id);
+  std::unique_ptr<Process> acquire(std::string_view program_key, std::int64_t database, Choice choice,
+                                   bool extra);
+  bool is_next(const Waiting& call) const;
+  void release(std::int64_t database);
+  std::unique_ptr<Process> take_idle(std::string_view program_key);
   std::vector<std::unique_ptr<Process>> take_ended();
-  std::unique_ptr<Process> start();
-  void give_back(std::unique_ptr<Process> process, bool usable, Duration held);
-  void write_log(const Program& program, const Log& log) const;
+  std::unique_ptr<Process> start(std::size_t memory);
+  void give_back(std::unique_ptr<Process> process, std::int64_t database, bool usable, Duration held);
+  void refuse_if_stopping() const;
+  Limits with_invocation(Limits limits) const;
+  void write_log(const Program& program, const Log& log);
+  std::optional<std::uint64_t> may_log(const Owner& owner);
 
   const PoolOptions options_;
   const Clock& clock_;
+  const int stop_fd_;  // readable from stop() on
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  bool stopping_ = false;
+  std::size_t processes_;
+  std::size_t memory_;
+  Duration invocation_;
+  LineBudget budget_;
   std::vector<std::unique_ptr<Process>> idle_;  // the one that was used last at the end
   std::size_t alive_ = 0;
-  std::deque<std::uint64_t> waiting_;  // tickets: first come, first served
+  std::map<std::int64_t, std::size_t> held_;  // processes by the database that has them
+  std::deque<Waiting> waiting_;
   std::uint64_t next_ticket_ = 0;
   bool warned_ = false;  // that a process has no filter
   PoolStats stats_;      // the counts since the start

@@ -8,6 +8,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/precompiled_test.h"
+#include "divan/js/sandbox/lockdown.h"
 #include "divan/js/test_support.h"
 
 namespace divan::js {
@@ -23,7 +24,7 @@ class JsPool : public testing::Test {
  protected:
   // An executable script that plays divan-js. It begins with a proper greeting.
   std::string impostor(const std::string& body) {
-    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\001SJD\\001'\n" << body << '\n';
+    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\002SJD\\001'\n" << body << '\n';
     chmod(impostor_.c_str(), 0700);
     return impostor_;
   }
@@ -276,10 +277,208 @@ TEST_F(JsPool, OneThatNeverAnswersIsGivenUp) {
   options.binary = impostor("exec sleep 600");
   Pool pool(options, clock_);
   Limits limits;
-  limits.batch = limits.invocation = std::chrono::milliseconds(10);
+  limits.invocation = limits.batch = std::chrono::milliseconds(10);
   EXPECT_THAT(error_of([&] { map_one(pool, kEmitN, "{}", limits); }).reason(),
               HasSubstr("did not answer in time"));
   EXPECT_THAT(children(), IsEmpty());
+}
+
+// A pool of one process, which is stopped in the middle of a call, so that others wait for it.
+class JsPoolBusy : public JsPool {
+ protected:
+  static Program owned(std::int64_t database, const std::string& source) {
+    auto program = program_of({source});
+    program.functions[0].owner = {"db", database, "_design/d"};
+    return program;
+  }
+  void map(std::int64_t database, const std::string& source = kEmitN) {
+    const std::vector<std::string_view> documents = {"{}"};
+    pool_.map(owned(database, source), documents);
+    std::lock_guard lock(mutex_);
+    done_.push_back(database);
+  }
+  // Starts the call, and returns when it waits.
+  void map_later(std::int64_t database) {
+    const auto waiting = pool_.stats().waiting;
+    calls_.push_back(std::async(std::launch::async, [this, database] { map(database); }));
+    ASSERT_TRUE(eventually([&] { return pool_.stats().waiting == waiting + 1; }));
+  }
+  void hold(std::int64_t database) {
+    map(database);
+    done_.clear();
+    held_ = children().at(0);
+    kill(held_, SIGSTOP);
+    calls_.push_back(std::async(std::launch::async, [this, database] { map(database); }));
+    ASSERT_TRUE(eventually([&] { return pool_.stats().busy == 1; }));
+  }
+  void let_go() {
+    kill(held_, SIGCONT);
+    for (auto& call : calls_) call.get();
+  }
+
+  Pool pool_{test_options(), clock_};
+  pid_t held_ = -1;
+  std::mutex mutex_;
+  std::vector<std::int64_t> done_;  // databases whose calls are done, in this order
+  std::vector<std::future<void>> calls_;
+};
+
+TEST_F(JsPoolBusy, FirstComeFirstServedAmongTheSame) {
+  hold(1);
+  for (int database : {3, 2, 4}) map_later(database);
+  let_go();
+  EXPECT_THAT(done_, ElementsAre(1, 3, 2, 4));
+}
+
+TEST_F(JsPoolBusy, ADesignDocumentIsCheckedWhileAllProcessesAreBusy) {
+  hold(1);
+  map_later(2);
+  pool_.check({"f", kEmitN}, "map", "v");
+  EXPECT_EQ(error_of([&] { pool_.check({"f", "1"}, "map", "v"); }).name(), "compilation_error");
+  EXPECT_EQ(pool_.stats().alive, 1u);  // the extra one has gone
+  EXPECT_THAT(done_, IsEmpty());
+  let_go();
+  EXPECT_EQ(pool_.stats().died, 0u);
+}
+
+TEST_F(JsPoolBusy, MoreProcessesAreThereAtOnce) {
+  hold(1);
+  map_later(2);
+  auto options = test_options(2);
+  pool_.configure(options);
+  ASSERT_TRUE(eventually([&] { return pool_.stats().waiting == 0; }));
+  calls_[1].wait();
+  EXPECT_THAT(done_, ElementsAre(2));
+  options.processes = 1;
+  pool_.configure(options);
+  let_go();
+  EXPECT_EQ(pool_.stats().alive, 1u);
+}
+
+TEST_F(JsPoolBusy, StoppingEndsCallsThatRunAndCallsThatWait) {
+  hold(1);
+  map_later(2);
+  pool_.stop();
+  for (auto& call : calls_) {
+    EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
+  }
+  EXPECT_EQ(error_of([&] { map_one(pool_, kEmitN); }).status(), 503);
+  EXPECT_EQ(error_of([&] { pool_.check({"f", kEmitN}, "map", "v"); }).status(), 503);
+  EXPECT_THAT(children(), IsEmpty());
+}
+
+TEST_F(JsPool, StoppingBlamesNoDocument) {
+  // The process dies once, so that what stop() ends is the last attempt.
+  auto options = test_options();
+  options.invocation = std::chrono::hours(1);
+  Pool pool(options, clock_);
+  auto call = std::async(std::launch::async, [&] { return map_one(pool, "doc => { for (;;); }"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().started == 1 && pool.stats().busy == 1; }));
+  kill(children().at(0), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return pool.stats().started == 2; }));
+  pool.stop();
+  EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
+}
+
+TEST_F(JsPool, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
+  // Database 1 has two processes, and wants more; the next that is free is 2's although it came later.
+  Pool pool(test_options(2), clock_);
+  const auto run = [&](std::int64_t database, const std::string& source) {
+    auto program = program_of({source});
+    program.functions[0].owner.number = database;
+    const std::vector<std::string_view> documents = {"{}"};
+    return shown(pool.map(program, documents), 0, 0);
+  };
+  std::vector<std::future<void>> calls;
+  std::mutex mutex;
+  std::vector<std::int64_t> done;
+  const auto later = [&](std::int64_t database) {
+    calls.push_back(std::async(std::launch::async, [&, database] {
+      run(database, kEmitN);
+      std::lock_guard lock(mutex);
+      done.push_back(database);
+    }));
+  };
+  auto warm = std::async(std::launch::async,
+                         [&] { run(9, "doc => { var end = Date.now() + 300; while (Date.now() < end); }"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  run(9, kEmitN);
+  warm.get();
+  const auto held = children();
+  ASSERT_THAT(held, SizeIs(2));
+  for (const auto child : held) kill(child, SIGSTOP);
+  later(1);
+  later(1);
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 2; }));
+  later(1);
+  ASSERT_TRUE(eventually([&] { return pool.stats().waiting == 1; }));
+  later(2);
+  ASSERT_TRUE(eventually([&] { return pool.stats().waiting == 2; }));
+  kill(held[0], SIGCONT);
+  ASSERT_TRUE(eventually([&] { return pool.stats().waiting == 0; }));
+  ASSERT_TRUE(eventually([&] {
+    std::lock_guard lock(mutex);
+    return done.size() == 3;
+  }));
+  EXPECT_THAT(done, ElementsAre(1, 2, 1));
+  kill(held[1], SIGCONT);
+  for (auto& call : calls) call.get();
+}
+
+TEST_F(JsPool, OneThatHangsStopsNoOther) {
+  Pool pool(test_options(2), clock_);
+  map_one(pool, kEmitN);
+  const auto stuck = children();
+  ASSERT_THAT(stuck, SizeIs(1));
+  kill(stuck[0], SIGSTOP);
+  auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
+  ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
+    if (i % 5 != 0) continue;
+    // Nor does one that dies.
+    const auto now = children();
+    for (const auto child : now) {
+      if (child != stuck[0]) kill(child, SIGKILL);
+    }
+  }
+  EXPECT_EQ(pool.stats().busy, 1u);
+  kill(stuck[0], SIGCONT);
+  EXPECT_EQ(held.get(), "1=null");
+}
+
+TEST_F(JsPool, LimitsChangeWhileItRuns) {
+  auto options = test_options();
+  options.invocation = std::chrono::milliseconds(50);
+  Pool pool(options, clock_);
+  const std::string loop = "doc => { for (;;); }";
+  EXPECT_THAT(map_one(pool, loop), StartsWith("!ran for longer"));
+  const std::string slow = "doc => { var end = Date.now() + 400; while (Date.now() < end); emit(1); }";
+  EXPECT_THAT(map_one(pool, slow), StartsWith("!ran for longer"));
+  options.invocation = std::chrono::minutes(1);
+  pool.configure(options);
+  EXPECT_EQ(map_one(pool, slow), "1=null");
+  const auto before = children();
+  options.memory = std::size_t{192} << 20;
+  pool.configure(options);
+  EXPECT_THAT(children(), IsEmpty());
+  EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
+  EXPECT_NE(children(), before);
+  if (!sandbox::kSanitized) {
+    EXPECT_THAT(file_text("/proc/" + std::to_string(children().at(0)) + "/limits"),
+                testing::ContainsRegex("Max data size +201326592 +201326592"));
+  }
+  options.memory = 1;
+  EXPECT_EQ(error_of([&] { pool.configure(options); }).status(), 400);
+}
+
+TEST_F(JsPool, FailuresAreCounted) {
+  Pool pool(test_options(), clock_);
+  map_all(pool, {"doc => { throw 1; }", kEmitN, "1"}, {"{}", "{}"});
+  EXPECT_EQ(pool.stats().failures, 4u);
+  const std::vector<ReduceGroup> groups(3);
+  pool.reduce({"r", "() => { throw 1; }"}, false, groups);
+  EXPECT_EQ(pool.stats().failures, 7u);
 }
 
 TEST_F(JsPool, ACallWaitsForAProcessButNotForEver) {
@@ -352,7 +551,8 @@ TEST_F(JsPool, ServesManyThreadsAtOnce) {
   }
   for (auto& thread : threads) thread.get();
   const auto stats = pool.stats();
-  EXPECT_LE(stats.started, 3u);
+  EXPECT_LE(stats.alive, 3u);
+  EXPECT_LE(stats.started, 3u + 9u);  // a check may find all busy and have one of its own
   EXPECT_EQ(stats.died, 0u);
   EXPECT_EQ(stats.busy, 0u);
   EXPECT_EQ(stats.documents, 180u);

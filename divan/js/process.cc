@@ -83,7 +83,8 @@ Failure describe_end(int status) {
 
 }  // namespace
 
-Process::Process(const std::string& binary, std::size_t memory_bytes) {
+Process::Process(const std::string& binary, std::size_t memory_bytes, int stop_fd)
+    : memory_limit_(memory_bytes), stop_fd_(stop_fd) {
   try {
     start(binary, memory_bytes);
   } catch (...) {
@@ -173,10 +174,10 @@ bool Process::wait_for(short events, MonotonicTime deadline) {
   for (;;) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd socket{socket_, events, 0};
+    pollfd fds[] = {{socket_, events, 0}, {stop_fd_, POLLIN, 0}};
     const auto limit = std::clamp<std::int64_t>(left.count(), 0, 1 << 30);
-    const int ready = poll(&socket, 1, static_cast<int>(limit));
-    if (ready > 0) return true;
+    const int ready = poll(fds, 2, static_cast<int>(limit));
+    if (ready > 0 && fds[1].revents == 0) return true;
     if (ready < 0 && errno == EINTR) continue;
     late_ = true;
     return false;
@@ -216,9 +217,9 @@ std::size_t Process::resident_bytes() const {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-std::optional<std::uint32_t> Process::find(std::string_view program_id) {
+std::optional<std::uint32_t> Process::find(std::string_view program_key) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].used == 0 || slots_[i].program_id != program_id) continue;
+    if (slots_[i].used == 0 || slots_[i].program_key != program_key) continue;
     slots_[i].used = ++uses_;
     return i;
   }
@@ -232,8 +233,8 @@ std::uint32_t Process::empty_slot() {
   return static_cast<std::uint32_t>(oldest - slots_.begin());
 }
 
-void Process::fill(std::uint32_t slot, std::string program_id) {
-  slots_[slot] = {std::move(program_id), ++uses_};
+void Process::fill(std::uint32_t slot, std::string program_key) {
+  slots_[slot] = {std::move(program_key), ++uses_};
 }
 
 }  // namespace divan::js

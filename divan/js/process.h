@@ -23,8 +23,8 @@ namespace divan::js {
 class Process {
  public:
   /// Starts `binary` with a limit on its memory and waits for its greeting. Throws os_process_error (500) if
-  /// that does not come.
-  Process(const std::string& binary, std::size_t memory_bytes);
+  /// that does not come. When `stop_fd` becomes readable, waiting ends as if time were up.
+  Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -43,18 +43,19 @@ class Process {
   std::size_t resident_bytes() const;
 
   pid_t pid() const { return pid_; }
+  std::size_t memory_limit() const { return memory_limit_; }
   /// Whether its system call filter is active.
   bool locked() const { return locked_; }
 
-  /// The slot that holds the program of this id.
-  std::optional<std::uint32_t> find(std::string_view program_id);
+  /// The slot that holds the program of this key.
+  std::optional<std::uint32_t> find(std::string_view program_key);
   /// A slot for another program, the one that was found least recently; it is empty until fill().
   std::uint32_t empty_slot();
-  void fill(std::uint32_t slot, std::string program_id);
+  void fill(std::uint32_t slot, std::string program_key);
 
  private:
   struct Slot {
-    std::string program_id;
+    std::string program_key;
     std::uint64_t used = 0;  // 0: empty
   };
 
@@ -65,6 +66,8 @@ class Process {
   bool wait_for(short events, MonotonicTime deadline);
   void end();
 
+  const std::size_t memory_limit_;
+  const int stop_fd_;
   pid_t pid_ = -1;
   int socket_ = -1;
   int statm_ = -1;

@@ -1,6 +1,8 @@
 // What users want run, and within which limits.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,17 +12,29 @@
 
 namespace divan::js {
 
+/// Whose functions they are. What functions of one database keep in variables, those of another never see,
+/// also if they are the same.
+struct Owner {
+  std::string database;         ///< its name
+  std::int64_t number = 0;      ///< its number, unlike that of a later database of this name
+  std::string design_document;  ///< its id
+};
+
 /// A function of a design document, as its author wrote it: the text of a function expression.
 struct Function {
   std::string name;  ///< for messages
   std::string source;
+  Owner owner = {};
 };
 
-/// Functions that share a global object: those of one design document. At most protocol::kMaxFunctions.
+/// Functions that share a global object: those of one design document. At most protocol::kMaxFunctions, all
+/// of one owner.
 struct Program {
-  /// Chosen by the caller so that equal ids mean equal functions: a hash of the sources.
+  /// Chosen by the caller so that equal ids mean equal functions and modules: a hash of the sources.
   std::string id;
   std::vector<Function> functions;
+  /// The modules that require() finds below "views/lib": a JSON object. Empty: there is no require().
+  std::string lib = {};
 };
 
 /// A row that goes into a reduction. All but `id` are JSON.
@@ -34,10 +48,10 @@ struct ReduceRow {
 using ReduceGroup = std::span<const ReduceRow>;
 
 struct Limits {
-  /// Processor time of one call of a function.
-  Duration invocation = std::chrono::seconds(5);
-  /// Real time after which a batch takes up no further document.
-  Duration batch = std::chrono::seconds(60);
+  /// Processor time of one call of a function. Nothing: what the pool is set to.
+  std::optional<Duration> invocation = {};
+  /// Real time after which a batch takes up no further document: others get their turn then.
+  Duration batch = std::chrono::seconds(5);
 };
 
 }  // namespace divan::js

@@ -7,7 +7,8 @@
 //   frame   = u32 length (at most kMaxFrame) of what follows, then hello, request or answer
 //   hello   = u32 kVersion, u8 locked (1: the system call filter is active)   -- sent once, before any
 //   request request = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
-//     load    u32 slot (below kSlots, or kNoSlot: check only), n * { text name, text source }
+//     load    u32 slot (below kSlots, or kNoSlot: check only), text lib (JSON: what require() finds modules
+//             in; empty: there is no require()), n * { text name, text source }
 //     map     u32 slot, n * text document (JSON)
 //     reduce  u32 slot (of a program with one function), u8 rereduce,
 //             n * { text keys (JSON array, or "null"), text values (JSON array) }
@@ -45,12 +46,12 @@ enum class FailureKind : std::uint8_t {
 /// A value type.
 struct Failure {
   FailureKind kind;
-  std::string message;  ///< for people, at most protocol::kMaxMessage bytes and a line number
+  std::string message;  ///< for people, at most protocol::kMaxMessage bytes, a line number and a hint
 };
 
 namespace protocol {
 
-inline constexpr std::uint32_t kVersion = 0x444a5301;  // "DJS", 1
+inline constexpr std::uint32_t kVersion = 0x444a5302;  // "DJS", 2
 
 /// Bytes of one request or answer.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;

@@ -30,15 +30,15 @@ Limits limits(int invocation_ms, int batch_ms) {
 
 TEST(JsProtocol, ALoadRequestIsTheseBytes) {
   const std::vector<Function> functions = {{"f", "ab"}, {"", "c"}};
-  const auto frame = load_request(7, functions, limits(5000, 60000));
+  const auto frame = load_request(7, functions, limits(5000, 60000), "{}");
   EXPECT_EQ(frame,
-            "\x25\0\0\0\x01\x88\x13\0\0\x60\xea\0\0\x07\0\0\0\x02\0\0\0"
+            "\x2b\0\0\0\x01\x88\x13\0\0\x60\xea\0\0\x07\0\0\0\x02\0\0\0{}\x02\0\0\0"
             "\x01\0\0\0f\x02\0\0\0ab\0\0\0\0\x01\0\0\0c"s);
 }
 
 TEST(JsProtocol, RequestsAreReadAsTheyWereWritten) {
   const std::vector<Function> functions = {{"name", "source"}, {"", ""}};
-  const auto load_frame = content(load_request(15, functions, limits(1, 2)));
+  const auto load_frame = content(load_request(15, functions, limits(1, 2), "[1]"));
   const auto load = sandbox::parse_request(load_frame);
   ASSERT_TRUE(load);
   EXPECT_EQ(load->kind, RequestKind::load);
@@ -46,6 +46,7 @@ TEST(JsProtocol, RequestsAreReadAsTheyWereWritten) {
   EXPECT_EQ(load->batch_ms, 2u);
   const auto& loaded = std::get<sandbox::LoadRequest>(load->what);
   EXPECT_EQ(loaded.slot, 15u);
+  EXPECT_EQ(loaded.lib, "[1]");
   ASSERT_EQ(loaded.functions.size(), 2u);
   EXPECT_EQ(loaded.functions[0].name, "name");
   EXPECT_EQ(loaded.functions[0].text, "source");
@@ -258,11 +259,11 @@ TEST(JsProtocol, LogsAreBounded) {
 }
 
 TEST(JsProtocol, GreetingsAreChecked) {
-  EXPECT_EQ(parse_hello("\x01SJD\x01"s), std::optional(true));
-  EXPECT_EQ(parse_hello("\x01SJD\x00"s), std::optional(false));
-  EXPECT_EQ(parse_hello("\x02SJD\x01"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x01SJD"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x01SJD\x01x"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x02SJD\x01"s), std::optional(true));
+  EXPECT_EQ(parse_hello("\x02SJD\x00"s), std::optional(false));
+  EXPECT_EQ(parse_hello("\x09SJD\x01"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x02SJD"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x02SJD\x01x"s), std::nullopt);
 }
 
 RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {

@@ -21,7 +21,7 @@ std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& li
   frame.reserve(kHeadBytes + size);
   frame.append(4, '\0');
   protocol::put_u8(frame, static_cast<std::uint8_t>(kind));
-  protocol::put_u32(frame, milliseconds(limits.invocation));
+  protocol::put_u32(frame, milliseconds(limits.invocation.value_or(kDefaultInvocation)));
   protocol::put_u32(frame, milliseconds(limits.batch));
   protocol::put_u32(frame, slot);
   return frame;
@@ -69,13 +69,15 @@ void put_array(std::string& frame, const ReduceGroup& group, const AppendRow& ap
 
 }  // namespace
 
-std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits) {
-  std::size_t size = kHeadBytes;
+std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
+                         std::string_view lib) {
+  std::size_t size = kHeadBytes + lib.size();
   for (const auto& function : functions) size += function.name.size() + function.source.size() + 8;
   if (functions.size() > protocol::kMaxFunctions || size > protocol::kMaxFrame) {
     throw bad_request("The design document's functions are too many or too long.");
   }
   auto frame = begin_request(RequestKind::load, slot, limits, size);
+  protocol::put_text(frame, lib);
   protocol::put_u32(frame, functions.size());
   for (const auto& function : functions) {
     protocol::put_text(frame, function.name);

@@ -10,8 +10,13 @@
 
 namespace divan::js {
 
+inline constexpr Duration kDefaultInvocation = std::chrono::seconds(5);
+
+// Limits without a time for an invocation are written with kDefaultInvocation.
+
 /// Throws bad_request if the sources are too long for a frame or there are more than protocol::kMaxFunctions.
-std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits);
+std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
+                         std::string_view lib = {});
 
 /// How many of the documents, from the first on, fit into one request. Throws internal_error if not one does.
 std::size_t fitting(std::span<const std::string_view> documents);

@@ -42,6 +42,9 @@ class MapResult {
     return cell.failure == kNone ? nullptr : &failures_[cell.failure];
   }
 
+  /// Calls of functions that failed.
+  std::size_t failures() const { return failures_.size(); }
+
   /// Puts the documents of `more`, of the same functions, behind these.
   void append(MapResult more);
 

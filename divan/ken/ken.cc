@@ -1,29 +1,34 @@
 #include "divan/ken/ken.h"
 
 #include "divan/base/log.h"
-#include "divan/docs/reader.h"
 
 namespace divan::ken {
 namespace {
 
-// A database that could not be looked at waits this long.
-constexpr Duration kRetryPause = std::chrono::seconds(5);
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
 
-// Of the database, and of earlier ones of its name.
-std::vector<std::string> jobs_of(jobs::Queue& queue, kv::Transaction& tx, std::string_view type,
-                                 std::string_view database) {
-  std::vector<std::string> ids;
-  for (const auto& job : queue.list(tx, type, std::nullopt, "", SIZE_MAX)) {
-    if (index::database_of_build(job.id) == database) ids.push_back(job.id);
-  }
-  return ids;
-}
+// After a failure that concerns a whole database, or the list of them.
+constexpr Duration kFailurePause = std::chrono::seconds(5);
+// Active jobs are looked at this often even if no watch tells of them.
+constexpr Duration kSweep = std::chrono::seconds(5);
 
 }  // namespace
 
 Ken::Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const index::Kinds& kinds,
-         const Clock& clock, KenOptions options)
-    : store_(store), catalog_(catalog), queue_(queue), kinds_(kinds), clock_(clock), options_(options) {}
+         const Clock& clock, Rng& rng, Config& config, KenOptions options)
+    : store_(store),
+      catalog_(catalog),
+      queue_(queue),
+      kinds_(kinds),
+      clock_(clock),
+      rng_(rng),
+      config_(config),
+      options_(options),
+      settings_(read_settings(config)),
+      next_round_(clock.now()),
+      sweep_at_(clock.now() + kSweep),
+      pruned_at_(clock.now()) {}
 
 Ken::~Ken() {
   listener_.reset();
@@ -38,17 +43,18 @@ Ken::~Ken() {
 void Ken::start() {
   listener_.emplace(catalog_.bus(), clock_,
                     events::ListenerCallbacks{.event = [this](const events::Event& event) { handle(event); },
-                                              .lagged = [this](std::uint64_t) { look_at_all(); }});
+                                              .lagged = [this](std::uint64_t) { add_all(); }});
   listener_->listen({.all = true});
+  add_all();
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "ken");
 }
 
 void Ken::handle(const events::Event& event) {
   switch (events::database_event_of(event.kind).value_or(events::DatabaseEvent::local_updated)) {
-    case events::DatabaseEvent::updated:
-    case events::DatabaseEvent::deleted:
-    case events::DatabaseEvent::ddoc_updated: add(event.database); break;
+    case events::DatabaseEvent::updated: add(event.database); break;
+    case events::DatabaseEvent::ddoc_updated: add_all_shards(event.database); break;
+    case events::DatabaseEvent::deleted: remove(event.database); break;
     default: break;
   }
 }
@@ -56,12 +62,14 @@ void Ken::handle(const events::Event& event) {
 void Ken::add(const std::string& database) {
   {
     std::lock_guard lock(mutex_);
-    if (!waiting_.insert(database).second) return;
+    const auto retry = retries_.find(database);
+    if (retry != retries_.end() && !retry->second.error.empty() && retry->second.at > clock_.now()) return;
+    put_in_queue(database);
   }
   changed_.notify_all();
 }
 
-void Ken::look_at_all() {
+void Ken::add_all() {
   {
     std::lock_guard lock(mutex_);
     all_at_ = clock_.now();
@@ -69,88 +77,220 @@ void Ken::look_at_all() {
   changed_.notify_all();
 }
 
-// Whether it came to that.
-bool Ken::add_all() {
-  try {
-    for (const auto& name : store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); })) add(name);
-    return true;
-  } catch (const std::exception& error) {
-    log::error("Ken could not list the databases: {}", error.what());
-    return false;
+void Ken::remove(const std::string& database) {
+  {
+    std::lock_guard lock(mutex_);
+    if (queued_.erase(database) > 0) std::erase(waiting_, database);
+    retries_.erase(database);
+    holds_.erase(database);
+    removals_[database] = clock_.now();
   }
+  changed_.notify_all();
 }
 
-bool Ken::try_update(const std::string& database) {
-  try {
-    update(database);
-    return true;
-  } catch (const std::exception& error) {
-    log::error("Ken could not look at database {}: {}", database, error.what());
-    return false;
+void Ken::reconsider() {
+  {
+    std::lock_guard lock(mutex_);
+    settings_changed_ = true;
+    for (const auto& [database, retry] : retries_) {
+      if (retry.error.empty()) put_in_queue(database);
+    }
   }
+  changed_.notify_all();
 }
 
-// What is to be done now, those included whose time to be tried again has come. Needs mutex_.
-std::set<std::string> Ken::take_batch(MonotonicTime now) {
-  // Whatever changes from here on waits again: no change falls between the look and the job.
-  std::set<std::string> batch = std::exchange(waiting_, {});
-  std::erase_if(again_at_, [&](const auto& entry) {
-    if (entry.second <= now) batch.insert(entry.first);
-    return entry.second <= now;
-  });
-  return batch;
+// Needs mutex_.
+void Ken::put_in_queue(const std::string& database) {
+  if (queued_.insert(database).second) waiting_.push_back(database);
 }
 
-// When there is something to be tried again. Needs mutex_.
-MonotonicTime Ken::next_time() const {
-  MonotonicTime next = all_at_;
-  for (const auto& [database, time] : again_at_) next = std::min(next, time);
-  return next;
+std::int64_t Ken::set(std::string_view name, std::int64_t value) {
+  const std::int64_t old = change_setting(config_, name, value);
+  reconsider();
+  return old;
 }
 
 void Ken::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const MonotonicTime began = clock_.now();
-    const bool all = all_at_ <= began;
-    if (all) all_at_ = MonotonicTime::max();
-    const std::set<std::string> batch = take_batch(began);
     lock.unlock();
-    const bool listed = !all || add_all();
-    std::vector<std::string> failed;
-    for (const auto& database : batch) {
-      if (!try_update(database)) failed.push_back(database);
-    }
+    const bool worked = step();
     lock.lock();
-    if (!listed) all_at_ = std::min(all_at_, clock_.now() + kRetryPause);
-    for (const auto& database : failed) again_at_[database] = clock_.now() + kRetryPause;
-    clock_.wait_until(lock, changed_, began + options_.gather, [this] { return stopping_; });
-    while (!stopping_ && waiting_.empty() && next_time() > clock_.now()) {
-      const MonotonicTime next = next_time();
-      clock_.wait_until(lock, changed_, next,
-                        [&] { return stopping_ || !waiting_.empty() || next_time() < next; });
-    }
+    if (worked) continue;
+    const MonotonicTime next = next_time();
+    clock_.wait_until(lock, changed_, next, [&] { return stopping_ || next_time() < next; });
   }
 }
 
-void Ken::update(const std::string& name) {
-  store_.run([&](kv::Transaction& tx) {
-    const auto database = catalog_.find(tx, name);
-    if (!database) {
-      for (const auto& kind : kinds_) {
-        for (const auto& id : jobs_of(queue_, tx, kind->name(), name)) queue_.remove(tx, kind->name(), id);
-      }
-      return;
+// When there is something to do. Needs mutex_.
+MonotonicTime Ken::next_time() const {
+  if (settings_changed_ || !shared_->touched.empty()) return MonotonicTime::min();
+  MonotonicTime next = std::min(all_at_, pruned_at_ + settings_.prune_interval);
+  for (const auto& [database, time] : removals_) next = std::min(next, time);
+  for (const auto& [database, retry] : retries_) {
+    if (!queued_.contains(database)) next = std::min(next, retry.at);
+  }
+  const std::int64_t active = this->active();
+  if (active > 0) next = std::min(next, sweep_at_);
+  if (waiting_.empty() || active >= settings_.channels()) return next;
+  return round_left_ > 0 ? MonotonicTime::min() : std::min(next, next_round_);
+}
+
+bool Ken::step() {
+  read_settings_again();
+  keep_house();
+  return remove_one() || settle_one() || list_if_due() || expand_one();
+}
+
+void Ken::read_settings_again() {
+  {
+    std::lock_guard lock(mutex_);
+    settings_changed_ = false;
+  }
+  try {
+    const Settings settings = read_settings(config_);
+    std::lock_guard lock(mutex_);
+    settings_ = settings;
+  } catch (const Error& error) { log::error("Ken goes on with its settings: {}", error.what()); }
+}
+
+// What is due by now comes back, and what has rested is forgotten.
+void Ken::keep_house() {
+  std::lock_guard lock(mutex_);
+  const MonotonicTime now = clock_.now();
+  for (const auto& [database, retry] : retries_) {
+    if (retry.at <= now) put_in_queue(database);
+  }
+  if (sweep_at_ <= now) {
+    sweep_at_ = now + kSweep;
+    for (const auto& [key, row] : rows_) {
+      if (row.active) shared_->touched.insert(key);
     }
-    const auto target = docs::last_sequence(tx, *database);
-    for (const auto& index : index::indexes_of(tx, *database, kinds_)) {
-      if (!index->automatic()) continue;
-      const index::IndexKeys keys(*database, index->signature());
-      if (index::read_sequence(tx, keys, kv::Isolation::snapshot) >= target) continue;
-      if (index::waits_after_failure(queue_, tx, *database, *index)) continue;
-      index::request_build(queue_, tx, *database, *index);
-    }
+  }
+  if (pruned_at_ + settings_.prune_interval > now) return;
+  pruned_at_ = now;
+  std::erase_if(rows_, [&](const auto& entry) {
+    const Row& row = entry.second;
+    return !row.active && now - std::max(row.since, row.retry_at) > settings_.delay;
   });
+}
+
+bool Ken::list_if_due() {
+  {
+    std::lock_guard lock(mutex_);
+    if (all_at_ > clock_.now()) return false;
+    all_at_ = MonotonicTime::max();
+  }
+  try {
+    const auto names = store_.run([&](kv::Transaction& tx) { return catalog_.list(tx); });
+    std::lock_guard lock(mutex_);
+    for (const auto& name : names) put_in_queue(name);
+  } catch (const std::exception& error) {
+    log::error("Ken could not list the databases: {}", error.what());
+    std::lock_guard lock(mutex_);
+    all_at_ = std::min(all_at_, clock_.now() + kFailurePause);
+  }
+  return true;
+}
+
+bool Ken::remove_one() {
+  std::string database;
+  {
+    std::lock_guard lock(mutex_);
+    const auto due = std::find_if(removals_.begin(), removals_.end(),
+                                  [now = clock_.now()](const auto& entry) { return entry.second <= now; });
+    if (due == removals_.end()) return false;
+    database = due->first;
+    removals_.erase(due);
+  }
+  try {
+    remove_jobs(database);
+  } catch (const std::exception& error) {
+    log::error("Ken could not remove the jobs of database {}: {}", database, error.what());
+    std::lock_guard lock(mutex_);
+    removals_.emplace(database, clock_.now() + kFailurePause);
+  }
+  return true;
+}
+
+bool Ken::settle_one() {
+  Key key;
+  {
+    std::lock_guard lock(mutex_);
+    if (shared_->touched.empty()) return false;
+    key = shared_->touched.extract(shared_->touched.begin()).value();
+  }
+  try {
+    settle(key);
+  } catch (const std::exception& error) {
+    // The next sweep comes to it.
+    log::error("Ken could not look at the index job {}: {}", key.second, error.what());
+  }
+  return true;
+}
+
+// Takes the next database that may be looked at out of the queue. From here on it may be queued again: no
+// change falls between the look and the jobs.
+std::optional<std::string> Ken::take_database() {
+  std::lock_guard lock(mutex_);
+  if (waiting_.empty() || active() >= settings_.channels()) return std::nullopt;
+  if (round_left_ == 0) {
+    if (next_round_ > clock_.now()) return std::nullopt;
+    next_round_ = clock_.now() + options_.gather;
+    round_left_ = waiting_.size();
+  }
+  --round_left_;
+  std::string database = std::move(waiting_.front());
+  waiting_.pop_front();
+  queued_.erase(database);
+  retries_.erase(database);
+  holds_.erase(database);
+  round_left_ = std::min(round_left_, waiting_.size());
+  if (!is_ignored(config_, database)) expanding_ = database;
+  return database;
+}
+
+bool Ken::expand_one() {
+  const auto database = take_database();
+  if (!database) return false;
+  if (is_ignored(config_, *database)) return true;
+  Look look = expand(*database);
+  std::lock_guard lock(mutex_);
+  expanding_.reset();
+  const MonotonicTime now = clock_.now();
+  if (look.gone) removals_.emplace(*database, now);
+  if (!look.error.empty()) look.again_at = std::min(look.again_at, now + kFailurePause);
+  if (look.again_at != MonotonicTime::max())
+    retries_[*database] = {look.again_at, now, std::move(look.holds), std::move(look.error)};
+  if (!look.waiting.empty()) holds_[*database] = std::move(look.waiting);
+  return true;
+}
+
+// Needs mutex_, unless it is the thread's own.
+std::int64_t Ken::active() const {
+  return std::count_if(rows_.begin(), rows_.end(), [](const auto& entry) { return entry.second.active; });
+}
+
+std::int64_t Ken::active_of(const std::string& database) const {
+  return std::count_if(rows_.begin(), rows_.end(), [&](const auto& entry) {
+    return entry.second.active && entry.second.index.database == database;
+  });
+}
+
+Status Ken::status() const {
+  std::lock_guard lock(mutex_);
+  const MonotonicTime now = clock_.now();
+  const std::int64_t wall = clock_.wall_ms();
+  Status status{.queue = {waiting_.begin(), waiting_.end()}, .expanding = expanding_, .settings = settings_};
+  for (const auto& [key, row] : rows_) {
+    if (row.active) status.active.push_back({row.index, row.asked_at});
+  }
+  for (const auto& [database, holds] : holds_)
+    status.waiting.insert(status.waiting.end(), holds.begin(), holds.end());
+  for (const auto& [database, retry] : retries_)
+    status.retries.push_back(
+        {database, wall + duration_cast<milliseconds>(retry.at - now).count(), retry.error});
+  return status;
 }
 
 }  // namespace divan::ken

@@ -1,16 +1,28 @@
 // Ken: indexes that build themselves. When a database changes, the jobs that bring its indexes up to date are
 // asked for, before anybody queries them.
+//
+// A database that changed waits in a queue, once however often it changes. Databases are looked at one at a
+// time, their design documents in random order; for each index that is behind, the rule in settings.h says
+// whether its job is asked for now. A job that ken has asked for holds a *channel* of this process until it
+// has ended, so that ken never asks for more than there are channels. Indexes that may not be built now make
+// their database come again: as soon as what they wait for has come, and in a minute at the latest.
+//
+// What is on the way is the job's business: it is one whoever asks for it (a query, the ken of another
+// process), survives this process, and ends only when nothing is left to do; so an index whose job is pending
+// or runs needs nothing. A process that starts looks at all databases, and so knows all that it needs.
 #pragma once
 
-#include <condition_variable>
+#include <deque>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "divan/base/rng.h"
 #include "divan/events/listener.h"
 #include "divan/index/builds.h"
+#include "divan/ken/settings.h"
 
 namespace divan::ken {
 
@@ -20,46 +32,170 @@ struct KenOptions {
   Duration gather = std::chrono::milliseconds(50);
 };
 
-/// Decides what to build; the work itself is done by whoever runs the jobs (index::Builder). Thread-safe. All
-/// that it is given must outlive it.
+/// An index that ken knows: a signature in a database.
+struct IndexName {
+  std::string type;  // of its job
+  std::string job;   // its id
+  std::string database;
+  std::string design_document;
+  std::string signature;
+};
+
+/// What ken does at a moment, for those who look.
+struct Status {
+  struct Active {
+    IndexName index;
+    std::int64_t asked_at = 0;  // milliseconds since 1970
+  };
+  struct Waiting {
+    IndexName index;
+    Hold why{};
+    std::int64_t behind = 0;  // not counted beyond max_incremental_updates
+    std::string error;        // of its last build, if that failed
+  };
+  struct Retry {
+    std::string database;
+    std::int64_t at = 0;  // milliseconds since 1970, at the latest
+    std::string error;    // empty: some of its indexes wait
+  };
+  std::vector<std::string> queue;
+  std::optional<std::string> expanding;
+  std::vector<Active> active;
+  std::vector<Waiting> waiting;
+  std::vector<Retry> retries;
+  Settings settings;
+};
+
+/// Decides what to build and when; the work itself is done by whoever runs the jobs (index::Builder).
+/// Thread-safe, but for step(). All that it is given must outlive it.
 class Ken {
  public:
+  /// `config` has the settings of [ken] and [ken.ignore], which count from the next look on.
   Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const index::Kinds& kinds,
-      const Clock& clock, KenOptions options = {});
+      const Clock& clock, Rng& rng, Config& config, KenOptions options = {});
   ~Ken();
   Ken(const Ken&) = delete;
   Ken& operator=(const Ken&) = delete;
 
-  /// Listens to the databases, looks at all of them once (they may have changed while nobody listened), and
-  /// then at those that change. A database waits once, however often it changes.
+  /// Listens to the databases and begins to work, on a thread of its own: looks at all databases once (they
+  /// may have changed while nobody listened), and then at those that change.
   void start();
 
-  /// Asks for the builds that a database's indexes need, but for those that wait after a failure; of one that
-  /// is gone the jobs are removed. Throws what the store throws.
-  void update(const std::string& database);
+  /// The database is to be looked at. One that could not be read a moment ago is, when its pause is over.
+  void add(const std::string& database);
+  /// The same for all shards of a database: here each has one.
+  void add_all_shards(const std::string& database) { add(database); }
+  /// Forgets the database, and removes the jobs that build its indexes, also those that run.
+  void remove(const std::string& database);
+  /// The settings of [ken] have changed: whatever waits is looked at again.
+  void reconsider();
+
+  // Settings, for as long as the process lives. Each answers the old value, and throws bad_request for a new
+  // one that is zero or negative (a delay of 0 is none; the interval must be more than 1,000 ms). Times are
+  // in milliseconds.
+  std::int64_t set_limit(std::int64_t value) { return set("limit", value); }
+  std::int64_t set_batch_size(std::int64_t value) { return set("batch_size", value); }
+  std::int64_t set_delay(std::int64_t value) { return set("delay", value); }
+  std::int64_t set_prune_interval(std::int64_t value) { return set("prune_interval", value); }
+
+  Status status() const;
+
+  /// Does one thing of what is to be done now; answers false if there is nothing. For the thread, and for
+  /// tests that have not called start().
+  bool step();
 
  private:
+  using Key = std::pair<std::string, std::string>;  // type and id of a job
+
+  // An index whose job was asked for.
+  struct Row {
+    IndexName index;
+    bool active = false;  // its job has not ended yet, as far as known: it holds a channel
+    std::int64_t asked_at = 0;
+    MonotonicTime since;          // when the job was asked for; of an idle one, when it ended
+    kv::Versionstamp sequence;    // of the database when the job was asked for
+    std::int64_t failures = 0;    // of its builds, one after the other
+    MonotonicTime retry_at = {};  // when the next one may begin, after a failure
+    std::string error;
+    std::shared_ptr<kv::Watch> watch;
+  };
+  // A database that is to be looked at again.
+  struct Retry {
+    MonotonicTime at;
+    MonotonicTime since;
+    std::set<Hold> holds;  // what its indexes wait for
+    std::string error;     // why it could not be looked at; adding it does not bring it forward
+  };
+  // What has come of looking at a database.
+  struct Look {
+    bool gone = false;  // there is none of this name
+    std::vector<Status::Waiting> waiting;
+    std::set<Hold> holds;
+    MonotonicTime again_at = MonotonicTime::max();
+    std::string error;  // why it, or a design document of it, could not be read
+  };
+  struct Decision;
+  // Shared with watches that may end when this object has gone.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::set<Key> touched;  // jobs that may have ended
+  };
+
   void handle(const events::Event& event);
-  void add(const std::string& database);
-  void look_at_all();
-  bool add_all();
-  bool try_update(const std::string& database);
-  std::set<std::string> take_batch(MonotonicTime now);
-  MonotonicTime next_time() const;
+  void add_all();
+  void put_in_queue(const std::string& database);
+  std::int64_t set(std::string_view name, std::int64_t value);
   void run();
+  MonotonicTime next_time() const;
+  std::int64_t active() const;
+  std::int64_t active_of(const std::string& database) const;
+
+  // The parts of step(); those that answer say whether there was something to do.
+  void read_settings_again();
+  void keep_house();
+  bool remove_one();
+  bool settle_one();
+  bool list_if_due();
+  bool expand_one();
+  std::optional<std::string> take_database();
+
+  Look expand(const std::string& name);
+  void look_at_design(Look& look, const std::string& name, const std::string& design_id);
+  Decision decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
+                  std::int64_t asked);
+  void note(Look& look, Decision& decision);
+  void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
+  void settle(const Key& key);
+  void give_channel(const std::string& database);
+  void remove_jobs(const std::string& database);
 
   kv::Database& store_;
   docs::Catalog& catalog_;
   jobs::Queue& queue_;
   const index::Kinds& kinds_;
   const Clock& clock_;
+  Rng& rng_;
+  Config& config_;
   const KenOptions options_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<std::string> waiting_;
-  std::map<std::string, MonotonicTime> again_at_;  // databases that could not be looked at
-  MonotonicTime all_at_;                           // when all databases are to be looked at: at the start
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::mutex& mutex_ = shared_->mutex;  // guards what follows; only step() changes rows_ and settings_
+  std::condition_variable& changed_ = shared_->changed;
+  Settings settings_;
+  std::deque<std::string> waiting_;  // databases to be looked at,
+  std::set<std::string> queued_;     // the same by name
+  std::optional<std::string> expanding_;
+  std::map<std::string, Retry> retries_;                       // by database
+  std::map<std::string, MonotonicTime> removals_;              // databases whose jobs are to go, and when
+  std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
+  std::map<Key, Row> rows_;
+  std::size_t round_left_ = 0;  // databases that may be looked at before the next round
+  MonotonicTime next_round_;
+  MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are to be looked at
+  MonotonicTime sweep_at_;
+  MonotonicTime pruned_at_;
+  bool settings_changed_ = false;
   bool stopping_ = false;
   std::optional<events::Listener> listener_;
   std::thread thread_;

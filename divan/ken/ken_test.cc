@@ -1,158 +1,424 @@
-#include "divan/ken/ken.h"
-
-#include "divan/base/json.h"
-#include "divan/docs/reader.h"
-#include "divan/docs/writer.h"
-#include "divan/index/views/view_index.h"
-#include "divan/jobs/attempts.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/ken/testing.h"
 
 namespace divan::ken {
 namespace {
 
-struct KenTest : testing::Test {
-  kv::embedded::TemporaryStore store;
-  events::Bus bus;
-  SystemClock clock;
-  SeededRng rng{1};
-  docs::Catalog catalog{bus, clock};
-  workers::Registry registry{rng};
-  jobs::Queue queue{registry, clock, rng};
-  js::Pool pool{{.binary = DIVAN_JS_BINARY}, clock};
-  index::Kinds kinds;
-  std::unique_ptr<Ken> ken;
-
-  void SetUp() override {
-    kinds.push_back(std::make_unique<index::views::ViewKind>(pool));
-    index::declare_builds(queue, *store, kinds);
-    ken = std::make_unique<Ken>(*store, catalog, queue, kinds, clock);
-    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
-  }
-  void put(std::string_view json) {
-    std::vector documents{docs::parse_document(json::compact(json))};
-    EXPECT_FALSE(docs::bulk_edit(*store, catalog, "db", documents, rng).front().error);
-  }
-  std::vector<jobs::Job> all_jobs() {
-    return store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", std::nullopt, "", 100); });
-  }
-  void wait_for_jobs(std::size_t count) {
-    for (int i = 0; i < 60'000 && all_jobs().size() != count; ++i) clock.sleep(std::chrono::milliseconds(1));
-    EXPECT_EQ(all_jobs().size(), count);
-  }
-};
-
-constexpr std::string_view kDesign =
-    R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(1); }"}}})";
+// Case 1; the other half is KenSettings.
+TEST_F(KenTest, SettingsAreKeptAndTheOldOnesReturned) {
+  EXPECT_EQ(ken->set_limit(12), 20);
+  EXPECT_EQ(ken->set_limit(6), 12);
+  EXPECT_EQ(ken->set_batch_size(3), 1);
+  EXPECT_EQ(ken->set_delay(0), 5000);
+  EXPECT_EQ(ken->set_delay(10'000), 0);
+  EXPECT_EQ(ken->set_prune_interval(70'000), 60'000);
+  EXPECT_THROW(ken->set_limit(0), Error);
+  EXPECT_THROW(ken->set_batch_size(-12), Error);
+  EXPECT_THROW(ken->set_delay(-1), Error);
+  EXPECT_THROW(ken->set_prune_interval(1000), Error);
+  settle();
+  EXPECT_EQ(ken->status().settings.limit, 6);
+  EXPECT_EQ(ken->status().settings.delay, seconds(10));
+}
 
 TEST_F(KenTest, AsksForEachIndexOnce) {
-  put(kDesign);
+  put_design(1);
   put(R"({"_id":"_design/same","views":{"v":{"map":"function(doc) { emit(1); }"}}})");
-  put(R"({"_id":"_design/other","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  put_design(2);
   put(R"({"_id":"_design/none","filters":{}})");
-  ken->update("db");
-  ken->update("db");
+  look();
+  look();
   EXPECT_EQ(all_jobs().size(), 2u);
 }
 
+// Case 3.
 TEST_F(KenTest, AutoupdateSwitchesItOff) {
-  put(R"({"_id":"_design/a","autoupdate":false,"views":{"v":{"map":"function(doc) { emit(1); }"}}})");
-  put(R"({"_id":"_design/b","autoupdate":{"views":false},"views":{"v":{"map":"function(doc) { emit(2); }"}}})");
-  ken->update("db");
-  EXPECT_EQ(all_jobs().size(), 0u);
-  put(R"({"_id":"_design/c","autoupdate":{"indexes":false},"views":{"v":{"map":"function(doc) { emit(3); }"}}})");
-  ken->update("db");
+  put_design(1, "db", R"(,"autoupdate":false)");
+  put_design(2, "db", R"(,"autoupdate":{"views":false})");
+  put_design(3, "db", R"(,"autoupdate":{"indexes":false,"st_indexes":false})");
+  put_design(4, "db", R"(,"autoupdate":true)");
+  put_design(5, "db", R"(,"autoupdate":"false")");
+  look();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/3", "_design/4", "_design/5"}));
+}
+
+TEST_F(KenTest, LanguagesThatNobodyHandlesAreSkipped) {
+  put_design(1, "db", R"(,"language":"erlang")");
+  put_design(2, "db", R"(,"language":"javascript")");
+  look();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
+}
+
+// Case 4.
+TEST_F(KenTest, IgnoredDatabasesAreLeftAlone) {
+  put_design(1);
+  config.override_with("ken.ignore", "db", "true");
+  look();
+  EXPECT_TRUE(all_jobs().empty());
+  config.override_with("ken.ignore", "db", "false");
+  look();
   EXPECT_EQ(all_jobs().size(), 1u);
+}
+
+// Case 5.
+TEST_F(KenTest, WithAllBatchChannelsTakenOnlyNearIndexesAreBuilt) {
+  const auto running = take_batch_channel();
+  create("near");
+  put_design(1, "near");
+  put_documents(998, "near");
+  create("far");
+  put_design(2, "far");
+  put_documents(999, "far");
+  look("far");
+  look("near");
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+  EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
+  // As soon as there is one, not in a minute.
+  build(running);
+  build(accept().at(0));
+  settle();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
+  EXPECT_EQ(hold_of("_design/2"), std::nullopt);
+}
+
+TEST_F(KenTest, TheSmallGoBeforeTheLarge) {
+  config.override_with("ken", "max_incremental_updates", "5");
+  put_documents(5);
+  put_design(1);
+  look();
+  create("small");
+  put_design(2, "small");
+  look("small");
+  const auto jobs = accept(2);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(index::database_of_build(jobs[0].job.id), "small");
+  EXPECT_EQ(jobs[0].job.priority, index::kCatchUpPriority);
+  EXPECT_EQ(jobs[1].job.priority, index::kBuildPriority);
+}
+
+TEST_F(KenTest, ALargeBuildThatHasWaitedForAMinuteWaitsInLine) {
+  config.override_with("ken", "max_incremental_updates", "5");
+  put_documents(5);
+  put_design(1);
+  const auto start = clock.now();
+  look();
+  until(start, seconds(60));
+  EXPECT_EQ(all_jobs().at(0).priority, index::kBuildPriority);
+  until(start, seconds(70));
+  EXPECT_EQ(all_jobs().at(0).priority, index::kCatchUpPriority);
+}
+
+// Case 6.
+TEST_F(KenTest, ADatabaseWaitsOnce) {
+  put_design(1);
+  create("other");
+  for (int i = 0; i < 3; ++i) {
+    ken->add("db");
+    ken->add("other");
+  }
+  EXPECT_EQ(ken->status().queue, (std::vector<std::string>{"db", "other"}));
+  std::size_t reads = 0;
+  kind->on_read = [&](const std::string&) { ++reads; };
+  settle();
+  EXPECT_EQ(reads, 1u);
+}
+
+// Case 7.
+TEST_F(KenTest, RemoveStopsActiveJobsAndForgetsTheDatabase) {
+  put_design(1);
+  put_design(2);
+  create("other");
+  put_design(3, "other");
+  look();
+  look("other");
+  const auto running = accept().at(0);
+  ken->add("db");
+  ken->remove("db");
+  EXPECT_TRUE(ken->status().queue.empty());
+  settle();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/3"}));
+  EXPECT_EQ(all_jobs().size(), 1u);
+  EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, running.attempt()); }), Error);
+  EXPECT_EQ(ken->status().active.size(), 1u);
+}
+
+TEST_F(KenTest, RemoveStopsJobsThatOthersAskedForToo) {
+  put_design(1);
+  look();
+  const auto running = accept().at(0);
+  restart();
+  ken->remove("db");
+  settle();
+  EXPECT_TRUE(all_jobs().empty());
+}
+
+// Case 8: 60 s.
+TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
+  const auto running = take_batch_channel();
+  config.override_with("ken", "max_incremental_updates", "1");
+  put_design(1);
+  const auto start = clock.now();
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
+  // Nobody tells ken.
+  config.override_with("ken", "batch_channels", "2");
+  until(start, milliseconds(59'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(60'100));
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+}
+
+TEST_F(KenTest, MoreChannelsCountAtOnce) {
+  const auto running = take_batch_channel();
+  config.override_with("ken", "max_incremental_updates", "1");
+  put_design(1);
+  look();
+  config.override_with("ken", "batch_channels", "2");
+  ken->reconsider();
+  settle();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+}
+
+// Case 8: 5 s, and never after a success.
+TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  auto start = clock.now();
+  settle();
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(ken->status().waiting.at(0).error, "no");
+  until(start, milliseconds(4'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 1u);
+  // The pause doubles.
+  fail(accept().at(0));
+  start = clock.now();
+  settle();
+  until(start, milliseconds(9'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(10'100));
+  build(accept().at(0));
+  std::size_t reads = 0;
+  kind->on_read = [&](const std::string&) { ++reads; };
+  start = clock.now();
+  for (int i = 1; i <= 30; ++i) until(start, seconds(10 * i));
+  EXPECT_EQ(reads, 0u);
+  EXPECT_TRUE(pending().empty());
+}
+
+TEST_F(KenTest, WhatFailedBeforeThisProcessBeganIsTriedAgainInAMinute) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  restart();
+  const auto start = clock.now();
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  until(start, milliseconds(59'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(60'100));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+// Case 8: never.
+TEST_F(KenTest, ADatabaseThatIsGoneIsNotTriedAgain) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  settle();
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  const auto start = clock.now();
+  until(start, seconds(6));
+  const auto status = ken->status();
+  EXPECT_TRUE(status.retries.empty());
+  EXPECT_TRUE(status.waiting.empty());
+  EXPECT_TRUE(all_jobs().empty());
+}
+
+// Case 9.
+TEST_F(KenTest, TheCapHoldsWithFiveHundredIndexes) {
+  std::vector<docs::IncomingDocument> designs;
+  for (int i = 0; i < 500; ++i) designs.push_back(docs::parse_document(json::compact(design(i))));
+  docs::bulk_edit(*store, catalog, "db", designs, rng);
+  look();
+  EXPECT_EQ(pending().size(), 20u);  // the limit of one database
+  ken->set_limit(1000);
+  settle();
+  EXPECT_EQ(pending().size(), 100u);
+  look();
+  EXPECT_EQ(pending().size(), 100u);
+  EXPECT_EQ(ken->status().active.size(), 100u);
+  // And all of them are built, a hundred at a time at most, without waiting for a minute.
+  std::size_t built = 0;
+  for (int i = 0; i < 1000 && built < 500; ++i) {
+    const auto jobs = accept(7);
+    for (const auto& job : jobs) build(job);
+    built += jobs.size();
+    settle();
+    ASSERT_LE(pending().size(), 100u);
+  }
+  EXPECT_EQ(built, 500u);
+  EXPECT_LT(clock.now().time_since_epoch(), seconds(55));
+}
+
+TEST_F(KenTest, TheLimitLeavesChannelsToOthers) {
+  ken->set_limit(2);
+  for (int i = 0; i < 4; ++i) put_design(i);
+  create("other");
+  put_design(5, "other");
+  look();
+  look("other");
+  EXPECT_EQ(pending().size(), 3u);
+  EXPECT_EQ(ken->status().waiting.at(0).why, Hold::limit);
+  for (const auto& job : accept(3)) {
+    if (index::database_of_build(job.job.id) == "db") build(job);
+  }
+  settle();
+  EXPECT_EQ(pending().size(), 2u);
+}
+
+// Case 10.
+TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
+  for (int i = 1; i <= 5; ++i) put_design(i);
+  std::string key;
+  std::string body;
+  store->run([&](kv::Transaction& tx) {
+    const auto db = catalog.open(tx, "db");
+    key = db.keys().body(docs::read_tree(tx, db, "_design/1").front().sequence, 0);
+    body = tx.get(key).value();
+    tx.clear(key);
+  });
+  const auto start = clock.now();
+  look();
+  EXPECT_EQ(pending().size(), 4u);
+  ASSERT_EQ(ken->status().retries.size(), 1u);
+  EXPECT_FALSE(ken->status().retries.at(0).error.empty());
+  store->run([&](kv::Transaction& tx) { tx.set(key, body); });
+  // A change does not bring it forward.
+  look();
+  until(start, milliseconds(4'900));
+  EXPECT_EQ(pending().size(), 4u);
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 5u);
 }
 
 TEST_F(KenTest, AMalformedDesignDocumentHurtsNoOther) {
-  put(kDesign);
+  put_design(1);
   put(R"({"_id":"_design/bad","views":"x"})");
-  ken->update("db");
+  look();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+  EXPECT_TRUE(ken->status().retries.empty());
+}
+
+// Case 12.
+TEST_F(KenTest, AnUpdateWhileTheDatabaseIsLookedAtIsNotLost) {
+  put_design(1);
+  bool first = true;
+  kind->on_read = [&](const std::string&) {
+    if (!std::exchange(first, false)) return;
+    EXPECT_EQ(ken->status().expanding, "db");
+    put_design(2);  // which the list of design documents in hand has not
+    ken->add("db");
+  };
+  look();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1", "_design/2"}));
+}
+
+TEST_F(KenTest, AnIndexThatWasBuiltRestsUnlessABatchChannelIsFree) {
+  put_design(1);
+  look();
+  build_all();
+  // There is one: at once.
+  put_documents(1);
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+  build_all();
+  settle();
+  const auto running = take_batch_channel();
+  put_documents(1);
+  look();
+  build_all();
+  look();
+  const auto start = clock.now();
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  until(start, milliseconds(4'000));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, WhatHasRestedIsForgotten) {
+  ken->set_batch_size(10);
+  ken->set_delay(30'000);
+  put_design(1);
+  look();
+  build_all();
+  settle();
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  // It was built a moment ago: that is what ken remembers.
+  restart();
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+  build_all();
+  const auto start = clock.now();
+  settle();
+  ken->set_delay(1);
+  ken->set_prune_interval(1001);
+  until(start, milliseconds(2'100));
+  ken->set_delay(30'000);
+  put_documents(1);
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+// Case 14: of two processes, one asks, and nobody else can write.
+TEST_F(KenTest, TwoKensAskForOneJob) {
+  Ken other(*store, catalog, queue, kinds, clock, rng, config);
+  put_design(1);
+  look();
+  other.add("db");
+  while (other.step()) {}
   EXPECT_EQ(all_jobs().size(), 1u);
+  EXPECT_TRUE(other.status().active.empty());
+  const auto first = accept().at(0);
+  EXPECT_TRUE(accept().empty());
+  put_documents(1);
+  other.add("db");
+  while (other.step()) {}
+  look();
+  EXPECT_TRUE(accept().empty());
+  EXPECT_FALSE(all_jobs().at(0).resubmit);
 }
 
-TEST_F(KenTest, NoticesChangesAndWhatChangedBeforeItStarted) {
-  put(kDesign);
-  ken->start();
-  wait_for_jobs(1);
-  put(R"({"_id":"_design/b","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
-  wait_for_jobs(2);
-}
-
-TEST_F(KenTest, ADeletedDatabasesJobsAreRemovedAlsoThoseThatRun) {
-  put(kDesign);
-  ken->start();
-  wait_for_jobs(1);
-  const std::vector<std::string> types{"views"};
-  const auto job =
-      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
-  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
-  wait_for_jobs(0);
-  EXPECT_THROW(store->run([&](kv::Transaction& tx) { jobs::update(queue, tx, job.attempt()); }), Error);
+TEST_F(KenTest, DesignDocumentsAreLookedAtInRandomOrder) {
+  std::set<std::string> first;
+  for (int i = 0; i < 5; ++i) put_design(i);
+  ken->set_limit(1);
+  for (int i = 0; i < 40; ++i) {
+    look();
+    for (const auto& id : pending()) first.insert(id);
+    ken->remove("db");
+    settle();
+  }
+  EXPECT_EQ(first.size(), 5u);
 }
 
 TEST_F(KenTest, JobsThatSomebodyElseMadeUpHurtNoDatabase) {
-  put(kDesign);
-  ken->update("db");
+  put_design(1);
   store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "made up", "{}"); });
-  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
-  ken->update("db");
+  look();
+  const auto jobs = accept(2);
+  ken->remove("db");
+  settle();
   ASSERT_EQ(all_jobs().size(), 1u);
   EXPECT_EQ(all_jobs().front().id, "made up");
-}
-
-TEST_F(KenTest, AChangeDoesNotBringAFailedBuildForward) {
-  put(kDesign);
-  ken->update("db");
-  const std::vector<std::string> types{"views"};
-  const auto job =
-      store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs.at(0); });
-  store->run([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "no"); });
-  const auto before = all_jobs().at(0);
-  EXPECT_GT(before.due_at, before.started_at);
-  put("{}");
-  ken->update("db");
-  EXPECT_EQ(all_jobs().at(0).due_at, before.due_at);
-}
-
-TEST_F(KenTest, ADatabaseThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
-  ManualClock manual;
-  Ken patient(*store, catalog, queue, kinds, manual);
-  put(kDesign);
-  std::string body;
-  store->run([&](kv::Transaction& tx) {
-    catalog.create(tx, "other");
-    // The design document's body is lost, and comes back later.
-    const auto room = kv::below(catalog.open(tx, "db").keys().room(docs::Room::body));
-    const auto rows = tx.get_range(room).rows;
-    ASSERT_EQ(rows.size(), 1u);
-    body = rows.front().value;
-    tx.clear(rows.front().key);
-  });
-  std::string key;
-  store->run([&](kv::Transaction& tx) {
-    const auto db = catalog.open(tx, "db");
-    const auto tree = docs::read_tree(tx, db, "_design/a");
-    key = db.keys().body(tree.front().sequence, 0);
-  });
-  patient.start();
-  EXPECT_THROW(patient.update("db"), Error);
-  // The first look at all takes until now; then only the time for gathering passes.
-  std::vector documents{docs::parse_document(json::compact(kDesign))};
-  EXPECT_FALSE(docs::bulk_edit(*store, catalog, "other", documents, rng).front().error);
-  for (int i = 0; i < 60'000 && all_jobs().empty(); ++i) {
-    if (i < 40) manual.advance(std::chrono::milliseconds(50));
-    clock.sleep(std::chrono::milliseconds(1));
-  }
-  ASSERT_EQ(all_jobs().size(), 1u);
-  EXPECT_EQ(index::database_of_build(all_jobs().front().id), "other");
-
-  store->run([&](kv::Transaction& tx) { tx.set(key, body); });
-  for (int i = 0; i < 60'000 && all_jobs().size() < 2; ++i) {
-    manual.advance(std::chrono::milliseconds(100));
-    clock.sleep(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(all_jobs().size(), 2u);
 }
 
 }  // namespace

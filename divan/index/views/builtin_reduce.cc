@@ -25,7 +25,8 @@ class CountReducer final : public Reducer {
  public:
   void add(std::string_view) override { ++count_; }
 
-  void merge(std::string_view partial) override {
+  using Reducer::merge;
+  void merge(std::string_view partial, std::uint64_t) override {
     const auto count = json::int_value(partial);
     if (!count) throw internal_error("A partial result of _count is not a number.");
     count_ += *count;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -69,11 +70,16 @@ class Reducer {
   /// Takes a row's value, which is in the form of json::compact(). Throws ReduceError.
   virtual void add(std::string_view value) = 0;
 
-  /// Takes what result() of another reducer gave, or row_value() of its error. Throws ReduceError.
-  virtual void merge(std::string_view partial) = 0;
+  /// Takes what result() of another reducer gave, or row_value() of its error, and bytes_in() of it. Throws
+  /// ReduceError.
+  virtual void merge(std::string_view partial, std::uint64_t bytes) = 0;
+  void merge(std::string_view partial) { merge(partial, partial.size()); }
 
   /// The reduction of all that was taken, as JSON text; of nothing it is 0, or zeros. Throws ReduceError.
   virtual std::string result() const = 0;
+
+  /// Bytes of the values that were taken, as far as they matter to the result.
+  virtual std::uint64_t bytes_in() const { return 0; }
 };
 
 /// `limit` concerns _sum.

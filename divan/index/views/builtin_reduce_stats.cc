@@ -110,7 +110,7 @@ void StatsReducer::add(std::string_view value) {
   }
 }
 
-void StatsReducer::merge(std::string_view partial) {
+void StatsReducer::merge(std::string_view partial, std::uint64_t) {
   if (partial != kNothing) add(partial);
 }
 

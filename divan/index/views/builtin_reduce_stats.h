@@ -18,7 +18,8 @@ class StatsReducer final : public Reducer {
  public:
   void add(std::string_view value) override;
   /// The result of a reducer that took nothing changes nothing.
-  void merge(std::string_view partial) override;
+  using Reducer::merge;
+  void merge(std::string_view partial, std::uint64_t bytes) override;
   std::string result() const override;
 
   struct Stats {

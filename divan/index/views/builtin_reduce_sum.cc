@@ -107,17 +107,23 @@ void add_value(Value& sum, Value value) {
 
 }  // namespace
 
-void SumReducer::add(std::string_view value) {
-  bytes_in_ += value.size();
+void SumReducer::add(std::string_view value) { take(value, value.size()); }
+
+void SumReducer::merge(std::string_view partial, std::uint64_t bytes) {
+  if (partial != "0") {
+    take(partial, bytes);
+  } else {
+    bytes_in_ += bytes;
+  }
+}
+
+void SumReducer::take(std::string_view value, std::uint64_t bytes) {
+  bytes_in_ += bytes;
   add_value(sum_, parse_value(value));
   if (std::holds_alternative<Number>(sum_) || bytes_in_ < next_check_) return;
   const std::size_t size = to_json(sum_).size();
   check_limit(size);
   next_check_ = 2 * bytes_in_;
-}
-
-void SumReducer::merge(std::string_view partial) {
-  if (partial != "0") add(partial);
 }
 
 std::string SumReducer::result() const {

@@ -24,10 +24,13 @@ class SumReducer final : public Reducer {
 
   void add(std::string_view value) override;
   /// The result of a reducer that took nothing changes nothing.
-  void merge(std::string_view partial) override;
+  using Reducer::merge;
+  void merge(std::string_view partial, std::uint64_t bytes) override;
   std::string result() const override;
+  std::uint64_t bytes_in() const override { return bytes_in_; }
 
  private:
+  void take(std::string_view value, std::uint64_t bytes);
   void check_limit(std::size_t size) const;
 
   const SumLimit limit_;

@@ -2,9 +2,11 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 #include "divan/docs/catalog.h"
 #include "divan/docs/keys.h"
-#include "divan/index/views/rows.h"
+#include "divan/index/views/nodes.h"
+#include "divan/index/views/row_lists.h"
 
 namespace divan::index::views {
 namespace {
@@ -14,6 +16,10 @@ using kv::tuple::Reader;
 constexpr std::size_t kSignatureBytes = 16;
 
 Error wrong(std::string_view what) { return internal_error(std::string(what)); }
+
+std::string node_name(int level, std::string_view place) {
+  return std::to_string(level) + ":" + std::string(place);
+}
 
 template <class Value>
 Value required(std::optional<Value> value) {
@@ -62,19 +68,41 @@ void Check::look_at(std::string_view rest, std::string_view value) {
   } else if (part == 3) {
     if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("this is no counter");
     tally_->counters[*Reader(rest).take_int()] = kv::decode_counter(value);
+  } else if (part == 4) {
+    node_row(rest, value);
   } else {
     throw wrong("an index has no such part");
   }
 }
 
 void Check::row_row(std::string_view rest, std::string_view value) {
-  const auto view = required(Reader(rest).take_int());
+  Reader behind_view(rest);
+  const auto view = required(behind_view.take_int());
   const auto [place, chunk] = split_row_key(rest);
   if (row_ && row_->place() != place) end_row();
   if (!row_) row_.emplace(std::string(place));
   tally_->rows.add(rest);
-  if (chunk == 0) ++tally_->counted[view];
+  if (chunk == 0) {
+    ++tally_->counted[view];
+    const std::string_view place_in_view = place.substr(rest.size() - behind_view.rest().size());
+    for (int level = Spread().level(place_in_view); level > 0; --level)
+      tally_->boundaries[view].add(node_name(level, place_in_view));
+  }
   if (!row_->add(chunk, value)) throw wrong("the chunk before this one is missing or not whole");
+}
+
+void Check::node_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto view = required(reader.take_int());
+  if (reader.rest().empty()) {
+    if (decode_nodes_state(value).kind == NodesState::Kind::complete) tally_->with_nodes.push_back(view);
+    return;
+  }
+  const auto level = required(reader.take_int());
+  if (level < 1 || level > 64) throw wrong("a node of a view has no such level");
+  tally_->nodes[view].add(node_name(static_cast<int>(level), reader.rest()));
+  const auto partial = decode_node(value);
+  if (partial && !json::is_compact(partial->value)) throw wrong("the value of a node of a view is no JSON");
 }
 
 void Check::end_row() {
@@ -119,6 +147,11 @@ void Check::finish(kv::RowSource&) {
     if (tally.rows != tally.listed)
       found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
                         tally.rows.count(), tally.listed.count()));
+    for (const auto view : tally.with_nodes) {
+      if (tally.nodes[view] != tally.boundaries[view])
+        found(fmt::format("view {} has {} nodes, and its rows ask for {}, which do not agree.", view,
+                          tally.nodes[view].count(), tally.boundaries[view].count()));
+    }
     for (const auto& [view, counted] : tally.counted) tally.counters.try_emplace(view, 0);
     for (const auto& [view, counter] : tally.counters) {
       if (counter != tally.counted[view])

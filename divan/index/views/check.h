@@ -7,8 +7,9 @@
 
 namespace divan::index::views {
 
-/// The rows of a view are whole, those that its documents' lists name, and counted by its counter; an index
-/// that has anything says how far it is, which is no further than the store. Not thread-safe.
+/// The rows of a view are whole, those that its documents' lists name, and counted by its counter; if its
+/// nodes are said to be complete, they are those that the rows ask for; an index that has anything says how
+/// far it is, which is no further than the store. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// The name of the database with a number; nothing if there is none, and then its indexes do not matter.
@@ -25,6 +26,8 @@ class Check final : public kv::RowCheck {
   struct Tally {
     kv::RowSum rows, listed;                                 // keys behind the part
     std::map<std::int64_t, std::int64_t> counted, counters;  // rows of a view
+    std::map<std::int64_t, kv::RowSum> boundaries, nodes;    // levels and places, of a view
+    std::vector<std::int64_t> with_nodes;                    // views of which they are complete
     bool has_state = false;
     kv::Findings values;  // that are damaged
   };
@@ -32,6 +35,7 @@ class Check final : public kv::RowCheck {
   void look_at(std::string_view rest, std::string_view value);
   void row_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
+  void node_row(std::string_view rest, std::string_view value);
   void end_row();
   void end_list();
 

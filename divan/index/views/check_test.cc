@@ -2,7 +2,8 @@
 
 #include "divan/docs/catalog.h"
 #include "divan/index/views/collation.h"
-#include "divan/index/views/rows.h"
+#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/view_batch.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/tuple.h"
@@ -11,10 +12,10 @@ namespace divan::index::views {
 namespace {
 
 using kv::testing::MapRows;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-struct ViewsCheck : testing::Test {
+struct ViewsCheck : ::testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;
   SystemClock clock;
@@ -38,7 +39,8 @@ struct ViewsCheck : testing::Test {
           for (int n = 0; n < 12'000; ++n) batch.add_row(3, 1, std::to_string(n), "1");
         }
         for (std::size_t done = 0; done < batch.documents();) {
-          done = store->run([&](kv::Transaction& tx) { return batch.write(tx, keys, done); });
+          done = batch.prepare(*store, keys, done, {});
+          store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
         }
         store->run([&](kv::Transaction& tx) { write_sequence(tx, keys, {}); });
       }
@@ -112,11 +114,52 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
   }
   EXPECT_EQ(tried, 15u);
   index.map()[row_key_begin(keys, 0, encode_key("1"), "doc0") + std::string(6, '\0')] += 'x';
-  EXPECT_THAT(check(index).kept(), ElementsAre(testing::AllOf(testing::StartsWith("Database db, index 6262"),
-                                                              HasSubstr("is damaged"))));
+  EXPECT_THAT(check(index).kept(),
+              ElementsAre(::testing::AllOf(::testing::StartsWith("Database db, index 6262"),
+                                           HasSubstr("is damaged"))));
   index.map() = map;
   index.map().erase(keys.state());
   EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("it has rows, and nothing says how far it is")));
+}
+
+TEST_F(ViewsCheck, NodesAreThoseThatTheRowsAskFor) {
+  testing::NodesBench bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
+  std::map<std::string, testing::NodesBench::Rows> documents;
+  for (int i = 0; i < 1000; ++i) documents[std::to_string(i)] = {{0, std::to_string(i), "1"}, {1, "1", "1"}};
+  bench.write(documents);
+  const NodeKeys node_keys(bench.keys(), 0);
+  MapRows::Map map;
+  MapRows(*bench.store).scan(bench.keys().all(), [&](std::string_view key, std::string_view value) {
+    return map.emplace(key, value).second;
+  });
+  MapRows index(map);
+  const auto check_it = [&] {
+    kv::Findings findings;
+    Check check(INT64_MAX, findings, [](std::int64_t) { return "db"; });
+    EXPECT_EQ(kv::testing::run_checks(index, {&check}), 0u);
+    return findings;
+  };
+  ASSERT_THAT(check_it().kept(), ElementsAre());
+  std::size_t tried = 0;
+  for (const auto& [key, value] : map) {
+    if (key <= node_keys.state() || key >= node_keys.all().end) continue;
+    ++tried;
+    index.map().erase(key);
+    EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("which do not agree")));
+    index.map()[key] = "\x01{";
+    EXPECT_GT(check_it().count(), 0u);
+    index.map()[key] = value;
+  }
+  EXPECT_GT(tried, 10u);
+  index.map()[node_keys.node(1, "x")] =
+      "\x01"
+      "1";
+  EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("which do not agree")));
+  // As long as they are not said to be complete, they may be any.
+  index.map().erase(node_keys.state());
+  EXPECT_EQ(check_it().count(), 0u);
+  index.map()[node_keys.state()] = "x";
+  EXPECT_GT(check_it().count(), 0u);
 }
 
 TEST_F(ViewsCheck, NoIndexIsFurtherThanTheStore) {

@@ -3,6 +3,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/index/views/nodes.h"
 
 namespace divan::index::views {
 namespace {
@@ -61,7 +62,8 @@ void Query::plan_ranges(const docs::Database& database) {
   const IndexKeys keys(database, index_->signature());
   const auto exactly = [&](std::string_view key) {
     const std::string encoded = encode_key(key);
-    ranges_.push_back({row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)});
+    ranges_.push_back(
+        {{row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)}});
   };
   if (params_.keys) {
     for (const auto& key : *params_.keys) exactly(key);
@@ -93,7 +95,7 @@ void Query::plan_ranges(const docs::Database& database) {
       range.end = row_key_begin(keys, view_.number, encoded, upper_id.value_or(""));
     }
   }
-  ranges_.push_back(std::move(range));
+  ranges_.push_back({std::move(range), reduces_ && group_level() == 0});
 }
 
 void Query::append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
@@ -146,32 +148,106 @@ bool Query::next(std::string& out) {
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
 
-void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::string& out) {
-  const IndexKeys keys(database, index_->signature());
+// What was read into a page.
+struct Query::Page {
+  std::string& out;
   const std::size_t size_before = out.size();
+  bool nodes = false;  // are complete
   std::size_t rows = 0;
   std::size_t reduced_bytes = 0;
-  while (!is_done()) {
-    std::string place;
-    bool cut = false;
-    visit_rows(tx, keys, view_.number, ranges_.front(), params_.descending, [&](const ViewRow& row) {
-      place = row.place;
-      const bool wants_more = take_row(tx, database, row, out);
-      if (reduces_) reduced_bytes += row.key.size() + row.id.size() + row.value.size();
-      cut =
-          ++rows >= kPageRows || out.size() - size_before >= kPageBytes || reduced_bytes >= kPageReducedBytes;
-      return wants_more && !cut;
-    });
-    if (!cut) {
-      ranges_.pop_front();
-      // A key that is asked for twice is a group twice.
-      if (params_.keys && group_) end_group();
-      continue;
+  bool full = false;
+
+  void add(const ViewRow& row, bool reduced) {
+    if (reduced) reduced_bytes += row.key.size() + row.id.size() + row.value.size();
+    count();
+  }
+  void add(const Partial& partial) {
+    reduced_bytes += partial.value.size();
+    count();
+  }
+  void count() {
+    full =
+        ++rows >= kPageRows || out.size() - size_before >= kPageBytes || reduced_bytes >= kPageReducedBytes;
+  }
+};
+
+std::uint64_t Query::group_level() const {
+  return params_.group ? UINT64_MAX : params_.group_level.value_or(0);
+}
+
+void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+  const IndexKeys keys(database, index_->signature());
+  Page page{out};
+  if (reduces_)
+    page.nodes = read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
+  while (!is_done() && !page.full) {
+    if (ranges_.front().in_one_group) {
+      read_group(tx, keys, page);
+    } else {
+      read_rows(tx, database, keys, page);
     }
-    ranges_.front() =
-        params_.descending ? rows_before(ranges_.front(), place) : rows_after(ranges_.front(), place);
+  }
+}
+
+// Rows of the first range, until it or the page is at its end, or a group turns out to be large.
+void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
+                      Page& page) {
+  std::string place;
+  bool large = false;
+  bool cut = false;
+  visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
+    place = row.place;
+    const bool wants_more = take_row(tx, database, row, page.out);
+    page.add(row, reduces_);
+    large = page.nodes && group_ && group_->rows >= index_->spread().rows_first;
+    cut = page.full || large;
+    return wants_more && !cut;
+  });
+  if (!cut) {
+    ranges_.pop_front();
+    // A key that is asked for twice is a group twice.
+    if (params_.keys && group_) end_group();
     return;
   }
+  auto& rows = ranges_.front().rows;
+  rows = params_.descending ? rows_before(rows, place) : rows_after(rows, place);
+  if (large) split_off_group(keys);
+}
+
+// What is left of the first range begins with rows of the present group: makes them a range of their own.
+void Query::split_off_group(const IndexKeys& keys) {
+  RowRange& rest = ranges_.front().rows;
+  const std::string begin = row_key_begin(keys, view_.number, group_->encoded);
+  const std::string end = row_key_end(keys, view_.number, group_->encoded);
+  RowRange group = rest;
+  if (params_.descending) {
+    group.begin = rest.end = std::max(rest.begin, begin);
+  } else {
+    group.end = rest.begin = std::min(rest.end, end);
+  }
+  ranges_.push_front({std::move(group), true});
+}
+
+// Rows of the first range, all of one group, until it or the page is at its end.
+void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
+  const auto begin_group = [&] {
+    if (!group_) group_ = Group{.key = "null", .encoded = {}};
+  };
+  RowRange& range = ranges_.front().rows;
+  take_range(tx, keys, view_.number, index_->spread(), page.nodes, range,
+             {[&](const ViewRow& row) {
+                begin_group();
+                reduction_->add(row);
+                page.add(row, true);
+                return !page.full;
+              },
+              [&](const Partial& partial) {
+                begin_group();
+                reduction_->add(partial);
+                page.add(partial);
+                return !page.full;
+              }});
+  if (range.begin >= range.end) ranges_.pop_front();
 }
 
 bool Query::take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
@@ -216,7 +292,7 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
 }
 
 void Query::take_reduced(const ViewRow& row) {
-  const std::uint64_t level = params_.group ? UINT64_MAX : params_.group_level.value_or(0);
+  const std::uint64_t level = group_level();
   const std::string_view common = level == 0            ? std::string_view()
                                   : level == UINT64_MAX ? row.encoded_key
                                                         : group_prefix(row.encoded_key, level);
@@ -232,6 +308,7 @@ void Query::take_reduced(const ViewRow& row) {
       group_->key = first_elements(row.key, level);
     }
   }
+  ++group_->rows;
   reduction_->add(row);
 }
 
@@ -242,7 +319,8 @@ void Query::end_group() {
 }
 
 void Query::append_groups(std::string& out) {
-  for (const auto& value : reduction_->take_values()) {
+  for (const auto& reduced : reduction_->take()) {
+    const std::string& value = reduced.shown();
     const std::string key = std::move(group_keys_.front());
     group_keys_.pop_front();
     if (skip_ > 0) {
@@ -255,6 +333,8 @@ void Query::append_groups(std::string& out) {
     first_row_ = false;
     out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
   }
+  // The rest of its rows would be read in vain.
+  if (const Reduced* failed = reduction_->failed()) failed->shown();
 }
 
 }  // namespace divan::index::views

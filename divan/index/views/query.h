@@ -24,19 +24,30 @@ class Query {
 
  private:
   struct Group {
-    std::string key;      // JSON, as it is shown
-    std::string encoded;  // what its rows' encoded keys have in common
+    std::string key;       // JSON, as it is shown
+    std::string encoded;   // what its rows' encoded keys have in common
+    std::size_t rows = 0;  // that were read one by one
   };
+  struct Range {
+    RowRange rows;
+    bool in_one_group = false;  // in whatever order, and with nodes for rows
+  };
+
+  struct Page;
 
   void plan_ranges(const docs::Database& database);
   void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out);
   void read_page(kv::Transaction& tx, const docs::Database& database, std::string& out);
+  void read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys, Page& page);
+  void read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page);
+  void split_off_group(const IndexKeys& keys);
   bool take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   void append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   void take_reduced(const ViewRow& row);
   void end_group();
   void append_groups(std::string& out);
   bool is_done() const;
+  std::uint64_t group_level() const;
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -47,7 +58,7 @@ class Query {
   const bool reduces_;
 
   std::optional<std::int64_t> number_;  // of the database, once the first page was read
-  std::deque<RowRange> ranges_;         // still to be read, the one that is being read first
+  std::deque<Range> ranges_;            // still to be read, the one that is being read first
   std::uint64_t skip_;
   std::uint64_t left_;
   bool first_row_ = true;

@@ -5,45 +5,50 @@
 namespace divan::index::views {
 namespace {
 
+constexpr std::string_view kSumErrorName = "builtin_reduce_error";
+
 class BuiltinReduction final : public Reduction {
  public:
   explicit BuiltinReduction(BuiltinReduce function) : function_(function) { begin(); }
 
   void add(const ViewRow& row) override {
-    if (error_) return;
-    try {
-      reducer_->add(row.value);
-    } catch (const ReduceError& error) { fail(error); }
+    attempt([&] { reducer_->add(row.value); });
+  }
+  void add(const Partial& partial) override {
+    attempt([&] { reducer_->merge(partial.value, partial.bytes); });
   }
 
   void end_group() override {
-    try {
-      values_.push_back(error_ ? *error_ : reducer_->result());
-    } catch (const ReduceError& error) {
-      fail(error);
-      values_.push_back(*error_);
-    }
+    attempt([&] { group_.partial = {reducer_->result(), reducer_->bytes_in()}; });
+    groups_.push_back(std::move(group_));
     begin();
   }
 
-  std::vector<std::string> take_values() override { return std::exchange(values_, {}); }
+  std::vector<Reduced> take() override { return std::exchange(groups_, {}); }
+
+  const Reduced* failed() const override { return group_.error ? &group_ : nullptr; }
 
  private:
   void begin() {
     reducer_ = make_reducer(function_);
-    error_.reset();
+    group_ = {};
   }
 
-  // An error of _sum stands in the place of its group's value, any other ends the request: so does CouchDB.
-  void fail(const ReduceError& error) {
-    if (error.name() != "builtin_reduce_error") throw error;
-    error_ = error.row_value();
+  template <class Step>
+  void attempt(Step step) {
+    if (group_.error) return;
+    try {
+      step();
+    } catch (const ReduceError& error) {
+      group_.partial = {error.row_value(), 0};
+      group_.error = error;
+    }
   }
 
   const BuiltinReduce function_;
   std::unique_ptr<Reducer> reducer_;
-  std::optional<std::string> error_;
-  std::vector<std::string> values_;
+  Reduced group_;  // the present one
+  std::vector<Reduced> groups_;
 };
 
 // Gathers rows, and reduces those of many groups with one message to the sandbox. A group that is too large
@@ -51,28 +56,40 @@ class BuiltinReduction final : public Reduction {
 class JsReduction final : public Reduction {
  public:
   JsReduction(const ViewIndex& index, const View& view)
-      : function_{view.name, view.reduce}, pool_(index.pool()), limits_(index.limits()), groups_(1) {}
+      : function_{view.name, view.reduce, index.origin().owner},
+        pool_(index.pool()),
+        limits_(index.limits()),
+        groups_(1) {}
 
   void add(const ViewRow& row) override {
     Group& group = groups_.back();
     if (group.parts.empty() || group.parts.back().size() >= kRowsPerCall) group.parts.emplace_back();
     group.parts.back().push_back({std::string(row.key), std::string(row.id), std::string(row.value)});
-    if (++rows_ >= kMaxRowsHeld) reduce_parts();
   }
+  void add(const Partial& partial) override { groups_.back().reduced.push_back(partial.value); }
 
   void end_group() override { groups_.emplace_back(); }
 
-  std::vector<std::string> take_values() override {
+  std::vector<Reduced> take() override {
     reduce_parts();
-    std::vector<std::string> values;
-    for (std::size_t i = 0; i + 1 < groups_.size(); ++i) values.push_back(combined(groups_[i]));
+    while (reduce_again()) {}
+    std::vector<Reduced> ended;
+    for (std::size_t i = 0; i + 1 < groups_.size(); ++i) {
+      Group& group = groups_[i];
+      if (!group.reduced.empty()) group.result.partial.value = std::move(group.reduced.front());
+      ended.push_back(std::move(group.result));
+    }
     groups_.erase(groups_.begin(), groups_.end() - 1);
-    return values;
+    return ended;
+  }
+
+  const Reduced* failed() const override {
+    const Reduced& present = groups_.back().result;
+    return present.error ? &present : nullptr;
   }
 
  private:
   static constexpr std::size_t kRowsPerCall = 1000;
-  static constexpr std::size_t kMaxRowsHeld = 20'000;
 
   struct Row {
     std::string key;
@@ -82,55 +99,81 @@ class JsReduction final : public Reduction {
   struct Group {
     std::vector<std::vector<Row>> parts;
     std::vector<std::string> reduced;
+    Reduced result;
+  };
+  struct Call {
+    Group* group;
+    std::vector<js::ReduceRow> rows;
   };
 
-  std::string value_of(const js::Reduction& reduction) const {
-    if (const auto* failure = std::get_if<js::Failure>(&reduction)) {
-      throw Error(500, "reduce_function_failed",
-                  fmt::format("Reduce function of view `{}`: {}", function_.name, failure->message));
+  // Does all of them with one message if they fit into it. Results join what their groups have.
+  void make(const std::vector<Call>& calls, bool rereduce) {
+    if (calls.empty()) return;
+    std::vector<js::ReduceGroup> rows;
+    rows.reserve(calls.size());
+    for (const Call& call : calls) rows.emplace_back(call.rows);
+    auto results = pool_.reduce(function_, rereduce, rows, limits_);
+    if (rereduce)
+      for (const Call& call : calls) call.group->reduced.clear();
+    for (std::size_t i = 0; i < results.size(); ++i) add_result(*calls[i].group, std::move(results[i]));
+  }
+
+  void add_result(Group& group, js::Reduction result) const {
+    if (auto* text = std::get_if<std::string>(&result)) {
+      group.reduced.push_back(std::move(*text));
+      return;
     }
-    return std::get<std::string>(reduction);
+    const auto& failure = std::get<js::Failure>(result);
+    const bool threw =
+        failure.kind == js::FailureKind::exception || failure.kind == js::FailureKind::too_large;
+    group.result.hopeless |= !threw;
+    group.result.error = Error(500, "reduce_function_failed",
+                               fmt::format("Reduce function of view `{}` of `{}`: {}", function_.name,
+                                           function_.owner.design_document, failure.message));
   }
 
   void reduce_parts() {
-    std::vector<std::vector<js::ReduceRow>> calls;
-    std::vector<Group*> owners;
+    std::vector<Call> calls;
     for (Group& group : groups_) {
       for (const auto& part : group.parts) {
-        std::vector<js::ReduceRow> rows;
-        rows.reserve(part.size());
-        for (const Row& row : part) rows.push_back({row.key, row.id, row.value});
-        calls.push_back(std::move(rows));
-        owners.push_back(&group);
+        Call& call = calls.emplace_back(Call{&group, {}});
+        call.rows.reserve(part.size());
+        for (const Row& row : part) call.rows.push_back({row.key, row.id, row.value});
       }
     }
-    if (calls.empty()) return;
-    const std::vector<js::ReduceGroup> groups(calls.begin(), calls.end());
-    const auto results = pool_.reduce(function_, false, groups, limits_);
-    for (std::size_t i = 0; i < results.size(); ++i) owners[i]->reduced.push_back(value_of(results[i]));
-    for (Group& group : groups_) {
-      group.parts.clear();
-      if (group.reduced.size() >= kRowsPerCall) group.reduced = {combined(group)};
-    }
-    rows_ = 0;
+    make(calls, false);
+    for (Group& group : groups_) group.parts.clear();
   }
 
-  std::string combined(const Group& group) {
-    if (group.reduced.size() == 1) return group.reduced.front();
-    std::vector<js::ReduceRow> rows;
-    for (const auto& value : group.reduced) rows.push_back({"null", "", value});
-    const js::ReduceGroup whole = rows;
-    return value_of(pool_.reduce(function_, true, std::span(&whole, 1), limits_).at(0));
+  // Brings groups that ended, and the present one if it has grown long, closer to one value; false if that is
+  // what they have.
+  bool reduce_again() {
+    std::vector<Call> calls;
+    for (Group& group : groups_) {
+      const bool ended = &group != &groups_.back();
+      if (group.result.error || group.reduced.size() < (ended ? 2 : kRowsPerCall)) continue;
+      Call* call = &calls.emplace_back(Call{&group, {}});
+      for (const auto& value : group.reduced) {
+        if (call->rows.size() >= kRowsPerCall) call = &calls.emplace_back(Call{&group, {}});
+        call->rows.push_back({"null", "", value});
+      }
+    }
+    make(calls, true);
+    return !calls.empty();
   }
 
   const js::Function function_;
   js::Pool& pool_;
   const js::Limits limits_;
   std::vector<Group> groups_;  // the present one at the end
-  std::size_t rows_ = 0;
 };
 
 }  // namespace
+
+const std::string& Reduced::shown() const {
+  if (error && error->name() != kSumErrorName) throw Error(*error);
+  return partial.value;
+}
 
 std::unique_ptr<Reduction> make_reduction(const ViewIndex& index, const View& view) {
   if (const auto builtin = builtin_reduce(view.reduce)) return std::make_unique<BuiltinReduction>(*builtin);

@@ -1,7 +1,8 @@
-// Reducing the rows of a query, group by group.
+// Reducing rows, group by group: for queries, and for the partial reductions that an index keeps (nodes.h).
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,23 @@
 
 namespace divan::index::views {
 
+/// What rows were reduced to.
+struct Partial {
+  std::string value;        // JSON
+  std::uint64_t bytes = 0;  // of the rows' values: what the limit of _sum is measured by
+};
+
+/// The reduction of a group.
+struct Reduced {
+  Partial partial;             // if it failed: what stands in the place of its value, or nothing
+  std::optional<Error> error;  // why it failed
+  bool hopeless = false;       // it ran into a limit of the sandbox, and would do so again
+
+  /// The value (JSON) that a query shows. An error of _sum is one, any other ends the request, as in CouchDB:
+  /// it is thrown.
+  const std::string& shown() const;
+};
+
 /// Takes the rows of one group after the other. Not thread-safe.
 class Reduction {
  public:
@@ -17,14 +35,19 @@ class Reduction {
 
   /// A row of the present group.
   virtual void add(const ViewRow& row) = 0;
+  /// Rows of the present group that were reduced before.
+  virtual void add(const Partial& partial) = 0;
   /// The group is complete; what is added next belongs to another.
   virtual void end_group() = 0;
-  /// The values (JSON) of the groups that ended since the last call, in order. May call JavaScript: not for
-  /// inside a transaction. Throws divan::Error if the function fails.
-  virtual std::vector<std::string> take_values() = 0;
+  /// The groups that ended since the last call, in order. Calls JavaScript, for all of them at once: not for
+  /// inside a transaction.
+  virtual std::vector<Reduced> take() = 0;
+
+  /// The present group, if it has failed already, as far as take() knows; else null.
+  virtual const Reduced* failed() const = 0;
 };
 
-/// For a view with a reduce function.
+/// For a view with a reduce function, of an index that must outlive it.
 std::unique_ptr<Reduction> make_reduction(const ViewIndex& index, const View& view);
 
 }  // namespace divan::index::views

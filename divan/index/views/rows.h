@@ -58,48 +58,15 @@ std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key_be
 /// error if it is no row, or what it has is no JSON.
 void check_row(std::string_view place, std::string_view value);
 
-/// Visits the keys (what is behind the part, chunk by chunk) of the rows that the list of a document's rows
-/// names. Throws an internal error if the list is damaged.
-void visit_listed_rows(std::string_view list, std::string_view id,
-                       const std::function<void(std::string_view key_behind_part)>& visit);
-
 /// How many rows a view has.
 std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view);
+/// Counts rows that are added, or with a negative number removed.
+void add_to_count(kv::Transaction& tx, const IndexKeys& keys, int view, std::int64_t rows);
 
-/// The rows that documents make; see MappedBatch.
-class ViewBatch final : public MappedBatch {
- public:
-  explicit ViewBatch(std::size_t views) : views_(views) {}
+/// A row's value in the store, all chunks together.
+std::string encode_row(std::string_view encoded_key, std::string_view key, std::string_view value);
 
-  void add_document(std::string id);
-  /// For the document that was added as number `document`. Rows beyond the limits are left out and logged.
-  void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
-  void add_failure(std::size_t document);
-  /// Of the rows so far, about.
-  std::size_t bytes() const { return bytes_; }
-
-  std::size_t documents() const override { return documents_.size(); }
-  std::size_t write(kv::Transaction& tx, const IndexKeys& keys, std::size_t first) override;
-  std::size_t failures() const override { return failures_; }
-
- private:
-  struct Row {
-    int view;
-    std::string encoded_key;
-    std::string key;
-    std::string value;
-  };
-  struct Document {
-    std::string id;
-    std::vector<Row> rows;
-    std::size_t bytes = 0;
-    bool failed = false;
-  };
-
-  std::size_t views_;
-  std::vector<Document> documents_;
-  std::size_t bytes_ = 0;
-  std::size_t failures_ = 0;
-};
+inline constexpr int kRowsPart = 1;
+inline constexpr int kDocumentsPart = 2;
 
 }  // namespace divan::index::views

@@ -1,4 +1,4 @@
-#include "divan/index/views/rows.h"
+#include "divan/index/views/view_batch.h"
 
 #include "divan/base/bytes.h"
 #include "divan/docs/catalog.h"
@@ -44,14 +44,14 @@ struct DamagedViewRows : testing::Test {
     EXPECT_THROW(read(true), Error);
   }
   std::size_t write_over(std::string_view list) {
-    return store->run([&](kv::Transaction& tx) {
-      std::string key = keys.part(2);
-      kv::tuple::Packer(key).string("d").integer(0);
-      tx.set(key, list);
-      ViewBatch batch(2);
-      batch.add_document("d");
-      return batch.write(tx, keys, 0);
-    });
+    std::string key = keys.part(2);
+    kv::tuple::Packer(key).string("d").integer(0);
+    store->run([&](kv::Transaction& tx) { tx.set(key, list); });
+    ViewBatch batch(2);
+    batch.add_document("d");
+    const std::size_t next = batch.prepare(*store, keys, 0, {});
+    store->run([&](kv::Transaction& tx) { batch.write(tx, keys); });
+    return next;
   }
 };
 

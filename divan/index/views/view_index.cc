@@ -5,18 +5,18 @@
 #include <deque>
 
 #include "divan/base/json.h"
-#include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/builtin_reduce.h"
-#include "divan/index/views/rows.h"
+#include "divan/index/views/upkeep.h"
+#include "divan/index/views/view_batch.h"
 
 namespace divan::index::views {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 16;
 // What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
-constexpr std::string_view kRowLayout = "view rows 1";
+constexpr std::string_view kRowLayout = "view rows 2";
 // A function that ran into a limit this often in one batch will not end any better.
 constexpr std::size_t kMaxStrikes = 3;
 
@@ -32,16 +32,31 @@ std::string digest(std::string_view text) {
 }
 
 // Everything that the rows depend on, in a form in which no two different definitions are alike.
-std::string signature_of(const std::map<std::string, View>& views, const ViewOptions& options) {
+std::string signature_of(const std::map<std::string, View>& views, std::string_view lib,
+                         const ViewOptions& options) {
   std::string text;
   json::Writer writer(text);
   writer.begin_array().string(kRowLayout).string(collation_version());
   for (const auto& [name, view] : views) writer.string(name).string(view.map).string(view.reduce);
-  // An index without options has the signature that it had before there were any.
+  // Without modules or options it is what it was before there were any.
+  if (lib != Origin().lib) writer.string(lib);
   if (options != ViewOptions()) writer.boolean(options.include_design).boolean(options.local_seq);
   writer.end_array();
   return digest(text);
 }
+
+// Some of a view's nodes.
+class NodeWork final : public IndexWork {
+ public:
+  NodeWork(int view, NodeWrites writes) : view_(view), writes_(std::move(writes)) {}
+  void write(kv::Transaction& tx, const IndexKeys& keys) const override {
+    writes_.write(tx, NodeKeys(keys, view_));
+  }
+
+ private:
+  const int view_;
+  const NodeWrites writes_;
+};
 
 std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
   const auto value = json::member(object, member);
@@ -78,17 +93,19 @@ bool builds_itself(std::string_view body) {
 
 }  // namespace
 
-ViewIndex::ViewIndex(std::string design_id, std::map<std::string, View> views, const ViewOptions& options,
-                     bool automatic, js::Pool& pool, const js::Limits& limits)
-    : design_id_(std::move(design_id)),
+ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
+                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread)
+    : origin_(std::move(origin)),
       views_(std::move(views)),
       options_(options),
       automatic_(automatic),
       pool_(pool),
       limits_(limits),
-      signature_(signature_of(views_, options_)) {
+      spread_(spread),
+      signature_(signature_of(views_, origin_.lib, options_)) {
   program_.id = signature_;
-  for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map});
+  program_.lib = origin_.lib;
+  for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map, origin_.owner});
 }
 
 const View* ViewIndex::find(std::string_view name) const {
@@ -97,7 +114,7 @@ const View* ViewIndex::find(std::string_view name) const {
 }
 
 std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> documents) const {
-  auto batch = std::make_unique<ViewBatch>(views_.size());
+  auto batch = std::make_unique<ViewBatch>(views_.size(), shared_from_this());
   std::vector<std::string_view> texts;
   std::deque<std::string> own_texts;
   std::vector<std::size_t> places;
@@ -141,17 +158,30 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
     const js::Failure* failure = result.failure(number, f);
     if (failure == nullptr) continue;
     batch.add_failure(place);
-    const std::string what = fmt::format("Map function `{}` of `{}` failed on document `{}`: {}",
-                                         program_.functions[f].name, design_id_, id, failure->message);
-    log::info("{}", what);
+    const js::Function& function = program_.functions[f];
+    const std::string what =
+        fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
+                    function.owner.design_document, function.owner.database, id, failure->message);
+    pool_.log_failure(function, what);
     const bool threw =
         failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
     if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, "map_function_failed", what);
   }
 }
 
+std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
+                                                bool only_begun) const {
+  for (const auto& [name, view] : views_) {
+    if (view.reduce.empty()) continue;
+    if (auto writes = Upkeep(store, keys, *this, view).make_some(only_begun))
+      return std::make_unique<NodeWork>(view.number, *std::move(writes));
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool, const js::Limits& limits) {
+                                             js::Pool& pool, const js::Limits& limits, const Spread& spread,
+                                             const docs::Database* database) {
   const auto language = json::member(body, "language");
   if (language && *language != "\"javascript\"") {
     if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
@@ -160,11 +190,19 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   const auto object = json::member(body, "views");
   if (!object) return nullptr;
   std::map<std::string, View> views;
+  Origin origin{.owner = {.design_document = design_id}};
+  if (database != nullptr) {
+    origin.owner.database = database->name();
+    origin.owner.number = database->number();
+  }
   const bool is_object =
       json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
         View view;
         view.name = json::unescape(raw_name);
-        if (view.name == "lib") return true;
+        if (view.name == "lib") {
+          origin.lib = value;
+          return true;
+        }
         if (!value.starts_with('{')) throw invalid(design_id, "a view must be an object.");
         view.map = string_member(design_id, value, "map");
         view.reduce = string_member(design_id, value, "reduce");
@@ -179,20 +217,21 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
-  return std::make_shared<ViewIndex>(design_id, std::move(views), options_of(design_id, body),
-                                     builds_itself(body), pool, limits);
+  return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options_of(design_id, body),
+                                     builds_itself(body), pool, limits, spread);
 }
 
-std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body) const {
-  if (auto index = parse_views(design_id, body, pool_, limits_)) return {std::move(index)};
+std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,
+                                        const docs::Database* database) const {
+  if (auto index = parse_views(design_id, body, pool_, limits_, spread_, database)) return {std::move(index)};
   return {};
 }
 
 void ViewKind::check(const std::string& design_id, std::string_view body) const {
-  const auto index = parse_views(design_id, body, pool_, limits_);
+  const auto index = parse_views(design_id, body, pool_, limits_, spread_);
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
-    pool_.check({name, view.map}, "map", name);
+    pool_.check({name, view.map}, "map", name, index->origin().lib);
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
     if (view.reduce.starts_with('_')) {
       throw invalid(design_id, fmt::format("`{}` is not a supported reduce function.", view.reduce));

@@ -5,6 +5,7 @@
 
 #include "divan/index/index.h"
 #include "divan/index/views/collation.h"
+#include "divan/index/views/spread.h"
 #include "divan/js/pool.h"
 
 namespace divan::index::views {
@@ -36,34 +37,45 @@ inline constexpr std::size_t kMaxEmittedBytes = 6'000'000;
 /// A batch with this many bytes of rows takes no further documents.
 inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 
+/// Where views come from, and what they share.
+struct Origin {
+  js::Owner owner;
+  std::string lib = "{}";  ///< `views.lib`: the modules that map functions may require, as JSON
+};
+
 /// See index.h. Immutable, hence thread-safe; the pool must outlive it.
-class ViewIndex final : public Index {
+class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIndex> {
  public:
-  ViewIndex(std::string design_id, std::map<std::string, View> views, const ViewOptions& options,
-            bool automatic, js::Pool& pool, const js::Limits& limits);
+  ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options, bool automatic,
+            js::Pool& pool, const js::Limits& limits, const Spread& spread);
 
   std::string_view kind() const override { return "views"; }
   const std::string& signature() const override { return signature_; }
-  const std::string& design_document() const override { return design_id_; }
+  const std::string& design_document() const override { return origin_.owner.design_document; }
   bool automatic() const override { return automatic_; }
   std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const override;
+  std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
+                                       bool only_begun) const override;
 
   const std::map<std::string, View>& views() const { return views_; }
   /// Nothing if there is no such view.
   const View* find(std::string_view name) const;
   js::Pool& pool() const { return pool_; }
   const js::Limits& limits() const { return limits_; }
+  const Spread& spread() const { return spread_; }
+  const Origin& origin() const { return origin_; }
 
  private:
   void add_rows(const js::MapResult& result, std::size_t number, std::span<const SourceDocument> documents,
                 std::size_t place, std::vector<std::size_t>& strikes, ViewBatch& batch) const;
 
-  const std::string design_id_;
+  const Origin origin_;
   const std::map<std::string, View> views_;
   const ViewOptions options_;
   const bool automatic_;
   js::Pool& pool_;
   const js::Limits limits_;
+  const Spread spread_;
   js::Program program_;
   std::string signature_;
 };
@@ -71,20 +83,25 @@ class ViewIndex final : public Index {
 /// Views as a kind of index. Thread-safe; the pool must outlive it and its indexes.
 class ViewKind final : public Kind {
  public:
-  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {}) : pool_(pool), limits_(limits) {}
+  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {}, const Spread& spread = {})
+      : pool_(pool), limits_(limits), spread_(spread) {}
 
   std::string_view name() const override { return "views"; }
-  std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body) const override;
+  std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
+                                const docs::Database* database = nullptr) const override;
   void check(const std::string& design_id, std::string_view body) const override;
 
  private:
   js::Pool& pool_;
   const js::Limits limits_;
+  const Spread spread_;
 };
 
 /// The views of a design document, or nothing if it has none (or is in another language than JavaScript).
 /// Throws invalid_design_doc (400).
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool, const js::Limits& limits);
+                                             js::Pool& pool, const js::Limits& limits,
+                                             const Spread& spread = {},
+                                             const docs::Database* database = nullptr);
 
 }  // namespace divan::index::views

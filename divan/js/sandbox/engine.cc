@@ -66,7 +66,7 @@ void require(bool done, const char* what) {
 
 bool evaluate_prelude(JSContext* context) {
   JS::CompileOptions options(context);
-  options.setFileAndLine("divan", 1);
+  options.setFileAndLine(kOwnFile, 1);
   JS::SourceText<mozilla::Utf8Unit> source;
   JS::RootedValue ignored(context);
   return source.init(context, kPrelude, sizeof kPrelude - 1, JS::SourceOwnership::Borrowed) &&

@@ -16,6 +16,9 @@
 
 namespace divan::js::sandbox {
 
+/// The file name of our own scripts.
+inline constexpr const char* kOwnFile = "divan";
+
 /// One for a process, made and used by one thread.
 class Engine {
  public:

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,7 +32,6 @@ void limit(__rlimit_resource resource, rlim_t value) {
 // Memory, time, locks between threads, signals within the process, and its end.
 constexpr int kAllowed[] = {
     SCMP_SYS(brk),
-    SCMP_SYS(mmap),
     SCMP_SYS(mprotect),
     SCMP_SYS(mremap),
     SCMP_SYS(munmap),
@@ -97,11 +97,16 @@ void filter_system_calls() {
     require(result == 0, "seccomp");
   };
   add(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1));
+  // Calls by the numbers of another architecture, which the processor can do as well.
+  add(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
   for (const int call : kAllowed) add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0));
   for (const int call : kRefused) add(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, STDIN_FILENO)));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDOUT_FILENO)));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)));
+  // Memory of its own, which RLIMIT_DATA counts: neither shared nor a file's.
+  add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+                       SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS)));
   // abort() signals its own process.
   const auto self = static_cast<scmp_datum_t>(getpid());
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, self)));

@@ -27,10 +27,11 @@ inline constexpr bool kSanitized = false;
 void shed_inheritance();
 
 /// For good: no new privileges, at most `data_bytes` of memory, no new file descriptors, standard error to
-/// nowhere, and a system call filter over all threads. What starts a process or thread, makes a socket or
-/// anything else that no library does by itself kills the process (SIGSYS): only a broken engine asks for it,
-/// and should not get to ask twice. What the C library does by itself now and then and can do without
-/// (opening a time zone file, counting processors) is refused with EPERM.
+/// nowhere, and a system call filter over all threads: a list of what is allowed (memory of its own, time,
+/// locks, reading requests, writing answers, ending). What the C library does by itself now and then and can
+/// do without (opening a time zone file, counting processors) is refused with EPERM. Everything else kills
+/// the process (SIGSYS), also by the numbers of another architecture: only a broken engine asks for it, and
+/// should not get to ask twice.
 ///
 /// Built with a sanitizer it leaves out the memory limit and the filter. Answers whether the filter is
 /// active. Ends the process with kExitSetUp if the kernel refuses.

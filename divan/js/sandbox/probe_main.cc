@@ -1,13 +1,15 @@
 // Gives up what divan-js gives up and then tries what its argument names, as a script that has broken the
 // engine would. Exits with 0 if that worked and with its errno if it was refused; the filter may not let it
-// live so long.
+// live so long. A number is that of a system call, which is tried with senseless arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -43,6 +45,20 @@ const std::map<std::string, std::function<bool()>> kAttempts = {
      [] {
        return mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
      }},
+    {"shared-memory",
+     [] {
+       return mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+     }},
+#ifdef __x86_64__
+    // getpid(), which is allowed, by its numbers in two other architectures.
+    {"i386",
+     [] {
+       long result = 20;
+       asm volatile("int $0x80" : "+a"(result)::"memory", "r8", "r9", "r10", "r11");
+       return result > 0;
+     }},
+    {"x32", [] { return syscall(0x40000000 + SYS_getpid) > 0; }},
+#endif
     {"open", [] { return open("/etc/passwd", O_RDONLY) >= 0; }},
     {"create", [] { return open("/tmp/divan-js-probe", O_WRONLY | O_CREAT, 0600) >= 0; }},
     {"socket", [] { return socket(AF_INET, SOCK_STREAM, 0) >= 0; }},
@@ -62,10 +78,19 @@ const std::map<std::string, std::function<bool()>> kAttempts = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto attempt = kAttempts.find(argc == 2 ? argv[1] : "");
-  if (attempt == kAttempts.end()) return 127;
+  const std::string_view name = argc == 2 ? argv[1] : "";
+  std::function<bool()> attempt;
+  int number = 0;
+  if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc{}) {
+    attempt = [number] { return syscall(number, -1L, -1L, -1L, -1L, -1L, -1L) != -1; };
+  } else if (const auto known = kAttempts.find(std::string(name)); known != kAttempts.end()) {
+    attempt = known->second;
+  } else {
+    return 127;
+  }
+  alarm(60);  // for what waits where it is not refused
   divan::js::sandbox::shed_inheritance();
   divan::js::sandbox::lock_down(std::size_t{256} << 20);
   errno = 0;
-  return attempt->second() ? 0 : errno;
+  return attempt() ? 0 : errno;
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "divan/js/sandbox/failure.h"
+#include "divan/js/sandbox/modules.h"
 
 namespace divan::js::sandbox {
 namespace {
@@ -23,12 +24,30 @@ Program::Program(Engine& engine, const LoadRequest& request)
   // Out of memory with nothing running: a new process will do better.
   if (!global_ || !functions_.resize(request.functions.size())) std::abort();
   JSAutoRealm realm(engine.context(), global_);
+  const auto no_lib = define_lib(request.lib);
   for (std::size_t i = 0; i < request.functions.size(); ++i) {
+    if (no_lib) {
+      failures_.push_back(no_lib);
+      continue;
+    }
     engine.log_for(i);
     engine.watchdog().begin_invocation();
     failures_.push_back(compile(request.functions[i], functions_[i]));
     engine.watchdog().end_invocation();
   }
+}
+
+std::optional<Failure> Program::define_lib(std::string_view lib) {
+  if (lib.empty()) return std::nullopt;
+  engine_.watchdog().begin_invocation();
+  std::optional<Failure> failure;
+  if (!define_require(engine_.context(), lib)) {
+    failure = take_failure(engine_);
+    failure->kind = FailureKind::compilation;
+    failure->message.insert(0, "`lib`: ");
+  }
+  engine_.watchdog().end_invocation();
+  return failure;
 }
 
 std::optional<Failure> Program::compile(const LoadRequest::Source& source, JS::MutableHandleValue function) {

@@ -26,6 +26,7 @@ class Program {
   JS::HandleValue function(std::size_t index) { return functions_[index]; }
 
  private:
+  std::optional<Failure> define_lib(std::string_view lib);
   std::optional<Failure> compile(const LoadRequest::Source& source, JS::MutableHandleValue function);
 
   Engine& engine_;

@@ -17,6 +17,7 @@ struct LoadRequest {
     std::string_view text;
   };
   std::uint32_t slot = 0;  // below kSlots, or kNoSlot
+  std::string_view lib;    // JSON; empty: no require()
   std::vector<Source> functions;
 };
 
@@ -54,6 +55,7 @@ inline std::uint32_t parse_slot(protocol::Reader& in, bool may_be_none) {
 inline LoadRequest parse_load(protocol::Reader& in) {
   LoadRequest load;
   load.slot = parse_slot(in, true);
+  load.lib = in.text();
   const auto count = in.count(8);
   if (count > protocol::kMaxFunctions) in.fail();
   for (std::uint32_t i = 0; i < count && !in.failed(); ++i) {

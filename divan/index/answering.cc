@@ -1,0 +1,89 @@
+#include "divan/index/answering.h"
+
+#include <set>
+
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+
+namespace divan::index {
+namespace {
+
+std::string setting_name(std::string_view design_id) { return "answering/" + std::string(design_id); }
+
+// What of a design document its indexes depend on.
+std::string definition(std::string_view body) {
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  for (const char* member : {"language", "options", "views"}) {
+    if (const auto value = json::member(body, member)) writer.key(member).raw(*value);
+  }
+  writer.end_object();
+  return out;
+}
+
+std::vector<IndexPtr> parse(const docs::Database& database, const Kinds& kinds, const std::string& design_id,
+                            std::string_view body) {
+  std::vector<IndexPtr> found;
+  for (const auto& kind : kinds) {
+    try {
+      auto indexes = kind->indexes(design_id, body, &database);
+      found.insert(found.end(), indexes.begin(), indexes.end());
+    } catch (const Error&) {}  // malformed: it defines nothing
+  }
+  return found;
+}
+
+std::set<std::string> signatures(const std::vector<IndexPtr>& indexes) {
+  std::set<std::string> found;
+  for (const auto& index : indexes) found.insert(index->signature());
+  return found;
+}
+
+// Whether the index has everything up to the design document's last change.
+bool is_complete(kv::Transaction& tx, const docs::Database& database, const Index& index,
+                 const docs::Leaf& winner) {
+  return read_sequence(tx, IndexKeys(database, index.signature()), kv::Isolation::snapshot) >=
+         winner.sequence;
+}
+
+void forget(kv::Transaction& tx, const docs::Database& database, const std::string& name) {
+  if (docs::read_config(tx, database, name)) tx.clear(database.keys().config(name));
+}
+
+}  // namespace
+
+void keep_answering(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                    const std::string& design_id, std::string_view new_body) {
+  const std::string name = setting_name(design_id);
+  const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
+  if (tree.empty()) return;
+  if (tree.front().deleted) return forget(tx, database, name);
+  const std::string body = docs::read_body(tx, database, tree.front());
+  const auto before = parse(database, kinds, design_id, body);
+  const bool complete = std::all_of(before.begin(), before.end(), [&](const auto& index) {
+    return is_complete(tx, database, *index, tree.front());
+  });
+  // Else the one that answers now goes on to.
+  if (!complete) return;
+  const std::string kept = definition(body);
+  const bool same = signatures(before) == signatures(parse(database, kinds, design_id, new_body));
+  if (same || before.empty() || kept.size() > kv::kMaxValueBytes) return forget(tx, database, name);
+  docs::write_config(tx, database, name, kept);
+}
+
+IndexPtr answering_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                         const docs::Leaf& winner, const IndexPtr& current) {
+  if (is_complete(tx, database, *current, winner)) return current;
+  const auto kept = docs::read_config(tx, database, setting_name(current->design_document()));
+  if (!kept) return current;
+  for (auto& index : parse(database, kinds, current->design_document(), *kept)) {
+    if (index->kind() != current->kind()) continue;
+    // Its rows may have been removed.
+    const auto built = read_sequence(tx, IndexKeys(database, index->signature()), kv::Isolation::snapshot);
+    if (built != kv::Versionstamp()) return std::move(index);
+  }
+  return current;
+}
+
+}  // namespace divan::index

@@ -1,0 +1,36 @@
+// What the mapping of documents costs, by index, as metrics.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "divan/base/clock.h"
+#include "divan/base/metrics.h"
+#include "divan/index/index.h"
+
+namespace divan::index {
+
+/// Thread-safe. The metrics must outlive it.
+class Meter {
+ public:
+  explicit Meter(Metrics& metrics) : metrics_(metrics) {}
+
+  /// Documents were mapped for an index, which took so long.
+  void mapped(const std::string& database, const std::string& design_document, const MappedBatch& batch,
+              Duration took);
+
+ private:
+  struct Line {
+    prometheus::Counter* documents;
+    prometheus::Counter* rows;
+    prometheus::Counter* seconds;
+  };
+  Line& line_of(std::string database, std::string design_document);
+
+  Metrics& metrics_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Line> lines_;  // by database and design document
+};
+
+}  // namespace divan::index

@@ -1,0 +1,181 @@
+#include "divan/index/views/nodes.h"
+
+#include <climits>
+
+#include "divan/base/bytes.h"
+
+namespace divan::index::views {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr int kNodesPart = 4;
+
+Error damaged() { return internal_error("A node of a view in the store is damaged."); }
+
+// One way through a range. Backwards, since a node's key is where it begins: it can be taken if that is in
+// the range.
+class RangeWalk {
+ public:
+  RangeWalk(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
+            RowRange& range, const RangeSink& sink)
+      : tx_(tx),
+        keys_(keys),
+        view_(view),
+        node_keys_(keys, view),
+        spread_(spread),
+        prefix_(all_rows(keys, view).begin.size()),
+        highest_(nodes ? INT_MAX : 0),
+        range_(range),
+        sink_(sink) {}
+
+  void run() {
+    int level = 0;
+    for (;;) {
+      climb_to_ = level;
+      switch (level == 0 ? take_rows() : take_nodes(level)) {
+        case End::stopped: return;
+        case End::higher: level = climb_to_; break;
+        case End::lower: --level; break;
+        case End::begin:
+          if (level == 0) {
+            range_.end = range_.begin;
+            return;
+          }
+          // What is left is less than a node of this level.
+          highest_ = --level;
+      }
+    }
+  }
+
+ private:
+  // Why there is no going on in a level.
+  enum class End {
+    begin,    // no further entry begins in the range
+    higher,   // here begins a node of the level climb_to_
+    lower,    // the next entry has no value
+    stopped,  // the sink has enough
+  };
+
+  End take_rows() {
+    End end = End::begin;
+    visit_rows(tx_, keys_, view_, range_, true, [&](const ViewRow& row) {
+      const bool more = sink_.row(row);
+      range_.end = row.place;
+      end = after(0, row.place.substr(prefix_), more);
+      return end == End::begin;
+    });
+    return end;
+  }
+
+  End take_nodes(int level) {
+    const auto place = [&](const std::string& key) { return std::string_view(key).substr(prefix_); };
+    if (range_.begin >= range_.end) return End::begin;
+    const std::size_t place_at = node_keys_.place_at(level);
+    End end = End::begin;
+    tx_.scan(node_keys_.range(level, place(range_.begin), place(range_.end)),
+             {.reverse = true, .isolation = kv::Isolation::snapshot},
+             [&](std::string_view key, std::string_view value) {
+               const auto partial = decode_node(value);
+               if (!partial) {
+                 end = End::lower;
+                 return false;
+               }
+               const bool more = sink_.partial(*partial);
+               range_.end.replace(prefix_, std::string::npos, key.substr(place_at));
+               end = after(level, key.substr(place_at), more);
+               return end == End::begin;
+             });
+    return end;
+  }
+
+  // What to do after the entry at `place`; begin: go on in this level.
+  End after(int level, std::string_view place, bool more) {
+    if (!more) return End::stopped;
+    if (level >= highest_) return End::begin;
+    climb_to_ = std::min(spread_.level(place), highest_);
+    return climb_to_ > level ? End::higher : End::begin;
+  }
+
+  kv::Transaction& tx_;
+  const IndexKeys& keys_;
+  const int view_;
+  const NodeKeys node_keys_;
+  const Spread spread_;
+  const std::size_t prefix_;  // of the range's keys: what stands before the place
+  int highest_;               // level that can have a whole node in what is left of the range
+  int climb_to_ = 0;
+  RowRange& range_;
+  const RangeSink& sink_;
+};
+
+}  // namespace
+
+NodeKeys::NodeKeys(const IndexKeys& keys, int view) : state_(keys.part(kNodesPart)) {
+  Packer(state_).integer(view);
+}
+
+std::string NodeKeys::node(int level, std::string_view place) const {
+  std::string key = state_;
+  Packer(key).integer(level);
+  key += place;
+  return key;
+}
+
+kv::KeyRange NodeKeys::range(int level, std::string_view begin, std::string_view end) const {
+  return {node(level, begin), node(level, end)};
+}
+
+NodesState read_nodes_state(kv::Transaction& tx, const NodeKeys& keys) {
+  const auto value = tx.get(keys.state(), kv::Isolation::snapshot);
+  return value ? decode_nodes_state(*value) : NodesState();
+}
+
+NodesState decode_nodes_state(std::string_view value) {
+  NodesState state;
+  Reader reader(value);
+  const auto kind = reader.take_int();
+  if (!kind || *kind < 1 || *kind > 3) throw damaged();
+  state.kind = static_cast<NodesState::Kind>(*kind);
+  if (state.kind == NodesState::Kind::building) {
+    const auto level = reader.take_int();
+    auto place = reader.take_bytes();
+    if (!level || *level < 1 || *level > 64 || !place) throw damaged();
+    state.level = static_cast<int>(*level);
+    state.place = *std::move(place);
+  }
+  if (!reader.rest().empty()) throw damaged();
+  return state;
+}
+
+void write_nodes_state(kv::Transaction& tx, const NodeKeys& keys, const NodesState& state) {
+  if (state.kind == NodesState::Kind::none) return tx.clear(keys.state());
+  std::string value;
+  Packer packer(value);
+  packer.integer(static_cast<int>(state.kind));
+  if (state.kind == NodesState::Kind::building) packer.integer(state.level).bytes(state.place);
+  tx.set(keys.state(), value);
+}
+
+std::string encode_node(const std::optional<Partial>& partial) {
+  std::string value;
+  if (!partial) return value;
+  append_varint(value, partial->bytes);
+  value += partial->value;
+  return value;
+}
+
+std::optional<Partial> decode_node(std::string_view value) {
+  if (value.empty()) return std::nullopt;
+  const auto bytes = take_varint(value);
+  if (!bytes || value.empty()) throw damaged();
+  return Partial{std::string(value), *bytes};
+}
+
+void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
+                RowRange& range, const RangeSink& sink) {
+  RangeWalk(tx, keys, view, spread, nodes, range, sink).run();
+}
+
+}  // namespace divan::index::views

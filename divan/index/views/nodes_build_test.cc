@@ -1,0 +1,76 @@
+// Nodes as builds make them.
+#include "divan/index/views/nodes.h"
+#include "divan/index/views/views_testing.h"
+
+namespace divan::index::views {
+namespace {
+
+using ViewNodesBuild = testing::ViewsFixture;
+
+// Of many documents the nodes are made at the end, of few with each batch; in either case they are there.
+TEST_F(ViewNodesBuild, PartialReductionsAreKeptFromTheFirstBuildOn) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, doc.n); }","reduce":"_sum"}})");
+  const auto put_many = [&](int from, int to) {
+    std::vector<docs::IncomingDocument> documents;
+    for (int i = from; i < to; ++i)
+      documents.push_back(docs::parse_document(fmt::format(R"({{"_id":"{}","n":{}}})", i, i)));
+    docs::bulk_edit(*store, catalog, "db", documents, rng);
+  };
+  const auto nodes = [&] {
+    return store->run([&](kv::Transaction& tx) {
+      const NodeKeys keys(IndexKeys(catalog.open(tx, "db"), index()->signature()), 0);
+      EXPECT_EQ(read_nodes_state(tx, keys).kind, NodesState::Kind::complete);
+      return tx.get_range(keys.all()).rows.size();
+    });
+  };
+  int count = 0;
+  for (const int more : {500, 3'000, 100}) {
+    put_many(count, count + more);
+    count += more;
+    build();
+    EXPECT_EQ(query("v"), fmt::format(R"({{"rows":[{{"key":null,"value":{}}}]}})", count * (count - 1) / 2));
+    EXPECT_GT(nodes(), static_cast<std::size_t>(count) / 64);
+  }
+}
+
+TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
+  Kinds piecemeal;
+  piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, Spread{.at_once = 100}));
+  Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.turn = Duration(0)});
+  put_design(
+      R"({"v":{"map":"function(doc) { for (var i = 0; i < 2000; i++) emit(i, i); }","reduce":"_sum"}})");
+  put("{}");
+  request();
+  const auto job = accept().at(0);
+  put(R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
+  request();  // waits
+  const auto state = [&] {
+    return store->run([&](kv::Transaction& tx) {
+      const auto first = find_index(tx, catalog.open(tx, "db"), kinds, "_design/d", signature_of(job));
+      return read_nodes_state(tx, NodeKeys(IndexKeys(catalog.open(tx, "db"), first->signature()), 0));
+    });
+  };
+  in_turns.run(job);
+  EXPECT_EQ(state().kind, NodesState::Kind::none);
+  std::vector<std::string> places;
+  for (int attempts = 0; state().kind != NodesState::Kind::complete && attempts < 100; ++attempts) {
+    std::vector<jobs::AcceptedJob> mine = accept(2);
+    std::erase_if(mine, [&](const jobs::AcceptedJob& one) {
+      if (one.job.id == job.job.id) return false;
+      store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, one.attempt()); });
+      return true;
+    });
+    for (const auto& again : mine) {
+      in_turns.run(again);
+      places.push_back(state().place);
+    }
+  }
+  // Another piece each time.
+  ASSERT_GT(places.size(), 10u);
+  EXPECT_TRUE(std::is_sorted(places.begin(), places.begin() + 10));
+  EXPECT_EQ(std::adjacent_find(places.begin(), places.begin() + 10), places.begin() + 10);
+  EXPECT_EQ(state().kind, NodesState::Kind::complete);
+}
+
+}  // namespace
+}  // namespace divan::index::views

@@ -1,0 +1,200 @@
+// Whatever happened to the rows of a view: its nodes are those of an index that was built from nothing, and
+// reductions are those of its rows, computed one by one.
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "divan/index/views/builtin_reduce.h"
+#include "divan/index/views/nodes_testing.h"
+
+namespace divan::index::views {
+namespace {
+
+using testing::NodesBench;
+
+constexpr const char* kViews =
+    R"({"a_count":{"map":"f","reduce":"_count"},"b_sum":{"map":"f","reduce":"_sum"},"c_stats":{"map":"f","reduce":"_stats"},)"
+    R"("d_js":{"map":"f","reduce":"function(keys, values, rereduce) { return rereduce ? sum(values) : values.reduce(function(a, v) { return a + 2 * v; }, keys.length); }"},)"
+    R"("e_none":{"map":"f"}})";
+constexpr std::array kNames = {"a_count", "b_sum", "c_stats", "d_js"};
+
+struct ModelRow {
+  std::string encoded;
+  std::string id;
+  std::string key;
+  std::string value;
+  bool operator<(const ModelRow& other) const {
+    return std::tie(encoded, id) < std::tie(other.encoded, other.id);
+  }
+};
+using Documents = std::map<std::string, NodesBench::Rows>;
+
+// The view's rows in order.
+std::vector<ModelRow> rows_of(const Documents& documents, int view) {
+  std::vector<ModelRow> rows;
+  for (const auto& [id, emitted] : documents) {
+    for (const auto& [number, key, value] : emitted) {
+      if (number == view) rows.push_back({encode_key(key), id, key, value});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::string reduced(int view, std::span<const ModelRow> rows) {
+  if (view == 3) {
+    std::int64_t sum = 0;
+    for (const auto& row : rows) sum += 1 + 2 * std::stoll(row.value);
+    return std::to_string(sum);
+  }
+  const auto reducer = make_reducer(*builtin_reduce(std::array{"_count", "_sum", "_stats"}[view]));
+  for (const auto& row : rows) reducer->add(row.value);
+  return reducer->result();
+}
+
+std::string first_elements(const std::string& key, std::uint64_t level) {
+  if (!key.starts_with('[')) return key;
+  auto elements = json::parse(key).as_array();
+  if (elements.size() > level) elements.resize(level);
+  return json::compact(boost::json::serialize(elements));
+}
+
+// What the query answers, computed from all rows.
+std::string expected(const std::vector<ModelRow>& all, int view, const ViewParams& params) {
+  const auto& lower = params.descending ? params.end_key : params.start_key;
+  const auto& upper = params.descending ? params.start_key : params.end_key;
+  std::vector<ModelRow> rows;
+  for (const auto& row : all) {
+    if (lower && row.encoded < encode_key(*lower)) continue;
+    if (upper && row.encoded > encode_key(*upper)) continue;
+    rows.push_back(row);
+  }
+  const std::uint64_t level = params.group ? UINT64_MAX : params.group_level.value_or(0);
+  const auto group_of = [&](const ModelRow& row) -> std::string {
+    if (level == 0) return {};
+    return std::string(level == UINT64_MAX ? row.encoded : group_prefix(row.encoded, level));
+  };
+  std::vector<std::string> groups;
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t end = i;
+    while (end < rows.size() && group_of(rows[end]) == group_of(rows[i])) ++end;
+    const auto& shown = rows[params.descending ? end - 1 : i].key;
+    const std::string key = level == 0 ? "null" : level == UINT64_MAX ? shown : first_elements(shown, level);
+    groups.push_back("{\"key\":" + key + ",\"value\":" + reduced(view, std::span(rows).subspan(i, end - i)) +
+                     "}");
+    i = end;
+  }
+  if (params.descending) std::reverse(groups.begin(), groups.end());
+  std::string out = "{\"rows\":[";
+  for (const auto& group : groups) out += (out.back() == '[' ? "" : ",") + group;
+  return out + "]}";
+}
+
+// Few enough that keys are often equal, and in all of CouchDB's types.
+rc::Gen<std::string> key() {
+  const auto number = rc::gen::map(rc::gen::inRange(0, 12), [](int n) { return std::to_string(n); });
+  return rc::gen::oneOf(
+      number, rc::gen::element<std::string>("null", "\"a\"", "\"b\"", "1.5", "[]", "{\"a\":1}"),
+      rc::gen::map(rc::gen::container<std::vector<std::string>>(*rc::gen::inRange(1, 4), number),
+                   [](const std::vector<std::string>& parts) {
+                     std::string key;
+                     for (const auto& part : parts) key += (key.empty() ? "[" : ",") + part;
+                     return key + "]";
+                   }));
+}
+
+// What the view's function takes. Halves are exact in whatever order they are added.
+rc::Gen<std::string> value(int view, int kind) {
+  const auto integer = rc::gen::map(rc::gen::inRange(-100, 100), [](int n) { return std::to_string(n); });
+  const auto half = rc::gen::map(rc::gen::inRange(1, 100), [](int n) { return std::to_string(n) + ".5"; });
+  if (view == 3) return integer;
+  if (view == 0) return rc::gen::oneOf(integer, rc::gen::element<std::string>("null", "\"x\"", "{\"a\":[]}"));
+  if (kind == 0) return rc::gen::oneOf(integer, half);
+  if (kind == 1) {
+    return rc::gen::map(rc::gen::pair(integer, half),
+                        [](const auto& two) { return "[" + two.first + "," + two.second + "]"; });
+  }
+  if (view == 2) return integer;
+  return rc::gen::map(rc::gen::pair(integer, integer), [](const auto& two) {
+    return "{\"a\":" + two.first + ",\"b\":{\"c\":" + two.second + "}}";
+  });
+}
+
+NodesBench::Rows some_rows(int kind) {
+  NodesBench::Rows rows;
+  const int count = *rc::gen::weightedElement<int>({{2, 0}, {5, 1}, {3, 4}});
+  for (int i = 0; i < count; ++i) {
+    const std::string row_key = *key();
+    for (int view = 0; view < 5; ++view) {
+      if (*rc::gen::inRange(0, 4) == 0) continue;
+      rows.emplace_back(view, row_key, view == 4 ? "null" : *value(view, kind));
+    }
+  }
+  return rows;
+}
+
+ViewParams some_params() {
+  ViewParams params;
+  switch (*rc::gen::inRange(0, 3)) {
+    case 0: params.group = true; break;
+    case 1: params.group_level = static_cast<std::uint64_t>(*rc::gen::inRange(0, 3)); break;
+    default: break;
+  }
+  params.descending = *rc::gen::arbitrary<bool>();
+  if (*rc::gen::arbitrary<bool>()) params.start_key = *key();
+  if (*rc::gen::arbitrary<bool>()) params.end_key = *key();
+  if (params.start_key && params.end_key &&
+      (encode_key(*params.start_key) > encode_key(*params.end_key)) != params.descending) {
+    std::swap(params.start_key, params.end_key);
+  }
+  return params;
+}
+
+void expect_nodes_from_nothing(NodesBench& bench, const Documents& documents, const Spread& spread) {
+  NodesBench anew(kViews, spread);
+  // One by one, with all nodes at the end.
+  anew.write(documents, 1'000'000);
+  while (anew.make_some()) {}
+  for (int view = 0; view < 4; ++view) {
+    RC_ASSERT(anew.state(view).kind == NodesState::Kind::complete);
+    RC_ASSERT(bench.state(view).kind == NodesState::Kind::complete);
+    RC_ASSERT(bench.nodes(view) == anew.nodes(view));
+  }
+  RC_ASSERT(bench.nodes(4).empty());
+}
+
+RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) {
+  const Spread spread{.row_bits = *rc::gen::inRange(1u, 3u),
+                      .node_bits = *rc::gen::inRange(1u, 3u),
+                      .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
+                      .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
+  const int kind = *rc::gen::inRange(0, 3);
+  NodesBench bench(kViews, spread);
+  Documents documents;
+  const int batches = *rc::gen::inRange(1, 9);
+  for (int batch = 0; batch < batches; ++batch) {
+    Documents changed;
+    const int count = *rc::gen::element(1, 3, 30);
+    for (int i = 0; i < count; ++i) changed[std::to_string(*rc::gen::inRange(0, 60))] = some_rows(kind);
+    // From time to time there is so much to do that all nodes are made anew, which may be broken off.
+    const bool many = *rc::gen::inRange(0, 4) == 0;
+    bench.write(changed, many ? 1'000'000 : 0);
+    for (const auto& [id, rows] : changed) documents[id] = rows;
+    for (int pieces = *rc::gen::inRange(0, 4); pieces > 0; --pieces) bench.make_some();
+    for (int view = 0; view < 4; ++view) {
+      const ViewParams params = some_params();
+      RC_ASSERT(json::parse(bench.query(kNames[view], params)) ==
+                json::parse(expected(rows_of(documents, view), view, params)));
+    }
+  }
+  while (bench.make_some()) {}
+  expect_nodes_from_nothing(bench, documents, spread);
+  for (int i = 0; i < 20; ++i) {
+    const int view = *rc::gen::inRange(0, 4);
+    const ViewParams params = some_params();
+    RC_ASSERT(json::parse(bench.query(kNames[view], params)) ==
+              json::parse(expected(rows_of(documents, view), view, params)));
+  }
+}
+
+}  // namespace
+}  // namespace divan::index::views

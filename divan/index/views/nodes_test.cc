@@ -1,0 +1,255 @@
+#include <gtest/gtest.h>
+
+#include "divan/base/rng.h"
+#include "divan/index/views/nodes_testing.h"
+
+namespace divan::index::views {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NodesBench;
+
+constexpr const char* kStats = R"({"v":{"map":"f","reduce":"_stats"}})";
+
+std::map<std::string, NodesBench::Rows> numbers(int from, int to) {
+  std::map<std::string, NodesBench::Rows> documents;
+  for (int i = from; i < to; ++i)
+    documents[fmt::format("doc-{:06}", i)] = {{0, std::to_string(i), std::to_string(i)}};
+  return documents;
+}
+
+std::string error_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Error& error) { return error.what(); }
+  return "no error";
+}
+
+ViewParams range(int from, int to) {
+  ViewParams params;
+  params.start_key = std::to_string(from);
+  params.end_key = std::to_string(to);
+  return params;
+}
+
+// About what nodes.h says: entries at both ends of each level.
+int most_reads(double rows, const Spread& spread) {
+  const double above = rows / static_cast<double>(1 << spread.row_bits);
+  const double levels = 1 + std::max(0.0, std::log2(above) / spread.node_bits);
+  // A node is larger than twice the average seldom, and larger than five times hardly ever.
+  return static_cast<int>(5 * (2 * (1 << spread.row_bits) + 2 * levels * (1 << spread.node_bits)));
+}
+
+TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
+  constexpr int kRows = 20'000;
+  for (const Spread spread : {Spread{}, Spread{.row_bits = 2, .node_bits = 2}}) {
+    NodesBench bench(kStats, spread);
+    for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
+    while (bench.make_some()) {}
+    SeededRng rng{1};
+    std::int64_t reads = 0;
+    constexpr int kQueries = 200;
+    for (int i = 0; i < kQueries; ++i) {
+      auto from = static_cast<std::int64_t>(rng.below(kRows)),
+           to = static_cast<std::int64_t>(rng.below(kRows));
+      if (from > to) std::swap(from, to);
+      bench.store_counting.rows_read = 0;
+      const std::int64_t count = to - from + 1;
+      EXPECT_THAT(bench.query("v", range(static_cast<int>(from), static_cast<int>(to))),
+                  HasSubstr(fmt::format(R"("sum":{},"count":{},"min":{},"max":{})", (from + to) * count / 2,
+                                        count, from, to)));
+      EXPECT_LE(bench.store_counting.rows_read, most_reads(kRows, spread));
+      reads += bench.store_counting.rows_read;
+    }
+    EXPECT_LE(reads / kQueries, most_reads(kRows, spread) / 3);
+    RecordProperty(fmt::format("reads_{}", 1 << spread.row_bits), static_cast<int>(reads / kQueries));
+  }
+}
+
+// Of groups that are large only what their nodes do not cover is read, of small ones each row once.
+TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
+  NodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {});
+  constexpr int kRows = 20'000;
+  std::map<std::string, NodesBench::Rows> documents;
+  for (int i = 0; i < kRows; ++i)
+    documents[std::to_string(i)] = {{0, fmt::format("[{},{}]", i % 4, i % 5'000), "null"}};
+  bench.write(documents, kRows);
+  while (bench.make_some()) {}
+  for (const bool descending : {false, true}) {
+    ViewParams params;
+    params.descending = descending;
+    params.group_level = 1;
+    bench.store_counting.rows_read = 0;
+    const std::string four = bench.query("v", params);
+    EXPECT_THAT(four, HasSubstr(R"({"key":[0],"value":5000})"));
+    EXPECT_THAT(four, HasSubstr(R"({"key":[3],"value":5000})"));
+    EXPECT_LE(bench.store_counting.rows_read, 4 * (most_reads(kRows, {}) / 2 + 800));
+    params.group_level = 2;
+    bench.store_counting.rows_read = bench.store_counting.scans = 0;
+    bench.query("v", params);
+    EXPECT_LE(bench.store_counting.rows_read, kRows + 100);
+    EXPECT_LE(bench.store_counting.scans, 10);
+  }
+}
+
+TEST(ViewNodes, AChangeReadsAndWritesLittle) {
+  constexpr int kRows = 20'000;
+  NodesBench bench(kStats, {});
+  bench.write(numbers(0, kRows), kRows);
+  while (bench.make_some()) {}
+  int reads = 0;
+  constexpr int kChanges = 50;
+  for (int i = 0; i < kChanges; ++i) {
+    const int n = i * 397;
+    bench.store_counting.rows_read = 0;
+    bench.write({{fmt::format("doc-{:06}", n), {{0, std::to_string(n), std::to_string(-1 - i)}}}});
+    reads += bench.store_counting.rows_read;
+    EXPECT_LE(bench.written_bytes, 1000u);
+  }
+  EXPECT_LE(reads / kChanges, 2 * most_reads(kRows, {}) / 3);
+  RecordProperty("reads", reads / kChanges);
+  EXPECT_THAT(bench.query("v", {}), HasSubstr(R"("min":-50,"max":19999)"));
+}
+
+// A value that changes does not change how many there are.
+TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
+  NodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
+  bench.write(numbers(0, 100));
+  for (int n = 0; n < 100; ++n) {
+    bench.write({{fmt::format("doc-{:06}", n), {{0, std::to_string(n), "-1"}}}});
+    EXPECT_LE(bench.written_bytes, 200u);
+  }
+}
+
+TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
+  NodesBench bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})", {.row_bits = 1, .node_bits = 1});
+  const std::string large = '"' + std::string(200'000, 'x') + '"';
+  const NodesBench::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
+  bench.write({{"a", rows}, {"b", rows}, {"c", rows}});
+  EXPECT_GT(bench.written_bytes, 600'000u);
+  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);  // at once, of so few
+  bench.write({{"a", rows}, {"c", rows}});
+  EXPECT_EQ(bench.written_bytes, 0u);
+  // The one that changed, and the nodes above it.
+  bench.write({{"a", rows}, {"b", {{0, "1", "1"}, {0, "1", "3"}, {1, "[2]", large}}}});
+  EXPECT_GT(bench.written_bytes, 0u);
+  EXPECT_LT(bench.written_bytes, 2000u);
+  EXPECT_EQ(bench.query("v", {}), R"({"rows":[{"key":null,"value":10}]})");
+  // The last chunk alone is another one.
+  std::string changed = large;
+  changed[199'999] = 'y';
+  bench.write({{"c", {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", changed}}}});
+  EXPECT_GT(bench.written_bytes, 200'000u);
+  EXPECT_LT(bench.written_bytes, 220'000u);
+}
+
+// The nodes above it have no value, and a query finds the error where it is.
+TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
+  const Spread small{.row_bits = 2, .node_bits = 1};
+  NodesBench bench(
+      R"({"js":{"map":"f","reduce":"function(k, v, r) { v.forEach(function(n) { if (n == 'bad') throw 'no'; }); return r ? sum(v) : v.length; }"},)"
+      R"("stats":{"map":"f","reduce":"_stats"},"sum":{"map":"f","reduce":"_sum"}})",
+      small);
+  const auto write = [&](int n, const std::string& value) {
+    const std::string key = std::to_string(n);
+    bench.write({{key, {{0, key, value}, {1, key, value}, {2, key, value}}}});
+  };
+  for (int n = 0; n < 100; ++n) write(n, n == 50 ? R"("bad")" : "1");
+  EXPECT_THAT(error_of([&] { bench.query("js", {}); }), HasSubstr("reduce_function_failed"));
+  EXPECT_THAT(error_of([&] { bench.query("stats", {}); }), HasSubstr("invalid_value"));
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr(R"("value":{"error":"builtin_reduce_error")"));
+  for (const int from : {0, 51}) {
+    EXPECT_THAT(bench.query("js", range(from, from + 48)), HasSubstr(R"("value":49)"));
+    EXPECT_THAT(bench.query("stats", range(from, from + 48)), HasSubstr(R"("count":49)"));
+    EXPECT_THAT(bench.query("sum", range(from, from + 48)), HasSubstr(R"("value":49)"));
+  }
+  write(50, "1");
+  EXPECT_THAT(bench.query("js", {}), HasSubstr(R"("value":100)"));
+  EXPECT_THAT(bench.query("stats", {}), HasSubstr(R"("count":100)"));
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr(R"("value":100)"));
+  for (int view = 0; view < 3; ++view) {
+    for (const auto& [key, value] : bench.nodes(view)) EXPECT_TRUE(decode_node(value));
+  }
+}
+
+TEST(ViewNodes, ReductionsThatGrowAreNotKeptAndSumHasItsLimitAsEver) {
+  NodesBench bench(
+      R"({"all":{"map":"f","reduce":"function(k, v, r) { return r ? v.join('') : v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
+      {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, NodesBench::Rows> documents;
+  const auto object = [](int first) {
+    std::string text = "{";
+    for (int i = 0; i < 500; ++i) text += fmt::format("{}\"member-{}\":1", i ? "," : "", first + i);
+    return text + "}";
+  };
+  for (int n = 0; n < 40; ++n) {
+    documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), '"' + std::string(3000, 'x') + '"'},
+                                          {1, std::to_string(n), object(n < 20 ? 0 : 500 * n)}};
+  }
+  bench.write(documents);
+  std::size_t without = 0;
+  for (const auto& [key, value] : bench.nodes(0)) {
+    EXPECT_LE(value.size(), kMaxNodeBytes + 10);
+    if (value.empty()) ++without;
+  }
+  EXPECT_GT(without, 0u);
+  EXPECT_EQ(bench.query("all", {}).size(),
+            120'000 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
+  // Twenty alike shrink, and so do two of them; twenty that have nothing in common do not.
+  EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
+  // Whichever nodes they come from, what the limit measures is their rows.
+  for (int from = 0; from < 19; ++from) {
+    for (int to = from + 1; to < 20; ++to) {
+      EXPECT_THAT(bench.query("sum", range(from, to)),
+                  HasSubstr(fmt::format(R"("member-499":{})", to - from + 1)));
+    }
+  }
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
+  bench.forget_nodes();
+  EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
+}
+
+TEST(ViewNodes, AFunctionThatNeverEndsHasNoNodesAndHurtsItsOwnQueriesOnly) {
+  const js::Limits hurried{.invocation = std::chrono::milliseconds(50)};
+  NodesBench bench(
+      R"({"good":{"map":"f","reduce":"_count"},"loop":{"map":"f","reduce":"function() { for (;;); }"}})",
+      {.row_bits = 1, .node_bits = 1}, hurried);
+  std::map<std::string, NodesBench::Rows> documents;
+  for (int n = 0; n < 20; ++n) documents[std::to_string(n)] = {{0, "1", "1"}, {1, "1", "1"}};
+  for (const std::int64_t behind : {0, 1'000'000}) {
+    bench.write(documents, behind);
+    while (bench.make_some()) {}
+    EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);
+    EXPECT_EQ(bench.state(1).kind, NodesState::Kind::given_up);
+    EXPECT_TRUE(bench.nodes(1).empty());
+    EXPECT_EQ(bench.query("good", {}), R"({"rows":[{"key":null,"value":20}]})");
+    EXPECT_THAT(error_of([&] { bench.query("loop", {}); }), HasSubstr("reduce_function_failed"));
+    bench.forget_nodes();
+  }
+}
+
+// What was begun goes on where it was left, and is begun anew when rows have changed in between.
+TEST(ViewNodes, NodesOfManyRowsAreMadeInPieces) {
+  NodesBench bench(kStats, {.at_once = 500});
+  EXPECT_FALSE(bench.make_some(true));
+  bench.write(numbers(0, 5'000), 5'000);
+  EXPECT_FALSE(bench.make_some(true));
+  EXPECT_TRUE(bench.make_some());
+  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::building);
+  const auto first = bench.nodes(0);
+  EXPECT_TRUE(bench.make_some(true));
+  EXPECT_GT(bench.nodes(0).size(), first.size());
+  EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));
+  bench.write(numbers(5'000, 5'001));
+  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::none);
+  EXPECT_TRUE(bench.nodes(0).empty());
+  int pieces = 0;
+  while (bench.make_some()) ++pieces;
+  EXPECT_GE(pieces, 9);
+  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);
+  EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));
+}
+
+}  // namespace
+}  // namespace divan::index::views

@@ -1,0 +1,125 @@
+// A view's rows without documents: batches of them are written as a build would, in a real store and with the
+// real sandbox for reductions.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "divan/base/json.h"
+#include "divan/index/views/query.h"
+#include "divan/index/views/view_batch.h"
+#include "divan/kv/counting_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::index::views::testing {
+
+/// Not thread-safe.
+class NodesBench {
+ public:
+  /// `views` is the member of a design document.
+  NodesBench(std::string views, const Spread& spread, const js::Limits& limits = {})
+      : views_(std::move(views)), spread_(spread), limits_(limits) {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, name_); });
+    index = parse();
+  }
+
+  /// Documents with the rows (view, key, value) that they have from now on, in one batch.
+  using Rows = std::vector<std::tuple<int, std::string, std::string>>;
+  void write(const std::map<std::string, Rows>& documents, std::int64_t behind = 0) {
+    ViewBatch batch(index->views().size(), index);
+    std::size_t number = 0;
+    for (const auto& [id, rows] : documents) {
+      batch.add_document(id);
+      for (const auto& [view, key, value] : rows) batch.add_row(number, view, key, value);
+      ++number;
+    }
+    const IndexKeys keys = this->keys();
+    for (std::size_t done = 0; done < batch.documents();) {
+      done = batch.prepare(store_counting, keys, done, {behind});
+      store->run([&](kv::Transaction& tx) {
+        batch.write(tx, keys);
+        written_bytes = tx.read_only() ? 0 : tx.approximate_size();
+        ++sequence_;
+        const std::string version = std::string(6, '\0') + std::to_string(1000 + sequence_ % 9000);
+        write_sequence(tx, keys, kv::Versionstamp::complete(version));
+      });
+    }
+  }
+  /// One piece of making all nodes; false if there is none.
+  bool make_some(bool only_begun = false) {
+    const IndexKeys keys = this->keys();
+    const auto work = index->more_work(store_counting, keys, only_begun);
+    if (work) store->run([&](kv::Transaction& tx) { work->write(tx, keys); });
+    return work != nullptr;
+  }
+
+  IndexKeys keys() {
+    return store->run(
+        [&](kv::Transaction& tx) { return IndexKeys(catalog.open(tx, name_), index->signature()); });
+  }
+  NodesState state(int view) {
+    return store->run([&](kv::Transaction& tx) { return read_nodes_state(tx, NodeKeys(keys(), view)); });
+  }
+  /// The nodes of a view, by what is behind the view in their keys.
+  std::map<std::string, std::string> nodes(int view) {
+    const NodeKeys node_keys(keys(), view);
+    std::map<std::string, std::string> found;
+    store->run([&](kv::Transaction& tx) {
+      found.clear();
+      for (const auto& row : tx.get_range(node_keys.all()).rows) {
+        if (row.key != node_keys.state()) found[row.key.substr(node_keys.state().size())] = row.value;
+      }
+    });
+    return found;
+  }
+  /// As if the index had been made before there were nodes.
+  void forget_nodes() {
+    store->run([&](kv::Transaction& tx) {
+      for (const auto& [name, view] : index->views()) tx.clear_range(NodeKeys(keys(), view.number).all());
+    });
+  }
+
+  std::string query(std::string_view view, const ViewParams& params) {
+    Query query(store_counting, catalog, name_, index, *index->find(view), params);
+    std::string out;
+    while (query.next(out)) {}
+    return json::compact(out);
+  }
+
+  std::shared_ptr<const ViewIndex> parse() {
+    return parse_views("_design/d", R"({"views":)" + views_ + "}", pool(), limits_, spread_);
+  }
+
+  kv::embedded::TemporaryStore& store = shared_store();
+  kv::testing::CountingStore store_counting{*store};
+  events::Bus bus;
+  SystemClock clock;
+  docs::Catalog catalog{bus, clock};
+  std::shared_ptr<const ViewIndex> index;
+  std::size_t written_bytes = 0;  // by the last transaction of write(), without the index's sequence
+
+ private:
+  // One for all, since one takes long to open.
+  static kv::embedded::TemporaryStore& shared_store() {
+    static kv::embedded::TemporaryStore store;
+    return store;
+  }
+  static std::string next_name() {
+    static int number = 0;
+    return fmt::format("db{}", ++number);
+  }
+  // Likewise: its processes take long to start.
+  static js::Pool& pool() {
+    static const SystemClock clock;
+    static js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
+    return pool;
+  }
+
+  const std::string name_ = next_name();
+  const std::string views_;
+  const Spread spread_;
+  const js::Limits limits_;
+  int sequence_ = 0;
+};
+
+}  // namespace divan::index::views::testing

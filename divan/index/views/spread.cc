@@ -1,0 +1,14 @@
+#include "divan/index/views/spread.h"
+
+#include <xxhash.h>
+
+#include <bit>
+
+namespace divan::index::views {
+
+int Spread::level(std::string_view place) const {
+  const auto zeros = static_cast<unsigned>(std::countr_zero(XXH64(place.data(), place.size(), 0)));
+  return zeros < row_bits ? 0 : 1 + static_cast<int>((zeros - row_bits) / node_bits);
+}
+
+}  // namespace divan::index::views

@@ -1,0 +1,133 @@
+// Builds that give way to others.
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/index/builder.h"
+#include "divan/index/views/view_index.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::index::views {
+namespace {
+
+// A database with an index that takes ten batches, and one with an index that takes a few documents. The
+// builder runs on the test's own thread: it has no other.
+struct Turns : testing::Test {
+  SystemClock real;
+  ManualClock clock;
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  workers::Monitor monitor{*store, registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, real};
+  Kinds kinds;
+  std::unique_ptr<Builder> builder;
+
+  void SetUp() override {
+    kinds.push_back(std::make_unique<ViewKind>(pool));
+    declare_builds(queue, *store, kinds);
+    builder =
+        std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
+                                  BuilderOptions{.batch_documents = 10, .turn = std::chrono::seconds(10)});
+    create("large", 100);
+    create("small", 3);
+  }
+
+  void create(const std::string& name, int documents) {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
+    std::vector<docs::IncomingDocument> all;
+    all.push_back(docs::parse_document(
+        json::compact(R"({"_id":"_design/d","views":{"v":{"map":"function(doc) { emit(1); }"}}})")));
+    for (int i = 1; i < documents; ++i) all.push_back(docs::parse_document("{}"));
+    docs::bulk_edit(*store, catalog, name, all, rng);
+  }
+  void request(const std::string& name, std::int64_t priority) {
+    store->run([&](kv::Transaction& tx) {
+      const auto database = catalog.open(tx, name);
+      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority);
+    });
+  }
+  // Runs the next job; answers the name of its database.
+  std::string run_next() {
+    const std::vector<std::string> types{"views"};
+    const auto jobs =
+        store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}).jobs; });
+    if (jobs.empty()) return "";
+    builder->run(jobs.front());
+    return std::string(database_of_build(jobs.front().job.id));
+  }
+  bool is_built(const std::string& name) {
+    return store->run([&](kv::Transaction& tx) {
+      const auto database = catalog.open(tx, name);
+      const auto index = indexes_of(tx, database, kinds).at(0);
+      return read_sequence(tx, IndexKeys(database, index->signature())) == docs::last_sequence(tx, database);
+    });
+  }
+  bool has_begun(const std::string& name) {
+    return store->run([&](kv::Transaction& tx) {
+      const auto database = catalog.open(tx, name);
+      const auto index = indexes_of(tx, database, kinds).at(0);
+      return read_sequence(tx, IndexKeys(database, index->signature())) != kv::Versionstamp();
+    });
+  }
+  // Something happens when the first batch of the large index has been written.
+  events::Subscription when_begun(std::function<void()> then) {
+    return bus.subscribe(events::database_channel("large"), {.notify = std::move(then)});
+  }
+};
+
+TEST_F(Turns, ABuildGivesWayToAMoreUrgentOne) {
+  request("large", kBuildPriority);
+  const auto begun = when_begun([&] { request("small", kCatchUpPriority); });
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_TRUE(has_begun("large"));
+  EXPECT_FALSE(is_built("large"));
+  EXPECT_EQ(run_next(), "small");
+  EXPECT_TRUE(is_built("small"));
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_TRUE(is_built("large"));
+  EXPECT_EQ(run_next(), "");
+}
+
+TEST_F(Turns, ABuildGivesNoWayToOneThatIsAsUrgentBeforeItsTurnIsOver) {
+  request("large", kCatchUpPriority);
+  const auto begun = when_begun([&] { request("small", kCatchUpPriority); });
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_TRUE(is_built("large"));
+}
+
+TEST_F(Turns, ABuildWhoseTurnIsOverGoesBehindThoseThatAreAsUrgent) {
+  request("large", kCatchUpPriority);
+  const auto begun = when_begun([&] {
+    request("small", kCatchUpPriority);
+    clock.advance(std::chrono::seconds(10));
+  });
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_FALSE(is_built("large"));
+  EXPECT_EQ(run_next(), "small");
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_TRUE(is_built("large"));
+}
+
+TEST_F(Turns, ABuildGivesNoWayToALessUrgentOne) {
+  request("large", kCatchUpPriority);
+  const auto begun = when_begun([&] {
+    request("small", kBuildPriority);
+    clock.advance(std::chrono::seconds(10));
+  });
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_TRUE(is_built("large"));
+}
+
+TEST_F(Turns, APendingJobBecomesMoreUrgentAndNeverLess) {
+  request("large", kBuildPriority);
+  request("large", kQueryPriority);
+  request("large", kCatchUpPriority);
+  const auto job = store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", {}, "", 10).at(0); });
+  EXPECT_EQ(job.priority, kQueryPriority);
+}
+
+}  // namespace
+}  // namespace divan::index::views

@@ -1,0 +1,295 @@
+#include "divan/index/views/upkeep.h"
+
+namespace divan::index::views {
+namespace {
+
+using Kind = EntryChange::Kind;
+
+// What is read before it is reduced: JavaScript gets it at once.
+constexpr std::size_t kMaxHeldBytes = 8'000'000;
+// A node with more than this right below it has no value.
+constexpr std::size_t kMaxEntries = 5'000;
+constexpr std::size_t kMaxBytes = 4'000'000;
+
+// What a transaction writes of nodes.
+constexpr std::size_t kMaxWrittenBytes = 4'000'000;
+
+// Of a write, about.
+std::size_t size_of(const NodeWrites::Node& node) {
+  return 100 + node.place.size() + (node.value ? node.value->size() : 0);
+}
+
+void write_node(kv::Transaction& tx, const NodeKeys& keys, const NodeWrites::Node& node) {
+  const std::string key = keys.node(node.level, node.place);
+  if (node.value) {
+    tx.set(key, *node.value);
+  } else {
+    tx.clear(key);
+  }
+}
+
+NodeWrites dropped() { return {.clear = true, .nodes = {}, .state = NodesState{}}; }
+
+NodeWrites given_up() {
+  return {.clear = true, .nodes = {}, .state = NodesState{NodesState::Kind::given_up, 0, {}}};
+}
+
+}  // namespace
+
+void NodeWrites::write(kv::Transaction& tx, const NodeKeys& keys) const {
+  if (clear) tx.clear_range(keys.all());
+  for (const Node& node : nodes) write_node(tx, keys, node);
+  if (state) write_nodes_state(tx, keys, *state);
+}
+
+class Upkeep::Level {
+ public:
+  Level(const Upkeep& upkeep, int level)
+      : keys_(upkeep.keys_),
+        node_keys_(upkeep.node_keys_),
+        view_(upkeep.view_.number),
+        spread_(upkeep.index_.spread()),
+        level_(level),
+        reduction_(make_reduction(upkeep.index_, upkeep.view_)) {}
+
+  // Reads the entries of nodes from `from` on, until a boundary where `stop` says so; false if there was
+  // none. Entries before the first boundary belong to no node.
+  bool read(kv::Transaction& tx, std::string_view from, const std::function<bool()>& stop) {
+    stopped_at_.clear();
+    const auto visit = [&](std::string_view place, const auto& entry, std::size_t bytes) {
+      if (spread_.level(place) >= level_) {
+        end_node();
+        if (place != from && stop()) {
+          stopped_at_ = place;
+          return false;
+        }
+        begin_node(place);
+      }
+      if (open_) add(entry, bytes);
+      return true;
+    };
+    if (level_ == 1) {
+      read_rows(tx, from, visit);
+    } else {
+      read_nodes(tx, from, visit);
+    }
+    end_node();
+    return !stopped_at_.empty();
+  }
+
+  bool is_full() const { return entries_ >= spread_.at_once || bytes_ >= kMaxHeldBytes; }
+  const std::string& stopped_at() const { return stopped_at_; }
+
+  // Reduces what was read since the last call: not inside a transaction.
+  void compute() {
+    auto reduced = reduction_->take();
+    for (Reduced& result : reduced) {
+      auto& node = nodes_[computed_];
+      if (!valueless_[computed_++] && !result.error && result.partial.value.size() <= kMaxNodeBytes) {
+        node.value = encode_node(result.partial);
+      }
+      hopeless_ |= result.hopeless;
+    }
+    entries_ = bytes_ = 0;
+  }
+
+  bool hopeless() const { return hopeless_; }
+  std::vector<NodeWrites::Node> take_nodes() { return std::move(nodes_); }
+  bool has_nodes() const { return !nodes_.empty(); }
+
+ private:
+  template <class Visit>
+  void read_rows(kv::Transaction& tx, std::string_view from, const Visit& visit) {
+    RowRange range = all_rows(keys_, view_);
+    const std::size_t prefix = range.begin.size();
+    range.begin += from;
+    visit_rows(tx, keys_, view_, range, false, [&](const ViewRow& row) {
+      return visit(row.place.substr(prefix), row, row.key.size() + row.value.size());
+    });
+  }
+
+  template <class Visit>
+  void read_nodes(kv::Transaction& tx, std::string_view from, const Visit& visit) {
+    const std::size_t place_at = node_keys_.place_at(level_ - 1);
+    tx.scan(node_keys_.range(level_ - 1, from, kAfterAllPlaces), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view value) {
+              return visit(key.substr(place_at), decode_node(value), value.size());
+            });
+  }
+
+  void begin_node(std::string_view place) {
+    nodes_.push_back({level_, std::string(place), std::string()});
+    valueless_.push_back(false);
+    open_ = true;
+    node_entries_ = node_bytes_ = 0;
+  }
+  void end_node() {
+    if (std::exchange(open_, false)) reduction_->end_group();
+  }
+
+  void add(const ViewRow& row, std::size_t bytes) {
+    if (fits(bytes)) reduction_->add(row);
+  }
+  void add(const std::optional<Partial>& partial, std::size_t bytes) {
+    if (!partial) valueless_.back() = true;
+    if (fits(bytes) && partial) reduction_->add(*partial);
+  }
+  bool fits(std::size_t bytes) {
+    ++entries_;
+    bytes_ += bytes;
+    if (++node_entries_ > kMaxEntries || (node_bytes_ += bytes) > kMaxBytes) valueless_.back() = true;
+    return !valueless_.back();
+  }
+
+  const IndexKeys& keys_;
+  const NodeKeys& node_keys_;
+  const int view_;
+  const Spread spread_;
+  const int level_;
+  const std::unique_ptr<Reduction> reduction_;
+  std::vector<NodeWrites::Node> nodes_;  // without a value until they are computed
+  std::vector<bool> valueless_;
+  std::size_t computed_ = 0;
+  bool open_ = false;  // the last node takes entries
+  std::size_t node_entries_ = 0;
+  std::size_t node_bytes_ = 0;
+  std::size_t entries_ = 0;
+  std::size_t bytes_ = 0;
+  bool hopeless_ = false;
+  std::string stopped_at_;
+};
+
+NodeWrites Upkeep::update(const std::vector<EntryChange>& rows,
+                          const std::function<void(kv::Transaction&)>& write_rows) {
+  NodeWrites all;
+  std::vector<EntryChange> below = rows;
+  std::vector<NodeWrites::Node> nodes_below;
+  auto write_below = write_rows;
+  for (int level = 1; !below.empty(); ++level) {
+    bool hopeless = false;
+    auto nodes = update_level(level, below, write_below, hopeless);
+    if (hopeless) return given_up();
+    below = drop_unchanged(nodes);
+    all.nodes.insert(all.nodes.end(), nodes.begin(), nodes.end());
+    nodes_below = std::move(nodes);
+    write_below = [&](kv::Transaction& tx) {
+      for (const auto& node : nodes_below) write_node(tx, node_keys_, node);
+    };
+  }
+  // Too much for one transaction: they are made anew when the rows are there.
+  std::size_t bytes = 0;
+  for (const auto& node : all.nodes) bytes += size_of(node);
+  if (bytes > kMaxWrittenBytes) return dropped();
+  return all;
+}
+
+std::vector<NodeWrites::Node> Upkeep::update_level(int level, const std::vector<EntryChange>& below,
+                                                   const std::function<void(kv::Transaction&)>& write_below,
+                                                   bool& hopeless) {
+  const Spread spread = index_.spread();
+  Level nodes(*this, level);
+  std::vector<NodeWrites::Node> removed;
+  std::string done;  // entries before this one were read
+  auto next = below.begin();
+  while (next != below.end()) {
+    {
+      const auto tx = store_.begin();
+      write_below(*tx);
+      for (const EntryChange& change : below) {
+        if (spread.level(change.place) < level) continue;
+        const std::string key = node_keys_.node(level, change.place);
+        if (change.kind == Kind::removed) tx->clear(key);
+        if (change.kind == Kind::inserted) tx->set(key, {});
+      }
+      const auto read = [&](std::string_view from) {
+        done = nodes.read(*tx, from, [] { return true; }) ? nodes.stopped_at() : kAfterAllPlaces;
+      };
+      for (; next != below.end() && !nodes.is_full(); ++next) {
+        const bool boundary = spread.level(next->place) >= level;
+        if (boundary && next->kind == Kind::removed) removed.push_back({level, next->place, std::nullopt});
+        // What lies in the node before it, or ends it, or does not end it any more.
+        if (next->place > done && (!boundary || next->kind != Kind::changed)) {
+          if (const auto before = node_before(*tx, level, next->place)) read(*before);
+        }
+        if (next->place >= done && boundary && next->kind != Kind::removed) read(next->place);
+      }
+    }
+    nodes.compute();
+  }
+  hopeless = nodes.hopeless();
+  auto written = nodes.take_nodes();
+  written.insert(written.end(), removed.begin(), removed.end());
+  std::sort(written.begin(), written.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  return written;
+}
+
+// The last boundary before a place.
+std::optional<std::string> Upkeep::node_before(kv::Transaction& tx, int level, std::string_view place) const {
+  std::optional<std::string> found;
+  const std::size_t place_at = node_keys_.place_at(level);
+  tx.scan(node_keys_.range(level, {}, place),
+          {.limit = 1, .reverse = true, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            found = key.substr(place_at);
+            return false;
+          });
+  return found;
+}
+
+// Takes those out that are in the store as they are, and answers what happens to the others.
+std::vector<EntryChange> Upkeep::drop_unchanged(std::vector<NodeWrites::Node>& nodes) const {
+  std::vector<std::string> keys;
+  keys.reserve(nodes.size());
+  for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.place));
+  const auto stored = store_.begin()->get_many(keys, kv::Isolation::snapshot);
+  std::vector<EntryChange> changes;
+  std::vector<NodeWrites::Node> changed;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].value == stored[i]) continue;
+    const Kind kind = !nodes[i].value ? Kind::removed : !stored[i] ? Kind::inserted : Kind::changed;
+    changes.push_back({nodes[i].place, kind});
+    changed.push_back(std::move(nodes[i]));
+  }
+  nodes = std::move(changed);
+  return changes;
+}
+
+std::optional<NodeWrites> Upkeep::make_some(bool only_begun) {
+  using State = NodesState::Kind;
+  NodeWrites writes;
+  NodesState state;
+  std::optional<Level> nodes;
+  {
+    const auto tx = store_.begin();
+    state = read_nodes_state(*tx, node_keys_);
+    if (state.kind == State::complete || state.kind == State::given_up) return std::nullopt;
+    if (state.kind == State::none) {
+      if (only_begun) return std::nullopt;
+      writes.clear = true;
+      state = {State::building, 1, {}};
+    }
+    nodes.emplace(*this, state.level);
+    if (nodes->read(*tx, state.place, [&] { return nodes->is_full(); })) {
+      state.place = nodes->stopped_at();
+    } else if (state.place.empty() && !nodes->has_nodes()) {
+      state = {State::complete, 0, {}};
+    } else {
+      state = {State::building, state.level + 1, {}};
+    }
+  }
+  nodes->compute();
+  if (nodes->hopeless()) return given_up();
+  writes.nodes = nodes->take_nodes();
+  // What is too much for one transaction is computed again with the next piece.
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < writes.nodes.size(); ++i) {
+    bytes += size_of(writes.nodes[i]);
+    if (i == 0 || bytes <= kMaxWrittenBytes) continue;
+    state = {State::building, writes.nodes[i].level, writes.nodes[i].place};
+    writes.nodes.resize(i);
+  }
+  writes.state = std::move(state);
+  return writes;
+}
+
+}  // namespace divan::index::views

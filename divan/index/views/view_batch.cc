@@ -1,0 +1,250 @@
+#include "divan/index/views/view_batch.h"
+
+#include "divan/base/log.h"
+#include "divan/index/views/view_index.h"
+#include "divan/kv/chunks.h"
+
+namespace divan::index::views {
+namespace {
+
+// A transaction with this much leaves the following documents to the next one.
+constexpr std::size_t kFullBytes = 2'000'000;
+// Rows that are compared are read as many at a time.
+constexpr std::size_t kComparedAtOnce = 100;
+// Nodes are dropped, to be made anew at the end, when so many changes are to come, and more than one of so
+// many rows will change: reading what is below their nodes would take as long.
+constexpr std::int64_t kManyChanges = 1000;
+constexpr std::int64_t kRowsReadForAChange = 64;
+
+constexpr int kAllViews = -1;
+
+std::size_t varint_bytes(std::uint64_t value) {
+  std::size_t bytes = 1;
+  for (; value >= 0x80; value >>= 7) ++bytes;
+  return bytes;
+}
+
+// Of encode_row().
+std::size_t encoded_row_bytes(std::string_view encoded_key, std::string_view key, std::string_view value) {
+  return varint_bytes(encoded_key.size()) + varint_bytes(key.size()) + varint_bytes(value.size()) +
+         key.size() + value.size();
+}
+
+// The place of the same row in a document's list, or null.
+const RowPlace* find_row(const std::vector<RowPlace>& sorted, const RowPlace& row) {
+  const auto found =
+      std::lower_bound(sorted.begin(), sorted.end(), RowPlace{row.view, row.encoded_key, row.number, 0});
+  return found != sorted.end() && found->same_row(row) ? &*found : nullptr;
+}
+
+}  // namespace
+
+void ViewBatch::add_document(std::string id) { documents_.push_back({std::move(id), {}, 0, false}); }
+
+void ViewBatch::add_failure(std::size_t document) {
+  if (!documents_[document].failed) ++failures_;
+  documents_[document].failed = true;
+}
+
+void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::string_view value) {
+  Document& document = documents_[place];
+  Row row{view, encode_key(key), std::string(key), std::string(value)};
+  const std::size_t bytes =
+      2 * row.encoded_key.size() + row.key.size() + row.value.size() + document.id.size() + 64;
+  const bool key_too_long =
+      row.encoded_key.size() > kMaxEncodedKeyBytes || row.key.size() > kv::kMaxValueBytes / 2;
+  if (key_too_long || document.bytes + bytes > kMaxEmittedBytes) {
+    if (!document.failed) {
+      log::warning("Rows of document `{}` are left out of a view: {}.", document.id,
+                   key_too_long ? "a key is too long" : "it emits too much");
+    }
+    add_failure(place);
+    return;
+  }
+  document.bytes += bytes;
+  bytes_ += bytes;
+  ++rows_;
+  document.rows.push_back(std::move(row));
+}
+
+std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
+  std::vector<RowPlace> places;
+  places.reserve(document.rows.size());
+  std::map<std::pair<int, std::string_view>, std::uint32_t> numbers;
+  for (const Row& row : document.rows) {
+    const std::size_t bytes = encoded_row_bytes(row.encoded_key, row.key, row.value);
+    const std::uint32_t number = document.rows.size() == 1 ? 0 : numbers[{row.view, row.encoded_key}]++;
+    places.push_back({row.view, row.encoded_key, number, kv::chunk_count(bytes)});
+  }
+  return places;
+}
+
+std::vector<RowPlace> ViewBatch::Change::sorted() const {
+  std::vector<RowPlace> sorted = places;
+  if (!in_order) std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
+                               const IndexedSoFar& so_far) {
+  changes_.clear();
+  nodes_.clear();
+  std::size_t next = first;
+  {
+    const auto tx = store.begin();
+    std::vector<std::optional<std::string>> lists(documents_.size() - first);
+    if (!so_far.all_new) {
+      std::vector<std::string> list_keys;
+      for (std::size_t i = first; i < documents_.size(); ++i)
+        list_keys.push_back(list_key(keys, documents_[i].id));
+      lists = tx->get_many(list_keys, kv::Isolation::snapshot);
+    }
+    std::size_t bytes = 0;
+    for (; next < documents_.size(); ++next) {
+      const Document& document = documents_[next];
+      const auto& list = lists[next - first];
+      bytes += document.bytes + (list ? list->size() : 0);
+      if (next > first && bytes > kFullBytes) break;
+      Change& change = changes_.emplace_back(
+          Change{&document, read_list(*tx, keys, document.id, list, views_), places_of(document)});
+      change.in_order = std::is_sorted(change.places.begin(), change.places.end());
+    }
+    find_unchanged(*tx, keys);
+  }
+  if (index_) {
+    for (const auto& [name, view] : index_->views()) {
+      if (!view.reduce.empty()) prepare_nodes(store, keys, view, so_far.behind);
+    }
+  }
+  return next;
+}
+
+// Compares the rows that stay in their places with what is stored.
+void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
+  std::vector<std::string> stored_keys;
+  std::vector<std::string> values;
+  std::vector<std::pair<Change*, std::size_t>> rows;  // of these chunks
+  const auto compare = [&] {
+    const auto stored = tx.get_many(stored_keys, kv::Isolation::snapshot);
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      if (stored[i] != values[i]) rows[i].first->unchanged[rows[i].second] = false;
+    }
+    stored_keys.clear();
+    values.clear();
+    rows.clear();
+  };
+  for (Change& change : changes_) {
+    change.unchanged.resize(change.places.size());
+    if (change.before.empty()) continue;
+    const Document& document = *change.document;
+    for (std::size_t i = 0; i < change.places.size(); ++i) {
+      const RowPlace& place = change.places[i];
+      const RowPlace* before = find_row(change.before, place);
+      if (before == nullptr || before->chunks != place.chunks) continue;
+      change.unchanged[i] = true;
+      const Row& row = document.rows[i];
+      kv::for_each_chunk(encode_row(row.encoded_key, row.key, row.value),
+                         [&](std::uint32_t chunk, std::string_view piece) {
+                           stored_keys.push_back(place.key(keys, document.id, chunk));
+                           values.emplace_back(piece);
+                           rows.emplace_back(&change, i);
+                         });
+      if (stored_keys.size() >= kComparedAtOnce) compare();
+    }
+  }
+  if (!stored_keys.empty()) compare();
+}
+
+void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view,
+                              std::int64_t behind) {
+  using Kind = NodesState::Kind;
+  NodesState state;
+  std::int64_t rows_before = 0;
+  bool is_new = false;
+  {
+    const auto tx = store.begin();
+    state = read_nodes_state(*tx, NodeKeys(keys, view.number));
+    rows_before = count_rows(*tx, keys, view.number);
+    is_new = read_sequence(*tx, keys, kv::Isolation::snapshot) == kv::Versionstamp();
+  }
+  if (state.kind == Kind::given_up || (state.kind == Kind::none && !is_new)) return;
+  const auto rows = row_changes(view.number);
+  const std::int64_t changes = std::max(behind, static_cast<std::int64_t>(rows.size()));
+  const bool many = changes > kManyChanges && changes * kRowsReadForAChange > rows_before;
+  if (many || state.kind == Kind::building) {
+    if (!is_new) nodes_[view.number] = {.clear = true, .nodes = {}, .state = NodesState{}};
+    return;
+  }
+  if (rows.empty() && !is_new) return;
+  NodeWrites writes = Upkeep(store, keys, *index_, view).update(rows, [&](kv::Transaction& tx) {
+    write_rows(tx, keys, view.number);
+  });
+  if (is_new && !writes.state) writes.state = NodesState{Kind::complete, 0, {}};
+  nodes_[view.number] = std::move(writes);
+}
+
+std::vector<EntryChange> ViewBatch::row_changes(int view) const {
+  using Kind = EntryChange::Kind;
+  std::vector<EntryChange> rows;
+  for (const Change& change : changes_) {
+    const std::string& id = change.document->id;
+    const auto sorted = change.before.empty() ? std::vector<RowPlace>() : change.sorted();
+    for (const RowPlace& place : change.before) {
+      if (place.view == view && find_row(sorted, place) == nullptr)
+        rows.push_back({place.place(id), Kind::removed});
+    }
+    for (std::size_t i = 0; i < change.places.size(); ++i) {
+      const RowPlace& place = change.places[i];
+      if (place.view != view || change.unchanged[i]) continue;
+      const bool was_there = find_row(change.before, place) != nullptr;
+      rows.push_back({place.place(id), was_there ? Kind::changed : Kind::inserted});
+    }
+  }
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  return rows;
+}
+
+void ViewBatch::write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const {
+  for (const Change& change : changes_) {
+    const Document& document = *change.document;
+    for (std::size_t i = 0; i < change.places.size(); ++i) {
+      const RowPlace& place = change.places[i];
+      if (change.unchanged[i] || (view != kAllViews && place.view != view)) continue;
+      const Row& row = document.rows[i];
+      kv::for_each_chunk(encode_row(row.encoded_key, row.key, row.value),
+                         [&](std::uint32_t chunk, std::string_view piece) {
+                           tx.set(place.key(keys, document.id, chunk), piece);
+                         });
+    }
+    if (change.before.empty()) continue;
+    const auto sorted = change.sorted();
+    for (const RowPlace& old : change.before) {
+      if (view != kAllViews && old.view != view) continue;
+      const RowPlace* same = find_row(sorted, old);
+      for (std::uint32_t chunk = same ? same->chunks : 0; chunk < old.chunks; ++chunk)
+        tx.clear(old.key(keys, document.id, chunk));
+    }
+  }
+}
+
+void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
+  write_rows(tx, keys, kAllViews);
+  std::vector<std::int64_t> added(views_);
+  for (const Change& change : changes_) {
+    const auto write = [&](const std::vector<RowPlace>& sorted) {
+      if (change.before != sorted) write_list(tx, keys, change.document->id, change.before, sorted);
+    };
+    if (change.in_order) {
+      write(change.places);
+    } else {
+      write(change.sorted());
+    }
+    for (const RowPlace& place : change.places) ++added[static_cast<std::size_t>(place.view)];
+    for (const RowPlace& place : change.before) --added[static_cast<std::size_t>(place.view)];
+  }
+  for (std::size_t view = 0; view < added.size(); ++view)
+    add_to_count(tx, keys, static_cast<int>(view), added[view]);
+  for (const auto& [view, writes] : nodes_) writes.write(tx, NodeKeys(keys, view));
+}
+
+}  // namespace divan::index::views

@@ -1,0 +1,74 @@
+// The rows that a batch of documents makes in the views of an index, and how they are written: of a document
+// that was indexed before, only those that are not what they were; and with them the views' nodes (upkeep.h).
+#pragma once
+
+#include "divan/index/views/row_lists.h"
+#include "divan/index/views/upkeep.h"
+
+namespace divan::index::views {
+
+/// See MappedBatch.
+class ViewBatch final : public MappedBatch {
+ public:
+  /// Rows of this many views. Nodes are kept for the views of `index`, if there is one.
+  explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr)
+      : views_(views), index_(std::move(index)) {}
+
+  void add_document(std::string id);
+  /// For the document that was added as number `document`. Rows beyond the limits are left out and logged.
+  void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
+  void add_failure(std::size_t document);
+  /// Of the rows so far, about.
+  std::size_t bytes() const { return bytes_; }
+
+  std::size_t documents() const override { return documents_.size(); }
+  std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
+                      const IndexedSoFar& so_far) override;
+  void write(kv::Transaction& tx, const IndexKeys& keys) const override;
+  std::size_t rows() const override { return rows_; }
+  std::size_t failures() const override { return failures_; }
+
+ private:
+  struct Row {
+    int view;
+    std::string encoded_key;
+    std::string key;
+    std::string value;
+  };
+  struct Document {
+    std::string id;
+    std::vector<Row> rows;
+    std::size_t bytes = 0;
+    bool failed = false;
+  };
+  // What is to be done with the rows of a document.
+  struct Change {
+    const Document* document;
+    std::vector<RowPlace> before;   // in order
+    std::vector<RowPlace> places;   // of the document's rows, one by one
+    std::vector<bool> unchanged{};  // of these
+    bool in_order = true;           // these are
+
+    std::vector<RowPlace> sorted() const;
+  };
+
+  static std::vector<RowPlace> places_of(const Document& document);
+  void find_unchanged(kv::Transaction& tx, const IndexKeys& keys);
+  void prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view, std::int64_t behind);
+  std::vector<EntryChange> row_changes(int view) const;
+  // Those of one view, or (-1) of all.
+  void write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const;
+
+  const std::size_t views_;
+  const std::shared_ptr<const ViewIndex> index_;
+  std::vector<Document> documents_;
+  std::size_t bytes_ = 0;
+  std::size_t rows_ = 0;
+  std::size_t failures_ = 0;
+
+  // What was prepared.
+  std::vector<Change> changes_;
+  std::map<int, NodeWrites> nodes_;  // by view
+};
+
+}  // namespace divan::index::views

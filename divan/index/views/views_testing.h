@@ -1,0 +1,89 @@
+// For the tests of views: design documents, documents, builds and queries.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "divan/base/json.h"
+#include "divan/docs/writer.h"
+#include "divan/index/builder.h"
+#include "divan/index/views/query.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::index::views::testing {
+
+/// Real documents, a real sandbox, and builds on the test's own thread. Not thread-safe.
+struct ViewsFixture : ::testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  workers::Monitor monitor{*store, registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 2}, clock};
+  Kinds kinds;
+  std::unique_ptr<Builder> builder;
+
+  void SetUp() override {
+    kinds.push_back(std::make_unique<ViewKind>(pool));
+    declare_builds(queue, *store, kinds);
+    // Small batches, so that a few documents make several.
+    builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
+                                        BuilderOptions{.batch_documents = 7});
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  }
+
+  std::string put(std::string_view json) {
+    std::vector documents{docs::parse_document(json::compact(json))};
+    const auto result = docs::bulk_edit(*store, catalog, "db", documents, rng).front();
+    EXPECT_FALSE(result.error) << result.error->what();
+    return result.revision.to_string();
+  }
+  void put_design(std::string_view views) {
+    put(R"({"_id":"_design/d","views":)" + std::string(views) + "}");
+  }
+
+  std::shared_ptr<const ViewIndex> index() {
+    return store->run([&](kv::Transaction& tx) {
+      auto found = indexes_of(tx, catalog.open(tx, "db"), kinds);
+      return found.empty() ? nullptr : std::dynamic_pointer_cast<const ViewIndex>(found.front());
+    });
+  }
+  void request() {
+    store->run([&](kv::Transaction& tx) { request_build(queue, tx, catalog.open(tx, "db"), *index()); });
+  }
+  std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
+    const std::vector<std::string> types{"views"};
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
+  }
+  static std::string signature_of(const jobs::AcceptedJob& job) {
+    return BuildRequest::parse(job.data).signature;
+  }
+  jobs::State queue_state(std::string_view id) {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "views", id)->state; });
+  }
+  void build() {
+    request();
+    for (const auto& job : accept()) builder->run(job);
+  }
+  std::string query(std::string_view view, std::vector<std::pair<std::string, std::string>> params = {}) {
+    ViewParams parsed;
+    for (const auto& [name, value] : params) set_param(parsed, name, value);
+    const auto index = this->index();
+    Query query(*store, catalog, "db", index, *index->find(view), parsed);
+    std::string out;
+    while (query.next(out)) {}
+    return json::compact(out);
+  }
+  std::string error_of(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const Error& error) { return error.what(); }
+    return "no error";
+  }
+};
+
+}  // namespace divan::index::views::testing

@@ -1,0 +1,34 @@
+#include "divan/js/line_budget.h"
+
+#include <algorithm>
+
+namespace divan::js {
+
+std::optional<std::uint64_t> LineBudget::take(const std::string& writer, MonotonicTime now) {
+  auto& found = find(writer, now);
+  if (found.lines < 1) {
+    ++found.lost;
+    return std::nullopt;
+  }
+  found.lines -= 1;
+  return std::exchange(found.lost, 0);
+}
+
+void LineBudget::lose(const std::string& writer, std::uint64_t lines, MonotonicTime now) {
+  find(writer, now).lost += lines;
+}
+
+LineBudget::Writer& LineBudget::find(const std::string& name, MonotonicTime now) {
+  if (writers_.size() >= kMaxWriters && !writers_.contains(name)) {
+    writers_.erase(std::min_element(writers_.begin(), writers_.end(), [](const auto& a, const auto& b) {
+      return a.second.since < b.second.since;
+    }));
+  }
+  auto& writer = writers_.try_emplace(name, Writer{kBurst, now, 0}).first->second;
+  const double seconds = std::chrono::duration<double>(now - writer.since).count();
+  writer.lines = std::min(kBurst, writer.lines + seconds * rate_);
+  writer.since = now;
+  return writer;
+}
+
+}  // namespace divan::js

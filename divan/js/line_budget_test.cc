@@ -1,0 +1,71 @@
+#include "divan/js/line_budget.h"
+
+#include "divan/base/precompiled_test.h"
+
+namespace divan::js {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class JsLineBudget : public testing::Test {
+ protected:
+  // How many of `tries` lines may be written now.
+  int taken(const std::string& writer, int tries) {
+    int count = 0;
+    for (int i = 0; i < tries; ++i) count += budget_.take(writer, now_) ? 1 : 0;
+    return count;
+  }
+
+  MonotonicTime now_{std::chrono::hours(5)};
+  LineBudget budget_{10};
+};
+
+TEST_F(JsLineBudget, ABurstAndThenSoManyASecond) {
+  EXPECT_EQ(taken("a", 1000), 100);
+  now_ += seconds(1);
+  EXPECT_EQ(taken("a", 1000), 10);
+  now_ += milliseconds(50);
+  EXPECT_EQ(taken("a", 1000), 0);
+  now_ += milliseconds(50);
+  EXPECT_EQ(taken("a", 1000), 1);
+  now_ += std::chrono::hours(1);
+  EXPECT_EQ(taken("a", 1000), 100);
+}
+
+TEST_F(JsLineBudget, WhoWritesMuchCostsNobodyElseALine) {
+  taken("a", 1000);
+  EXPECT_EQ(taken("b", 5), 5);
+}
+
+TEST_F(JsLineBudget, TheNextLineSaysWhatIsMissing) {
+  taken("a", 103);
+  budget_.lose("a", 4, now_);
+  now_ += milliseconds(200);
+  EXPECT_EQ(budget_.take("a", now_), std::optional<std::uint64_t>(7));
+  EXPECT_EQ(budget_.take("a", now_), std::optional<std::uint64_t>(0));
+}
+
+TEST_F(JsLineBudget, TheOneThatWasSilentForLongestIsForgotten) {
+  taken("first", 100);
+  now_ += milliseconds(1);
+  for (std::size_t i = 0; i < LineBudget::kMaxWriters - 1; ++i) taken(std::to_string(i), 100);
+  EXPECT_EQ(taken("0", 1), 0);
+  now_ += milliseconds(1);
+  EXPECT_EQ(taken("one more", 100), 100);
+  EXPECT_EQ(taken("0", 1), 0);
+  EXPECT_EQ(taken("first", 1000), 100);
+}
+
+TEST_F(JsLineBudget, TheRateMayChange) {
+  taken("a", 100);
+  budget_.set_rate(0);
+  now_ += seconds(100);
+  EXPECT_EQ(taken("a", 10), 0);
+  budget_.set_rate(2);
+  now_ += seconds(1);
+  EXPECT_EQ(taken("a", 10), 2);
+}
+
+}  // namespace
+}  // namespace divan::js

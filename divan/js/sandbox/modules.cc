@@ -1,0 +1,124 @@
+#include "divan/js/sandbox/modules.h"
+
+#include <js/CallAndConstruct.h>
+#include <js/CompilationAndEvaluation.h>
+#include <js/Conversions.h>
+#include <js/SourceText.h>
+
+#include <string>
+
+#include "divan/js/sandbox/engine.h"
+#include "divan/js/sandbox/json_text.h"
+
+namespace divan::js::sandbox {
+namespace {
+
+// Errors are thrown as CouchDB's: ["error", name, reason]. What a script does to the built-in functions that
+// this uses later on is its own affair.
+constexpr char kScript[] = R"js((function (global, lib, compile) {
+  const root = {value: {views: {lib}}, id: ''};
+  const modules = Object.create(null);
+  let unfinished = [];
+  const wrong = (reason) => ['error', 'invalid_require_path', reason];
+
+  const above = (place) => {
+    if (place && place.above) return place.above;
+    throw wrong('Object has no parent ' + JSON.stringify(place && place.value));
+  };
+  const below = (place, name) => {
+    const has = Object.prototype.hasOwnProperty.call(Object(place.value), name);
+    if (!has || typeof place.value === 'string')
+      throw wrong('Object has no property "' + name + '". ' + JSON.stringify(place.value));
+    return {value: place.value[name], above: place, id: place.id ? place.id + '/' + name : name};
+  };
+
+  const find = (path, from) => {
+    const names = String(path).split('/');
+    const relative = names[0] === '.' || names[0] === '..';
+    let place = relative ? above(from) : root;
+    for (const name of names) {
+      if (name === '..') place = above(place);
+      else if (name !== '.') place = below(place, name);
+    }
+    return place;
+  };
+
+  const run = (module, place, path) => {
+    try {
+      const body = compile(place.value, 'module ' + place.id);
+      body.call(global, module, module.exports, (name) => load(name, place));
+    } catch (error) {
+      delete modules[place.id];
+      unfinished = unfinished.filter((id) => id !== place.id);
+      if (Array.isArray(error)) throw error;
+      const where = error && error.lineNumber ? ' (line ' + error.lineNumber + ' of ' + error.fileName + ')' : '';
+      throw ['error', 'compilation_error', "Module require('" + path + "') raised error " + error + where];
+    }
+  };
+
+  const load = (path, from) => {
+    const place = find(path, from);
+    if (typeof place.value !== 'string')
+      throw wrong('Must require a JavaScript string, not: ' + typeof place.value);
+    let module = modules[place.id];
+    if (!module) {
+      module = modules[place.id] = {id: place.id, exports: {}};
+      unfinished.push(place.id);
+      run(module, place, path);
+      unfinished.pop();
+    }
+    return module.exports;
+  };
+
+  // Functions that were stopped at their time limit have left modules behind that never came to their end.
+  global.require = function require(path) {
+    for (const id of unfinished) delete modules[id];
+    unfinished = [];
+    return load(path);
+  };
+}))js";
+
+bool evaluate(JSContext* context, const char* file, std::string_view text, JS::MutableHandleValue result) {
+  JS::CompileOptions options(context);
+  options.setFileAndLine(file, 1);
+  JS::SourceText<mozilla::Utf8Unit> source;
+  return source.init(context, text.data(), text.size(), JS::SourceOwnership::Borrowed) &&
+         JS::Evaluate(context, options, source, result);
+}
+
+bool append_text(JSContext* context, JS::HandleValue value, std::string& out) {
+  JS::RootedString string(context, JS::ToString(context, value));
+  if (!string) return false;
+  const JS::UniqueChars bytes = JS_EncodeStringToUTF8(context, string);
+  if (!bytes) return false;
+  out += bytes.get();
+  return true;
+}
+
+// compile(source, name): the module as a function of module, exports and require.
+bool compile(JSContext* context, unsigned argc, JS::Value* vp) {
+  const auto args = JS::CallArgsFromVp(argc, vp);
+  std::string text = "(function (module, exports, require) {";
+  std::string name;
+  if (!append_text(context, args.get(0), text) || !append_text(context, args.get(1), name)) return false;
+  text += "\n})";
+  return evaluate(context, name.c_str(), text, args.rval());
+}
+
+}  // namespace
+
+bool define_require(JSContext* context, std::string_view lib) {
+  JS::RootedObject global(context, JS::CurrentGlobalOrNull(context));
+  JS::RootedValue define(context);
+  if (!evaluate(context, kOwnFile, std::string_view(kScript), &define)) return false;
+  JS::RootedValueArray<3> arguments(context);
+  arguments[0].setObject(*global);
+  if (!parse_json(context, lib, arguments[1])) return false;
+  JSFunction* const function = JS_NewFunction(context, compile, 2, 0, "compile");
+  if (function == nullptr) return false;
+  arguments[2].setObject(*JS_GetFunctionObject(function));
+  JS::RootedValue ignored(context);
+  return JS_CallFunctionValue(context, nullptr, define, arguments, &ignored);
+}
+
+}  // namespace divan::js::sandbox

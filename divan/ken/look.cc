@@ -1,0 +1,276 @@
+// What ken does with the store: looks at a database and asks for jobs, and sees what has become of them.
+#include "divan/base/log.h"
+#include "divan/docs/reader.h"
+#include "divan/ken/ken.h"
+
+namespace divan::ken {
+namespace {
+
+// A database with indexes that may not be built now comes again after this at the latest.
+constexpr Duration kResubmit = std::chrono::seconds(60);
+// An index whose build failed is tried again after the shorter pause, then after twice that, up to the
+// longer.
+constexpr Duration kFirstPause = std::chrono::seconds(5);
+constexpr Duration kLongestPause = std::chrono::seconds(60);
+// The job of a large build that has waited for so long is as urgent as the small ones.
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+bool is_in_queue(const jobs::Job& job) {
+  return job.state == jobs::State::pending || job.state == jobs::State::running;
+}
+
+Duration pause_after(std::int64_t failures) {
+  return failures > 4 ? kLongestPause : std::min(kLongestPause, kFirstPause * (1 << (failures - 1)));
+}
+
+// Nothing if the store has too many.
+std::shared_ptr<kv::Watch> try_watch(jobs::Queue& queue, kv::Transaction& tx, std::string_view type,
+                                     std::string_view id) {
+  try {
+    return queue.watch(tx, type, id);
+  } catch (const kv::Error& error) {
+    if (error.code() != kv::ErrorCode::too_many_watches) throw;
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+// What is to become of an index.
+struct Ken::Decision {
+  IndexName index;
+  std::optional<Hold> hold;
+  bool asked = false;
+  std::int64_t behind = 0;
+  kv::Versionstamp sequence;  // of the database
+  MonotonicTime again_at = MonotonicTime::max();
+  std::string error;
+  std::shared_ptr<kv::Watch> watch;
+};
+
+Ken::Look Ken::expand(const std::string& name) {
+  Look look;
+  try {
+    // What has ended and was not noticed yet would look as if it were under way.
+    std::vector<Key> active;
+    for (const auto& [key, row] : rows_) {
+      if (row.active && row.index.database == name) active.push_back(key);
+    }
+    for (const auto& key : active) settle(key);
+    std::vector<std::string> designs;
+    store_.run([&](kv::Transaction& tx) {
+      designs.clear();
+      const auto database = catalog_.find(tx, name);
+      look.gone = !database;
+      if (!database) return;
+      for (auto& [id, winner] : index::design_documents(tx, *database)) designs.push_back(std::move(id));
+    });
+    for (std::size_t i = designs.size(); i > 1; --i) std::swap(designs[i - 1], designs[rng_.below(i)]);
+    for (const auto& id : designs) look_at_design(look, name, id);
+  } catch (const std::exception& error) {
+    log::error("Ken could not look at database {}: {}", name, error.what());
+    look.error = error.what();
+  }
+  return look;
+}
+
+void Ken::look_at_design(Look& look, const std::string& name, const std::string& design_id) {
+  std::vector<Decision> decisions;
+  try {
+    store_.run([&](kv::Transaction& tx) {
+      decisions.clear();
+      const auto database = catalog_.find(tx, name);
+      if (!database) return;
+      const auto tree = docs::read_tree(tx, *database, design_id, kv::Isolation::snapshot);
+      if (tree.empty() || tree.front().deleted) return;
+      std::int64_t asked = 0;
+      for (const auto& index : index::indexes_of(tx, *database, kinds_, design_id, tree.front())) {
+        if (!index->automatic()) continue;
+        decisions.push_back(decide(tx, *database, *index, asked));
+        if (decisions.back().asked) ++asked;
+      }
+    });
+  } catch (const std::exception& error) {
+    // The others are none the worse for it.
+    log::error("Ken could not look at {} of {}: {}", design_id, name, error.what());
+    look.error = error.what();
+    return;
+  }
+  for (auto& decision : decisions) note(look, decision);
+}
+
+// Looks at an index, and asks for its job if that may be. `asked` is how many this transaction has asked for.
+Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
+                          std::int64_t asked) {
+  Decision decision{.index = {std::string(index.kind()), index::build_id(database, index.signature()),
+                              database.name(), index.design_document(), index.signature()}};
+  const index::IndexKeys keys(database, index.signature());
+  const auto built = index::read_sequence(tx, keys, kv::Isolation::snapshot);
+  const auto info = docs::read_info(tx, database);
+  decision.sequence = info.update_seq;
+  if (built >= info.update_seq) return decision;
+  const auto job = queue_.find(tx, decision.index.type, decision.index.job);
+  if (job && is_in_queue(*job)) return decision;
+
+  const auto found = rows_.find({decision.index.type, decision.index.job});
+  const Row* row = found == rows_.end() ? nullptr : &found->second;
+  const MonotonicTime now = clock_.now();
+  if (row != nullptr && row->active) {  // it has ended since expand() settled it
+    decision.again_at = now;
+    return decision;
+  }
+  decision.behind = built == kv::Versionstamp()
+                        ? std::min(settings_.max_incremental_updates, info.doc_count + info.doc_del_count)
+                        : docs::count_changes(tx, database, built, settings_.max_incremental_updates);
+  if (row != nullptr && row->failures > 0) {
+    decision.error = row->error;
+    decision.again_at = row->retry_at;
+  } else if (row == nullptr && job && job->state == jobs::State::failed) {
+    // Who has seen it fail knows how often; nobody else knows better than this.
+    decision.error = job->last_error;
+    decision.again_at = now + std::chrono::milliseconds(job->finished_at - clock_.wall_ms()) + kLongestPause;
+  }
+  if (decision.again_at > now && decision.again_at != MonotonicTime::max()) {
+    decision.hold = Hold::failed;
+    return decision;
+  }
+  Candidate candidate{.behind = decision.behind};
+  if (row != nullptr && row->failures == 0) {
+    candidate.known = true;
+    candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
+    candidate.idle = now - row->since;
+  }
+  decision.hold = why_to_wait(settings_, active() + asked, active_of(database.name()) + asked, candidate);
+  if (decision.hold) {
+    decision.again_at = now + kResubmit;
+    // Rested means longer than the delay.
+    if (decision.hold == Hold::delay)
+      decision.again_at =
+          std::min(decision.again_at, row->since + settings_.delay + std::chrono::milliseconds(1));
+    return decision;
+  }
+  decision.again_at = MonotonicTime::max();
+  decision.asked = true;
+  index::request_build(
+      queue_, tx, database, index,
+      decision.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority);
+  decision.watch = try_watch(queue_, tx, decision.index.type, decision.index.job);
+  return decision;
+}
+
+// What was decided has been committed.
+void Ken::note(Look& look, Decision& decision) {
+  look.again_at = std::min(look.again_at, decision.again_at);
+  if (decision.hold) {
+    look.holds.insert(*decision.hold);
+    look.waiting.push_back({decision.index, *decision.hold, decision.behind, decision.error});
+  }
+  if (!decision.asked) return;
+  const Key key{decision.index.type, decision.index.job};
+  {
+    std::lock_guard lock(mutex_);
+    Row& row = rows_[key];
+    row.index = decision.index;
+    row.active = true;
+    row.since = clock_.now();
+    row.asked_at = clock_.wall_ms();
+    row.sequence = decision.sequence;
+  }
+  watch(key, std::move(decision.watch));
+}
+
+void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
+  if (!watch) return;
+  watch->on_end([weak = std::weak_ptr(shared_), key] {
+    const auto shared = weak.lock();
+    if (!shared) return;
+    {
+      std::lock_guard lock(shared->mutex);
+      shared->touched.insert(key);
+    }
+    shared->changed.notify_all();
+  });
+  std::lock_guard lock(mutex_);
+  const auto row = rows_.find(key);
+  if (row != rows_.end()) row->second.watch = std::move(watch);
+}
+
+// Sees whether an active job has ended, and if so how.
+void Ken::settle(const Key& key) {
+  const auto found = rows_.find(key);
+  if (found == rows_.end() || !found->second.active) return;
+  Row& row = found->second;
+  const bool is_old = clock_.now() - row.since > kPatience;
+  std::optional<jobs::Job> job;
+  std::shared_ptr<kv::Watch> watch;
+  store_.run([&](kv::Transaction& tx) {
+    watch.reset();
+    job = queue_.find(tx, key.first, key.second);
+    if (!job || !is_in_queue(*job)) return;
+    if (is_old && job->state == jobs::State::pending && job->priority > index::kCatchUpPriority)
+      queue_.add(tx, key.first, key.second, queue_.data(tx, *job), {.priority = index::kCatchUpPriority});
+    watch = try_watch(queue_, tx, key.first, key.second);
+  });
+  if (job && is_in_queue(*job)) return this->watch(key, std::move(watch));
+
+  std::lock_guard lock(mutex_);
+  row.active = false;
+  row.since = clock_.now();
+  row.watch.reset();
+  const bool failed = job && job->state == jobs::State::failed;
+  row.failures = failed ? row.failures + 1 : 0;
+  row.error = failed ? job->last_error : "";
+  row.retry_at = failed ? row.since + pause_after(row.failures) : MonotonicTime();
+  if (failed) {
+    const auto [retry, is_new] =
+        retries_.try_emplace(row.index.database, Retry{row.retry_at, row.since, {}, {}});
+    retry->second.at = std::min(retry->second.at, row.retry_at);
+    retry->second.holds.insert(Hold::failed);
+  }
+  give_channel(row.index.database);
+}
+
+// A channel has become free, of a job of this database: it is for the one that has waited longest, and the
+// place among its database's own for one of these. Needs mutex_.
+void Ken::give_channel(const std::string& database) {
+  const std::int64_t active = this->active();
+  const auto waits_for_it = [&](const Retry& retry) {
+    return (retry.holds.contains(Hold::batch_channels) && active < settings_.batch_channels) ||
+           (retry.holds.contains(Hold::channels) && active < settings_.channels());
+  };
+  const std::string* longest = nullptr;
+  MonotonicTime since = MonotonicTime::max();
+  for (const auto& [name, retry] : retries_) {
+    if (queued_.contains(name) || retry.since >= since || !waits_for_it(retry)) continue;
+    longest = &name;
+    since = retry.since;
+  }
+  if (longest != nullptr) put_in_queue(*longest);
+  const auto own = retries_.find(database);
+  if (own != retries_.end() && own->second.holds.contains(Hold::limit)) put_in_queue(database);
+}
+
+void Ken::remove_jobs(const std::string& database) {
+  store_.run([&](kv::Transaction& tx) {
+    std::set<Key> keys;
+    for (const auto& [key, row] : rows_) {
+      if (row.index.database == database) keys.insert(key);
+    }
+    // Others may have asked for these.
+    for (const auto& kind : kinds_) {
+      for (const auto& job : queue_.running(tx, kind->name(), SIZE_MAX)) {
+        if (index::database_of_build(job.id) == database) keys.insert({job.type, job.id});
+      }
+    }
+    for (const auto& [type, id] : keys) {
+      if (queue_.find(tx, type, id)) queue_.remove(tx, type, id);
+    }
+  });
+  std::lock_guard lock(mutex_);
+  std::erase_if(rows_, [&](const auto& entry) { return entry.second.index.database == database; });
+  retries_.erase(database);
+  holds_.erase(database);
+  give_channel(database);
+}
+
+}  // namespace divan::ken

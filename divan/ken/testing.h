@@ -1,0 +1,161 @@
+// What tests of ken share.
+#pragma once
+
+#include "divan/ken/ken.h"
+
+#include "divan/base/json.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/index/views/view_index.h"
+#include "divan/jobs/attempts.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::ken {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Views, and a function that runs whenever ken has a design document read.
+class WatchedKind final : public index::Kind {
+ public:
+  explicit WatchedKind(js::Pool& pool) : views_(pool) {}
+  std::string_view name() const override { return views_.name(); }
+  std::vector<index::IndexPtr> indexes(const std::string& design_id, std::string_view body,
+                                       const docs::Database* database) const override {
+    if (on_read) on_read(design_id);
+    return views_.indexes(design_id, body, database);
+  }
+  void check(const std::string& design_id, std::string_view body) const override {
+    views_.check(design_id, body);
+  }
+
+  std::function<void(const std::string& design_id)> on_read;
+
+ private:
+  const index::views::ViewKind views_;
+};
+
+// A real store and queue, and a clock that stands still: the test says what happens when, and does itself
+// what ken's thread would do. Nobody runs the jobs but the test.
+struct KenTest : testing::Test {
+  SystemClock real;
+  ManualClock clock;
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SeededRng rng{1};
+  docs::Catalog catalog{bus, clock};
+  workers::Registry registry{rng};
+  jobs::Queue queue{registry, clock, rng};
+  js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, real};
+  index::Kinds kinds;
+  WatchedKind* kind = nullptr;
+  Config config;
+  std::unique_ptr<Ken> ken;
+
+  void SetUp() override {
+    auto watched = std::make_unique<WatchedKind>(pool);
+    kind = watched.get();
+    kinds.push_back(std::move(watched));
+    index::declare_builds(queue, *store, kinds);
+    restart();
+    create("db");
+  }
+  // A ken that knows nothing yet.
+  void restart() { ken = std::make_unique<Ken>(*store, catalog, queue, kinds, clock, rng, config); }
+
+  void create(std::string_view name) {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
+  }
+  void put(std::string_view json, std::string_view database = "db") {
+    std::vector documents{docs::parse_document(json::compact(json))};
+    const auto result = docs::bulk_edit(*store, catalog, database, documents, rng).front();
+    EXPECT_FALSE(result.error) << result.error->what();
+  }
+  // A design document with one view, unlike those of other numbers.
+  static std::string design(int number, std::string_view rest = "") {
+    return fmt::format(
+        R"({{"_id":"_design/{0}","views":{{"v":{{"map":"function(doc) {{ emit({0}); }}"}}}}{1}}})", number,
+        rest);
+  }
+  void put_design(int number, std::string_view database = "db", std::string_view rest = "") {
+    put(design(number, rest), database);
+  }
+  void put_documents(int count, std::string_view database = "db") {
+    std::vector<docs::IncomingDocument> documents;
+    for (int i = 0; i < count; ++i) documents.push_back(docs::parse_document("{}"));
+    docs::bulk_edit(*store, catalog, database, documents, rng);
+  }
+
+  // What ken's thread would do now. (In one more round it looks at what came back in the first.)
+  void settle() {
+    for (int round = 0; round < 2; ++round) {
+      while (ken->step()) {}
+      clock.advance(milliseconds(50));
+    }
+  }
+  void look(const std::string& database = "db") {
+    ken->add(database);
+    settle();
+  }
+  // Lets time pass until so long after `start`.
+  void until(MonotonicTime start, Duration time) {
+    clock.advance(start + time - clock.now());
+    while (ken->step()) {}
+  }
+
+  std::vector<jobs::Job> all_jobs() {
+    return store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", std::nullopt, "", 1000); });
+  }
+  // The names of design documents whose jobs are pending.
+  std::vector<std::string> pending() {
+    return store->run([&](kv::Transaction& tx) {
+      std::vector<std::string> found;
+      for (const auto& job : queue.list(tx, "views", jobs::State::pending, "", 1000))
+        found.push_back(index::BuildRequest::parse(queue.data(tx, job)).design_document);
+      std::sort(found.begin(), found.end());
+      return found;
+    });
+  }
+  std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
+    const std::vector<std::string> types{"views"};
+    return store->run(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
+  }
+  // As a builder ends: the index has all that there is.
+  void build(const jobs::AcceptedJob& job) {
+    store->run([&](kv::Transaction& tx) {
+      const auto request = index::BuildRequest::parse(job.data);
+      const auto database = catalog.open(tx, request.database);
+      index::write_sequence(tx, index::IndexKeys(database, request.signature),
+                            docs::last_sequence(tx, database));
+      jobs::finish(queue, tx, job.attempt());
+    });
+  }
+  void build_all() {
+    for (;;) {
+      const auto jobs = accept(100);
+      if (jobs.empty()) return;
+      for (const auto& job : jobs) build(job);
+    }
+  }
+  void fail(const jobs::AcceptedJob& job) {
+    store->run([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "no"); });
+  }
+  std::optional<Hold> hold_of(std::string_view design_id) {
+    for (const auto& waiting : ken->status().waiting) {
+      if (waiting.index.design_document == design_id) return waiting.why;
+    }
+    return std::nullopt;
+  }
+  // One job runs and is not done, with one batch channel for all.
+  jobs::AcceptedJob take_batch_channel() {
+    ken->set_limit(1000);
+    config.override_with("ken", "batch_channels", "1");
+    create("large");
+    put_design(0, "large");
+    look("large");
+    return accept().at(0);
+  }
+};
+
+}  // namespace divan::ken
