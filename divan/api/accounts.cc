@@ -1,12 +1,12 @@
 #include "divan/api/accounts.h"
 
 #include <absl/cleanup/cleanup.h>
-#include <openssl/evp.h>
 
 #include <charconv>
 #include <mutex>
 
 #include "divan/base/bytes.h"
+#include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/http/basic_auth.h"
 
@@ -17,13 +17,6 @@ namespace {
 // server.
 constexpr int kIterations = 50'000;
 constexpr std::size_t kMaxVerified = 1000;
-
-std::string sha256(std::string_view text) {
-  std::string digest(32, '\0');
-  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha256(),
-             nullptr);
-  return digest;
-}
 
 }  // namespace
 

@@ -1,8 +1,7 @@
 #include "divan/http/etag.h"
 
-#include <openssl/sha.h>
-
 #include "divan/base/bytes.h"
+#include "divan/base/digest.h"
 
 namespace divan::http {
 namespace {
@@ -16,12 +15,7 @@ std::string_view without_weakness(std::string_view etag) {
 
 }  // namespace
 
-std::string etag_of(std::string_view bytes) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return "\"" + to_hex(std::string_view(digest).substr(0, kDigestBytes)) + "\"";
-}
+std::string etag_of(std::string_view bytes) { return "\"" + to_hex(sha256(bytes, kDigestBytes)) + "\""; }
 
 bool if_none_match(std::string_view field, std::string_view etag) {
   const auto wanted = without_weakness(etag);
