@@ -108,17 +108,32 @@ std::string Config::get(std::string_view section, std::string_view key, std::str
   return get(section, key).value_or(std::string(fallback));
 }
 
-std::int64_t Config::get_int(std::string_view section, std::string_view key, std::int64_t fallback,
-                             std::int64_t min, std::int64_t max) const {
-  const auto text = get(section, key);
+namespace {
+
+// `fallback` if there is no such text.
+template <class Number>
+Number in_range(const std::optional<std::string>& text, std::string_view section, std::string_view key,
+                Number fallback, Number min, Number max) {
   if (!text) return fallback;
-  std::int64_t value = 0;
+  Number value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value < min || value > max) {
+  if (error != std::errc() || end != text->data() + text->size() || !(value >= min && value <= max)) {
     throw bad_request(
         fmt::format("Setting [{}] {} = {} is not a number from {} to {}.", section, key, *text, min, max));
   }
   return value;
+}
+
+}  // namespace
+
+std::int64_t Config::get_int(std::string_view section, std::string_view key, std::int64_t fallback,
+                             std::int64_t min, std::int64_t max) const {
+  return in_range(get(section, key), section, key, fallback, min, max);
+}
+
+double Config::get_number(std::string_view section, std::string_view key, double fallback, double min,
+                          double max) const {
+  return in_range(get(section, key), section, key, fallback, min, max);
 }
 
 bool Config::get_bool(std::string_view section, std::string_view key, bool fallback) const {

@@ -43,6 +43,9 @@ class Config {
   /// Throws bad_request naming the setting if it is no integer in [min, max].
   std::int64_t get_int(std::string_view section, std::string_view key, std::int64_t fallback,
                        std::int64_t min, std::int64_t max) const;
+  /// Likewise if it is no number.
+  double get_number(std::string_view section, std::string_view key, double fallback, double min,
+                    double max) const;
   bool get_bool(std::string_view section, std::string_view key, bool fallback) const;
 
   Sections all() const;

@@ -71,6 +71,18 @@ TEST_F(ConfigTest, OnlyWhatIsReadBackIsTaken) {
   EXPECT_EQ(config.all(), (Config::Sections{{"cors", {{"origins", long_value}}}}));
 }
 
+TEST_F(ConfigTest, NumbersAreInTheirRange) {
+  Config config;
+  EXPECT_EQ(config.get_number("a", "ratio", 2.5, 0, 10), 2.5);
+  config.override_with("a", "ratio", "1.25");
+  EXPECT_EQ(config.get_number("a", "ratio", 2.5, 0, 10), 1.25);
+  EXPECT_THROW(config.get_int("a", "ratio", 1, 0, 10), Error);
+  for (const char* text : {"-1", "10.5", "nan", "inf", "", "1,5", "2 ", "x"}) {
+    config.override_with("a", "ratio", text);
+    EXPECT_THROW(config.get_number("a", "ratio", 2.5, 0, 10), Error) << text;
+  }
+}
+
 TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
   Config config;
   config.override_with("ken", "delay", "1");

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
 
@@ -299,35 +300,9 @@ TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
   EXPECT_TRUE(found.jobs.empty());
 }
 
-// Counts what a look reads.
-class ScannedStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<Scanned>(*this, inner().begin());
-  }
-  int scans = 0;
-
- private:
-  class Scanned final : public kv::ForwardingTransaction {
-   public:
-    Scanned(ScannedStore& store, std::unique_ptr<kv::Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), store_(store) {}
-    using ForwardingTransaction::scan;
-    bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
-              const kv::RowVisitor& visit) override {
-      ++store_.scans;
-      return ForwardingTransaction::scan(begin, end, options, visit);
-    }
-
-   private:
-    ScannedStore& store_;
-  };
-};
-
 struct AcceptorsOfManyPriorities : Acceptors {
   static constexpr int kPriorities = 1000;
-  ScannedStore scanned{*store};
+  kv::testing::CountingStore scanned{*store};
   Acceptor looker{queue, scanned, clock};
 
   void SetUp() override {
@@ -348,7 +323,7 @@ struct AcceptorsOfManyPriorities : Acceptors {
     if (!found.done) looker.leave(waiter);
     std::string ids;
     for (const auto& job : found.jobs) ids += (ids.empty() ? "" : " ") + job.job.id;
-    return {ids, scanned.scans};
+    return {ids, scanned.scans.load()};
   }
 };
 

@@ -1,40 +1,19 @@
 #include "divan/jobs/history.h"
 
-#include <gmock/gmock.h>
-
 #include "divan/jobs/attempts.h"
-#include "divan/jobs/check.h"
 #include "divan/jobs/rows.h"
-#include "divan/kv/check_testing.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 
 namespace divan::jobs {
 namespace {
 
 using testing::ElementsAre;
 
-struct History : testing::Test {
-  ManualClock clock{1'000'000};
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
-
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
+struct History : QueueTest {
   void SetUp() override {
     in_tx([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {.max_attempts = 2, .backoff_min = Duration(), .backoff_max = Duration()});
     });
-  }
-  void TearDown() override {
-    kv::testing::MapRows rows(*store);
-    kv::Findings findings;
-    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
-    kv::testing::run_checks(rows, {&check});
-    EXPECT_EQ(findings.count(), 0u);
   }
   void add(std::string_view id = "a") {
     in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, "{}"); });

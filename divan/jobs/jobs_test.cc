@@ -3,7 +3,7 @@
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 #include "divan/kv/forwarding.h"
 #include "divan/workers/monitor.h"
 
@@ -13,21 +13,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-struct Jobs : testing::Test {
-  ManualClock clock;
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
-
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
+struct Jobs : QueueTest {
   void SetUp() override {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
   }
-  void TearDown() override { expect_nothing_stranded(); }
 
   bool add(std::string_view id, std::string_view data = "{}", const Queue::AddOptions& options = {}) {
     return in_tx([&](kv::Transaction& tx) { return queue.add(tx, "t", id, data, options).created; });
@@ -66,25 +55,6 @@ struct Jobs : testing::Test {
       fn();
     } catch (const Error& error) { return error.name(); }
     return "no error";
-  }
-
-  // Every job has exactly the entry that its state asks for, and the counts are true.
-  void expect_nothing_stranded() {
-    in_tx([&](kv::Transaction& tx) {
-      for (const auto& type : queue.types(tx)) {
-        std::map<State, std::int64_t> counted;
-        for (const auto& job : queue.list(tx, type, std::nullopt, "", SIZE_MAX)) ++counted[job.state];
-        for (const State s : kStates) EXPECT_EQ(queue.counts(tx, type)[s], counted[s]) << state_name(s);
-        const auto rows = [&](const JobKey& key) {
-          return static_cast<std::int64_t>(tx.get_range(key.range()).rows.size());
-        };
-        EXPECT_EQ(rows(JobKey("pend").string(type)), counted[State::pending]);
-        EXPECT_EQ(queue.running(tx, type, SIZE_MAX).size(),
-                  static_cast<std::size_t>(counted[State::running]));
-        EXPECT_EQ(rows(JobKey("fin").string(type)),
-                  counted[State::finished] + counted[State::failed] + counted[State::cancelled]);
-      }
-    });
   }
 };
 

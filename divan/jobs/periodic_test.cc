@@ -1,11 +1,9 @@
 #include "divan/jobs/periodic.h"
 
 #include "divan/jobs/attempts.h"
-#include "divan/jobs/check.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
-#include "divan/kv/check_testing.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 
 namespace divan::jobs {
 namespace {
@@ -20,26 +18,12 @@ constexpr std::int64_t kMinute = 60'000;
 const Schedule kHourly = Schedule::parse("@hourly", "UTC");
 const Schedule kHourlyOrSkip = Schedule::parse("@hourly", "UTC", Missed::skip);
 
-struct PeriodicJobs : testing::Test {
-  ManualClock clock{kNoon + 10 * kMinute};
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
+struct PeriodicJobs : QueueTest {
+  PeriodicJobs() : QueueTest(kNoon + 10 * kMinute) {}
+
   Queue other{registry, clock, rng};  // of another server
 
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
   void SetUp() override { set_type({.max_attempts = 2}); }
-  void TearDown() override {
-    kv::testing::MapRows rows(*store);
-    kv::Findings findings;
-    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
-    kv::testing::run_checks(rows, {&check});
-    EXPECT_EQ(findings.count(), 0u);
-  }
 
   void set_type(const TypeSettings& settings) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", settings); });

@@ -1,45 +1,24 @@
 // What is asked for while a job runs, and where a job that comes back stands.
 
-#include <gmock/gmock.h>
-
 #include "divan/jobs/attempts.h"
-#include "divan/jobs/check.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/kv/check_testing.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 
 namespace divan::jobs {
 namespace {
 
 using testing::ElementsAre;
 
-constexpr std::int64_t kNow = 1'000'000;
+constexpr std::int64_t kNow = 1'000'000;  // as QueueTest has it
 constexpr std::string_view kFirst = R"({"n":1})";
 constexpr std::string_view kSecond = R"({"n":2})";
 constexpr std::string_view kThird = R"({"n":3})";
 
-struct ResubmittedJobs : testing::Test {
-  ManualClock clock{kNow};
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
-
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
+struct ResubmittedJobs : QueueTest {
   void SetUp() override {
     in_tx([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {.max_attempts = 2, .backoff_min = Duration(), .backoff_max = Duration()});
     });
-  }
-  void TearDown() override {
-    kv::testing::MapRows rows(*store);
-    kv::Findings findings;
-    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
-    kv::testing::run_checks(rows, {&check});
-    EXPECT_EQ(findings.count(), 0u);
   }
   // Whether it wrote anything.
   bool add(std::string_view data, const Queue::AddOptions& options = {}, std::string_view id = "a") {

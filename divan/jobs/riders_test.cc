@@ -1,45 +1,23 @@
 #include "divan/jobs/riders.h"
 
-#include <gmock/gmock.h>
-
 #include "divan/jobs/attempts.h"
-#include "divan/jobs/check.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
-#include "divan/kv/check_testing.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 #include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
 
-using testing::ElementsAre;
-
 constexpr std::size_t kMany = 600;  // more than one transaction takes back
 
-struct Riders : testing::Test {
-  ManualClock clock{1'000'000};
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
+struct Riders : QueueTest {
   Maintenance maintenance{queue, *store, clock};
   const std::vector<std::string> types{"t"};
 
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
   void SetUp() override {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
     maintenance.step();
-  }
-  void TearDown() override {
-    kv::testing::MapRows rows(*store);
-    kv::Findings findings;
-    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
-    kv::testing::run_checks(rows, {&check});
-    EXPECT_EQ(findings.count(), 0u);
   }
   workers::WorkerRef register_worker() {
     return in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w", "{}"); });

@@ -30,10 +30,6 @@ void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
   if (ms != 0) writer.key(name).number(ms);
 }
 
-}  // namespace
-
-namespace {
-
 enum class Schedules { check, trust };
 
 TypeSettings read_settings(std::string_view text, const TypeSettings& base, Schedules schedules) {

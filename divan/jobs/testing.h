@@ -1,0 +1,36 @@
+// What tests of the queue share: one on a store of its own, whose rows agree at the end.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include "divan/jobs/check.h"
+#include "divan/jobs/queue.h"
+#include "divan/kv/check_testing.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::jobs {
+
+struct QueueTest : testing::Test {
+  explicit QueueTest(std::int64_t now_ms = 1'000'000) : clock(now_ms) {}
+
+  ManualClock clock;
+  kv::embedded::TemporaryStore store{&clock};
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+
+  void TearDown() override {
+    kv::testing::MapRows rows(*store);
+    kv::Findings findings;
+    Check check(in_tx([](kv::Transaction& tx) { return tx.read_version(); }), findings);
+    kv::testing::run_checks(rows, {&check});
+    EXPECT_EQ(findings.count(), 0u);
+  }
+};
+
+}  // namespace divan::jobs
