@@ -60,7 +60,7 @@ function(divan_executables)
     target_precompile_headers(divan_tests PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
     # The kv rooms alone, for whoever works on an engine.
     set(kv_tests ${tests})
-    list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|model)/")
+    list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|fdb|model)/")
     add_executable(kv_conformance_test EXCLUDE_FROM_ALL ${kv_tests})
     target_link_libraries(kv_conformance_test PRIVATE divan_kv_conformance divan_kv_model divan_kv_embedded_testing
                                                       GTest::gtest GTest::gmock GTest::gtest_main)

@@ -99,6 +99,7 @@ class RowsStore final : public kv::Database {
     return copy;
   }
   kv::Version dump(const kv::RowVisitor&) override { std::abort(); }
+  std::int64_t estimate_bytes(const kv::KeyRange&) override { std::abort(); }
   void advance_version(kv::Version) override { std::abort(); }
 
  private:

@@ -42,6 +42,9 @@ class Store final : public kv::Database {
 
   std::unique_ptr<kv::Transaction> begin() override;
   kv::Version dump(const kv::RowVisitor& visit) override { return engine_.database.dump(visit); }
+  std::int64_t estimate_bytes(const kv::KeyRange& range) override {
+    return engine_.database.estimate_bytes(range);
+  }
   void advance_version(kv::Version at_least) override { engine_.database.advance_version(at_least); }
   std::optional<std::string> new_transaction_id() override { return process_.rng->bytes(16); }
 

@@ -6,6 +6,7 @@
 #include "divan/app/files.h"
 #include "divan/app/progress.h"
 #include "divan/app/server.h"
+#include "divan/app/store.h"
 #include "divan/app/upload.h"
 #include "divan/backup/backup.h"
 #include "divan/backup/restores.h"
@@ -56,9 +57,26 @@ class NewDataDirectory {
   bool complete_ = false;
 };
 
-void restore_directory(const RestoreOptions& options) {
+// Answers how many rows there were.
+std::uint64_t load(const RestoreOptions& options, kv::Database& store, Progress& progress) {
+  backup::RowLoader loader(store);
+  backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+  read_file(options.file, [&](std::string_view piece, double fraction) {
+    parser.feed(piece);
+    if (!options.quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
+  });
+  const auto end = parser.end();
+  loader.finish(end.version);
+  return end.rows;
+}
+
+void refuse_single_databases(const RestoreOptions& options) {
   if (!options.databases.empty() || !options.as.empty())
     throw bad_request("Single databases are restored into a running server: see --url.");
+}
+
+void restore_directory(const RestoreOptions& options) {
+  refuse_single_databases(options);
   const SystemClock clock;
   SystemRng rng;
   Progress progress("Restoring", "rows", clock);
@@ -68,16 +86,23 @@ void restore_directory(const RestoreOptions& options) {
     kv::embedded::Options store_options;
     store_options.directory = directory.store().string();
     kv::embedded::EmbeddedDatabase store(store_options, clock, rng);
-    backup::RowLoader loader(store);
-    backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
-    read_file(options.file, [&](std::string_view piece, double fraction) {
-      parser.feed(piece);
-      if (!options.quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
-    });
-    rows = parser.end().rows;
-    loader.finish(parser.end().version);
+    rows = load(options, store, progress);
   }
   directory.complete();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+void restore_store(const RestoreOptions& options) {
+  refuse_single_databases(options);
+  if (!options.new_data_dir.empty()) throw bad_request("Either --store or --data-dir says what is made.");
+  Config config;
+  read_environment_settings(config);
+  const SystemClock clock;
+  SystemRng rng;
+  Progress progress("Restoring", "rows", clock);
+  NewStore store(options.store, config, clock, rng);
+  const auto rows = load(options, store.database(), progress);
+  store.complete();
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
 }
 
@@ -156,9 +181,33 @@ void restore_databases(const RestoreOptions& options) {
   if (!options.quiet) progress.finish(rows);
 }
 
+void back_up_store(const BackupOptions& options) {
+  if (!is_shared(options.store))
+    throw bad_request("The embedded store is backed up through its server: see --url.");
+  Config config;
+  read_environment_settings(config);
+  const SystemClock clock;
+  SystemRng rng;
+  const OpenStore store = open_store(options.store, {}, config, clock, rng);
+  Progress progress("Backing up", "rows", clock);
+  NewFile file(options.file);
+  backup::Parser parser([](std::string_view, std::string_view) {});
+  backup::write_backup(*store.database, {DIVAN_VERSION, server_uuid(*store.database, rng), clock.wall_ms()},
+                       [&](std::string_view bytes) {
+                         parser.feed(bytes);
+                         file.write(bytes);
+                         if (!options.quiet) progress.show(-1, static_cast<std::int64_t>(parser.rows()));
+                         return true;
+                       });
+  const auto rows = parser.end().rows;
+  file.commit();
+  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
 }  // namespace
 
 void backup(const BackupOptions& options) {
+  if (!options.store.empty()) return back_up_store(options);
   const SystemClock clock;
   Progress progress("Backing up", "rows", clock);
   http::ClientOptions patient;
@@ -179,7 +228,9 @@ void backup(const BackupOptions& options) {
 }
 
 void restore(const RestoreOptions& options) {
-  if (!options.new_data_dir.empty()) {
+  if (!options.store.empty()) {
+    restore_store(options);
+  } else if (!options.new_data_dir.empty()) {
     restore_directory(options);
   } else {
     restore_databases(options);

@@ -12,6 +12,7 @@
 #include "divan/app/load.h"
 #include "divan/app/serve.h"
 #include "divan/app/settings.h"
+#include "divan/app/store.h"
 #include "divan/app/table.h"
 #include "divan/app/verify.h"
 #include "divan/app/workers_commands.h"
@@ -23,7 +24,7 @@ using namespace divan::app;
 
 struct CommandLine {
   ServeOptions serve;
-  std::string bind, port, store = "embedded";
+  std::string bind, port;
   bool no_background = false;
   bool list_settings = false;
   LoadOptions load;
@@ -41,9 +42,7 @@ CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   serve->add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
   serve->add_option("--port", line.port, "Port to listen on (5984)");
   serve->add_option("--config", line.serve.config_file, "Settings file (ini)");
-  serve->add_option("--store", line.store, "The store: embedded")
-      ->check(CLI::IsMember({"embedded"}))
-      ->capture_default_str();
+  serve->add_option("--store", line.serve.store, std::string("The store: ") + kStoreMeaning);
   serve->add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
   serve->add_option("--durability", line.serve.durability,
                     "full, or relaxed: commits are quicker and may be lost in a power cut");
@@ -74,6 +73,10 @@ CLI::App* add_backup(CLI::App& app, CommandLine& line) {
   auto* backup = app.add_subcommand("backup", "Write everything that a running server has into a file");
   backup->add_option("FILE", line.backup.file, "Must not be there; - is standard output")->required();
   backup->add_flag("--quiet", line.backup.quiet, "No progress bar");
+  backup
+      ->add_option("--store", line.backup.store,
+                   "Read this shared store, fdb:CLUSTER_FILE, instead of a server's")
+      ->type_name("STORE");
   add_connection(*backup, line.backup.connection);
   return backup;
 }
@@ -89,17 +92,25 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
   add_connection(*restore, line.restore.connection);
   restore->footer(
       "With --data-dir DIR: makes DIR, a new data directory with all that the backup has; no server is "
-      "needed.\n"
+      "needed. With --store fdb:FILE: fills an empty store in a cluster.\n"
       "Otherwise: makes the backup's databases in the running server, where none of their names may be "
       "taken;\n"
       "jobs stay as they are there.");
+  restore->add_option("--store", line.restore.store, "The empty shared store, fdb:CLUSTER_FILE, to fill")
+      ->type_name("STORE")
+      ->excludes("--url")
+      ->excludes("--data-dir");
   restore->get_option("--data-dir")->description("The new data directory")->excludes("--url");
   return restore;
 }
 
 CLI::App* add_verify(CLI::App& app, CommandLine& line) {
-  auto* verify = app.add_subcommand("verify", "Check a data directory that no server uses");
-  verify->add_option("DIR", line.verify.data_dir, "The data directory; nothing in it is changed")->required();
+  auto* verify = app.add_subcommand("verify", "Check a data directory or shared store that no server uses");
+  auto* directory =
+      verify->add_option("DIR", line.verify.data_dir, "The data directory; nothing in it is changed");
+  verify->add_option("--store", line.verify.store, "The shared store, fdb:CLUSTER_FILE")
+      ->type_name("STORE")
+      ->excludes(directory);
   verify->add_flag("--json", line.verify.json, "What was found as JSON");
   verify->add_flag("--quiet", line.verify.quiet, "No progress bar");
   return verify;
@@ -147,6 +158,8 @@ int run(int argc, char** argv) {
       line.restore.new_data_dir = line.restore.connection.data_dir;
     restore(line.restore);
   }
+  if (*verify_command && line.verify.data_dir.empty() && line.verify.store.empty())
+    throw divan::bad_request("divan verify needs a data directory, or --store.");
   if (*verify_command) return verify(line.verify);
   if (*status) show_status(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);

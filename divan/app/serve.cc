@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "divan/app/settings.h"
+#include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 
@@ -37,6 +38,7 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
   config.keep_changes_in(options.server.data_dir + "/local.ini");
   config.load_environment(environment);
   for (const auto& [key, value] : options.chttpd) config.override_with("chttpd", key, value);
+  if (!options.store.empty()) config.override_with("divan", "store", options.store);
   if (!options.durability.empty()) config.override_with("divan", "durability", options.durability);
   check_all_settings(config);
   config.on_change([&config](const std::string& section, const std::string& key) {
@@ -55,9 +57,11 @@ int serve(const ServeOptions& options, const char* const* environment) {
   try {
     read_settings(config, options, environment);
     log::configure(log::parse_level(config.get("log", "level", "info")), config.get("log", "file", ""));
-    Server server(config, options.server);
+    ServerSettings settings = options.server;
+    settings.store = config.get("divan", "store", kEmbedded);
+    Server server(config, settings);
     std::printf("Divan %s listens on %s (data in %s)\n", DIVAN_VERSION, server.url().c_str(),
-                options.server.data_dir.c_str());
+                is_shared(settings.store) ? settings.store.c_str() : settings.data_dir.c_str());
     if (!server.new_admin_file().empty()) {
       std::printf("Administrator %s (kept in %s)\n", read_line(server.new_admin_file()).value_or("").c_str(),
                   server.new_admin_file().c_str());

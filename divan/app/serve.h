@@ -12,6 +12,7 @@ struct ServeOptions {
   ServerSettings server;
   std::string config_file;
   std::vector<std::pair<std::string, std::string>> chttpd;  // settings of [chttpd] from the command line
+  std::string store;                                        // empty: from the settings
   std::string durability;
 };
 

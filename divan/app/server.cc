@@ -10,7 +10,9 @@
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
+#include "divan/app/node.h"
 #include "divan/app/settings.h"
+#include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
@@ -61,13 +63,16 @@ void add_admin(api::Accounts& accounts, const std::string& credentials) {
   accounts.add_admin(credentials.substr(0, colon), credentials.substr(colon + 1));
 }
 
-kv::embedded::Options store_options(const Config& config, const std::string& data_dir) {
-  kv::embedded::Options options;
-  options.directory = data_dir + "/store";
-  options.durable = config.get("divan", "durability", "full") != "relaxed";
-  options.cache_bytes =
-      static_cast<std::size_t>(config.get_int("divan", "store_cache_bytes", 128 << 20, 0, INT64_MAX));
-  return options;
+js::ReduceLimit reduce_limit(const Config& config) {
+  constexpr const char* kSection = "query_server_config";
+  js::ReduceLimit limit;
+  const std::string mode = config.get(kSection, "reduce_limit", "true");
+  if (mode == "false") limit.mode = js::ReduceLimit::Mode::off;
+  if (mode == "log") limit.mode = js::ReduceLimit::Mode::log;
+  limit.threshold = static_cast<std::size_t>(config.get_int(
+      kSection, "reduce_limit_threshold", static_cast<std::int64_t>(limit.threshold), 0, INT64_MAX));
+  limit.ratio = config.get_number(kSection, "reduce_limit_ratio", limit.ratio, 0, 1e9);
+  return limit;
 }
 
 js::PoolOptions pool_options(const Config& config) {
@@ -77,6 +82,7 @@ js::PoolOptions pool_options(const Config& config) {
   options.memory =
       static_cast<std::size_t>(config.get_int("divan", "js_memory_bytes", 256 << 20, 0, INT64_MAX));
   options.invocation = milliseconds(config.get_int("couchdb", "os_process_timeout", 5000, 1, INT64_MAX));
+  options.reduce_limit = reduce_limit(config);
   options.log_lines = static_cast<double>(config.get_int("divan", "js_log_lines", 10, 0, INT64_MAX));
   options.log = [](const js::Function& function, std::string_view line) {
     const auto& owner = function.owner;
@@ -154,7 +160,9 @@ struct Server::Parts {
   std::string new_admin_file;
   std::string uuid;
 
-  kv::embedded::EmbeddedDatabase store;
+  const std::unique_ptr<const Node> node;  // among others, if the store is shared
+  const OpenStore opened;
+  kv::Database& store = *opened.database;
   events::Bus bus;
   docs::Catalog catalog{bus, clock};
   workers::Registry registry{rng};
@@ -181,19 +189,21 @@ struct Server::Parts {
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
         settings(the_settings),
-        store(store_options(config, prepared(settings.data_dir)), clock, rng),
+        node(is_shared(settings.store) ? std::make_unique<Node>(prepared(settings.data_dir), rng) : nullptr),
+        opened(open_store(settings.store, prepared(settings.data_dir) + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
-        sequencer(store, catalog, clock, updates_options(config)) {
+        sequencer(store, catalog, clock, updates_options(config), node ? node->name() : "") {
     // As long as there are requests, which stop() ends, a setting may change.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
-      if (section == "divan" || section == "couchdb") js_pool.configure(pool_options(config));
+      if (section == "divan" || section == "couchdb" || section == "query_server_config")
+        js_pool.configure(pool_options(config));
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
     });
     choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
-    choose_uuid();
+    uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
     catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
                                       std::string_view id, std::string_view body) {
@@ -203,7 +213,7 @@ struct Server::Parts {
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
-    remove_dead_workers();
+    if (!is_shared(settings.store)) remove_dead_workers();
     monitor.start();
     sequencer.start();
     restores.start();
@@ -237,18 +247,6 @@ struct Server::Parts {
       new_admin_file = file;
     }
     add_admin(accounts, *credentials);
-  }
-
-  void choose_uuid() {
-    uuid = store.run([&](kv::Transaction& tx) {
-      std::string key;
-      kv::tuple::Packer(key).string("server_uuid");
-      const auto known = tx.get(key);
-      if (known) return *known;
-      const std::string fresh = rng.uuid();
-      tx.set(key, fresh);
-      return fresh;
-    });
   }
 
   // The store is this process's alone: whoever did background work before it is dead, and its jobs are free
@@ -297,14 +295,7 @@ struct Server::Parts {
       metrics.on_collect([&shown, value = std::move(value)] { shown.Set(value()); });
     };
     const auto number = [](auto value) { return static_cast<double>(value); };
-    gauge("divan_store_commits_total", "Transactions committed.",
-          [=, this] { return number(store.stats().commits); });
-    gauge("divan_store_commit_groups_total", "Groups of commits, each one write of the log.",
-          [=, this] { return number(store.stats().groups); });
-    gauge("divan_store_conflicts_total", "Transactions refused for a conflict.",
-          [=, this] { return number(store.stats().conflicts); });
-    gauge("divan_store_conflict_entries", "Keys remembered for conflict checks.",
-          [=, this] { return number(store.stats().conflict_entries); });
+    if (opened.embedded != nullptr) collect_embedded();
     gauge("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
@@ -337,6 +328,19 @@ struct Server::Parts {
     collect_updates();
     if (ken) ken::measure(metrics, *ken, store, catalog);
     metrics.on_collect([this] { collect_jobs(); });
+  }
+
+  void collect_embedded() {
+    const auto shown = [this](const char* name, const char* help, auto kv::embedded::CommitStats::*value) {
+      auto& gauge = metrics.gauge(name, help);
+      metrics.on_collect(
+          [this, &gauge, value] { gauge.Set(static_cast<double>(opened.embedded->stats().*value)); });
+    };
+    using Stats = kv::embedded::CommitStats;
+    shown("divan_store_commits_total", "Transactions committed.", &Stats::commits);
+    shown("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
+    shown("divan_store_conflicts_total", "Transactions refused for a conflict.", &Stats::conflicts);
+    shown("divan_store_conflict_entries", "Keys remembered for conflict checks.", &Stats::conflict_entries);
   }
 
   // Named as in CouchDB's global_changes; docs/feeds.md says what each counts here.

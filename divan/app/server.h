@@ -10,6 +10,8 @@ namespace divan::app {
 
 struct ServerSettings {
   std::string data_dir = "data";
+  std::string store =
+      "embedded";          // or fdb:CLUSTER_FILE: then the data directory has only what is this node's
   bool background = true;  // index builds, ken, feeds and the upkeep of jobs run in this process
   std::string admin;       // "name:password"; empty: from the settings, else from the data directory
 };

@@ -5,9 +5,11 @@
 #include <functional>
 
 #include "divan/api/password.h"
+#include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/ken/settings.h"
+#include "divan/kv/fdb/engine.h"
 
 namespace divan::app {
 namespace {
@@ -25,6 +27,10 @@ std::function<void(const Config&)> integer(const char* section, const char* key,
   return [=](const Config& config) { config.get_int(section, key, min, min, max); };
 }
 
+std::function<void(const Config&)> number(const char* section, const char* key, double min, double max) {
+  return [=](const Config& config) { config.get_number(section, key, min, min, max); };
+}
+
 std::function<void(const Config&)> one_of(const char* section, const char* key,
                                           std::vector<std::string> values) {
   return [=, values = std::move(values)](const Config& config) {
@@ -33,6 +39,16 @@ std::function<void(const Config&)> one_of(const char* section, const char* key,
     throw bad_request(
         fmt::format("Setting [{}] {} = {} is none of {}.", section, key, value, fmt::join(values, ", ")));
   };
+}
+
+void check_fdb_name(const std::string& name) {
+  if (!name.empty() && name.size() <= kv::fdb::kMaxNameBytes) return;
+  throw bad_request(fmt::format("Setting [fdb] name must have 1 to {} bytes.", kv::fdb::kMaxNameBytes));
+}
+
+void check_fdb_tag(const std::string& tag) {
+  if (tag.size() > kv::fdb::kMaxTagBytes)
+    throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
 }
 
 std::vector<Setting> own_settings() {
@@ -80,6 +96,17 @@ std::vector<Setting> own_settings() {
       {"global_changes", "update_db", "true",
        "false: /_db_updates records nothing, and drops what is not in it yet",
        one_of("global_changes", "update_db", {"true", "false"})},
+      {"query_server_config", "reduce_limit", "true",
+       "true: a reduction that does not shrink is an error; log: it is said to the log; false: it is good",
+       one_of("query_server_config", "reduce_limit", {"true", "log", "false"})},
+      {"query_server_config", "reduce_limit_threshold", "5000",
+       "bytes up to which a reduction need not shrink",
+       integer("query_server_config", "reduce_limit_threshold", 0, 1 << 30)},
+      {"query_server_config", "reduce_limit_ratio", "2.0",
+       "how many times smaller than what went in a larger reduction must be",
+       number("query_server_config", "reduce_limit_ratio", 0, 1'000'000)},
+      {"divan", "store", kEmbedded, kStoreMeaning,
+       [](const Config& config) { check_store_name(config.get("divan", "store", kEmbedded)); }},
       {"divan", "durability", "full",
        "full: a commit is on disk before it is answered; relaxed: it may be lost in a power cut",
        one_of("divan", "durability", {"full", "relaxed"})},
@@ -94,6 +121,22 @@ std::vector<Setting> own_settings() {
        integer("divan", "js_log_lines", 0, 1'000'000)},
       {"divan", "builders", "4", "indexes that are built at once", integer("divan", "builders", 1, 1024)},
       {"divan", "js_binary", "", "path of divan-js; empty: beside divan"},
+      {"fdb", "library", "", "path of FoundationDB's libfdb_c.so; empty: as the system finds it"},
+      {"fdb", "name", "divan", "several Divans in one cluster need a name each",
+       [](const Config& config) { check_fdb_name(config.get("fdb", "name", "divan")); }},
+      {"fdb", "start_timeout", "10000", "milliseconds in which the cluster must answer at the start",
+       integer("fdb", "start_timeout", 100, 3'600'000)},
+      {"fdb", "answer_timeout", "10000",
+       "milliseconds in which the cluster must answer anything; else requests are answered 503",
+       integer("fdb", "answer_timeout", 100, 3'600'000)},
+      {"fdb", "tag", "", "FoundationDB's tag of all transactions, at most 16 bytes",
+       [](const Config& config) { check_fdb_tag(config.get("fdb", "tag", "")); }},
+      {"fdb", "trace_directory", "", "where FoundationDB's client writes its trace files; empty: none"},
+      {"fdb", "tls_certificate_file", "", "certificates that are shown to the cluster, PEM"},
+      {"fdb", "tls_key_file", "", "their key, PEM"},
+      {"fdb", "tls_password", "", "of the key"},
+      {"fdb", "tls_ca_file", "", "certificates that the cluster's are checked with, PEM"},
+      {"fdb", "tls_verify_peers", "", "FoundationDB's conditions for the cluster's certificates"},
       {"log", "level", "info", "debug, info, warning, error or none",
        [](const Config& config) { log::parse_level(config.get("log", "level", "info")); }},
       {"log", "file", "", "file to write the log to; empty: standard error"},

@@ -4,6 +4,7 @@
 
 #include "divan/app/progress.h"
 #include "divan/app/server.h"
+#include "divan/app/store.h"
 #include "divan/backup/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -40,10 +41,67 @@ class ServerCheck final : public kv::RowCheck {
   kv::Findings& findings_;
 };
 
+// A store that is read from end to end.
+class Source : public kv::RowSource {
+ public:
+  using Progress = std::function<void(double fraction)>;
+  /// Answers whether the rows can be read.
+  virtual bool check_files(kv::Findings& findings, const Progress& progress) = 0;
+  virtual kv::Version check_engine_rows(kv::Findings& findings) = 0;
+  /// About how many there are; 0: nobody knows.
+  virtual std::uint64_t estimated_rows() const = 0;
+};
+
+class DirectorySource final : public Source {
+ public:
+  explicit DirectorySource(const std::string& directory) : store_(directory) {}
+  bool check_files(kv::Findings& findings, const Progress& progress) override {
+    return store_.check_files(findings, progress);
+  }
+  kv::Version check_engine_rows(kv::Findings& findings) override {
+    return store_.check_engine_rows(findings);
+  }
+  std::uint64_t estimated_rows() const override { return store_.estimated_rows(); }
+  void scan(const kv::KeyRange& range, const kv::RowVisitor& visit) override { store_.scan(range, visit); }
+
+ private:
+  kv::embedded::Inspector store_;
+};
+
+// Its files are the cluster's own affair.
+class SharedSource final : public Source {
+ public:
+  explicit SharedSource(const std::string& store) {
+    if (!is_shared(store))
+      throw bad_request("--store names a shared store; an embedded one has a data directory.");
+    read_environment_settings(config_);
+    store_ = open_store(store, {}, config_, clock_, rng_).database;
+  }
+  bool check_files(kv::Findings&, const Progress&) override { return true; }
+  kv::Version check_engine_rows(kv::Findings&) override { return store_->begin()->read_version(); }
+  std::uint64_t estimated_rows() const override { return 0; }
+  void scan(const kv::KeyRange& range, const kv::RowVisitor& visit) override {
+    store_->dump([&](std::string_view key, std::string_view value) {
+      return key < range.begin || (key < range.end && visit(key, value));
+    });
+  }
+
+ private:
+  const SystemClock clock_;
+  SystemRng rng_;
+  Config config_;
+  std::unique_ptr<kv::Database> store_;
+};
+
+std::unique_ptr<Source> source_of(const VerifyOptions& options) {
+  if (!options.store.empty()) return std::make_unique<SharedSource>(options.store);
+  refuse_unfinished_restore(options.data_dir);
+  return std::make_unique<DirectorySource>(options.data_dir + "/store");
+}
+
 class Verification {
  public:
-  explicit Verification(const VerifyOptions& options)
-      : options_(options), store_(options.data_dir + "/store") {}
+  explicit Verification(const VerifyOptions& options) : options_(options), store_(source_of(options)) {}
 
   int run() {
     if (check_files()) check_rows();
@@ -58,13 +116,13 @@ class Verification {
  private:
   bool check_files() {
     Progress progress("Checking", "% of the files", clock_);
-    return store_.check_files(findings_, [&](double fraction) {
+    return store_->check_files(findings_, [&](double fraction) {
       if (!options_.quiet) progress.show(fraction, static_cast<std::int64_t>(fraction * 100));
     });
   }
 
   void check_rows() {
-    version_ = store_.check_engine_rows(findings_);
+    version_ = store_->check_engine_rows(findings_);
     docs::Check databases(version_, findings_);
     index::views::Check indexes(version_, findings_,
                                 [&](std::int64_t number) { return databases.name_of(number); });
@@ -77,7 +135,7 @@ class Verification {
                                                          &workers,   &restores, &server};
     try {
       read_rows(checks);
-      for (auto* check : checks) check->finish(store_);
+      for (auto* check : checks) check->finish(*store_);
     } catch (const kv::Error& error) {
       findings_.add(fmt::format("The rows cannot be read any further: {}", error.reason()));
     }
@@ -87,13 +145,13 @@ class Verification {
 
   void read_rows(std::initializer_list<kv::RowCheck*> checks) {
     Progress progress("Checking", "rows", clock_);
-    const auto total = static_cast<double>(std::max<std::uint64_t>(store_.estimated_rows(), 1));
-    store_.scan({"", "\xff"}, [&](std::string_view key, std::string_view value) {
+    const auto total = static_cast<double>(store_->estimated_rows());
+    store_->scan({"", "\xff"}, [&](std::string_view key, std::string_view value) {
       const bool known =
           std::any_of(checks.begin(), checks.end(), [&](auto* check) { return check->row(key, value); });
       if (!known) findings_.add("nothing of Divan's has such a key", key);
       if (++rows_ % kRowsAShow == 0 && !options_.quiet)
-        progress.show(std::min(static_cast<double>(rows_) / total, 1.0), rows_);
+        progress.show(total > 0 ? std::min(static_cast<double>(rows_) / total, 1.0) : -1, rows_);
       return true;
     });
     if (!options_.quiet) progress.finish(rows_);
@@ -107,12 +165,13 @@ class Verification {
       fmt::print("{} databases of restores that were not finished: a server clears them away.\n",
                  unfinished_);
     if (findings_.count() > 0) {
-      fmt::print("{}: {} findings\n", options_.data_dir, findings_.count());
+      fmt::print("{}: {} findings\n", place(), findings_.count());
     } else {
-      fmt::print("{}: nothing is wrong with {} rows of {} databases\n", options_.data_dir, rows_,
-                 databases_.size());
+      fmt::print("{}: nothing is wrong with {} rows of {} databases\n", place(), rows_, databases_.size());
     }
   }
+
+  const std::string& place() const { return options_.store.empty() ? options_.data_dir : options_.store; }
 
   void print_json() const {
     std::string out;
@@ -139,7 +198,7 @@ class Verification {
 
   const VerifyOptions options_;
   const SystemClock clock_;
-  kv::embedded::Inspector store_;
+  const std::unique_ptr<Source> store_;
   kv::Findings findings_;
   kv::Version version_ = 0;
   std::int64_t rows_ = 0;
@@ -149,9 +208,6 @@ class Verification {
 
 }  // namespace
 
-int verify(const VerifyOptions& options) {
-  refuse_unfinished_restore(options.data_dir);
-  return Verification(options).run();
-}
+int verify(const VerifyOptions& options) { return Verification(options).run(); }
 
 }  // namespace divan::app

@@ -34,9 +34,17 @@ void RowLoader::add(std::string_view key, std::string_view value) {
 }
 
 void RowLoader::flush() {
-  store_.run([&](kv::Transaction& tx) {
-    for (const auto& row : rows_) tx.set(row.key, row.value);
-  });
+  // What counts besides keys and values, the engine knows.
+  for (std::size_t done = 0; done < rows_.size();) {
+    done = store_.run([&](kv::Transaction& tx) {
+      std::size_t next = done;
+      while (next < rows_.size() && tx.approximate_size() < kTransactionBytes) {
+        tx.set(rows_[next].key, rows_[next].value);
+        ++next;
+      }
+      return next;
+    });
+  }
   rows_.clear();
   bytes_ = 0;
 }

@@ -11,9 +11,10 @@ enum class ErrorCode {
   not_committed = 1020,             // another transaction changed what this one has read
   commit_unknown_result = 1021,     // the commit may have happened or not
   transaction_cancelled = 1025,     // the database is closing
-  transaction_timed_out = 1031,     // run() gave up retrying
+  transaction_timed_out = 1031,     // run() gave up retrying, or the store does not answer
   too_many_watches = 1032,          // poll instead
   accessed_unreadable = 1036,       // read of a value that has a versionstamp before its commit
+  process_behind = 1037,            // a part of the store is behind or overloaded
   io_error = 1510,                  // the disk or the files failed; the store takes no more writes
   client_invalid_operation = 2000,  // a malformed call
   key_outside_legal_range = 2004,   // keys that begin with 0xff belong to the engine

@@ -74,6 +74,7 @@ class ForwardingDatabase : public Database {
 
   std::unique_ptr<Transaction> begin() override { return inner_.begin(); }
   Version dump(const RowVisitor& visit) override { return inner_.dump(visit); }
+  std::int64_t estimate_bytes(const KeyRange& range) override { return inner_.estimate_bytes(range); }
   void advance_version(Version at_least) override { inner_.advance_version(at_least); }
   std::optional<std::string> new_transaction_id() override { return inner_.new_transaction_id(); }
 

@@ -26,7 +26,8 @@
 namespace divan::kv {
 
 // Limits of every engine, so that code that runs on one runs on all.
-inline constexpr std::size_t kMaxKeyBytes = 10'000;
+inline constexpr std::size_t kMaxKeyBytes =
+    9'900;  // FoundationDB's limit, less what an engine may put before
 inline constexpr std::size_t kMaxValueBytes = 100'000;
 inline constexpr std::size_t kMaxTransactionBytes = 10'000'000;
 inline constexpr Duration kTransactionLifetime = std::chrono::seconds(5);
@@ -267,6 +268,10 @@ class Database {
   /// Visits all rows as they are at one version, which it answers, however long that takes. Rows are valid
   /// during the call; a visitor that answers false ends it. Throws io_error.
   virtual Version dump(const RowVisitor& visit) = 0;
+
+  /// About how many bytes the range takes, as the engine keeps it: good for ranges of megabytes, and anything
+  /// for smaller ones. Reads no rows. Throws io_error.
+  virtual std::int64_t estimate_bytes(const KeyRange& range) = 0;
 
   /// Lets later commits have higher versions than `at_least`: rows that come from another store hold its
   /// versionstamps, and versions must go on growing from there. Throws io_error.

@@ -21,13 +21,14 @@ export default async function* report(events) {
     if (type === 'test:stderr' && !/ExperimentalWarning|--trace-warnings/.test(data.message)) yield data.message
     if (type !== 'test:pass' && type !== 'test:fail') continue
     const group = groupOf(data)
-    if (!groups.has(group)) groups.set(group, { passed: 0, failed: 0, ms: 0 })
+    if (!groups.has(group)) groups.set(group, { passed: 0, skipped: 0, failed: 0, ms: 0 })
     const counts = groups.get(group)
     // A file is reported as a test, too: when it could not be loaded, or has a test that failed.
     const isFile = data.name.endsWith('.mjs')
     if (data.nesting === 0 && !isFile) counts.ms += data.details.duration_ms
     if (type === 'test:pass') {
-      if (!isFile && data.details.type !== 'suite') ++counts.passed
+      if (!isFile && data.details.type !== 'suite') ++counts[data.skip === undefined ? 'passed' : 'skipped']
+      if (typeof data.skip === 'string') counts.why = data.skip
       continue
     }
     if (data.details.error?.failureType === 'subtestsFailed' || (isFile && counts.failed > 0)) continue
@@ -40,6 +41,7 @@ export default async function* report(events) {
     passed += counts.passed
     const seconds = (counts.ms / 1000).toFixed(1).padStart(6)
     yield `${counts.failed ? 'FAILED' : 'ok    '} ${group.padEnd(12)}${seconds} s, ${counts.passed} passed`
+    if (counts.skipped) yield `, ${counts.skipped} SKIPPED: ${counts.why}`
     yield counts.failed ? `, ${counts.failed} failed\n` : '\n'
   }
   yield `${passed} end-to-end tests passed, ${failures.length} failed.\n`

@@ -20,6 +20,10 @@ const PREFIX = path.basename(process.argv[1] ?? '').replace(/_test\.mjs$/, '') +
 const SHOWN_LINES = 60
 const SANITIZER = /ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:/
 
+// The tests can run on a FoundationDB cluster: DIVAN_TEST_STORE=fdb. What belongs to a data directory, otherwise, stands
+// there under the directory's name.
+const onCluster = process.env.DIVAN_TEST_STORE === 'fdb'
+
 const running = new Set()
 const directories = new Set()
 
@@ -34,6 +38,13 @@ export function temporaryDirectory() {
   const directory = mkdtempSync(path.join(tmpdir(), 'divan-'))
   directories.add(directory)
   return directory
+}
+
+/** Settings under which a server uses the cluster of FDB_CLUSTER_FILE, and there the store of this name. */
+export function clusterSettings(name) {
+  const settings = { DIVAN_DIVAN_STORE: `fdb:${process.env.FDB_CLUSTER_FILE}`, DIVAN_FDB_NAME: name }
+  if (process.env.DIVAN_FDB_LIBRARY) settings.DIVAN_FDB_LIBRARY = process.env.DIVAN_FDB_LIBRARY
+  return settings
 }
 
 /** Runs the binary to its end: {code, signal, stdout, stderr}. */
@@ -98,7 +109,8 @@ export class Server {
     server.dataDir = dataDir ?? temporaryDirectory()
     if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
     const all = ['serve', '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
-    server.#process = new Process(all, env)
+    const store = onCluster ? clusterSettings(path.basename(server.dataDir)) : {}
+    server.#process = new Process(all, { ...store, ...env })
     await within('the server to listen', server.#listening(admin))
     return server
   }

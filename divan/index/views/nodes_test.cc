@@ -1,3 +1,4 @@
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "divan/base/rng.h"
@@ -63,6 +64,58 @@ TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
     }
     EXPECT_LE(reads / kQueries, most_reads(kRows, spread) / 3);
     RecordProperty(fmt::format("reads_{}", 1 << spread.row_bits), static_cast<int>(reads / kQueries));
+  }
+}
+
+TEST(ViewNodes, DistinctKeysAreCountedFromLogarithmicallyMany) {
+  constexpr int kRows = 20'000;
+  NodesBench bench(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
+  for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
+  while (bench.make_some()) {}
+  for (const auto& [key, value] : bench.nodes(0)) EXPECT_LE(value.size(), 2'060u);
+  SeededRng rng{1};
+  for (int i = 0; i < 50; ++i) {
+    const int from = static_cast<int>(rng.below(kRows / 2));
+    const int count = static_cast<int>(rng.below(kRows / 2));
+    bench.store_counting.rows_read = 0;
+    const auto answer = json::parse(bench.query("v", range(from, from + count - 1)));
+    if (count == 0) continue;
+    const auto shown = answer.at("rows").at(0).at("value").to_number<double>();
+    EXPECT_NEAR(shown, count, std::max(1.0, 0.08 * count));
+    EXPECT_LE(bench.store_counting.rows_read, most_reads(kRows, {}));
+  }
+}
+
+TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
+  NodesBench bench(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
+  std::map<std::string, NodesBench::Rows> documents;
+  constexpr int kRows = 4'000;
+  for (int i = 0; i < kRows; ++i) {
+    const std::string key = fmt::format("[{},{}]", i % 4, i / 4);
+    documents[std::to_string(i)] = {{0, key, std::to_string(i)}, {1, key, std::to_string(i)}};
+  }
+  bench.write(documents);
+  EXPECT_FALSE(bench.make_some());
+  EXPECT_TRUE(bench.nodes(0).empty() && bench.nodes(1).empty());
+  ViewParams all;
+  ViewParams groups;
+  groups.group_level = 1;
+  for (const bool descending : {false, true}) {
+    all.descending = groups.descending = descending;
+    bench.store_counting.rows_read = 0;
+    EXPECT_EQ(bench.query("a", all), R"({"rows":[{"key":null,"value":0}]})");
+    EXPECT_EQ(bench.query("z", all), R"({"rows":[{"key":null,"value":3999}]})");
+    EXPECT_LE(bench.store_counting.rows_read, 10);
+    bench.store_counting.rows_read = 0;
+    std::vector<std::string> firsts, lasts;
+    for (int i = 0; i < 4; ++i) {
+      const int group = descending ? 3 - i : i;
+      firsts.push_back(fmt::format(R"({{"key":[{}],"value":{}}})", group, group));
+      lasts.push_back(fmt::format(R"({{"key":[{}],"value":{}}})", group, 3996 + group));
+    }
+    EXPECT_EQ(bench.query("a", groups), fmt::format(R"({{"rows":[{}]}})", fmt::join(firsts, ",")));
+    EXPECT_EQ(bench.query("z", groups), fmt::format(R"({{"rows":[{}]}})", fmt::join(lasts, ",")));
+    EXPECT_LE(bench.store_counting.rows_read, 2 * 4 * 100);
   }
 }
 
@@ -172,20 +225,21 @@ TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
   }
 }
 
-TEST(ViewNodes, ReductionsThatGrowAreNotKeptAndSumHasItsLimitAsEver) {
-  NodesBench bench(
-      R"({"all":{"map":"f","reduce":"function(k, v, r) { return r ? v.join('') : v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
-      {.row_bits = 2, .node_bits = 1});
+constexpr const char* kJoin = R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"}})";
+
+// A limit of reductions for one test.
+struct Limited {
+  explicit Limited(const js::ReduceLimit& limit) { NodesBench::limit_reductions(limit); }
+  ~Limited() { NodesBench::limit_reductions({}); }
+};
+constexpr js::ReduceLimit kUnlimited{.mode = js::ReduceLimit::Mode::off};
+
+TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
+  const Limited limited(kUnlimited);
+  NodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1});
   std::map<std::string, NodesBench::Rows> documents;
-  const auto object = [](int first) {
-    std::string text = "{";
-    for (int i = 0; i < 500; ++i) text += fmt::format("{}\"member-{}\":1", i ? "," : "", first + i);
-    return text + "}";
-  };
-  for (int n = 0; n < 40; ++n) {
-    documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), '"' + std::string(3000, 'x') + '"'},
-                                          {1, std::to_string(n), object(n < 20 ? 0 : 500 * n)}};
-  }
+  for (int n = 0; n < 40; ++n)
+    documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), '"' + std::string(3000, 'x') + '"'}};
   bench.write(documents);
   std::size_t without = 0;
   for (const auto& [key, value] : bench.nodes(0)) {
@@ -195,6 +249,70 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKeptAndSumHasItsLimitAsEver) {
   EXPECT_GT(without, 0u);
   EXPECT_EQ(bench.query("all", {}).size(),
             120'000 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
+}
+
+// The error stands in the place of a value; other groups have theirs, and the rows are there.
+TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
+  NodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
+  std::map<std::string, NodesBench::Rows> documents;
+  for (int n = 0; n < 60; ++n) {
+    const std::size_t size = n / 20 == 1 ? 400 : 20;
+    documents[fmt::format("{:02}", n)] = {
+        {0, fmt::format("[{},{}]", n / 20, n), '"' + std::string(size, 'x') + '"'}};
+  }
+  bench.write(documents);
+  ASSERT_EQ(bench.state(0).kind, NodesState::Kind::complete);
+  constexpr const char* kError =
+      R"("value":{"reduce_overflow_error":"Reduce output must shrink more rapidly: )";
+  EXPECT_THAT(bench.query("all", {}), HasSubstr(kError));
+  ViewParams groups;
+  groups.group_level = 1;
+  for (const bool descending : {false, true}) {
+    groups.descending = descending;
+    const auto rows = json::parse(bench.query("all", groups)).at("rows").as_array();
+    ASSERT_EQ(rows.size(), 3u);
+    EXPECT_EQ(rows[0].at("value").as_string().size(), 400u);
+    EXPECT_TRUE(rows[1].at("value").as_object().contains("reduce_overflow_error"));
+    EXPECT_EQ(rows[2].at("value").as_string().size(), 400u);
+  }
+  ViewParams rows;
+  rows.reduce = false;
+  EXPECT_EQ(json::parse(bench.query("all", rows)).at("rows").as_array().size(), 60u);
+  // Nothing of the limit is kept in the index.
+  const Limited limited(kUnlimited);
+  EXPECT_EQ(bench.query("all", {}).size(),
+            8'800 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
+}
+
+// A group that has failed is not read to its end.
+TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
+  NodesBench bench(
+      R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
+      {});
+  std::map<std::string, NodesBench::Rows> documents;
+  constexpr int kRows = 12'000;
+  const std::string text = '"' + std::string(1'000, 'x') + '"';
+  for (int n = 0; n < kRows; ++n)
+    documents[fmt::format("{:05}", n)] = {{0, std::to_string(n), text}, {1, std::to_string(n), text}};
+  bench.write(documents, kRows);
+  bench.store_counting.rows_read = 0;
+  EXPECT_THAT(bench.query("all", {}), HasSubstr("reduce_overflow_error"));
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr("builtin_reduce_error"));
+  EXPECT_LE(bench.store_counting.rows_read, 2 * 5'000);
+}
+
+TEST(ViewNodes, SumHasItsLimitAsEver) {
+  NodesBench bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, NodesBench::Rows> documents;
+  const auto object = [](int first) {
+    std::string text = "{";
+    for (int i = 0; i < 500; ++i) text += fmt::format("{}\"member-{}\":1", i ? "," : "", first + i);
+    return text + "}";
+  };
+  for (int n = 0; n < 40; ++n) {
+    documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), object(n < 20 ? 0 : 500 * n)}};
+  }
+  bench.write(documents);
   // Twenty alike shrink, and so do two of them; twenty that have nothing in common do not.
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
   // Whichever nodes they come from, what the limit measures is their rows.
@@ -208,6 +326,8 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKeptAndSumHasItsLimitAsEver) {
   bench.forget_nodes();
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
   EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
+  const Limited limited(kUnlimited);
+  EXPECT_THAT(bench.query("sum", {}), HasSubstr(R"("member-499":20)"));
 }
 
 TEST(ViewNodes, AFunctionThatNeverEndsHasNoNodesAndHurtsItsOwnQueriesOnly) {

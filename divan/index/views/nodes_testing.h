@@ -86,6 +86,13 @@ class NodesBench {
     return json::compact(out);
   }
 
+  /// For all of them, until it is set otherwise.
+  static void limit_reductions(const js::ReduceLimit& limit) {
+    auto options = pool_options();
+    options.reduce_limit = limit;
+    pool().configure(options);
+  }
+
   std::shared_ptr<const ViewIndex> parse() {
     return parse_views("_design/d", R"({"views":)" + views_ + "}", pool(), limits_, spread_);
   }
@@ -111,9 +118,10 @@ class NodesBench {
   // Likewise: its processes take long to start.
   static js::Pool& pool() {
     static const SystemClock clock;
-    static js::Pool pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
+    static js::Pool pool{pool_options(), clock};
     return pool;
   }
+  static js::PoolOptions pool_options() { return {.binary = DIVAN_JS_BINARY, .processes = 1}; }
 
   const std::string name_ = next_name();
   const std::string views_;

@@ -1,6 +1,7 @@
 #include "divan/kv/conformance/engines.h"
 
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/fdb/temporary_store.h"
 #include "divan/kv/reference/reference.h"
 
 namespace divan::kv::conformance {
@@ -34,9 +35,18 @@ class ReferenceStore final : public TestStore {
   reference::ReferenceDatabase database_;
 };
 
+class FdbStore final : public TestStore {
+ public:
+  FdbStore(const Clock& clock, std::size_t max_watches) : store_(clock, max_watches) {}
+  Database& database() override { return *store_; }
+
+ private:
+  fdb::TemporaryStore store_;
+};
+
 template <class Store>
-Engine engine(std::string name) {
-  return {std::move(name), true, [](const Clock& clock, std::size_t max_watches) {
+Engine engine(std::string name, bool time_is_injected = true) {
+  return {std::move(name), time_is_injected, [](const Clock& clock, std::size_t max_watches) {
             return std::make_unique<Store>(clock, max_watches);
           }};
 }
@@ -44,8 +54,11 @@ Engine engine(std::string name) {
 }  // namespace
 
 const std::vector<Engine>& engines() {
-  static const std::vector<Engine> all = {engine<EmbeddedStore>("embedded"),
-                                          engine<ReferenceStore>("reference")};
+  static const std::vector<Engine> all = [] {
+    std::vector<Engine> there = {engine<EmbeddedStore>("embedded"), engine<ReferenceStore>("reference")};
+    if (fdb::test_cluster_file()) there.push_back(engine<FdbStore>("fdb", false));
+    return there;
+  }();
   return all;
 }
 

@@ -70,7 +70,8 @@ TEST_P(Conformance, ATransactionIsLimited) {
   EXPECT_EQ(get("l1"), "(none)");
   // What is read counts, too, where it is remembered for conflicts.
   tx->reset();
-  for (int i = 0; i < 1001; ++i) tx->get(std::string(kMaxKeyBytes - 8, 'r') + fmt::format("{:08}", i));
+  for (std::size_t i = 0; i <= kMaxTransactionBytes / kMaxKeyBytes; ++i)
+    tx->get(std::string(kMaxKeyBytes - 8, 'r') + fmt::format("{:08}", i));
   EXPECT_GT(tx->approximate_size(), kMaxTransactionBytes);
   tx->set("k", "v");
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::transaction_too_large);
@@ -134,7 +135,7 @@ std::optional<ErrorCode> refused(Transaction& tx, ErrorCode code, const std::fun
   tx.set_versionstamped_value("b", stampable(""));
   if (code == ErrorCode::transaction_too_large) {
     for (std::size_t i = 0; i <= kMaxTransactionBytes / kMaxValueBytes; ++i) {
-      tx.set("l", std::string(kMaxValueBytes, 'l'));
+      tx.set("l" + std::to_string(i), std::string(kMaxValueBytes, 'l'));
     }
   }
   meanwhile();

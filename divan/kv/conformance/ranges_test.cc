@@ -1,4 +1,5 @@
 // Range reads and key selectors.
+#include "divan/base/rng.h"
 #include "divan/kv/conformance/conformance.h"
 
 namespace divan::kv::conformance {
@@ -15,6 +16,23 @@ TEST_P(Conformance, RangesAreHalfOpen) {
     EXPECT_EQ(rows(tx, {"d", "\xff"}), "d=vd ");
     EXPECT_EQ(rows(tx, {"x", "y"}), "");
   });
+}
+
+TEST_P(Conformance, TheSizeOfARangeIsRoughlyKnown) {
+  // Not to be compressed.
+  SeededRng rng(7);
+  for (int part = 0; part < 8; ++part) {
+    db.run([&](Transaction& tx) {
+      for (int row = 0; row < 10; ++row) tx.set(fmt::format("k{}{}", part, row), rng.bytes(90'000));
+    });
+  }
+  const auto all = db.estimate_bytes(kAll);
+  EXPECT_GT(all, 3'000'000);
+  EXPECT_LT(all, 20'000'000);
+  const auto half = db.estimate_bytes({"k4", "k8"});
+  EXPECT_GT(half, 1'000'000);
+  EXPECT_LE(half, all);
+  EXPECT_EQ(db.estimate_bytes({"x", "y"}), 0);
 }
 
 TEST_P(Conformance, LimitsTargetsAndMore) {

@@ -181,6 +181,15 @@ Version EmbeddedDatabase::dump(const RowVisitor& visit) {
   return snapshot->version();
 }
 
+std::int64_t EmbeddedDatabase::estimate_bytes(const KeyRange& range) {
+  rocksdb::SizeApproximationOptions options;
+  options.include_memtables = true;
+  const rocksdb::Range slices(range.begin, range.end);
+  std::uint64_t bytes = 0;
+  check_status(db_->GetApproximateSizes(options, db_->DefaultColumnFamily(), &slices, 1, &bytes));
+  return static_cast<std::int64_t>(bytes);
+}
+
 void EmbeddedDatabase::advance_version(Version at_least) {
   const auto request = std::make_shared<CommitRequest>();
   request->version_at_least = at_least;

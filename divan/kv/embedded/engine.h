@@ -41,6 +41,7 @@ class EmbeddedDatabase final : public Database {
 
   std::unique_ptr<Transaction> begin() override;
   Version dump(const RowVisitor& visit) override;
+  std::int64_t estimate_bytes(const KeyRange& range) override;
   void advance_version(Version at_least) override;
 
   CommitStats stats() const { return committer_->stats(); }

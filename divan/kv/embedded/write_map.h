@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/kv/range_set.h"
 #include "divan/kv/store.h"
 
 namespace divan::kv::embedded {
@@ -49,28 +50,6 @@ struct StampedKey {
   std::string value;
   KeyRange possible;              // where it may come to stand
   std::vector<KeyRange> cleared;  // later on in the transaction: it is not written if it falls in there
-};
-
-/// Ranges of keys that neither overlap nor touch. Not thread-safe.
-class RangeSet {
- public:
-  using Ranges = absl::btree_map<std::string, std::string, std::less<>>;  // begin → end
-
-  void add(std::string_view begin, std::string_view end);
-  void remove(std::string_view begin, std::string_view end);
-  bool empty() const { return ranges_.empty(); }
-  auto begin() const { return ranges_.begin(); }
-  auto end() const { return ranges_.end(); }
-
-  /// The range that covers `key`, or end().
-  Ranges::const_iterator covering(std::string_view key) const;
-  /// The first range with keys at or after `key`, or end().
-  Ranges::const_iterator first_after(std::string_view key) const;
-  /// The last range with keys below `key`, or end().
-  Ranges::const_iterator last_below(std::string_view key) const;
-
- private:
-  Ranges ranges_;
 };
 
 /// See above. Not thread-safe.

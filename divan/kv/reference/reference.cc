@@ -63,6 +63,17 @@ Version ReferenceDatabase::dump(const RowVisitor& visit) {
   return version;
 }
 
+std::int64_t ReferenceDatabase::estimate_bytes(const KeyRange& range) {
+  std::lock_guard lock(state_->mutex);
+  std::size_t bytes = 0;
+  for (auto it = state_->history.lower_bound(range.begin);
+       it != state_->history.end() && it->first < range.end; ++it) {
+    if (const auto value = state_->value(it->first, state_->version))
+      bytes += it->first.size() + value->size();
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
 void ReferenceDatabase::advance_version(Version at_least) {
   std::lock_guard lock(state_->mutex);
   state_->version = std::max(state_->version, at_least);

@@ -28,6 +28,7 @@ class ReferenceDatabase final : public Database {
 
   std::unique_ptr<Transaction> begin() override;
   Version dump(const RowVisitor& visit) override;
+  std::int64_t estimate_bytes(const KeyRange& range) override;
   void advance_version(Version at_least) override;
 
   /// Another process's view of the same store: with its own clock and rng.

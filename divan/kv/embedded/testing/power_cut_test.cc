@@ -159,7 +159,7 @@ class PowerCuts {
 
   SeededRng rng_;
   const bool durable_;
-  SystemClock clock_;
+  ManualClock clock_;
   std::shared_ptr<SimulatedDisk> disk_ = std::make_shared<SimulatedDisk>();
   SimulatedMachine machine_{disk_};
   std::mutex mutex_;

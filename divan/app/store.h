@@ -1,0 +1,63 @@
+// The choice of a store: in the data directory, or in a FoundationDB cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "divan/base/clock.h"
+#include "divan/base/config.h"
+#include "divan/base/rng.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::embedded {
+class EmbeddedDatabase;
+}
+
+namespace divan::app {
+
+inline constexpr const char* kEmbedded = "embedded";
+inline constexpr const char* kStoreMeaning =
+    "embedded, or fdb:CLUSTER_FILE; fdb: is FoundationDB's usual file";
+
+/// Throws bad_request unless it is `embedded` or begins with `fdb:`.
+void check_store_name(const std::string& store);
+
+/// Whether other processes may work on the same store.
+bool is_shared(const std::string& store);
+
+/// A store that is open.
+struct OpenStore {
+  std::unique_ptr<kv::Database> database;
+  const kv::embedded::EmbeddedDatabase* embedded = nullptr;  // the same, if it is that
+};
+
+/// Opens the store; its settings are in `config`, the embedded one is in `directory`. Throws divan::Error
+/// that says in one line why it cannot be had.
+OpenStore open_store(const std::string& store, const std::string& directory, const Config& config,
+                     const Clock& clock, Rng& rng);
+
+/// A shared store in the making, from a backup. Until it is complete no server serves it; if it never is, it
+/// is cleared away, now or by the next one. Not thread-safe.
+class NewStore {
+ public:
+  /// Throws bad_request unless the store is empty.
+  NewStore(const std::string& store, const Config& config, const Clock& clock, Rng& rng);
+  ~NewStore();
+  NewStore(const NewStore&) = delete;
+  NewStore& operator=(const NewStore&) = delete;
+
+  kv::Database& database();
+  void complete();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// The store's identity, made if it has none.
+std::string server_uuid(kv::Database& store, Rng& rng);
+
+/// The settings of commands that have no file of settings.
+void read_environment_settings(Config& config);
+
+}  // namespace divan::app

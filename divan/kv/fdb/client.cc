@@ -1,0 +1,86 @@
+#include "divan/kv/fdb/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "divan/base/error.h"
+#include "divan/base/log.h"
+
+namespace divan::kv::fdb {
+namespace {
+
+constexpr int kOldestApi = 630;
+// The newest whose changes are known here: each keeps its meaning in later libraries.
+constexpr int kNewestApi = 730;
+
+}  // namespace
+
+const Client& Client::of_this_process(const ClientOptions& options) {
+  static std::mutex mutex;
+  static std::unique_ptr<Client> client;
+  std::lock_guard lock(mutex);
+  if (!client) client.reset(new Client(options));
+  if (!(client->options_ == options))
+    throw internal_error("FoundationDB's client runs in this process already, with other options.");
+  return *client;
+}
+
+Client::Client(const ClientOptions& options) : options_(options), api_(options.library) {
+  const int newest = api_.get_max_api_version();
+  if (newest < kOldestApi) {
+    throw internal_error(
+        fmt::format("FoundationDB's client library {} is too old: it knows API version {}, Divan needs {} "
+                    "(6.3) or later.",
+                    version(), newest, kOldestApi));
+  }
+  api_version_ = std::min(newest, kNewestApi);
+  if (const FdbError code = api_.select_api_version(api_version_, api_version_); code != 0) {
+    throw internal_error(fmt::format("FoundationDB's client library {} refuses API version {}: {}", version(),
+                                     api_version_, api_.describe(code)));
+  }
+  set_option(NetworkOption::trace_enable, options.trace_directory);
+  set_option(NetworkOption::tls_certificate_path, options.tls_certificate_file);
+  set_option(NetworkOption::tls_password, options.tls_password);
+  set_option(NetworkOption::tls_key_path, options.tls_key_file);
+  set_option(NetworkOption::tls_ca_path, options.tls_ca_file);
+  set_option(NetworkOption::tls_verify_peers, options.tls_verify_peers);
+  if (const FdbError code = api_.setup_network(); code != 0)
+    throw internal_error("FoundationDB's client cannot be started: " + api_.describe(code));
+}
+
+void Client::run() const {
+  std::call_once(started_, [this] {
+    network_ = std::thread([this] {
+      if (const FdbError code = api_.run_network(); code != 0)
+        log::error("FoundationDB's client has stopped: {}", api_.describe(code));
+    });
+  });
+}
+
+Client::~Client() {
+  if (!network_.joinable()) return;
+  api_.stop_network();
+  network_.join();
+}
+
+std::string Client::version() const {
+  // "7.1.67,the commit,the protocol"
+  const std::string all = api_.get_client_version();
+  return all.substr(0, all.find(','));
+}
+
+void Client::set_option(NetworkOption option, const std::string& value) const {
+  if (value.empty()) return;
+  const FdbError code =
+      api_.network_set_option(static_cast<int>(option), reinterpret_cast<const std::uint8_t*>(value.data()),
+                              static_cast<int>(value.size()));
+  if (code == 0) return;
+  throw internal_error(fmt::format("FoundationDB's client does not take the setting `{}`: {}",
+                                   option == NetworkOption::tls_password ? "(a password)" : value,
+                                   api_.describe(code)));
+}
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,58 @@
+// FoundationDB's client in this process: the library, the version of its interface, and the one thread on
+// which it talks to clusters. It can be started once only, and is stopped when the process ends.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "divan/kv/fdb/api.h"
+
+namespace divan::kv::fdb {
+
+/// How the process's client is started. Empty: FoundationDB's own default, which its environment variables
+/// set.
+struct ClientOptions {
+  std::string library;          // path of libfdb_c.so; empty: found by its name
+  std::string trace_directory;  // the client's own trace files; empty: none
+  std::string tls_certificate_file;
+  std::string tls_key_file;
+  std::string tls_password;
+  std::string tls_ca_file;
+  std::string tls_verify_peers;
+
+  bool operator==(const ClientOptions&) const = default;
+};
+
+/// Thread-safe.
+class Client {
+ public:
+  /// Starts it when it is asked for first. Throws divan::Error 500 that says what is missing or wrong, also
+  /// if it runs already with other options.
+  static const Client& of_this_process(const ClientOptions& options);
+
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const Api& api() const { return api_; }
+  /// Starts the thread, unless it runs. Until then it can answer nothing; once it runs it must have had
+  /// something to do before it is stopped.
+  void run() const;
+  /// "7.1.67".
+  std::string version() const;
+  /// 630 or more.
+  int api_version() const { return api_version_; }
+
+ private:
+  explicit Client(const ClientOptions& options);
+  void set_option(NetworkOption option, const std::string& value) const;
+
+  const ClientOptions options_;
+  const Api api_;
+  int api_version_ = 0;
+  mutable std::once_flag started_;
+  mutable std::thread network_;
+};
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,114 @@
+// A cluster as this process reaches it, and transactions in the client's own terms: keys as they stand in the
+// cluster, answers that are waited for.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "divan/kv/fdb/client.h"
+#include "divan/kv/fdb/errors.h"
+#include "divan/kv/fdb/future.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::fdb {
+
+/// A connection to a cluster. Thread-safe. The client and the clock must outlive it.
+class Cluster {
+ public:
+  /// `file` is the path of the cluster file; empty: the client looks at its usual places. Does not wait for
+  /// the cluster. Throws divan::Error 500 that names the file.
+  Cluster(const Client& client, const std::string& file, const Clock& clock, Duration answer_timeout);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  const Api& api() const { return client_.api(); }
+  const Client& client() const { return client_; }
+  const Clock& clock() const { return clock_; }
+  FdbDatabaseHandle* handle() const { return handle_; }
+  void set_option(DatabaseOption option, std::int64_t value) const;
+
+  /// Waits until the future has its answer: 0 or what went wrong. Throws transaction_timed_out if none comes.
+  FdbError outcome_of(const Future& future) const;
+  /// The same, and throws what went wrong.
+  void await(const Future& future) const;
+
+ private:
+  const Client& client_;
+  const Clock& clock_;
+  const Duration answer_timeout_;
+  FdbDatabaseHandle* handle_ = nullptr;
+};
+
+/// One page of a range.
+struct RangeRequest {
+  std::string_view begin;
+  std::string_view end;
+  int limit = 0;
+  int target_bytes = 0;
+  StreamingMode mode = StreamingMode::want_all;
+  int iteration = 0;
+  bool reverse = false;
+};
+
+/// One of the client's transactions. Not thread-safe. The cluster must outlive it.
+class RawTransaction {
+ public:
+  explicit RawTransaction(const Cluster& cluster);
+  ~RawTransaction() { api_.transaction_destroy(handle_); }
+  RawTransaction(const RawTransaction&) = delete;
+  RawTransaction& operator=(const RawTransaction&) = delete;
+
+  const Cluster& cluster() const { return cluster_; }
+
+  void set_option(TransactionOption option, std::string_view value = {});
+  void set_read_version(Version version) { api_.transaction_set_read_version(handle_, version); }
+
+  Future read_version();
+  Future get(std::string_view key, bool snapshot);
+  Future get_range(const RangeRequest& request);  // as a snapshot
+  Future estimated_bytes(std::string_view begin, std::string_view end);
+  Future watch(std::string_view key);
+  Future versionstamp();
+  Future commit();
+  Future on_error(FdbError code);
+
+  void set(std::string_view key, std::string_view value);
+  void clear(std::string_view key);
+  void clear_range(std::string_view begin, std::string_view end);
+  void mutate(Mutation mutation, std::string_view key, std::string_view operand);
+  void add_conflict(ConflictRange type, std::string_view begin, std::string_view end);
+  Version committed_version() const;
+  void reset() { api_.transaction_reset(handle_); }
+
+  // Of futures that have their answers, which must not be errors.
+  std::int64_t number_in(const Future& future) const;
+  std::string key_in(const Future& future) const;
+  std::optional<std::string> value_in(const Future& future) const;
+  /// Valid as long as the future.
+  std::span<const FdbKeyValue> rows_in(const Future& future, bool& more) const;
+
+ private:
+  Future future(FdbFuture* future) const { return {api_, future}; }
+
+  const Cluster& cluster_;
+  const Api& api_;
+  FdbTransactionHandle* handle_ = nullptr;
+};
+
+/// Runs `fn(RawTransaction&)` and commits, again as long as the client thinks that sensible. For small
+/// transactions of the engine's own that may as well be made twice.
+template <class Fn>
+void run_raw(const Cluster& cluster, Fn&& fn) {
+  RawTransaction tx(cluster);
+  for (int tries = 1;; ++tries) {
+    FdbError code = fn(tx);
+    if (code == 0) code = cluster.outcome_of(tx.commit());
+    if (code == 0) return;
+    if (tries >= kMaxAttempts) throw Error(ErrorCode::transaction_timed_out);
+    cluster.await(tx.on_error(code));
+  }
+}
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,93 @@
+#include "divan/kv/fdb/engine.h"
+
+#include <fmt/format.h>
+
+#include "divan/base/bytes.h"
+#include "divan/kv/fdb/dump.h"
+#include "divan/kv/fdb/opening.h"
+#include "divan/kv/fdb/transaction.h"
+
+namespace divan::kv::fdb {
+namespace {
+
+// Where a cluster looks for the version that its next commits must reach.
+constexpr std::string_view kLeastVersionKey = "\xff/minRequiredCommitVersion";
+// Of its own: those of transactions that were given up are counted until it notices.
+constexpr std::int64_t kMaxClientWatches = 1'000'000;
+
+const std::string& checked(const std::string& cluster_file) {
+  check_cluster_file(cluster_file);
+  return cluster_file;
+}
+
+std::string little_endian(std::int64_t number) {
+  std::string bytes;
+  for (unsigned i = 0; i < 8; ++i) bytes += static_cast<char>(static_cast<std::uint64_t>(number) >> (8 * i));
+  return bytes;
+}
+
+}  // namespace
+
+FdbDatabase::FdbDatabase(const Options& options, const Clock& clock, Rng& rng)
+    : store_{.cluster = Cluster(Client::of_this_process(options.client), checked(options.cluster_file), clock,
+                                options.answer_timeout),
+             .place = Place(options.name),
+             .tag = options.tag,
+             .rng = rng,
+             .watches = Watches(options.max_watches)} {
+  store_.cluster.set_option(DatabaseOption::max_watches, kMaxClientWatches);
+  store_.cluster.set_option(DatabaseOption::size_limit, kMaxTransactionBytes);
+  await_cluster(store_.cluster, options.cluster_file, options.start_timeout);
+  if (options.unfinished) {
+    begin_store(store_.cluster, store_.place);
+  } else {
+    check_format(store_.cluster, store_.place, kFormat);
+  }
+}
+
+FdbDatabase::~FdbDatabase() = default;
+
+void FdbDatabase::finish() { finish_store(store_.cluster, store_.place, kFormat); }
+
+std::unique_ptr<Transaction> FdbDatabase::begin() { return std::make_unique<FdbTransaction>(store_); }
+
+Version FdbDatabase::dump(const RowVisitor& visit) { return dump_rows(store_, visit); }
+
+std::int64_t FdbDatabase::estimate_bytes(const KeyRange& range) {
+  std::int64_t bytes = 0;
+  run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
+    const Future estimated =
+        tx.estimated_bytes(store_.place.in_cluster(range.begin), store_.place.in_cluster(range.end));
+    if (const FdbError code = store_.cluster.outcome_of(estimated); code != 0) return code;
+    bytes = tx.number_in(estimated);
+    return 0;
+  });
+  return bytes;
+}
+
+void FdbDatabase::advance_version(Version at_least) {
+  // The cluster recovers to do so: the commit's own answer is often lost.
+  for (bool reached = false; !reached;) {
+    run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
+      tx.set_option(TransactionOption::access_system_keys);
+      const Future version = tx.read_version();
+      if (const FdbError code = store_.cluster.outcome_of(version); code != 0) return code;
+      reached = tx.number_in(version) > at_least;
+      if (!reached) tx.set(kLeastVersionKey, little_endian(at_least + 1));
+      return 0;
+    });
+  }
+}
+
+void erase_store(const Options& options, const Clock& clock) {
+  const Cluster cluster(Client::of_this_process(options.client), checked(options.cluster_file), clock,
+                        options.answer_timeout);
+  await_cluster(cluster, options.cluster_file, options.start_timeout);
+  const Place place(options.name);
+  run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
+    tx.clear_range(place.begin(), place.very_end());
+    return 0;
+  });
+}
+
+}  // namespace divan::kv::fdb

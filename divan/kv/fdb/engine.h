@@ -1,0 +1,60 @@
+// The engine of many processes: a FoundationDB cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "divan/kv/fdb/store.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::fdb {
+
+/// The format of the rows in a cluster that this version writes. docs/keyspace.md
+inline constexpr int kFormat = 1;
+
+inline constexpr std::size_t kMaxNameBytes = 32;
+inline constexpr std::size_t kMaxTagBytes = 16;
+
+struct Options {
+  std::string cluster_file;    // empty: where FoundationDB's client looks by itself
+  std::string name = "divan";  // the rows stand behind the tuple (name); at most kMaxNameBytes
+  std::string tag;             // FoundationDB's tag of the transactions, to throttle them by; empty: none
+  Duration start_timeout = std::chrono::seconds(10);
+  // How long one answer of the cluster may take before the transaction fails with transaction_timed_out.
+  Duration answer_timeout = std::chrono::seconds(10);
+  std::size_t max_watches = 10'000;
+  // It must be empty, or unfinished: then what is there is cleared away. It is nobody else's until finish().
+  bool unfinished = false;
+  ClientOptions client;
+};
+
+/// A kv::Database in a cluster, of which other processes may have theirs at the same place. Thread-safe.
+/// Transactions must not outlive it.
+class FdbDatabase final : public Database {
+ public:
+  /// Waits for the cluster, and makes a store there if there is none. Throws divan::Error 500 with a reason
+  /// in one line: the client library is missing or too old, there is no cluster file, the cluster does not
+  /// answer within the timeout, or what is there is of another format or not Divan's. The clock and rng must
+  /// outlive the database; the clock must be the machine's.
+  FdbDatabase(const Options& options, const Clock& clock, Rng& rng);
+  ~FdbDatabase() override;
+
+  std::unique_ptr<Transaction> begin() override;
+  Version dump(const RowVisitor& visit) override;
+  std::int64_t estimate_bytes(const KeyRange& range) override;
+  void advance_version(Version at_least) override;
+
+  /// From now on it can be opened.
+  void finish();
+
+  /// Of FoundationDB's client: "7.1.67".
+  std::string client_version() const { return store_.cluster.client().version(); }
+
+ private:
+  Store store_;
+};
+
+/// Clears away the store of these options, whatever is in it. No process may have it open.
+void erase_store(const Options& options, const Clock& clock);
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,37 @@
+#include "divan/kv/fdb/future.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+namespace divan::kv::fdb {
+namespace {
+
+struct Signal {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ready = false;
+};
+
+// On the client's thread, which must not be held up.
+void wake(FdbFuture*, void* parameter) {
+  // It may come after the one who waited has given up.
+  const std::unique_ptr<std::shared_ptr<Signal>> signal(static_cast<std::shared_ptr<Signal>*>(parameter));
+  std::lock_guard lock((*signal)->mutex);
+  (*signal)->ready = true;
+  (*signal)->changed.notify_all();
+}
+
+}  // namespace
+
+bool Future::wait(const Clock& clock, MonotonicTime deadline) const {
+  if (api_->future_is_ready(future_) != 0) return true;
+  const auto signal = std::make_shared<Signal>();
+  auto parameter = std::make_unique<std::shared_ptr<Signal>>(signal);
+  if (api_->future_set_callback(future_, &wake, parameter.get()) != 0) return false;
+  parameter.release();
+  std::unique_lock lock(signal->mutex);
+  return clock.wait_until(lock, signal->changed, deadline, [&] { return signal->ready; });
+}
+
+}  // namespace divan::kv::fdb

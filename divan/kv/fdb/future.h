@@ -1,0 +1,49 @@
+// What FoundationDB's client has been asked for and will answer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "divan/base/clock.h"
+#include "divan/kv/fdb/api.h"
+
+namespace divan::kv::fdb {
+
+inline const std::uint8_t* data_of(std::string_view bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
+}
+inline int size_of(std::string_view bytes) { return static_cast<int>(bytes.size()); }
+inline std::string_view view(const std::uint8_t* data, int size) {
+  return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)};
+}
+
+/// An answer to come; given up when this object goes. Waiting costs the thread that waits and no other: the
+/// client's thread wakes it. Not thread-safe.
+class Future {
+ public:
+  Future(const Api& api, FdbFuture* future) : api_(&api), future_(future) {}
+  Future(Future&& other) noexcept : api_(other.api_), future_(std::exchange(other.future_, nullptr)) {}
+  Future& operator=(Future&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(future_, other.future_);
+    return *this;
+  }
+  ~Future() {
+    if (future_ != nullptr) api_->future_destroy(future_);
+  }
+
+  /// Waits for the answer; false if the deadline passes before.
+  bool wait(const Clock& clock, MonotonicTime deadline) const;
+
+  /// 0 or what went wrong; only once it is there, like all that follow.
+  FdbError error() const { return api_->future_get_error(future_); }
+  FdbFuture* get() const { return future_; }
+
+ private:
+  const Api* api_;
+  FdbFuture* future_;
+};
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,133 @@
+#include "divan/kv/fdb/opening.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+namespace divan::kv::fdb {
+namespace {
+
+constexpr const char* kUnfinished = "unfinished";
+constexpr Duration kProtocolTimeout = std::chrono::seconds(1);
+
+// Whether the cluster speaks, if not to this client.
+bool speaks(const Cluster& cluster) {
+  const Api& api = cluster.api();
+  if (api.database_get_server_protocol == nullptr) return false;
+  const Future future(api, api.database_get_server_protocol(cluster.handle(), 0));
+  return future.wait(cluster.clock(), cluster.clock().now() + kProtocolTimeout) && future.error() == 0;
+}
+
+// What is where a store is to be.
+struct Contents {
+  std::optional<std::string> format;
+  bool has_rows = false;
+  bool is_free = false;
+};
+
+FdbError look(RawTransaction& tx, const Place& place, Contents& contents) {
+  const Cluster& cluster = tx.cluster();
+  const Future format = tx.get(place.format_key(), false);
+  const Future rows = tx.get_range({.begin = place.begin(), .end = place.very_end(), .limit = 1});
+  for (const Future* future : {&format, &rows}) {
+    if (const FdbError code = cluster.outcome_of(*future); code != 0) return code;
+  }
+  contents.format = tx.value_in(format);
+  bool more = false;
+  contents.has_rows = !tx.rows_in(rows, more).empty();
+  return 0;
+}
+
+// The number that a format row holds; 0 if it holds none.
+int format_in(const std::string& value) {
+  int format = 0;
+  std::from_chars(value.data(), value.data() + value.size(), format);
+  return format;
+}
+
+}  // namespace
+
+void check_cluster_file(const std::string& path) {
+  if (path.empty()) return;
+  std::ifstream in(path);
+  std::string line;
+  if (!in)
+    throw internal_error(fmt::format("FoundationDB's cluster file {}: {}.", path, std::strerror(errno)));
+  if (!std::getline(in, line))
+    throw internal_error(fmt::format("FoundationDB's cluster file {} is empty.", path));
+}
+
+void await_cluster(const Cluster& cluster, const std::string& file, Duration timeout) {
+  RawTransaction tx(cluster);
+  const auto deadline = cluster.clock().now() + timeout;
+  std::string problem;
+  for (;;) {
+    const Future version = tx.read_version();
+    if (!version.wait(cluster.clock(), deadline)) break;
+    if (version.error() == 0) return;
+    problem = cluster.api().describe(version.error());
+    const Future pause = tx.on_error(version.error());
+    if (!pause.wait(cluster.clock(), deadline) || pause.error() != 0) break;
+  }
+  if (problem.empty()) {
+    problem = speaks(cluster)
+                  ? "its coordinators can be reached, but it is not available, or of a version that this "
+                    "client does not understand"
+                  : "is it running, and can it be reached from here?";
+  }
+  throw internal_error(fmt::format(
+      "FoundationDB's cluster{} has not answered within {} seconds: {} (client library {})",
+      file.empty() ? "" : " of " + file, std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
+      problem, cluster.client().version()));
+}
+
+void check_format(const Cluster& cluster, const Place& place, int format) {
+  Contents found;
+  run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
+    if (const FdbError code = look(tx, place, found); code != 0) return code;
+    if (found.format || found.has_rows) return 0;
+    found.format = std::to_string(format);
+    tx.set(place.format_key(), *found.format);
+    return 0;
+  });
+  if (!found.format)
+    throw internal_error(
+        "There are rows in this cluster where Divan keeps its own, but they are not Divan's.");
+  if (*found.format == kUnfinished) {
+    throw internal_error(
+        "A backup was being restored into this store, which was not finished, or still goes on. If it does "
+        "not: "
+        "restore it again.");
+  }
+  const int there = format_in(*found.format);
+  if (there == format) return;
+  throw internal_error(fmt::format(
+      "The store in this cluster has format {}, which is {} than this version of Divan, which knows {}.",
+      there, there > format ? "newer" : "older", format));
+}
+
+void begin_store(const Cluster& cluster, const Place& place) {
+  Contents found;
+  run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
+    if (const FdbError code = look(tx, place, found); code != 0) return code;
+    found.is_free = found.format ? *found.format == kUnfinished : !found.has_rows;
+    if (!found.is_free) return 0;
+    tx.clear_range(place.begin(), place.very_end());
+    tx.set(place.format_key(), kUnfinished);
+    return 0;
+  });
+  if (!found.is_free)
+    throw bad_request("There is a store in this cluster: a backup is restored into an empty one.");
+}
+
+void finish_store(const Cluster& cluster, const Place& place, int format) {
+  run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
+    tx.set(place.format_key(), std::to_string(format));
+    return 0;
+  });
+}
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,23 @@
+// What is looked at before a store in a cluster is used.
+#pragma once
+
+#include "divan/kv/fdb/store.h"
+
+namespace divan::kv::fdb {
+
+/// Throws divan::Error 500 if the file that names the cluster cannot be read.
+void check_cluster_file(const std::string& path);
+
+/// Waits until the cluster gives a version to read at. Throws divan::Error 500 that says what it looks like
+/// if that takes too long; `file` is for that.
+void await_cluster(const Cluster& cluster, const std::string& file, Duration timeout);
+
+/// Throws divan::Error 500 unless the store has this format; marks an empty place with it.
+void check_format(const Cluster& cluster, const Place& place, int format);
+
+/// Clears an unfinished store away and marks the place as one; throws divan::Error 400 if there is any other.
+void begin_store(const Cluster& cluster, const Place& place);
+/// It can be used.
+void finish_store(const Cluster& cluster, const Place& place, int format);
+
+}  // namespace divan::kv::fdb

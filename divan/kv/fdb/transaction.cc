@@ -1,0 +1,449 @@
+#include "divan/kv/fdb/transaction.h"
+
+#include <algorithm>
+
+#include "divan/base/bytes.h"
+#include "divan/kv/fdb/pages.h"
+#include "divan/kv/stamping.h"
+
+namespace divan::kv::fdb {
+namespace {
+
+constexpr std::string_view kEndOfKeys = "\xff";
+constexpr auto kNotCommitted = static_cast<FdbError>(ErrorCode::not_committed);
+
+// What FoundationDB counts for each besides its bytes.
+constexpr std::size_t kWriteBytes = 40, kConflictBytes = 32;
+
+constexpr std::size_t kIdBytes = 12;
+// FoundationDB counts a million versions a second: nobody looks for a mark for ten minutes.
+constexpr Version kMarkLifetime = 600'000'000;
+// Of 256 commits, so many clear old marks.
+constexpr unsigned kSweepOdds = 4;
+
+Mutation mutation_of(AtomicOp op) {
+  switch (op) {
+    case AtomicOp::add: return Mutation::add;
+    case AtomicOp::min: return Mutation::min;
+    case AtomicOp::max: return Mutation::max;
+    case AtomicOp::byte_min: return Mutation::byte_min;
+    case AtomicOp::byte_max: return Mutation::byte_max;
+    case AtomicOp::compare_and_clear: break;
+  }
+  return Mutation::compare_and_clear;
+}
+
+std::string with_offset(std::string bytes, std::size_t offset) {
+  for (unsigned i = 0; i < 4; ++i) bytes += static_cast<char>(offset >> (8 * i) & 0xff);
+  return bytes;
+}
+
+}  // namespace
+
+FdbTransaction::FdbTransaction(Store& store) : store_(store), raw_(store.cluster) { set_options(); }
+
+FdbTransaction::~FdbTransaction() { cancel_watches(); }
+
+void FdbTransaction::set_options() {
+  if (!store_.tag.empty()) raw_.set_option(TransactionOption::auto_throttle_tag, store_.tag);
+}
+
+void FdbTransaction::forget() {
+  cancel_watches();
+  read_version_.reset();
+  unreadable_ = {};
+  stamped_keys_.clear();
+  has_writes_ = false;
+  has_ended_ = false;
+  bytes_ = 0;
+  version_ = -1;
+  stamp_.clear();
+  last_error_ = 0;
+  set_options();
+}
+
+void FdbTransaction::do_reset() {
+  // The client's on_error() has done so, and remembers how long it waited.
+  if (!std::exchange(raw_is_reset_, false)) {
+    raw_.reset();
+    attempts_ = 0;
+  }
+  forget();
+}
+
+void FdbTransaction::cancel_watches() {
+  for (const auto& watch : std::exchange(watches_, {})) watch->cancel();
+}
+
+void FdbTransaction::check_usable() const {
+  if (has_ended_) throw Error(ErrorCode::used_during_commit);
+}
+
+void FdbTransaction::check_readable(std::string_view key) const {
+  check_usable();
+  if (key.starts_with(kEndOfKeys)) throw Error(ErrorCode::key_outside_legal_range);
+  if (unreadable_.covering(key) != unreadable_.end()) throw Error(ErrorCode::accessed_unreadable);
+}
+
+void FdbTransaction::check_key(std::string_view key) const {
+  check_usable();
+  if (key.size() > kMaxKeyBytes) throw Error(ErrorCode::key_too_large);
+  if (key.starts_with(kEndOfKeys)) throw Error(ErrorCode::key_outside_legal_range);
+}
+
+void FdbTransaction::check_value(std::string_view value) {
+  if (value.size() > kMaxValueBytes) throw Error(ErrorCode::value_too_large);
+}
+
+void FdbTransaction::check_range(std::string_view begin, std::string_view end) const {
+  check_usable();
+  if (begin > end) throw Error(ErrorCode::inverted_range);
+  if (end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
+}
+
+void FdbTransaction::fail(FdbError code) {
+  last_error_ = code;
+  throw error_of(store_.cluster.api(), code);
+}
+
+void FdbTransaction::await(const Future& future) {
+  if (const FdbError code = store_.cluster.outcome_of(future); code != 0) fail(code);
+}
+
+void FdbTransaction::count_write(std::size_t key_bytes, std::size_t value_bytes) {
+  has_writes_ = true;
+  bytes_ += kWriteBytes + store_.place.prefix_bytes() + key_bytes + value_bytes;
+  count_conflict(key_bytes, key_bytes + 1);
+}
+
+void FdbTransaction::count_conflict(std::size_t begin_bytes, std::size_t end_bytes) {
+  bytes_ += kConflictBytes + 2 * store_.place.prefix_bytes() + begin_bytes + end_bytes;
+}
+
+std::optional<std::string> FdbTransaction::get(std::string_view key, Isolation isolation) {
+  check_readable(key);
+  const bool is_snapshot = isolation == Isolation::snapshot;
+  if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
+  const Future future = raw_.get(store_.place.in_cluster(key), is_snapshot);
+  await(future);
+  return raw_.value_in(future);
+}
+
+std::vector<std::optional<std::string>> FdbTransaction::get_many(std::span<const std::string> keys,
+                                                                 Isolation isolation) {
+  check_usable();
+  const bool is_snapshot = isolation == Isolation::snapshot;
+  std::vector<Future> futures;
+  futures.reserve(keys.size());
+  for (const auto& key : keys) {
+    check_readable(key);
+    if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
+    futures.push_back(raw_.get(store_.place.in_cluster(key), is_snapshot));
+  }
+  std::vector<std::optional<std::string>> values;
+  values.reserve(keys.size());
+  for (const auto& future : futures) {
+    await(future);
+    values.push_back(raw_.value_in(future));
+  }
+  return values;
+}
+
+std::string FdbTransaction::get_key(const KeySelector& selector, Isolation isolation) {
+  check_usable();
+  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
+  // In terms of the keys at or after `pivot` (offset 1, 2, ...) and before it (0, -1, ...).
+  const std::string pivot = selector.or_equal ? selector.key + '\0' : selector.key;
+  const bool is_forward = selector.offset > 0;
+  std::string found;
+  const RangeOptions options = {
+      .limit = static_cast<std::size_t>(is_forward ? selector.offset : 1 - std::int64_t{selector.offset}),
+      .reverse = !is_forward,
+      .isolation = isolation};
+  std::size_t seen = 0;
+  const RowVisitor count = [&](std::string_view key, std::string_view) {
+    if (++seen == options.limit) found = key;
+    return true;
+  };
+  scan(is_forward ? KeyRange{std::min(pivot, std::string(kEndOfKeys)), std::string(kEndOfKeys)}
+                  : KeyRange{{}, std::min(pivot, std::string(kEndOfKeys))},
+       options, count);
+  if (seen == options.limit) return found;
+  return is_forward ? std::string(kEndOfKeys) : std::string();
+}
+
+// The first key of what a selector finds, or the end.
+std::string FdbTransaction::bound(const KeySelector& selector, Isolation isolation) {
+  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
+  if (selector.offset != 1) return get_key(selector, isolation);
+  std::string key = selector.key;
+  if (selector.or_equal) key += '\0';
+  return std::min(key, std::string(kEndOfKeys));
+}
+
+// What a scan has shown so far conflicts when the scan ends, however it does.
+class FdbTransaction::Shown {
+ public:
+  Shown(FdbTransaction& tx, const KeyRange& range, const RangeOptions& options)
+      : tx_(tx), options_(options), range_(range), shown_(range) {}
+  ~Shown() {
+    if (options_.isolation == Isolation::snapshot) return;
+    tx_.count_conflict(shown_.begin.size(), shown_.end.size());
+    const Place& place = tx_.store_.place;
+    try {
+      tx_.raw_.add_conflict(ConflictRange::read, place.in_cluster(shown_.begin),
+                            place.in_cluster(shown_.end));
+    } catch (const Error&) {}  // its transaction has failed already
+  }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+  void up_to(std::string_view key) {
+    if (options_.reverse) {
+      shown_.begin = key;
+    } else {
+      shown_.end.assign(key).push_back('\0');
+    }
+  }
+  void all() { shown_ = range_; }
+
+ private:
+  FdbTransaction& tx_;
+  const RangeOptions& options_;
+  const KeyRange& range_;
+  KeyRange shown_;
+};
+
+bool FdbTransaction::scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
+                          const RowVisitor& visit) {
+  check_usable();
+  const KeyRange asked = {bound(begin, options.isolation), bound(end, options.isolation)};
+  if (asked.begin >= asked.end) return false;
+  KeyRange readable = asked;
+  bool is_cut = false;
+  if (options.reverse) {
+    const auto hidden = unreadable_.last_below(asked.end);
+    is_cut = hidden != unreadable_.end() && hidden->second > asked.begin;
+    if (is_cut) readable.begin = std::min(hidden->second, asked.end);
+  } else {
+    const auto hidden = unreadable_.first_after(asked.begin);
+    is_cut = hidden != unreadable_.end() && hidden->first < asked.end;
+    if (is_cut) readable.end = std::max(hidden->first, asked.begin);
+  }
+  bool wanted_more = true;
+  const bool was_full = readable.begin < readable.end &&
+                        scan_readable(readable, options, [&](std::string_view key, std::string_view value) {
+                          wanted_more = visit(key, value);
+                          return wanted_more;
+                        });
+  if (is_cut && !was_full && wanted_more) throw Error(ErrorCode::accessed_unreadable);
+  return was_full;
+}
+
+bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& options,
+                                   const RowVisitor& visit) {
+  const Place& place = store_.place;
+  Pages pages(raw_, place.in_cluster(range.begin), place.in_cluster(range.end),
+              {.rows = options.limit, .bytes = options.target_bytes, .reverse = options.reverse});
+  std::optional<Shown> shown;
+  std::size_t rows = 0, bytes = 0;
+  for (;;) {
+    std::span<const FdbKeyValue> page;
+    if (const FdbError code = pages.next(page); code != 0) fail(code);
+    if (!shown) shown.emplace(*this, range, options);
+    if (page.empty()) break;
+    for (const auto& row : page) {
+      const auto key = view(row.key, row.key_length).substr(place.prefix_bytes());
+      const auto value = view(row.value, row.value_length);
+      shown->up_to(key);
+      bytes += key.size() + value.size();
+      ++rows;
+      const bool wanted_more = visit(key, value);
+      if (!wanted_more) return false;
+      if (rows == options.limit || (options.target_bytes != 0 && bytes >= options.target_bytes)) return true;
+    }
+  }
+  shown->all();
+  return false;
+}
+
+Version FdbTransaction::read_version() {
+  if (!read_version_) {
+    const Future future = raw_.read_version();
+    await(future);
+    read_version_ = raw_.number_in(future);
+  }
+  return *read_version_;
+}
+
+void FdbTransaction::set(std::string_view key, std::string_view value) {
+  check_key(key);
+  check_value(value);
+  count_write(key.size(), value.size());
+  raw_.set(store_.place.in_cluster(key), value);
+}
+
+void FdbTransaction::clear(std::string_view key) {
+  check_key(key);
+  count_write(key.size(), key.size());
+  clear_stamped(key, std::string(key) + '\0');
+  raw_.clear(store_.place.in_cluster(key));
+}
+
+void FdbTransaction::clear_range(std::string_view begin, std::string_view end) {
+  check_range(begin, end);
+  if (begin == end) return;
+  count_write(begin.size(), end.size());
+  clear_stamped(begin, end);
+  raw_.clear_range(store_.place.in_cluster(begin), store_.place.in_cluster(end));
+}
+
+void FdbTransaction::atomic(AtomicOp op, std::string_view key, std::string_view operand) {
+  check_key(key);
+  check_value(operand);
+  count_write(key.size(), operand.size());
+  raw_.mutate(mutation_of(op), store_.place.in_cluster(key), operand);
+}
+
+void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_view value) {
+  check_key(key);
+  check_value(value);
+  const std::uint32_t offset = take_stamp_offset(key);
+  const auto possible = possible_keys(key, offset, read_version());
+  unreadable_.add(possible.begin, possible.end);
+  count_write(key.size(), value.size());
+  stamped_keys_.push_back(
+      {with_offset(store_.place.in_cluster(key), store_.place.prefix_bytes() + offset), std::string(value)});
+}
+
+void FdbTransaction::give_stamped_keys() {
+  for (const auto& [key, value] : std::exchange(stamped_keys_, {}))
+    raw_.mutate(Mutation::set_versionstamped_key, key, value);
+}
+
+// The clear that follows is for those as well that were written before it.
+void FdbTransaction::clear_stamped(std::string_view begin, std::string_view end) {
+  const auto hidden = unreadable_.first_after(begin);
+  if (hidden == unreadable_.end() || hidden->first >= end) return;
+  give_stamped_keys();
+  unreadable_.remove(begin, end);
+}
+
+void FdbTransaction::set_versionstamped_value(std::string_view key, std::string_view value) {
+  check_key(key);
+  check_value(value);
+  auto stamped = value;
+  take_stamp_offset(stamped);
+  unreadable_.add(key, std::string(key) + '\0');
+  count_write(key.size(), value.size());
+  raw_.mutate(Mutation::set_versionstamped_value, store_.place.in_cluster(key), value);
+}
+
+std::shared_ptr<Watch> FdbTransaction::watch(std::string_view key) {
+  // What is wrong with it is said at once; the client reads it, too.
+  get(key, Isolation::snapshot);
+  count_conflict(key.size(), key.size() + 1);
+  const std::string there = store_.place.in_cluster(key);
+  auto asked = store_.watches.add(store_.cluster.api(), [&] { return raw_.watch(there); });
+  watches_.push_back(std::move(asked.entry));
+  return std::move(asked.watch);
+}
+
+void FdbTransaction::add_read_conflict(const KeyRange& range) {
+  check_range(range.begin, range.end);
+  if (range.begin == range.end) return;
+  // "Since then" begins now.
+  read_version();
+  count_conflict(range.begin.size(), range.end.size());
+  raw_.add_conflict(ConflictRange::read, store_.place.in_cluster(range.begin),
+                    store_.place.in_cluster(range.end));
+}
+
+void FdbTransaction::add_write_conflict(const KeyRange& range) {
+  check_range(range.begin, range.end);
+  if (range.begin == range.end) return;
+  has_writes_ = true;
+  count_conflict(range.begin.size(), range.end.size());
+  raw_.add_conflict(ConflictRange::write, store_.place.in_cluster(range.begin),
+                    store_.place.in_cluster(range.end));
+}
+
+void FdbTransaction::do_commit() {
+  check_usable();
+  has_ended_ = true;
+  try {
+    if (has_writes_) {
+      commit_writes();
+    } else if (!watches_.empty()) {
+      await(raw_.commit());
+    }
+  } catch (const Error&) {
+    cancel_watches();
+    throw;
+  }
+  for (const auto& watch : std::exchange(watches_, {})) watch->set();
+}
+
+void FdbTransaction::commit_writes() {
+  give_stamped_keys();
+  const Version read = read_version();
+  const std::string id = store_.rng.bytes(kIdBytes);
+  const std::string mark = store_.place.mark_key(read, id);
+  // The client leaves out what is written already.
+  raw_.add_conflict(ConflictRange::read, mark, mark + '\0');
+  raw_.mutate(Mutation::set_versionstamped_value, mark,
+              with_offset(std::string(kVersionstampBytes, '\xff'), 0));
+  if (static_cast<unsigned char>(id.front()) < kSweepOdds && read > kMarkLifetime)
+    raw_.clear_range(store_.place.mark_key(0), store_.place.mark_key(read - kMarkLifetime));
+  const Future stamp = raw_.versionstamp();
+  const Future commit = raw_.commit();
+  const FdbError code = store_.cluster.outcome_of(commit);
+  if (code == 0) {
+    await(stamp);
+    stamp_is(raw_.key_in(stamp));
+  } else if (store_.cluster.api().is(ErrorPredicate::maybe_committed, code)) {
+    settle(mark);
+  } else {
+    fail(code);
+  }
+}
+
+void FdbTransaction::stamp_is(std::string stamp) {
+  version_ = static_cast<Version>(read_u64(stamp));
+  stamp_ = std::move(stamp);
+}
+
+void FdbTransaction::settle(const std::string& mark) {
+  std::optional<std::string> found;
+  run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
+    const Future value = tx.get(mark, false);
+    if (const FdbError code = store_.cluster.outcome_of(value); code != 0) return code;
+    found = tx.value_in(value);
+    if (!found) tx.add_conflict(ConflictRange::write, mark, mark + '\0');
+    return 0;
+  });
+  if (!found) fail(kNotCommitted);
+  stamp_is(std::move(*found));
+}
+
+std::string FdbTransaction::versionstamp() const {
+  if (version_ < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
+  return stamp_;
+}
+
+void FdbTransaction::on_error(const Error& error) {
+  has_ended_ = true;
+  version_ = -1;
+  cancel_watches();
+  if (!error.retryable()) throw error;
+  if (++attempts_ >= kMaxAttempts)
+    throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
+  const Api& api = store_.cluster.api();
+  const bool is_last = last_error_ != 0 && error_of(api, last_error_).code() == error.code();
+  // It waits, and resets the transaction.
+  await(raw_.on_error(is_last ? last_error_ : static_cast<FdbError>(error.code())));
+  raw_is_reset_ = true;
+  reset();
+}
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,116 @@
+#include "divan/kv/fdb/watches.h"
+
+#include <utility>
+
+namespace divan::kv::fdb {
+
+// Outlives the store with the watches that are still held.
+struct WatchEntry::Shared {
+  explicit Shared(std::size_t the_limit) : limit(the_limit) {}
+
+  const std::size_t limit;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::unordered_set<std::shared_ptr<WatchEntry>> open;
+  std::deque<std::shared_ptr<WatchEntry>> answered;
+  bool closing = false;
+};
+
+void WatchEntry::on_answer(FdbFuture*, void* parameter) {
+  const std::unique_ptr<std::shared_ptr<WatchEntry>> entry(
+      static_cast<std::shared_ptr<WatchEntry>*>(parameter));
+  Shared& shared = *(*entry)->shared_;
+  std::lock_guard lock(shared.mutex);
+  if (shared.closing) return;
+  shared.answered.push_back(*entry);
+  shared.changed.notify_all();
+}
+
+void WatchEntry::set() {
+  bool is_due = false;
+  {
+    std::lock_guard lock(mutex_);
+    is_set_ = true;
+    is_due = is_answered_;
+  }
+  if (is_due) end(&Watch::fire);
+}
+
+// An error is a reason to look, too.
+void WatchEntry::answered() {
+  bool is_due = false;
+  {
+    std::lock_guard lock(mutex_);
+    is_answered_ = true;
+    is_due = is_set_;
+  }
+  if (is_due) end(&Watch::fire);
+}
+
+void WatchEntry::end(void (Watch::*how)()) {
+  std::shared_ptr<Watch> watch;
+  std::optional<Future> future;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(has_ended_, true)) return;
+    watch = watch_.lock();
+    future = std::exchange(future_, std::nullopt);
+  }
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->open.erase(shared_from_this());
+  }
+  if (watch) ((*watch).*how)();
+}
+
+Watches::Watches(std::size_t limit)
+    : shared_(std::make_shared<WatchEntry::Shared>(limit)), thread_([this] { run(); }) {}
+
+Watches::~Watches() {
+  std::unordered_set<std::shared_ptr<WatchEntry>> open;
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->closing = true;
+    open = shared_->open;
+    shared_->changed.notify_all();
+  }
+  for (const auto& entry : open) entry->cancel();
+  thread_.join();
+  shared_->answered.clear();  // which hold it in turn
+}
+
+Watches::Asked Watches::add(const Api& api, const std::function<Future()>& ask) {
+  const std::shared_ptr<WatchEntry> entry(new WatchEntry(shared_));
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (shared_->open.size() >= shared_->limit) throw Error(ErrorCode::too_many_watches);
+    shared_->open.insert(entry);
+  }
+  // Nobody waits for what nobody holds.
+  std::shared_ptr<Watch> watch(new Watch, [entry](Watch* gone) {
+    delete gone;
+    entry->cancel();
+  });
+  entry->watch_ = watch;
+  Future future = ask();
+  auto parameter = std::make_unique<std::shared_ptr<WatchEntry>>(entry);
+  FdbFuture* const handle = future.get();
+  entry->future_.emplace(std::move(future));
+  if (api.future_set_callback(handle, &WatchEntry::on_answer, parameter.get()) == 0) parameter.release();
+  return {std::move(watch), entry};
+}
+
+void Watches::run() {
+  std::unique_lock lock(shared_->mutex);
+  for (;;) {
+    shared_->changed.wait(lock, [&] { return shared_->closing || !shared_->answered.empty(); });
+    if (shared_->closing) return;
+    const auto entry = std::move(shared_->answered.front());
+    shared_->answered.pop_front();
+    lock.unlock();
+    entry->answered();
+    lock.lock();
+  }
+}
+
+}  // namespace divan::kv::fdb

@@ -1,0 +1,68 @@
+// The watches of a store: from the transaction that asks for them to their end.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+
+#include "divan/kv/fdb/future.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv::fdb {
+
+class Watches;
+
+/// A watch on its way: asked for, then set by a commit or not. Thread-safe.
+class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
+ public:
+  /// Its transaction is committed.
+  void set();
+  /// Its transaction is not committed.
+  void cancel() { end(&Watch::cancel); }
+
+ private:
+  friend class Watches;
+  struct Shared;
+  explicit WatchEntry(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  static void on_answer(FdbFuture*, void* parameter);
+  void answered();
+  void end(void (Watch::*how)());
+
+  const std::shared_ptr<Shared> shared_;
+  std::mutex mutex_;
+  std::weak_ptr<Watch> watch_;
+  std::optional<Future> future_;
+  bool is_set_ = false;
+  bool is_answered_ = false;
+  bool has_ended_ = false;
+};
+
+/// Thread-safe. One thread of its own ends watches, so that their callbacks may use the store: on the
+/// client's thread they must not.
+class Watches {
+ public:
+  explicit Watches(std::size_t limit);
+  /// Cancels all.
+  ~Watches();
+
+  struct Asked {
+    std::shared_ptr<Watch> watch;
+    std::shared_ptr<WatchEntry> entry;
+  };
+  /// Makes a watch that ends when what `ask` answers is there and its transaction is committed. Throws
+  /// too_many_watches.
+  Asked add(const Api& api, const std::function<Future()>& ask);
+
+ private:
+  void run();
+
+  const std::shared_ptr<WatchEntry::Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace divan::kv::fdb

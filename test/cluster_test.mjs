@@ -1,0 +1,147 @@
+// Several servers on one FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { clusterSettings, runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+
+const skip = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
+
+/** A test with three nodes on a store of its own. */
+function onThreeNodes(name, body) {
+  test(`cluster: ${name}`, { skip }, async () => {
+    const env = clusterSettings(`test ${randomUUID().slice(0, 8)}`)
+    const nodes = []
+    try {
+      for (let i = 0; i < 3; ++i) nodes.push(await Server.start({ env }))
+      await body(nodes, env)
+    } catch (error) {
+      for (const node of nodes) {
+        error.message += '\n' + node.lastLog
+        await node.kill()
+      }
+      throw error
+    }
+    await Promise.all(nodes.map((node) => node.stop()))
+  })
+}
+
+onThreeNodes('what one node has written the others have at once', async ([a, b, c]) => {
+  await a.client.ok('PUT', '/shop')
+  for (let i = 0; i < 20; ++i) {
+    const nodes = [a, b, c]
+    const writer = nodes[i % 3]
+    const { rev } = await writer.client.ok('PUT', `/shop/doc${i}`, { i })
+    for (const reader of nodes) assert.equal((await reader.client.ok('GET', `/shop/doc${i}`))._rev, rev)
+  }
+  for (const node of [b, c]) assert.equal((await node.client.ok('GET', '/shop')).doc_count, 20)
+  // Two nodes cannot both win.
+  const answers = await Promise.all([a, b, c].map((node) => node.client.put('/shop/one', {})))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409])
+})
+
+onThreeNodes('a feed on one node has the changes of all, in order and without a gap', async ([a, b, c]) => {
+  await a.client.ok('PUT', '/shop')
+  const feed = await c.client.open('/shop/_changes?feed=continuous&heartbeat=1000')
+  const seen = []
+  const reading = (async () => {
+    while (seen.length < 60) {
+      const line = await feed.line()
+      if (line) seen.push(JSON.parse(line))
+    }
+  })()
+  const writing = [a, b].map(async (node, n) => {
+    for (let i = 0; i < 30; ++i) await node.client.ok('PUT', `/shop/${n}-${i}`, {})
+  })
+  await Promise.all([...writing, reading])
+  feed.close()
+  assert.equal(new Set(seen.map(({ id }) => id)).size, 60)
+  const { results } = await b.client.ok('GET', '/shop/_changes')
+  assert.deepEqual(seen.map(({ seq }) => seq), results.map(({ seq }) => seq))
+})
+
+onThreeNodes('a job that one node takes is done through another', async ([a, b, c]) => {
+  await a.client.ok('PUT', '/_jobs/mail', { timeout: 60_000 })
+  const waiting = b.client.ok('POST', '/_jobs/mail/_accept', { timeout: 60_000 })
+  await a.client.ok('PUT', '/_jobs/mail/one', { data: { to: 'x' } })
+  const [job] = (await waiting).jobs
+  assert.equal(job.id, 'one')
+  await c.client.ok('POST', '/_jobs/mail/one/_finish', { lock: job.lock })
+  assert.equal((await a.client.ok('GET', '/_jobs/mail/one')).state, 'finished')
+})
+
+onThreeNodes('an index that one node builds answers on all', async ([a, b, c]) => {
+  await a.client.ok('PUT', '/shop')
+  const views = { by_n: { map: 'function (doc) { emit(doc.n, 1) }', reduce: '_sum' } }
+  await a.client.ok('PUT', '/shop/_design/d', { views })
+  await a.client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 300 }, (_, n) => ({ _id: `d${n}`, n })) })
+  for (const node of [a, b, c]) {
+    const { rows } = await node.client.ok('GET', '/shop/_design/d/_view/by_n')
+    assert.equal(rows[0].value, 300)
+  }
+})
+
+onThreeNodes('the death of a node loses nothing that was acknowledged', async (nodes, env) => {
+  await nodes[0].client.ok('PUT', '/shop')
+  const acknowledged = new Set()
+  let going = true
+  const write = async (name, node) => {
+    for (let i = 0; going; ++i) {
+      try {
+        if ((await node().client.put(`/shop/${name}-${i}`, { i })).status === 201) acknowledged.add(`${name}-${i}`)
+      } catch { /* its node has died */ }
+    }
+  }
+  const writers = nodes.map((_, n) => write(`w${n}`, () => nodes[n]))
+  for (let round = 0; round < 3; ++round) {
+    const before = acknowledged.size
+    await waitFor('documents to be written', () => acknowledged.size > before + 30)
+    const victim = nodes[round]
+    await victim.kill()
+    nodes[round] = await Server.start({ env })
+  }
+  going = false
+  await Promise.all(writers)
+  for (const node of nodes) {
+    const { rows } = await node.client.ok('GET', '/shop/_all_docs')
+    const there = new Set(rows.map(({ id }) => id))
+    assert.deepEqual([...acknowledged].filter((id) => !there.has(id)), [])
+    assert.equal((await node.client.ok('GET', '/shop')).doc_count, rows.length)
+  }
+})
+
+test('cluster: a store moves to a cluster and back in a backup', { skip }, async () => {
+  const directory = temporaryDirectory()
+  const file = (name) => path.join(directory, name)
+  const embedded = await Server.start({ env: { DIVAN_DIVAN_STORE: 'embedded' } })
+  await embedded.client.ok('PUT', '/shop')
+  for (let i = 0; i < 50; ++i) await embedded.client.ok('PUT', `/shop/${i}`, { i })
+  const before = await embedded.client.ok('GET', '/shop/_changes?include_docs=true')
+  const ran = async (args, env = {}) => {
+    const { code, stderr } = await runDivan([...args, '--quiet'], { env })
+    assert.equal(code, 0, stderr)
+  }
+  await ran(['backup', file('one'), '--url', embedded.url, '--user', 'admin:secret'])
+  await embedded.stop()
+
+  const { DIVAN_DIVAN_STORE: store, ...env } = clusterSettings(`test ${randomUUID().slice(0, 8)}`)
+  await ran(['restore', file('one'), '--store', store], env)
+  assert.match((await runDivan(['restore', file('one'), '--store', store], { env })).stderr, /restored into an empty one/)
+  await ran(['verify', '--store', store], env)
+  const node = await Server.start({ args: ['--store', store], env })
+  assert.deepEqual(await node.client.ok('GET', '/shop/_changes?include_docs=true'), before)
+  await node.client.ok('PUT', '/shop/more', {})
+  await node.stop()
+
+  await ran(['backup', file('two'), '--store', store], env)
+  assert.ok(existsSync(file('two')))
+  await ran(['restore', file('two'), '--data-dir', file('data')])
+  const again = await Server.start({ dataDir: file('data'), env: { DIVAN_DIVAN_STORE: 'embedded' } })
+  assert.equal((await again.client.ok('GET', '/shop')).doc_count, 51)
+  await again.client.ok('PUT', '/shop/after', {})
+  const { results } = await again.client.ok('GET', '/shop/_changes')
+  assert.equal(results.at(-1).id, 'after')
+  await again.stop()
+})
