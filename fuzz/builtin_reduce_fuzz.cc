@@ -1,4 +1,5 @@
 // JSON texts, one a line: each reduction of them is an error or JSON text that, merged alone, gives itself.
+// And all of the text as a partial result that is perhaps none.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -27,11 +28,23 @@ void check_error(const views::ReduceError& error) {
   }
 }
 
-void check_reduction(views::BuiltinReduce function, const std::vector<std::string>& values) {
+// As if it had come out of a damaged store: an error, or a reduction like any other.
+void check_partial(const views::Builtin& function, std::string_view partial) {
+  try {
+    const auto reducer = views::make_reducer(function, views::SumLimit::none());
+    reducer->merge(partial);
+    const auto again = views::make_reducer(function, views::SumLimit::none());
+    again->merge(reducer->result());
+    check(again->result() == reducer->result());
+    views::shown_result(function, reducer->result());
+  } catch (const divan::Error&) {}
+}
+
+void check_reduction(const views::Builtin& function, const std::vector<std::string>& values) {
   std::string result;
   try {
     const auto reducer = views::make_reducer(function, views::SumLimit::none());
-    for (const std::string& value : values) reducer->add(value);
+    for (const std::string& value : values) reducer->add({.value = value, .encoded_key = value});
     result = reducer->result();
   } catch (const views::ReduceError& error) {
     check_error(error);
@@ -41,12 +54,19 @@ void check_reduction(views::BuiltinReduce function, const std::vector<std::strin
   const auto merger = views::make_reducer(function, views::SumLimit::none());
   merger->merge(result);
   check(merger->result() == result);
+  const auto shown = views::shown_result(function, result);
+  check(divan::json::compact(shown) == shown);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
+  using views::BuiltinReduce;
+  const views::Builtin functions[] = {BuiltinReduce::count,    BuiltinReduce::sum,
+                                      BuiltinReduce::stats,    BuiltinReduce::approx_count_distinct,
+                                      {BuiltinReduce::top, 2}, {BuiltinReduce::bottom, 100}};
+  for (const auto& function : functions) check_partial(function, text);
   std::vector<std::string> values;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -55,9 +75,6 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     } catch (const divan::Error&) { return 0; }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  for (const auto function :
-       {views::BuiltinReduce::count, views::BuiltinReduce::sum, views::BuiltinReduce::stats}) {
-    check_reduction(function, values);
-  }
+  for (const auto& function : functions) check_reduction(function, values);
   return 0;
 }

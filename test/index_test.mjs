@@ -30,6 +30,9 @@ it('a build tells how far it is, and is gone when it is done', async (server) =>
   const building = await server.client.ok('GET', `/${db}/_design/d/_info`)
   assert.ok(building.view_index.updates_pending.total > 0 || !building.view_index.updater_running)
   assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 600)
+  const { view_index: built } = await server.client.ok('GET', `/${db}/_design/d/_info`)
+  assert.deepEqual(built.updates_pending, { minimum: 0, preferred: 0, total: 0 })
+  assert.ok(built.sizes.file > 0 && built.sizes.active === built.sizes.file, JSON.stringify(built.sizes))
   await waitFor('the build to be gone', async () => (await tasks(server, db)).length === 0)
 })
 

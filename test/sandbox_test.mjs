@@ -320,3 +320,44 @@ testWithServer('limits change while the server runs', { env: SETTINGS }, async (
   const refused = await server.client.put('/_node/_local/_config/divan/js_memory_bytes', '"1000"')
   assert.equal(refused.status, 400, refused.text)
 })
+
+// --- reductions that do not shrink
+
+testWithServer('a reduction that does not shrink says so in its row, as it is set', {}, async (server) => {
+  const db = await database(server, docs(200))
+  const map = 'function (doc) { emit([doc.n % 2, doc._id], doc.n % 2 ? "x".repeat(100) : "y") }'
+  const reduce = 'function (keys, values, rereduce) { return values.join("") }'
+  await put(server, db, { v: { map, reduce } })
+  const read = async (query = '') => (await view(server, db, `d/_view/v${query}`)).json.rows
+  const overflow = /^Reduce output must shrink more rapidly: input size: \d+ output size: \d+ context: (.*)$/
+  const [whole] = await read()
+  assert.deepEqual(Object.keys(whole.value), ['reduce_overflow_error'])
+  assert.equal(overflow.exec(whole.value.reduce_overflow_error)[1], `${db}/_design/d/_view/v`)
+  // What shrinks, or is small, and the rows themselves are none the worse for it.
+  const [even, odd] = await read('?group_level=1')
+  assert.equal(even.value, 'y'.repeat(100))
+  assert.match(odd.value.reduce_overflow_error, overflow)
+  assert.equal((await read('?reduce=false')).length, 200)
+  assert.equal((await read('?start_key=[1]&end_key=[1,"d0011"]'))[0].value.length, 600)
+
+  const logged = logSince(server)
+  await set(server, 'query_server_config/reduce_limit', 'log')
+  assert.equal((await read())[0].value.length, 10100)
+  await waitFor('a line in the log', async () =>
+    logged().includes('reduce_overflow_error: Reduce output must shrink more rapidly: '))
+  await set(server, 'query_server_config/reduce_limit', 'false')
+  assert.equal((await read())[0].value.length, 10100)
+  await set(server, 'query_server_config/reduce_limit', 'true')
+  await set(server, 'query_server_config/reduce_limit_threshold', 10102)
+  assert.equal((await read())[0].value.length, 10100)
+  await set(server, 'query_server_config/reduce_limit_threshold', 10101)
+  assert.match((await read())[0].value.reduce_overflow_error, overflow)
+  await set(server, 'query_server_config/reduce_limit_ratio', 0.5)
+  assert.equal((await read())[0].value.length, 10100)
+
+  for (const [key, value] of [['', 'maybe'], ['_threshold', 'many'], ['_threshold', '-1'], ['_ratio', 'x']]) {
+    const answer = await server.client.put(`/_node/_local/_config/query_server_config/reduce_limit${key}`, `"${value}"`)
+    assert.equal(answer.status, 400, answer.text)
+    assert.match(answer.json.reason, new RegExp(`\\[query_server_config\\] reduce_limit${key} = ${value} is`))
+  }
+})

@@ -1,41 +1,15 @@
 // Reports on several jobs at once, on a store that takes some of them.
 #include "divan/api/testing.h"
 #include "divan/jobs/attempts.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/tiring_testing.h"
 
 namespace divan::api {
 namespace {
 
 using testing::HasSubstr;
 
-// Fails the commits of writes from one on.
-class TiringStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<Tiring>(*this, inner().begin());
-  }
-  std::atomic<int> commits_left = INT_MAX;
-
- private:
-  class Tiring final : public kv::ForwardingTransaction {
-   public:
-    Tiring(TiringStore& store, std::unique_ptr<kv::Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), store_(store) {}
-
-   protected:
-    void do_commit() override {
-      if (!read_only() && --store_.commits_left < 0) throw kv::Error(kv::ErrorCode::transaction_timed_out);
-      ForwardingTransaction::do_commit();
-    }
-
-   private:
-    TiringStore& store_;
-  };
-};
-
 struct BulkReports : Streams {
-  TiringStore tiring{*store};
+  kv::testing::TiringStore tiring{*store};
   const Context on_tiring{tiring,  catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
                           metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
 

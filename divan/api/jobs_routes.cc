@@ -1,6 +1,5 @@
 // The job queue over HTTP. docs/jobs.md
 #include <fmt/ranges.h>
-#include <openssl/sha.h>
 
 #include <unordered_set>
 
@@ -9,6 +8,7 @@
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
+#include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/history.h"
@@ -223,13 +223,8 @@ class AcceptTask final : public Task {
   bool ended_ = false;                   // they are on their way to the client
 };
 
-std::string digest(std::string_view row) {
-  constexpr std::size_t kBytes = 8;
-  std::string bytes(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(row.data()), row.size(),
-         reinterpret_cast<unsigned char*>(bytes.data()));
-  return to_hex(std::string_view(bytes).substr(0, kBytes));
-}
+// Of the digest of a row.
+constexpr std::size_t kSequenceBytes = 8;
 
 // The state of one job as a feed: a row for each change that is seen. A row's sequence is a digest of it:
 // with it in `since`, a feed begins with the first state that is another one.
@@ -256,7 +251,7 @@ class JobSource final : public WatchingSource {
       watch([&] { return context_.queue.watch(tx, type_, id_); });
     });
     wait();
-    std::string seq = digest(row);
+    std::string seq = to_hex(sha256(row, kSequenceBytes));
     if (seq == last_) return false;
     last_ = seq;
     rows.push_back({std::move(row), std::move(seq)});

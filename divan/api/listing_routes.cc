@@ -26,10 +26,6 @@ docs::DocumentRange range_of(const ViewParams& params, bool design_only) {
   docs::DocumentRange range;
   range.descending = params.descending;
   range.inclusive_end = params.inclusive_end;
-  if (params.key) {
-    range.start_id = range.end_id = id_of(*params.key);
-    range.inclusive_end = true;
-  }
   if (params.start_key) range.start_id = id_of(*params.start_key);
   if (params.end_key) range.end_id = id_of(*params.end_key);
   if (design_only) {
@@ -51,7 +47,7 @@ class DocumentPages final : public PageSource {
         range_(range_of(params_, design_only)),
         skip_(params_.skip),
         left_(params_.limit.value_or(UINT64_MAX)) {
-    if (params_.keys && (params_.key || params_.start_key || params_.end_key)) {
+    if (params_.keys && (params_.start_key || params_.end_key)) {
       throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
     }
   }

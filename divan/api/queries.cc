@@ -11,10 +11,8 @@ using index::views::ViewParams;
 // Each query holds its place in a listing while the answer is written.
 constexpr std::size_t kMaxQueries = 1000;
 
-ViewParams params_of_url(const Call& call) {
-  ViewParams params;
+void take_url(const Call& call, ViewParams& params) {
   for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
-  return params;
 }
 
 // One thread at a time, as every source.
@@ -51,7 +49,8 @@ bool asks_several(const Call& call, std::size_t depth) {
 
 std::vector<ViewParams> parse_queries(Call& call) {
   call.allow("POST");
-  const auto of_all = params_of_url(call);
+  ViewParams of_all;
+  take_url(call, of_all);
   const std::string body = call.json_body();
   const auto queries = json::member(body, "queries");
   if (!queries) throw bad_request("POST body must include `queries` parameter.");
@@ -68,12 +67,15 @@ std::vector<ViewParams> parse_queries(Call& call) {
 }
 
 ViewParams parse_query_params(Call& call) {
-  auto params = params_of_url(call);
-  if (call.method() != "POST" || !call.has_body()) return params;
-  const std::string body = call.json_body();
-  if (json::member(body, "queries"))
-    throw bad_request("The `queries` parameter is no longer supported at this endpoint");
-  index::views::set_params_from_body(params, body);
+  ViewParams params;
+  if (call.method() == "POST" && call.has_body()) {
+    const std::string body = call.json_body();
+    if (json::member(body, "queries"))
+      throw bad_request("The `queries` parameter is no longer supported at this endpoint");
+    index::views::set_params_from_body(params, body);
+  }
+  // What both say is as the URL says, as in CouchDB.
+  take_url(call, params);
   return params;
 }
 

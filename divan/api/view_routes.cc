@@ -78,7 +78,8 @@ class ViewTask final : public PageStream {
       index = found.index;
       if (index && !any(Update::wait)) index = answering(tx, found);
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
-      for (const auto& params : queries_) check_params(params, !index->find(view_name_)->reduce.empty());
+      const View& view = *index->find(view_name_);
+      for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
       ready = look(tx, found);
       // A POST is not asked for again with If-None-Match.
       if (ready && call_->method() == "GET") etag = etag_of(tx, found, *index);
@@ -117,6 +118,8 @@ class ViewTask final : public PageStream {
     std::string state = index.signature() + view_name_;
     state += index::read_sequence(tx, keys, kv::Isolation::snapshot).bytes();
     for (const auto& [name, value] : call_->params()) state += '\0' + name + '\0' + value;
+    const js::ReduceLimit limit = index.pool().reduce_limit();
+    state += fmt::format("{}/{}/{}", static_cast<int>(limit.mode), limit.threshold, limit.ratio);
     if (queries_.front().include_docs) state += docs::last_sequence(tx, found.database).bytes();
     return http::etag_of(state);
   }
@@ -128,19 +131,14 @@ class ViewTask final : public PageStream {
     const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
     if (fresh || all(Update::never)) return true;
     const std::string id = index::build_id(found.database, found.index->signature());
-    auto job = context_.queue.find(tx, found.index->kind(), id);
-    if (asked_ && job) {
+    if (failures_before_) {
       // A build that fails while somebody waits for it is the answer.
-      if (job->failures > failures_before_) throw Error(500, "index_build_failed", job->last_error);
+      const auto job = context_.queue.find(tx, found.index->kind(), id);
+      if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
     }
-    const bool at_work =
-        asked_ && job && (job->state == jobs::State::pending || job->state == jobs::State::running);
-    if (!at_work) {
-      index::request_build(context_.queue, tx, found.database, *found.index);
-      job = context_.queue.find(tx, found.index->kind(), id);
-      failures_before_ = job->failures;
-      asked_ = true;
-    }
+    // Again with each look, since a build that ran for somebody less urgent may have given way to others.
+    index::request_build(context_.queue, tx, found.database, *found.index);
+    if (!failures_before_) failures_before_ = context_.queue.find(tx, found.index->kind(), id)->failures;
     if (!any(Update::wait)) return true;
     watches_.push_back(tx.watch(keys.state()));
     watches_.push_back(context_.queue.watch(tx, found.index->kind(), id));
@@ -162,8 +160,7 @@ class ViewTask final : public PageStream {
   const std::string design_id_;
   const std::string view_name_;
   std::optional<kv::Versionstamp> target_;
-  bool asked_ = false;
-  std::int64_t failures_before_ = 0;
+  std::optional<std::int64_t> failures_before_;  // of the build, when it was first asked for
   std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
@@ -195,10 +192,22 @@ Answer design_info(const Context& context, const CallPtr& call) {
     writer.key("signature").string(to_hex(found.index->signature())).key("language").string("javascript");
     writer.key("updater_running").boolean(running);
     writer.key("update_seq").string(docs::to_sequence(sequence));
-    writer.key("updates_pending").begin_object().key("total");
-    writer.number(docs::count_changes(tx, found.database, sequence, kMaxPending)).end_object();
+    const std::int64_t pending = docs::count_changes(tx, found.database, sequence, kMaxPending);
+    writer.key("updates_pending").begin_object();
+    for (const char* of : {"minimum", "preferred", "total"}) writer.key(of).number(pending);
+    writer.end_object();
     writer.key("collator_versions").begin_array().string(index::views::collation_version()).end_array();
-    writer.key("compact_running").boolean(false).key("waiting_commit").boolean(false);
+    const std::int64_t bytes = context.store.estimate_bytes(keys.all());
+    writer.key("sizes").begin_object();
+    for (const char* kind : {"file", "external", "active"}) writer.key(kind).number(bytes);
+    writer.end_object();
+    // Compaction is the store's own, purges there are none, and waiting for disk is over before an answer.
+    writer.key("compact_running")
+        .boolean(false)
+        .key("waiting_commit")
+        .boolean(false)
+        .key("purge_seq")
+        .number(0);
     if (job) {
       writer.key("build").begin_object().key("state").string(jobs::state_name(job->state));
       if (!job->progress.empty()) writer.key("progress").raw(job->progress);

@@ -10,6 +10,8 @@ namespace {
 
 // How many changes are counted for a build's progress: it is a walk over their rows.
 constexpr std::int64_t kMaxCounted = 1'000'000;
+// A build of no more changes does not say that it has begun.
+constexpr std::int64_t kSmallBuild = 100;
 
 }  // namespace
 
@@ -220,7 +222,9 @@ bool Builder::begin(Build& state) {
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
                       : docs::count_changes(tx, *database, state.written, kMaxCounted);
-    jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
+    // A small build tells of itself when its rows are there: somebody waits for them, and a commit is a sync.
+    if (state.total > kSmallBuild)
+      jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
 }

@@ -50,7 +50,7 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
   // its header makes its end at the same time a conflict.
   const auto present = queue.find(tx, index.kind(), id);
   if (present && present->state == jobs::State::running) return;
-  if (present && present->state == jobs::State::pending) priority = std::min(priority, present->priority);
+  if (present && present->state == jobs::State::pending && present->priority <= priority) return;
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
   queue.add(tx, index.kind(), id, request.to_json(), {.priority = priority});
 }

@@ -29,8 +29,8 @@ inline constexpr std::int64_t kQueryPriority = 0;     // somebody waits for its 
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, of an index that is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, of any other
 
-/// Asks for an index to be brought up to date: a job that is there already is run (again), none is added
-/// twice, and none gets a higher priority number than it had.
+/// Asks for an index to be brought up to date. Writes nothing if its job runs, or waits and is as urgent; a
+/// job that waits gets the priority if it is more urgent, any other one is run (again).
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index, std::int64_t priority = kQueryPriority);
 

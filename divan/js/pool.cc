@@ -18,6 +18,14 @@ constexpr std::size_t kLeastMemory = std::size_t{128} << 20;  // the engine itse
 // A reduction's results together: more than this is the function's fault.
 constexpr std::size_t kMaxReductions = protocol::kMaxFrame;
 
+// What CouchDB sends of rows to a function: [[[key,"id"],value],...], or [value,...].
+std::uint64_t bytes_of(const ReduceGroup& group, bool rereduce) {
+  std::uint64_t bytes = 2;
+  for (const auto& row : group)
+    bytes += row.value.size() + (rereduce ? 1 : row.key.size() + row.id.size() + 9);
+  return bytes;
+}
+
 void append(MapResult& all, MapResult more) { all.append(std::move(more)); }
 void append(std::vector<Reduction>& all, std::vector<Reduction> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
@@ -93,6 +101,7 @@ Pool::Pool(PoolOptions options, const Clock& clock)
       processes_(options_.processes),
       memory_(options_.memory),
       invocation_(options_.invocation),
+      reduce_limit_(options_.reduce_limit),
       budget_(options_.log_lines) {
   if (stop_fd_ < 0) throw internal_error(fmt::format("eventfd: {}", std::strerror(errno)));
 }
@@ -123,8 +132,14 @@ void Pool::configure(const PoolOptions& options) {
   processes_ = wanted.processes;
   memory_ = wanted.memory;
   invocation_ = wanted.invocation;
+  reduce_limit_ = wanted.reduce_limit;
   budget_.set_rate(wanted.log_lines);
   changed_.notify_all();
+}
+
+ReduceLimit Pool::reduce_limit() const {
+  std::lock_guard lock(mutex_);
+  return reduce_limit_;
 }
 
 Limits Pool::with_invocation(Limits limits) const {
@@ -185,16 +200,30 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
   return result;
 }
 
+void Pool::hold_to(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
+                   Reduction& reduction) {
+  const auto* text = std::get_if<std::string>(&reduction);
+  if (text == nullptr || !limit.exceeded(bytes_in, text->size())) return;
+  auto message = overflow_message(bytes_in, text->size(), reduce_context(function));
+  if (limit.mode == ReduceLimit::Mode::log) {
+    log_failure(function, "reduce_overflow_error: " + message);
+  } else {
+    reduction = Failure{FailureKind::reduce_overflow, std::move(message)};
+  }
+}
+
 std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
                                     std::span<const ReduceGroup> groups, const Limits& some_limits) {
   const Limits limits = with_invocation(some_limits);
   // The name is no part of the id: the same function in two views is one program.
   const Program program{"reduce " + function.source, {function}};
+  const ReduceLimit limit = reduce_limit();
   std::vector<Reduction> all;
   std::size_t size = 0;
   while (all.size() < groups.size()) {
     for (auto& reduction : reduce_some(program, rereduce, groups.subspan(all.size()), limits)) {
       if (const auto* text = std::get_if<std::string>(&reduction)) size += text->size();
+      hold_to(limit, function, bytes_of(groups[all.size()], rereduce), reduction);
       if (size > kMaxReductions) reduction = Failure{FailureKind::too_large, "returned too much in all"};
       all.push_back(std::move(reduction));
     }

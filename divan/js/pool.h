@@ -32,6 +32,7 @@
 #include "divan/js/line_budget.h"
 #include "divan/js/process.h"
 #include "divan/js/program.h"
+#include "divan/js/reduce_limit.h"
 #include "divan/js/requests.h"
 #include "divan/js/result.h"
 
@@ -48,6 +49,7 @@ struct PoolOptions {
       std::chrono::seconds(5);  ///< real time over its limits that a batch gets before it is killed
 
   Duration invocation = kDefaultInvocation;  ///< processor time of one call of a function
+  ReduceLimit reduce_limit;
   double log_lines = 10;  ///< lines a second that a design document's functions may write to the log
 
   /// Takes what scripts write with log(), within `log_lines`, and a line about how many were left out. Called
@@ -83,7 +85,8 @@ class Pool {
   void stop();
 
   /// Sets what may change while it runs: processes, memory (which needs fresh processes: busy ones go on with
-  /// what they have until they are free), invocation and log_lines. The rest of `options` is not looked at.
+  /// what they have until they are free), invocation, reduce_limit and log_lines. The rest of `options` is
+  /// not looked at.
   void configure(const PoolOptions& options);
 
   /// Throws compilation_error (400), in CouchDB's words, unless the source is that of a function. `kind` is
@@ -98,9 +101,12 @@ class Pool {
                 const Limits& limits = {});
 
   /// Calls the function once a group: with keys as [[key, id], ...] and values, or, for a rereduce, with null
-  /// and values. Answers one reduction a group.
+  /// and values. Answers one reduction a group; a Failure for one that exceeds the limit of reductions.
   std::vector<Reduction> reduce(const Function& function, bool rereduce, std::span<const ReduceGroup> groups,
                                 const Limits& limits = {});
+
+  /// The limit of reductions that is set now.
+  ReduceLimit reduce_limit() const;
 
   /// Writes a line about one of the function's failures to the server's log, as one of `log_lines`.
   void log_failure(const Function& function, std::string_view line);
@@ -133,6 +139,8 @@ class Pool {
            const Limits& limits, Death& death);
   template <class Result, class Attempt>
   Result survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const;
+  void hold_to(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
+               Reduction& reduction);
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
 
@@ -159,6 +167,7 @@ class Pool {
   std::size_t processes_;
   std::size_t memory_;
   Duration invocation_;
+  ReduceLimit reduce_limit_;
   LineBudget budget_;
   std::vector<std::unique_ptr<Process>> idle_;  // the one that was used last at the end
   std::size_t alive_ = 0;

@@ -40,7 +40,9 @@ enum class FailureKind : std::uint8_t {
   out_of_memory = 3,  ///< the engine's memory limit
   too_large = 4,      ///< it emitted or returned more than kMaxOutput or kMaxEmits
   compilation = 5,    ///< its source is no function
-  crashed = 6,        ///< the process died of it; never sent, this is the server's finding
+  // Never sent, but the server's finding:
+  crashed = 6,          ///< the process died of it
+  reduce_overflow = 7,  ///< a reduction does not shrink: reduce_limit.h
 };
 
 /// A value type.

@@ -101,6 +101,43 @@ TEST_F(JsReduce, GoesOnUntilAllGroupsAreDone) {
   EXPECT_EQ(pool_.stats().batches, 3u);
 }
 
+TEST_F(JsReduce, AResultThatDoesNotShrinkIsAFailure) {
+  auto options = test_options();
+  options.reduce_limit = {.mode = ReduceLimit::Mode::on, .threshold = 100, .ratio = 2};
+  Pool pool(options, clock_);
+  const Function function{"v", "(keys, values, rereduce) => values[0]", {"db", 1, "_design/d"}};
+  const auto reduced = [&](bool rereduce, const std::vector<ReduceRow>& rows) {
+    const std::vector<ReduceGroup> groups{rows};
+    return pool.reduce(function, rereduce, groups).front();
+  };
+  const std::string value = '"' + std::string(98, 'x') + '"';
+  const std::string longer = '"' + std::string(99, 'x') + '"';
+  const ReduceRow row{"17", "id", longer};
+  // What went in is counted as [[[17,"id"],"xxx"],].
+  const auto failure = std::get<Failure>(reduced(false, {row}));
+  EXPECT_EQ(failure.kind, FailureKind::reduce_overflow);
+  EXPECT_EQ(failure.message,
+            "Reduce output must shrink more rapidly: input size: 116 output size: 101 "
+            "context: db/_design/d/_view/v");
+  EXPECT_THAT(std::get<Failure>(reduced(true, {row})).message,
+              StartsWith("Reduce output must shrink more rapidly: input size: 104 output size: 101 "));
+  // Up to the threshold it need not, and beyond it must be half as large, and no less than that.
+  EXPECT_EQ(std::get<std::string>(reduced(false, {{"17", "id", value}})), value);
+  EXPECT_EQ(std::get<std::string>(reduced(false, {row, {"1", "", "1" + std::string(75, '0')}})), longer);
+  EXPECT_TRUE(std::holds_alternative<Failure>(reduced(false, {row, {"1", "", "1" + std::string(74, '0')}})));
+
+  // Settings are those of the moment.
+  options.reduce_limit.ratio = 1.1;
+  pool.configure(options);
+  EXPECT_EQ(std::get<std::string>(reduced(false, {row})), longer);
+  options.reduce_limit = {.mode = ReduceLimit::Mode::log, .threshold = 0, .ratio = 100};
+  pool.configure(options);
+  EXPECT_EQ(std::get<std::string>(reduced(false, {row})), longer);
+  options.reduce_limit.mode = ReduceLimit::Mode::off;
+  pool.configure(options);
+  EXPECT_EQ(std::get<std::string>(reduced(false, {row})), longer);
+}
+
 TEST_F(JsReduce, RequestsAreCutWhereAFrameEnds) {
   const std::string value(protocol::kMaxFrame / 3, '1');
   const std::vector<ReduceRow> rows = {{"0", "a", value}};

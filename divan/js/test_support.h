@@ -24,6 +24,7 @@ inline PoolOptions test_options(std::size_t processes = 1) {
   options.processes = processes;
   options.recycle = std::size_t{4} << 30;
   options.margin = std::chrono::seconds(60);
+  options.reduce_limit.mode = ReduceLimit::Mode::off;  // has tests of its own
   return options;
 }
 

@@ -64,7 +64,7 @@ void Ken::add(const std::string& database) {
     std::lock_guard lock(mutex_);
     const auto retry = retries_.find(database);
     if (retry != retries_.end() && !retry->second.error.empty() && retry->second.at > clock_.now()) return;
-    put_in_queue(database);
+    if (!put_in_queue(database)) return;
   }
   changed_.notify_all();
 }
@@ -99,9 +99,11 @@ void Ken::reconsider() {
   changed_.notify_all();
 }
 
-// Needs mutex_.
-void Ken::put_in_queue(const std::string& database) {
-  if (queued_.insert(database).second) waiting_.push_back(database);
+// Whether it was not there yet. Needs mutex_.
+bool Ken::put_in_queue(const std::string& database) {
+  if (!queued_.insert(database).second) return false;
+  waiting_.push_back(database);
+  return true;
 }
 
 std::int64_t Ken::set(std::string_view name, std::int64_t value) {
@@ -246,15 +248,15 @@ std::optional<std::string> Ken::take_database() {
   retries_.erase(database);
   holds_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());
-  if (!is_ignored(config_, database)) expanding_ = database;
+  expanding_ = database;
   return database;
 }
 
 bool Ken::expand_one() {
   const auto database = take_database();
   if (!database) return false;
-  if (is_ignored(config_, *database)) return true;
-  Look look = expand(*database);
+  Look look;
+  if (!is_ignored(config_, *database)) look = expand(*database);
   std::lock_guard lock(mutex_);
   expanding_.reset();
   const MonotonicTime now = clock_.now();

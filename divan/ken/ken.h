@@ -144,7 +144,7 @@ class Ken {
 
   void handle(const events::Event& event);
   void add_all();
-  void put_in_queue(const std::string& database);
+  bool put_in_queue(const std::string& database);
   std::int64_t set(std::string_view name, std::int64_t value);
   void run();
   MonotonicTime next_time() const;

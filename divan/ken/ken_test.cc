@@ -185,6 +185,9 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   fail(accept().at(0));
   auto start = clock.now();
   settle();
+  // Nobody need have changed anything for it to be seen.
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(ken->status().waiting.at(0).error, "no");
   put_documents(1);
   look();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
@@ -220,6 +223,23 @@ TEST_F(KenTest, WhatFailedBeforeThisProcessBeganIsTriedAgainInAMinute) {
   until(start, milliseconds(59'900));
   EXPECT_TRUE(pending().empty());
   until(start, milliseconds(60'100));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {
+  put_design(1);
+  Ken other(*store, catalog, queue, kinds, clock, rng, config);
+  other.add("db");
+  while (other.step()) {}
+  const auto job = accept().at(0);
+  const auto start = clock.now();
+  look();
+  EXPECT_TRUE(ken->status().active.empty());
+  fail(job);
+  until(start, milliseconds(59'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(60'100));
+  until(start, milliseconds(60'300));
   EXPECT_EQ(pending().size(), 1u);
 }
 

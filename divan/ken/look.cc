@@ -110,11 +110,15 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   decision.sequence = info.update_seq;
   if (built >= info.update_seq) return decision;
   const auto job = queue_.find(tx, decision.index.type, decision.index.job);
-  if (job && is_in_queue(*job)) return decision;
-
   const auto found = rows_.find({decision.index.type, decision.index.job});
   const Row* row = found == rows_.end() ? nullptr : &found->second;
   const MonotonicTime now = clock_.now();
+  if (job && is_in_queue(*job)) {
+    // What somebody else asked for may fail, and nobody tells of it.
+    if (row == nullptr || !row->active) decision.again_at = now + kResubmit;
+    return decision;
+  }
+
   if (row != nullptr && row->active) {  // it has ended since expand() settled it
     decision.again_at = now;
     return decision;
@@ -226,6 +230,9 @@ void Ken::settle(const Key& key) {
         retries_.try_emplace(row.index.database, Retry{row.retry_at, row.since, {}, {}});
     retry->second.at = std::min(retry->second.at, row.retry_at);
     retry->second.holds.insert(Hold::failed);
+    auto& waiting = holds_[row.index.database];
+    std::erase_if(waiting, [&](const auto& other) { return other.index.job == row.index.job; });
+    waiting.push_back({row.index, Hold::failed, 0, row.error});
   }
   give_channel(row.index.database);
 }

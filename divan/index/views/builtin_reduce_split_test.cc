@@ -7,6 +7,7 @@
 
 #include "divan/base/json.h"
 #include "divan/index/views/builtin_reduce.h"
+#include "divan/index/views/collation.h"
 #include "divan/index/views/collation_number.h"
 
 namespace divan::index::views {
@@ -14,14 +15,14 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-std::string one_pass(BuiltinReduce function, const Values& values) {
+std::string one_pass(const Builtin& function, const Values& values) {
   const auto reducer = make_reducer(function, SumLimit::none());
   for (const std::string& value : values) reducer->add(value);
   return reducer->result();
 }
 
 // Cuts the values (at random places, into empty parts, too), reduces each part and merges; to a random depth.
-std::string in_parts(BuiltinReduce function, const Values& values, int depth) {
+std::string in_parts(const Builtin& function, const Values& values, int depth) {
   if (depth == 0) return one_pass(function, values);
   const auto place = rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(values.size()) + 1);
   auto cuts = *rc::gen::resize(rc::kNominalSize, rc::gen::container<std::vector<std::ptrdiff_t>>(3, place));
@@ -73,12 +74,40 @@ rc::Gen<std::string> object(int depth) {
   });
 }
 
-void expect_splits_alike(BuiltinReduce function, const Values& values) {
+void expect_splits_alike(const Builtin& function, const Values& values) {
   RC_ASSERT(in_parts(function, values, *rc::gen::inRange(1, 4)) == one_pass(function, values));
 }
 
 RC_GTEST_PROP(BuiltinReduceSplit, count, ()) {
   expect_splits_alike(BuiltinReduce::count, *rc::gen::container<Values>(integer()));
+}
+
+RC_GTEST_PROP(BuiltinReduceSplit, greatest_and_least_values, ()) {
+  const auto value =
+      rc::gen::oneOf(integer(), decimal(), rc::gen::element<std::string>("null", "1", "1.0", "[]"));
+  const Values values = *rc::gen::container<Values>(value);
+  const auto rank = static_cast<std::size_t>(*rc::gen::inRange(1, 101));
+  expect_splits_alike({BuiltinReduce::top, rank}, values);
+  expect_splits_alike({BuiltinReduce::bottom, rank}, values);
+}
+
+std::string distinct_of(int from, int to) {
+  const auto reducer = make_reducer(BuiltinReduce::approx_count_distinct);
+  for (int n = from; n < to; ++n) reducer->add({.value = {}, .encoded_key = encode_key(std::to_string(n))});
+  return reducer->result();
+}
+
+// Ranges of keys that overlap, of up to some thousands: few registers, and all of them.
+RC_GTEST_PROP(BuiltinReduceSplit, distinct_keys, ()) {
+  const auto reducer = make_reducer(BuiltinReduce::approx_count_distinct);
+  int end = 0;
+  for (int parts = *rc::gen::inRange(0, 5); parts > 0; --parts) {
+    const int from = *rc::gen::inRange(0, end + 1);
+    const int to = from + *rc::gen::element(0, 1, 30, 500, 3000);
+    reducer->merge(distinct_of(from, to));
+    end = std::max(end, to);
+  }
+  RC_ASSERT(reducer->result() == distinct_of(0, end));
 }
 
 RC_GTEST_PROP(BuiltinReduceSplit, sum_of_integers_is_exact, ()) {

@@ -100,8 +100,8 @@ void append_state(std::string& out, const State& state) {
 
 }  // namespace
 
-void StatsReducer::add(std::string_view value) {
-  const Value parsed = parse_value(value);
+void StatsReducer::add(const ReducedRow& row) {
+  const Value parsed = parse_value(row.value);
   if (empty_) {
     state_ = first_state(parsed);
     empty_ = false;
@@ -111,7 +111,7 @@ void StatsReducer::add(std::string_view value) {
 }
 
 void StatsReducer::merge(std::string_view partial, std::uint64_t) {
-  if (partial != kNothing) add(partial);
+  if (partial != kNothing) add(ReducedRow{partial});
 }
 
 std::string StatsReducer::result() const {

@@ -16,7 +16,7 @@ namespace divan::index::views {
 /// See Reducer.
 class StatsReducer final : public Reducer {
  public:
-  void add(std::string_view value) override;
+  void add(const ReducedRow& row) override;
   /// The result of a reducer that took nothing changes nothing.
   using Reducer::merge;
   void merge(std::string_view partial, std::uint64_t bytes) override;

@@ -107,7 +107,7 @@ void add_value(Value& sum, Value value) {
 
 }  // namespace
 
-void SumReducer::add(std::string_view value) { take(value, value.size()); }
+void SumReducer::add(const ReducedRow& row) { take(row.value, row.value.size()); }
 
 void SumReducer::merge(std::string_view partial, std::uint64_t bytes) {
   if (partial != "0") {
@@ -133,12 +133,11 @@ std::string SumReducer::result() const {
 }
 
 void SumReducer::check_limit(std::size_t size) const {
-  if (size <= limit_.threshold) return;
-  if (static_cast<double>(size) * limit_.ratio <= static_cast<double>(bytes_in_)) return;
-  throw ReduceError("builtin_reduce_error",
-                    fmt::format("Reduce output must shrink more rapidly: input size: {} output size: {} "
-                                "context: {}",
-                                bytes_in_, size, limit_.context));
+  if (!limit_.limit.exceeded(bytes_in_, size)) return;
+  auto message = js::overflow_message(bytes_in_, size, limit_.context);
+  if (limit_.limit.mode == js::ReduceLimit::Mode::on)
+    throw ReduceError("builtin_reduce_error", std::move(message));
+  if (limit_.log) limit_.log(message);
 }
 
 }  // namespace divan::index::views

@@ -20,9 +20,9 @@ namespace divan::index::views {
 /// See Reducer.
 class SumReducer final : public Reducer {
  public:
-  explicit SumReducer(SumLimit limit) : limit_(std::move(limit)) {}
+  explicit SumReducer(const SumLimit& limit) : limit_(limit) {}
 
-  void add(std::string_view value) override;
+  void add(const ReducedRow& row) override;
   /// The result of a reducer that took nothing changes nothing.
   using Reducer::merge;
   void merge(std::string_view partial, std::uint64_t bytes) override;
@@ -33,7 +33,7 @@ class SumReducer final : public Reducer {
   void take(std::string_view value, std::uint64_t bytes);
   void check_limit(std::size_t size) const;
 
-  const SumLimit limit_;
+  const SumLimit& limit_;
   Value sum_ = Number();
   std::uint64_t bytes_in_ = 0;
   /// The sum is measured when this many bytes went in, so that it cannot grow much beyond its limit.

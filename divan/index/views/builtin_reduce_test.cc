@@ -16,7 +16,7 @@ constexpr std::string_view kSumReason =
     "mixed with other data structures. Objects can be arbitrarily nested, provided that the values for all "
     "fields are themselves numbers, arrays of numbers, or objects.";
 
-std::string reduce(BuiltinReduce function, const Values& values, const SumLimit& limit = {}) {
+std::string reduce(BuiltinReduce function, const Values& values, const SumLimit& limit = SumLimit::usual()) {
   const auto reducer = make_reducer(function, limit);
   for (const std::string& value : values) reducer->add(value);
   return reducer->result();
@@ -31,7 +31,8 @@ std::string rereduce(BuiltinReduce function, const Values& partials) {
 std::string sum(const Values& values) { return reduce(BuiltinReduce::sum, values, SumLimit::none()); }
 std::string stats(const Values& values) { return reduce(BuiltinReduce::stats, values); }
 
-ReduceError error_of(BuiltinReduce function, const Values& values, const SumLimit& limit = {}) {
+ReduceError error_of(BuiltinReduce function, const Values& values,
+                     const SumLimit& limit = SumLimit::usual()) {
   try {
     ADD_FAILURE() << reduce(function, values, limit) << " is no error";
   } catch (const ReduceError& error) { return error; }
@@ -57,8 +58,10 @@ TEST(BuiltinReduce, is_named_by_the_beginning_of_the_source) {
   EXPECT_EQ(builtin_reduce("_count"), BuiltinReduce::count);
   EXPECT_EQ(builtin_reduce("_sum\n"), BuiltinReduce::sum);
   EXPECT_EQ(builtin_reduce("_statsorama"), BuiltinReduce::stats);
+  EXPECT_EQ(builtin_reduce("_approx_count_distinct "), BuiltinReduce::approx_count_distinct);
+  EXPECT_EQ(builtin_reduce("_first"), BuiltinReduce::first);
+  EXPECT_EQ(builtin_reduce("_lastly"), BuiltinReduce::last);
   EXPECT_FALSE(builtin_reduce("_random_junk"));
-  EXPECT_FALSE(builtin_reduce("_approx_count_distinct"));
   EXPECT_FALSE(builtin_reduce("function (keys, values) { return sum(values); }"));
 }
 
@@ -229,11 +232,18 @@ TEST(BuiltinReduce, sum_must_shrink) {
             "Reduce output must shrink more rapidly: input size: 7200 output size: 6901 "
             "context: db/_design/ddoc/_view/v");
   EXPECT_EQ(sum(growing_objects(300)).size(), 6901u);
-  limit.threshold = 6901;
+  limit.limit.threshold = 6901;
   EXPECT_EQ(reduce(BuiltinReduce::sum, growing_objects(300), limit).size(), 6901u);
-  limit.threshold = 6900;
-  limit.ratio = 1.04;
+  limit.limit.threshold = 6900;
+  limit.limit.ratio = 1.04;
   EXPECT_EQ(reduce(BuiltinReduce::sum, growing_objects(300), limit).size(), 6901u);
+  limit.limit.ratio = 2;
+  limit.limit.mode = js::ReduceLimit::Mode::log;
+  std::vector<std::string> told;
+  limit.log = [&](const std::string& message) { told.push_back(message); };
+  EXPECT_EQ(reduce(BuiltinReduce::sum, growing_objects(300), limit).size(), 6901u);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with("Reduce output must shrink more rapidly")) << told[0];
   Values twice = growing_objects(300);
   for (const std::string& value : growing_objects(300)) twice.push_back(value);
   EXPECT_EQ(reduce(BuiltinReduce::sum, twice).size(), 6901u);

@@ -2,9 +2,10 @@
 
 #include <charconv>
 
+#include <boost/algorithm/string/predicate.hpp>
+
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/collation.h"
 
 namespace divan::index::views {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 Error malformed(std::string reason) { return {400, "query_parse_error", std::move(reason)}; }
 
 bool parse_bool(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
+  if (boost::algorithm::iequals(text, "true")) return true;
+  if (boost::algorithm::iequals(text, "false")) return false;
   throw malformed(fmt::format("Invalid boolean parameter: \"{}\"", text));
 }
 
@@ -48,7 +49,7 @@ Update parse_update(std::string_view text) {
   if (text == "true") return Update::wait;
   if (text == "false") return Update::never;
   if (text == "lazy") return Update::lazy;
-  throw malformed(fmt::format("Invalid value for `update`: \"{}\"", text));
+  throw malformed("Invalid value for `update`.");
 }
 
 Update parse_stale(std::string_view text) {
@@ -61,7 +62,7 @@ Update parse_stale(std::string_view text) {
 
 void set_param(ViewParams& params, std::string_view name, std::string_view text) {
   if (name == "key") {
-    params.key = parse_key(text);
+    params.start_key = params.end_key = parse_key(text);
   } else if (name == "keys") {
     params.keys = parse_keys(text);
   } else if (name == "startkey" || name == "start_key") {
@@ -115,22 +116,27 @@ void set_params_from_body(ViewParams& params, std::string_view text) {
   if (!is_object) throw bad_request("Request body must be a JSON object");
 }
 
-void check_params(const ViewParams& params, bool view_reduces) {
-  const bool groups = params.group || params.group_level.value_or(0) > 0;
+void check_params(const ViewParams& params, bool view_reduces, Collation collation) {
+  const bool groups = group_level(params) > 0;
+  if (params.group == false && groups)
+    throw malformed("Can't specify group=false and group_level>0 at the same time");
   if (params.reduce.value_or(false) && !view_reduces)
     throw malformed("Reduce is invalid for map-only views.");
   if (groups && !reduces(params, view_reduces)) throw malformed("Invalid use of grouping on a map view.");
   if (params.include_docs && reduces(params, view_reduces))
     throw malformed("`include_docs` is invalid for reduce");
-  if (params.keys && (params.key || params.start_key || params.end_key)) {
+  if (params.conflicts && reduces(params, view_reduces))
+    throw malformed("`conflicts` is invalid for reduce views.");
+  if (params.keys && (params.start_key || params.end_key)) {
     throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
   }
-  if (params.keys && reduces(params, view_reduces) && params.keys->size() > 1 && !params.group) {
+  if (params.keys && reduces(params, view_reduces) && params.keys->size() != 1 &&
+      group_level(params) != UINT64_MAX) {
     throw malformed("Multi-key fetches for reduce views must use `group=true`");
   }
   if (params.start_key && params.end_key) {
-    const std::string start = encode_key(*params.start_key);
-    const std::string end = encode_key(*params.end_key);
+    const std::string start = encode_key(*params.start_key, collation);
+    const std::string end = encode_key(*params.end_key, collation);
     if (params.descending ? start < end : end < start) {
       throw malformed(
           "No rows can match your key range, reverse your start_key and end_key or set descending=" +

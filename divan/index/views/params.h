@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/index/views/collation.h"
+
 namespace divan::index::views {
 
 enum class Update {
@@ -16,7 +18,6 @@ enum class Update {
 
 struct ViewParams {
   // Keys are JSON in json::compact()'s form.
-  std::optional<std::string> key;
   std::optional<std::vector<std::string>> keys;
   std::optional<std::string> start_key;
   std::optional<std::string> end_key;
@@ -27,12 +28,13 @@ struct ViewParams {
   std::uint64_t skip = 0;
   std::optional<std::uint64_t> limit;
   std::optional<bool> reduce;
-  bool group = false;                        // by the whole key
+  std::optional<bool> group;                 // by the whole key, unless a level is asked for
   std::optional<std::uint64_t> group_level;  // by the first elements of array keys; 0: all in one
   bool include_docs = false;
   bool conflicts = false;
   bool update_seq = false;
-  bool sorted = true;  // false: the caller wants no `total_rows` and `offset`; rows come in order all the same
+  bool sorted =
+      true;  // false: the caller wants no `total_rows` and `offset`; rows come in order all the same
   Update update = Update::wait;
 };
 
@@ -44,8 +46,14 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
 void set_params_from_body(ViewParams& params, std::string_view json);
 
 /// Throws query_parse_error if the parameters contradict each other, or the view: one with a reduce function
-/// or without.
-void check_params(const ViewParams& params, bool view_reduces);
+/// or without, whose keys have this order.
+void check_params(const ViewParams& params, bool view_reduces, Collation collation);
+
+/// By how many elements of array keys rows are grouped: 0, not at all; UINT64_MAX, by the whole key.
+inline std::uint64_t group_level(const ViewParams& params) {
+  const std::uint64_t level = params.group_level.value_or(0);
+  return level == 0 && params.group.value_or(false) ? UINT64_MAX : level;
+}
 
 /// Whether the view's rows are to be reduced.
 inline bool reduces(const ViewParams& params, bool view_reduces) {

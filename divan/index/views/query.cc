@@ -11,8 +11,12 @@ namespace {
 // A page ends with this much of an answer, or after this many rows.
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
+// Looking up where a key's rows begin takes about as long as reading so many rows, also if there are none.
+constexpr std::size_t kRowsOfALookup = 10;
 // Rows that are reduced show only their values, but are held until the page's end.
 constexpr std::size_t kPageReducedBytes = 4 << 20;
+// Rows of a group that are read before its edge is looked up.
+constexpr std::size_t kRowsBeforeEdge = 32;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
   std::string out = "[";
@@ -52,16 +56,17 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
       view_(view),
       params_(std::move(params)),
       reduces_(reduces(params_, !view.reduce.empty())),
+      edge_(reduces_ ? edge_of(view.reduce) : std::nullopt),
       skip_(params_.skip),
       left_(params_.limit.value_or(UINT64_MAX)) {
-  check_params(params_, !view.reduce.empty());
+  check_params(params_, !view.reduce.empty(), view.collation);
   if (reduces_) reduction_ = make_reduction(*index_, view_);
 }
 
 void Query::plan_ranges(const docs::Database& database) {
   const IndexKeys keys(database, index_->signature());
   const auto exactly = [&](std::string_view key) {
-    const std::string encoded = encode_key(key);
+    const std::string encoded = encode_key(key, view_.collation);
     ranges_.push_back(
         {{row_key_begin(keys, view_.number, encoded), row_key_end(keys, view_.number, encoded)}});
   };
@@ -70,9 +75,8 @@ void Query::plan_ranges(const docs::Database& database) {
     return;
   }
   RowRange range = all_rows(keys, view_.number);
-  // `key` is a range of one key, within which the document ids still bound.
-  const auto& start = params_.key ? params_.key : params_.start_key;
-  const auto& end = params_.key ? params_.key : params_.end_key;
+  const auto& start = params_.start_key;
+  const auto& end = params_.end_key;
   const auto& lower = params_.descending ? end : start;
   const auto& upper = params_.descending ? start : end;
   const auto& lower_id = params_.descending ? params_.end_key_doc_id : params_.start_key_doc_id;
@@ -80,7 +84,7 @@ void Query::plan_ranges(const docs::Database& database) {
   const bool lower_inclusive = !params_.descending || params_.inclusive_end;
   const bool upper_inclusive = params_.descending || params_.inclusive_end;
   if (lower) {
-    const std::string encoded = encode_key(*lower);
+    const std::string encoded = encode_key(*lower, view_.collation);
     if (lower_inclusive) {
       range.begin = row_key_begin(keys, view_.number, encoded, lower_id.value_or(""));
     } else {
@@ -88,14 +92,14 @@ void Query::plan_ranges(const docs::Database& database) {
     }
   }
   if (upper) {
-    const std::string encoded = encode_key(*upper);
+    const std::string encoded = encode_key(*upper, view_.collation);
     if (upper_inclusive) {
       range.end = row_key_end(keys, view_.number, encoded, upper_id);
     } else {
       range.end = row_key_begin(keys, view_.number, encoded, upper_id.value_or(""));
     }
   }
-  ranges_.push_back({std::move(range), reduces_ && group_level() == 0});
+  ranges_.push_back({std::move(range), reduces_ && group_level(params_) == 0});
 }
 
 void Query::append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
@@ -110,7 +114,7 @@ void Query::append_head(kv::Transaction& tx, const docs::Database& database, std
     const std::int64_t total = count_rows(tx, keys, view_.number);
     out += fmt::format("\"total_rows\":{},", total);
     // How many rows come before a key is not known without counting them.
-    const bool from_the_start = !params_.keys && !params_.key && !params_.start_key;
+    const bool from_the_start = !params_.keys && !params_.start_key;
     if (from_the_start) {
       out += fmt::format("\"offset\":{},", std::min(params_.skip, static_cast<std::uint64_t>(total)));
     } else {
@@ -152,7 +156,7 @@ bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
 struct Query::Page {
   std::string& out;
   const std::size_t size_before = out.size();
-  bool nodes = false;  // are complete
+  bool nodes = false;  // are complete, or not needed
   std::size_t rows = 0;
   std::size_t reduced_bytes = 0;
   bool full = false;
@@ -165,21 +169,19 @@ struct Query::Page {
     reduced_bytes += partial.value.size();
     count();
   }
-  void count() {
-    full =
-        ++rows >= kPageRows || out.size() - size_before >= kPageBytes || reduced_bytes >= kPageReducedBytes;
+  void count(std::size_t cost = 1) {
+    rows += cost;
+    full = rows >= kPageRows || out.size() - size_before >= kPageBytes || reduced_bytes >= kPageReducedBytes;
   }
 };
-
-std::uint64_t Query::group_level() const {
-  return params_.group ? UINT64_MAX : params_.group_level.value_or(0);
-}
 
 void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::string& out) {
   const IndexKeys keys(database, index_->signature());
   Page page{out};
-  if (reduces_)
-    page.nodes = read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
+  if (reduces_) {
+    page.nodes =
+        edge_ || read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
+  }
   while (!is_done() && !page.full) {
     if (ranges_.front().in_one_group) {
       read_group(tx, keys, page);
@@ -192,6 +194,7 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
 // Rows of the first range, until it or the page is at its end, or a group turns out to be large.
 void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
                       Page& page) {
+  const std::size_t rows_first = std::min(index_->spread().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
   std::string place;
   bool large = false;
   bool cut = false;
@@ -199,11 +202,12 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
     place = row.place;
     const bool wants_more = take_row(tx, database, row, page.out);
     page.add(row, reduces_);
-    large = page.nodes && group_ && group_->rows >= index_->spread().rows_first;
+    large = page.nodes && group_ && group_->rows >= rows_first;
     cut = page.full || large;
     return wants_more && !cut;
   });
   if (!cut) {
+    page.count(kRowsOfALookup);
     ranges_.pop_front();
     // A key that is asked for twice is a group twice.
     if (params_.keys && group_) end_group();
@@ -234,14 +238,19 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
     if (!group_) group_ = Group{.key = "null", .encoded = {}};
   };
   RowRange& range = ranges_.front().rows;
+  const auto take_row = [&](const ViewRow& row) {
+    begin_group();
+    reduction_->add(row);
+    page.add(row, true);
+    return !page.full && !edge_;
+  };
+  if (edge_) {
+    visit_rows(tx, keys, view_.number, range, *edge_ == Edge::last, take_row);
+    ranges_.pop_front();
+    return;
+  }
   take_range(tx, keys, view_.number, index_->spread(), page.nodes, range,
-             {[&](const ViewRow& row) {
-                begin_group();
-                reduction_->add(row);
-                page.add(row, true);
-                return !page.full;
-              },
-              [&](const Partial& partial) {
+             {take_row, [&](const Partial& partial) {
                 begin_group();
                 reduction_->add(partial);
                 page.add(partial);
@@ -292,10 +301,11 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
 }
 
 void Query::take_reduced(const ViewRow& row) {
-  const std::uint64_t level = group_level();
-  const std::string_view common = level == 0            ? std::string_view()
-                                  : level == UINT64_MAX ? row.encoded_key
-                                                        : group_prefix(row.encoded_key, level);
+  const std::uint64_t level = group_level(params_);
+  const std::string_view common = level == 0 ? std::string_view()
+                                  : level == UINT64_MAX
+                                      ? row.encoded_key
+                                      : group_prefix(row.encoded_key, level, view_.collation);
   if (group_ && group_->encoded != common) end_group();
   if (!group_) {
     group_.emplace();
@@ -319,8 +329,8 @@ void Query::end_group() {
 }
 
 void Query::append_groups(std::string& out) {
-  for (const auto& reduced : reduction_->take()) {
-    const std::string& value = reduced.shown();
+  for (auto& reduced : reduction_->take()) {
+    const std::string value = reduction_->shown(std::move(reduced));
     const std::string key = std::move(group_keys_.front());
     group_keys_.pop_front();
     if (skip_ > 0) {
@@ -334,7 +344,10 @@ void Query::append_groups(std::string& out) {
     out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
   }
   // The rest of its rows would be read in vain.
-  if (const Reduced* failed = reduction_->failed()) failed->shown();
+  if (const Reduced* failed = reduction_->failed()) {
+    reduction_->shown(*failed);
+    if (!ranges_.empty() && ranges_.front().in_one_group) ranges_.pop_front();
+  }
 }
 
 }  // namespace divan::index::views

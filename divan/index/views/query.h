@@ -6,6 +6,7 @@
 #include <string>
 
 #include "divan/docs/catalog.h"
+#include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/params.h"
 #include "divan/index/views/reduction.h"
 #include "divan/index/views/view_index.h"
@@ -47,7 +48,6 @@ class Query {
   void end_group();
   void append_groups(std::string& out);
   bool is_done() const;
-  std::uint64_t group_level() const;
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -56,6 +56,7 @@ class Query {
   const View& view_;
   const ViewParams params_;
   const bool reduces_;
+  const std::optional<Edge> edge_;  // of a group: all that its function looks at
 
   std::optional<std::int64_t> number_;  // of the database, once the first page was read
   std::deque<Range> ranges_;            // still to be read, the one that is being read first

@@ -1,18 +1,35 @@
 #include "divan/index/views/reduction.h"
 
+#include "divan/base/json.h"
 #include "divan/index/views/builtin_reduce.h"
 
 namespace divan::index::views {
 namespace {
 
 constexpr std::string_view kSumErrorName = "builtin_reduce_error";
+constexpr std::string_view kOverflowName = "reduce_overflow_error";
+
+js::Function function_of(const ViewIndex& index, const View& view) {
+  return {view.name, view.reduce, index.origin().owner};
+}
+
+SumLimit sum_limit(const ViewIndex& index, const View& view) {
+  const auto function = function_of(index, view);
+  return {.limit = index.pool().reduce_limit(),
+          .context = js::reduce_context(function),
+          .log = [function, &pool = index.pool()](const std::string& message) {
+            pool.log_failure(function, fmt::format("{}: {}", kOverflowName, message));
+          }};
+}
 
 class BuiltinReduction final : public Reduction {
  public:
-  explicit BuiltinReduction(BuiltinReduce function) : function_(function) { begin(); }
+  BuiltinReduction(const Builtin& function, SumLimit limit) : function_(function), limit_(std::move(limit)) {
+    begin();
+  }
 
   void add(const ViewRow& row) override {
-    attempt([&] { reducer_->add(row.value); });
+    attempt([&] { reducer_->add({row.value, row.encoded_key, row.place}); });
   }
   void add(const Partial& partial) override {
     attempt([&] { reducer_->merge(partial.value, partial.bytes); });
@@ -26,11 +43,17 @@ class BuiltinReduction final : public Reduction {
 
   std::vector<Reduced> take() override { return std::exchange(groups_, {}); }
 
+  std::string shown(Reduced reduced) const override {
+    const bool failed = reduced.error.has_value();
+    std::string value = Reduction::shown(std::move(reduced));
+    return failed ? value : shown_result(function_, std::move(value));
+  }
+
   const Reduced* failed() const override { return group_.error ? &group_ : nullptr; }
 
  private:
   void begin() {
-    reducer_ = make_reducer(function_);
+    reducer_ = make_reducer(function_, limit_);
     group_ = {};
   }
 
@@ -45,7 +68,8 @@ class BuiltinReduction final : public Reduction {
     }
   }
 
-  const BuiltinReduce function_;
+  const Builtin function_;
+  const SumLimit limit_;
   std::unique_ptr<Reducer> reducer_;
   Reduced group_;  // the present one
   std::vector<Reduced> groups_;
@@ -56,10 +80,7 @@ class BuiltinReduction final : public Reduction {
 class JsReduction final : public Reduction {
  public:
   JsReduction(const ViewIndex& index, const View& view)
-      : function_{view.name, view.reduce, index.origin().owner},
-        pool_(index.pool()),
-        limits_(index.limits()),
-        groups_(1) {}
+      : function_(function_of(index, view)), pool_(index.pool()), limits_(index.limits()), groups_(1) {}
 
   void add(const ViewRow& row) override {
     Group& group = groups_.back();
@@ -76,7 +97,8 @@ class JsReduction final : public Reduction {
     std::vector<Reduced> ended;
     for (std::size_t i = 0; i + 1 < groups_.size(); ++i) {
       Group& group = groups_[i];
-      if (!group.reduced.empty()) group.result.partial.value = std::move(group.reduced.front());
+      if (!group.result.error && !group.reduced.empty())
+        group.result.partial.value = std::move(group.reduced.front());
       ended.push_back(std::move(group.result));
     }
     groups_.erase(groups_.begin(), groups_.end() - 1);
@@ -124,6 +146,14 @@ class JsReduction final : public Reduction {
       return;
     }
     const auto& failure = std::get<js::Failure>(result);
+    if (failure.kind == js::FailureKind::reduce_overflow) {
+      group.result.error = Error(500, std::string(kOverflowName), failure.message);
+      // As CouchDB shows it in the place of a value.
+      auto& shown = group.result.partial.value;
+      shown.clear();
+      json::Writer(shown).begin_object().key(kOverflowName).string(failure.message).end_object();
+      return;
+    }
     const bool threw =
         failure.kind == js::FailureKind::exception || failure.kind == js::FailureKind::too_large;
     group.result.hopeless |= !threw;
@@ -170,13 +200,15 @@ class JsReduction final : public Reduction {
 
 }  // namespace
 
-const std::string& Reduced::shown() const {
-  if (error && error->name() != kSumErrorName) throw Error(*error);
-  return partial.value;
+std::string Reduction::shown(Reduced reduced) const {
+  if (reduced.error && reduced.error->name() != kSumErrorName && reduced.error->name() != kOverflowName)
+    throw Error(*reduced.error);
+  return std::move(reduced.partial.value);
 }
 
 std::unique_ptr<Reduction> make_reduction(const ViewIndex& index, const View& view) {
-  if (const auto builtin = builtin_reduce(view.reduce)) return std::make_unique<BuiltinReduction>(*builtin);
+  if (const auto builtin = builtin_reduce(view.reduce))
+    return std::make_unique<BuiltinReduction>(*builtin, sum_limit(index, view));
   return std::make_unique<JsReduction>(index, view);
 }
 

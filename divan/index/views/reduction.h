@@ -22,10 +22,6 @@ struct Reduced {
   Partial partial;             // if it failed: what stands in the place of its value, or nothing
   std::optional<Error> error;  // why it failed
   bool hopeless = false;       // it ran into a limit of the sandbox, and would do so again
-
-  /// The value (JSON) that a query shows. An error of _sum is one, any other ends the request, as in CouchDB:
-  /// it is thrown.
-  const std::string& shown() const;
 };
 
 /// Takes the rows of one group after the other. Not thread-safe.
@@ -42,6 +38,10 @@ class Reduction {
   /// The groups that ended since the last call, in order. Calls JavaScript, for all of them at once: not for
   /// inside a transaction.
   virtual std::vector<Reduced> take() = 0;
+
+  /// The value (JSON) that a query shows of a group. Errors of _sum, and reductions that do not
+  /// shrink, are one; any other ends the request, as in CouchDB: it is thrown.
+  virtual std::string shown(Reduced reduced) const;
 
   /// The present group, if it has failed already, as far as take() knows; else null.
   virtual const Reduced* failed() const = 0;

@@ -129,5 +129,24 @@ TEST_F(Turns, APendingJobBecomesMoreUrgentAndNeverLess) {
   EXPECT_EQ(job.priority, kQueryPriority);
 }
 
+TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
+  const auto writes = [&](std::int64_t priority) {
+    return store->run([&](kv::Transaction& tx) {
+      const auto database = catalog.open(tx, "large");
+      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority);
+      return !tx.read_only();
+    });
+  };
+  EXPECT_TRUE(writes(kCatchUpPriority));
+  EXPECT_FALSE(writes(kCatchUpPriority));
+  EXPECT_FALSE(writes(kBuildPriority));
+  EXPECT_TRUE(writes(kQueryPriority));
+  bool wrote = true;
+  const auto begun = when_begun([&] { wrote = writes(kQueryPriority); });
+  EXPECT_EQ(run_next(), "large");
+  EXPECT_FALSE(wrote);
+  EXPECT_TRUE(writes(kBuildPriority));
+}
+
 }  // namespace
 }  // namespace divan::index::views

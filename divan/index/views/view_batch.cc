@@ -39,7 +39,14 @@ const RowPlace* find_row(const std::vector<RowPlace>& sorted, const RowPlace& ro
 
 }  // namespace
 
-void ViewBatch::add_document(std::string id) { documents_.push_back({std::move(id), {}, 0, false}); }
+ViewBatch::ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index)
+    : collations_(views), index_(std::move(index)) {
+  if (!index_) return;
+  for (const auto& [name, view] : index_->views())
+    collations_[static_cast<std::size_t>(view.number)] = view.collation;
+}
+
+void ViewBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
 
 void ViewBatch::add_failure(std::size_t document) {
   if (!documents_[document].failed) ++failures_;
@@ -48,23 +55,53 @@ void ViewBatch::add_failure(std::size_t document) {
 
 void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::string_view value) {
   Document& document = documents_[place];
-  Row row{view, encode_key(key), std::string(key), std::string(value)};
-  const std::size_t bytes =
-      2 * row.encoded_key.size() + row.key.size() + row.value.size() + document.id.size() + 64;
-  const bool key_too_long =
-      row.encoded_key.size() > kMaxEncodedKeyBytes || row.key.size() > kv::kMaxValueBytes / 2;
-  if (key_too_long || document.bytes + bytes > kMaxEmittedBytes) {
-    if (!document.failed) {
-      log::warning("Rows of document `{}` are left out of a view: {}.", document.id,
-                   key_too_long ? "a key is too long" : "it emits too much");
-    }
-    add_failure(place);
-    return;
+  if (document.emptied == view) return;
+  Row row{view, encode_key(key, collations_[static_cast<std::size_t>(view)]), std::string(key),
+          std::string(value)};
+  if (row.encoded_key.size() > kMaxEncodedKeyBytes || row.key.size() > kv::kMaxValueBytes / 2)
+    return leave_out(place, view, "a key is too long");
+  const std::size_t bytes = bytes_of(document, row);
+  if (document.bytes + bytes > kMaxEmittedBytes) {
+    empty_view(place, view);
+    return leave_out(place, view, "it emits too much");
   }
   document.bytes += bytes;
   bytes_ += bytes;
   ++rows_;
   document.rows.push_back(std::move(row));
+}
+
+// In a transaction, about.
+std::size_t ViewBatch::bytes_of(const Document& document, const Row& row) {
+  return 2 * row.encoded_key.size() + row.key.size() + row.value.size() + document.id.size() + 64;
+}
+
+void ViewBatch::leave_out(std::size_t place, int view, std::string_view why) {
+  const Document& document = documents_[place];
+  if (!document.failed) {
+    std::string where = "a view";
+    if (index_) {
+      const auto is_it = [&](const auto& entry) { return entry.second.number == view; };
+      const auto found = std::find_if(index_->views().begin(), index_->views().end(), is_it);
+      const js::Owner& owner = index_->origin().owner;
+      where = fmt::format("view `{}` of `{}` in `{}`", found->first, owner.design_document, owner.database);
+    }
+    log::warning("Rows of document `{}` are left out of {}: {}.", document.id, where, why);
+  }
+  add_failure(place);
+}
+
+void ViewBatch::empty_view(std::size_t place, int view) {
+  Document& document = documents_[place];
+  document.emptied = view;
+  std::erase_if(document.rows, [&](const Row& row) {
+    if (row.view != view) return false;
+    const std::size_t bytes = bytes_of(document, row);
+    document.bytes -= bytes;
+    bytes_ -= bytes;
+    --rows_;
+    return true;
+  });
 }
 
 std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
@@ -105,15 +142,15 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
       const auto& list = lists[next - first];
       bytes += document.bytes + (list ? list->size() : 0);
       if (next > first && bytes > kFullBytes) break;
-      Change& change = changes_.emplace_back(
-          Change{&document, read_list(*tx, keys, document.id, list, views_), places_of(document)});
+      Change& change = changes_.emplace_back(Change{
+          &document, read_list(*tx, keys, document.id, list, collations_.size()), places_of(document)});
       change.in_order = std::is_sorted(change.places.begin(), change.places.end());
     }
     find_unchanged(*tx, keys);
   }
   if (index_) {
     for (const auto& [name, view] : index_->views()) {
-      if (!view.reduce.empty()) prepare_nodes(store, keys, view, so_far.behind);
+      if (view.has_nodes()) prepare_nodes(store, keys, view, so_far.behind);
     }
   }
   return next;
@@ -229,7 +266,7 @@ void ViewBatch::write_rows(kv::Transaction& tx, const IndexKeys& keys, int view)
 
 void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
   write_rows(tx, keys, kAllViews);
-  std::vector<std::int64_t> added(views_);
+  std::vector<std::int64_t> added(collations_.size());
   for (const Change& change : changes_) {
     const auto write = [&](const std::vector<RowPlace>& sorted) {
       if (change.before != sorted) write_list(tx, keys, change.document->id, change.before, sorted);

@@ -11,11 +11,11 @@ namespace divan::index::views {
 class ViewBatch final : public MappedBatch {
  public:
   /// Rows of this many views. Nodes are kept for the views of `index`, if there is one.
-  explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr)
-      : views_(views), index_(std::move(index)) {}
+  explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr);
 
   void add_document(std::string id);
-  /// For the document that was added as number `document`. Rows beyond the limits are left out and logged.
+  /// For the document that was added as number `document`. A row whose key is too long is left out; a view
+  /// for which the document emits too much has none of its rows. Both are logged.
   void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
   void add_failure(std::size_t document);
   /// Of the rows so far, about.
@@ -39,6 +39,7 @@ class ViewBatch final : public MappedBatch {
     std::string id;
     std::vector<Row> rows;
     std::size_t bytes = 0;
+    int emptied = -1;  // a view that has none of its rows
     bool failed = false;
   };
   // What is to be done with the rows of a document.
@@ -52,6 +53,9 @@ class ViewBatch final : public MappedBatch {
     std::vector<RowPlace> sorted() const;
   };
 
+  static std::size_t bytes_of(const Document& document, const Row& row);
+  void leave_out(std::size_t document, int view, std::string_view why);
+  void empty_view(std::size_t document, int view);
   static std::vector<RowPlace> places_of(const Document& document);
   void find_unchanged(kv::Transaction& tx, const IndexKeys& keys);
   void prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view, std::int64_t behind);
@@ -59,7 +63,7 @@ class ViewBatch final : public MappedBatch {
   // Those of one view, or (-1) of all.
   void write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const;
 
-  const std::size_t views_;
+  std::vector<Collation> collations_;  // of the views
   const std::shared_ptr<const ViewIndex> index_;
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;

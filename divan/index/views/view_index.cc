@@ -1,9 +1,8 @@
 #include "divan/index/views/view_index.h"
 
-#include <openssl/evp.h>
-
 #include <deque>
 
+#include "divan/base/digest.h"
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
@@ -24,25 +23,21 @@ Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
 }
 
-std::string digest(std::string_view text) {
-  unsigned char bytes[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), bytes, &size, EVP_sha256(), nullptr);
-  return {reinterpret_cast<const char*>(bytes), kSignatureBytes};
-}
-
 // Everything that the rows depend on, in a form in which no two different definitions are alike.
 std::string signature_of(const std::map<std::string, View>& views, std::string_view lib,
                          const ViewOptions& options) {
   std::string text;
   json::Writer writer(text);
   writer.begin_array().string(kRowLayout).string(collation_version());
-  for (const auto& [name, view] : views) writer.string(name).string(view.map).string(view.reduce);
+  for (const auto& [name, view] : views) {
+    writer.string(name).string(view.map).string(view.reduce);
+    if (view.collation == Collation::raw) writer.boolean(true);
+  }
   // Without modules or options it is what it was before there were any.
   if (lib != Origin().lib) writer.string(lib);
   if (options != ViewOptions()) writer.boolean(options.include_design).boolean(options.local_seq);
   writer.end_array();
-  return digest(text);
+  return sha256(text, kSignatureBytes);
 }
 
 // Some of a view's nodes.
@@ -64,6 +59,13 @@ std::string string_member(const std::string& design_id, std::string_view object,
   auto text = json::string_value(*value);
   if (!text) throw invalid(design_id, fmt::format("`{}` of a view must be a string.", member));
   return *std::move(text);
+}
+
+Collation collation_of(const std::string& design_id, std::string_view view) {
+  const auto options = json::member(view, "options");
+  if (!options) return Collation::unicode;
+  if (!options->starts_with('{')) throw invalid(design_id, "`options` of a view must be an object.");
+  return json::member(*options, "collation") == "\"raw\"" ? Collation::raw : Collation::unicode;
 }
 
 ViewOptions options_of(const std::string& design_id, std::string_view body) {
@@ -92,6 +94,8 @@ bool builds_itself(std::string_view body) {
 }
 
 }  // namespace
+
+bool View::has_nodes() const { return !reduce.empty() && !edge_of(reduce); }
 
 ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
                      bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread)
@@ -172,7 +176,7 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
 std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
                                                 bool only_begun) const {
   for (const auto& [name, view] : views_) {
-    if (view.reduce.empty()) continue;
+    if (!view.has_nodes()) continue;
     if (auto writes = Upkeep(store, keys, *this, view).make_some(only_begun))
       return std::make_unique<NodeWork>(view.number, *std::move(writes));
   }
@@ -206,6 +210,7 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
         if (!value.starts_with('{')) throw invalid(design_id, "a view must be an object.");
         view.map = string_member(design_id, value, "map");
         view.reduce = string_member(design_id, value, "reduce");
+        view.collation = collation_of(design_id, value);
         if (view.map.empty())
           throw invalid(design_id, fmt::format("view `{}` has no map function.", view.name));
         if (view.name.empty()) throw invalid(design_id, "a view's name must not be empty.");
@@ -233,9 +238,7 @@ void ViewKind::check(const std::string& design_id, std::string_view body) const 
   for (const auto& [name, view] : index->views()) {
     pool_.check({name, view.map}, "map", name, index->origin().lib);
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
-    if (view.reduce.starts_with('_')) {
-      throw invalid(design_id, fmt::format("`{}` is not a supported reduce function.", view.reduce));
-    }
+    if (view.reduce.starts_with('_')) throw Error(400, "invalid_design_doc", why_no_builtin(view.reduce));
     pool_.check({name, view.reduce}, "reduce", name);
   }
 }

@@ -18,6 +18,10 @@ struct View {
   std::string map;     // source
   std::string reduce;  // source, or the name of a built-in one; empty: none
   int number = 0;      // its place among the views by name: its part of the index's keys
+  Collation collation = Collation::unicode;  // `options.collation` of the view may be "raw"
+
+  /// Whether partial reductions are of use (nodes.h).
+  bool has_nodes() const;
 };
 
 /// The `options` of a design document

@@ -22,6 +22,40 @@ TEST_F(Views, RowsComeInTheOrderOfTheirKeys) {
       R"({"id":"2","key":[1],"value":2}]})");
 }
 
+TEST_F(Views, RawCollationIsTheViewsOwn) {
+  put_design(
+      R"({"raw":{"map":"function(doc) { emit(doc.k, null); }","reduce":"_count","options":{"collation":"raw"}},)"
+      R"("v":{"map":"function(doc) { emit(doc.k, null); }"}})");
+  int id = 0;
+  for (const auto* key : {R"("b")", R"(["b",1])", R"("B")", R"(["a"])", "true", R"({"a":1})", "2", "null",
+                          "false", R"(["b",2])"}) {
+    put(fmt::format(R"({{"_id":"{}","k":{}}})", ++id, key));
+  }
+  build();
+  const auto keys = [&](std::string_view view, std::vector<std::pair<std::string, std::string>> params) {
+    std::string found;
+    const std::string result = query(view, std::move(params));
+    json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
+      found += std::string(*json::member(row, "key")) + ' ';
+      return true;
+    });
+    return found;
+  };
+  const std::pair<std::string, std::string> no_reduce{"reduce", "false"};
+  EXPECT_EQ(keys("v", {}), R"(null false true 2 "b" "B" ["a"] ["b",1] ["b",2] {"a":1} )");
+  EXPECT_EQ(keys("raw", {no_reduce}), R"(2 false null true {"a":1} ["a"] ["b",1] ["b",2] "B" "b" )");
+  EXPECT_EQ(keys("raw", {no_reduce, {"start_key", "null"}, {"end_key", R"(["a"])"}}),
+            R"(null true {"a":1} ["a"] )");
+  EXPECT_EQ(keys("raw", {no_reduce, {"keys", R"(["B",2])"}}), R"("B" 2 )");
+  EXPECT_EQ(keys("raw", {{"group_level", "1"}, {"start_key", "{}"}}), R"({"a":1} ["a"] ["b"] "B" "b" )");
+  // What contradicts itself is told by the view's own order.
+  EXPECT_EQ(keys("raw", {no_reduce, {"start_key", "\"B\""}, {"end_key", "\"b\""}}), R"("B" "b" )");
+  EXPECT_THAT(error_of([&] {
+                keys("v", {{"start_key", "\"B\""}, {"end_key", "\"b\""}});
+              }),
+              HasSubstr("No rows can match your key range"));
+}
+
 TEST_F(Views, RangesKeysAndLimits) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.k, null); }"}})");
   for (int i = 0; i < 6; ++i) put(fmt::format(R"({{"_id":"{}","k":{}}})", i, i / 2));
@@ -112,18 +146,18 @@ TEST_F(Views, LargeValuesAndManyRows) {
 
 TEST_F(Views, RowsBeyondTheLimitsAreLeftOutAndHurtNobodyElse) {
   put_design(
-      R"({"v":{"map":"function(doc) { emit(doc._id, 1); if (doc.bad) emit(new Array(20000).join('y'), 2); if (doc.huge) for (var i = 0; i < 100; i++) emit(i, new Array(100000).join('z')); }"}})");
+      R"({"v":{"map":"function(doc) { emit(doc._id, 1); if (doc.bad) emit(new Array(20000).join('y'), 2); if (doc.huge) for (var i = 0; i < 100; i++) emit(i, new Array(100000).join('z')); }"},)"
+      R"("w":{"map":"function(doc) { emit(1); }","reduce":"_count"},"a":{"map":"function(doc) { emit(1); }","reduce":"_count"}})");
   put(R"({"_id":"a","bad":true})");
   put(R"({"_id":"b"})");
   put(R"({"_id":"c","huge":true})");
   build();
-  // Of "huge" the rows up to the limit are there.
-  EXPECT_EQ(query("v", {{"keys", R"(["a","b","c"])"}, {"limit", "9"}}).substr(0, 18),
-            R"({"total_rows":62,")");
-  EXPECT_THAT(
-      query("v", {{"keys", R"(["a","b","c"])"}}),
-      HasSubstr(
-          R"([{"id":"a","key":"a","value":1},{"id":"b","key":"b","value":1},{"id":"c","key":"c","value":1}])"));
+  // Of what emits too much there are no rows rather than some; the other views have theirs.
+  EXPECT_EQ(
+      query("v"),
+      R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":"a","value":1},{"id":"b","key":"b","value":1}]})");
+  EXPECT_EQ(query("w"), R"({"rows":[{"key":null,"value":3}]})");
+  EXPECT_EQ(query("a"), R"({"rows":[{"key":null,"value":3}]})");
 }
 
 TEST_F(Views, ReducesAndGroups) {
@@ -229,6 +263,25 @@ TEST_F(Views, ContradictoryParametersAreRefused) {
   EXPECT_THAT(reason("m", {{"skip", "-1"}}), HasSubstr("Invalid value for positive integer"));
   EXPECT_THAT(reason("m", {{"descending", "maybe"}}), HasSubstr("Invalid boolean parameter"));
   EXPECT_THAT(reason("m", {{"key", "{"}}), HasSubstr("invalid UTF-8 JSON"));
+  EXPECT_THAT(reason("m", {{"update", "soon"}}), HasSubstr("Invalid value for `update`."));
+  EXPECT_THAT(reason("r", {{"keys", "[]"}}), HasSubstr("must use `group=true`"));
+  EXPECT_THAT(reason("r", {{"keys", "[1,2]"}, {"group", "true"}, {"group_level", "1"}}),
+              HasSubstr("must use `group=true`"));
+  EXPECT_THAT(reason("r", {{"conflicts", "true"}}), HasSubstr("`conflicts` is invalid for reduce views."));
+  EXPECT_THAT(reason("r", {{"group", "false"}, {"group_level", "1"}}),
+              HasSubstr("Can't specify group=false and group_level>0 at the same time"));
+}
+
+TEST_F(Views, ParametersThatSayMoreThanOneThing) {
+  put_design(R"({"v":{"map":"function(doc) { emit([doc.k, doc._id], 1); }","reduce":"_count"}})");
+  for (const char* id : {"a", "b", "c"}) put(fmt::format(R"({{"_id":"{}","k":{}}})", id, *id == 'c' ? 2 : 1));
+  build();
+  EXPECT_EQ(query("v", {{"group", "TRUE"}, {"group_level", "1"}}),
+            R"({"rows":[{"key":[1],"value":2},{"key":[2],"value":1}]})");
+  const std::string one = R"({"rows":[{"key":null,"value":1}]})";
+  EXPECT_EQ(query("v", {{"start_key", "[1]"}, {"key", R"([1,"b"])"}}), one);
+  // The one that was said last counts.
+  EXPECT_EQ(query("v", {{"key", R"([1,"b"])"}, {"end_key", "[9]"}}), R"({"rows":[{"key":null,"value":2}]})");
 }
 
 TEST_F(Views, AFunctionThatNeverEndsFailsItsJobAndNamesItself) {
@@ -477,6 +530,28 @@ TEST_F(Views, LargeValuesAreReducedInParts) {
   for (int i = 0; i < 40; ++i) put("{}");
   build();
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":{"n":40,"re":true}}]})");
+}
+
+TEST_F(Views, ManyKeysAreLookedUpInSeveralPagesEvenIfTheyHaveNoRows) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc.n, 1); }","reduce":"_sum"}})");
+  put(R"({"_id":"a","n":-1})");
+  build();
+  const auto index = this->index();
+  std::string keys = "[";
+  for (int i = 0; i < 5000; ++i) keys += fmt::format("{},", i);
+  const auto ask = [&](const char* name, const char* rows) {
+    ViewParams params;
+    set_param(params, name, name == std::string("group") ? "true" : "false");
+    set_param(params, "keys", keys + "-1]");
+    Query query(*store, catalog, "db", index, *index->find("v"), params);
+    std::string out;
+    int pages = 1;
+    while (query.next(out)) ++pages;
+    EXPECT_GT(pages, 2);
+    EXPECT_THAT(json::compact(out), HasSubstr(rows));
+  };
+  ask("reduce", R"("rows":[{"id":"a","key":-1,"value":1}])");
+  ask("group", R"("rows":[{"key":-1,"value":1}])");
 }
 
 TEST_F(Views, AQueryEndsWhenItsDatabaseIsAnotherOne) {

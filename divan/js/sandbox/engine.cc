@@ -27,7 +27,7 @@ constexpr JSClass kGlobalClass = {
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
 // sum() adds with for-in what is no array because CouchDB's does.
-constexpr char kPrelude[] = R"js((function (global) {
+constexpr std::string_view kPrelude = R"js((function (global) {
   const stringify = JSON.stringify, array = Array.isArray;
   global.toJSON = function toJSON(value) { return stringify(value); };
   global.isArray = function isArray(value) { return array(value); };
@@ -64,16 +64,15 @@ void require(bool done, const char* what) {
   _exit(protocol::kExitSetUp);
 }
 
-bool evaluate_prelude(JSContext* context) {
-  JS::CompileOptions options(context);
-  options.setFileAndLine(kOwnFile, 1);
-  JS::SourceText<mozilla::Utf8Unit> source;
-  JS::RootedValue ignored(context);
-  return source.init(context, kPrelude, sizeof kPrelude - 1, JS::SourceOwnership::Borrowed) &&
-         JS::Evaluate(context, options, source, &ignored);
-}
-
 }  // namespace
+
+bool evaluate(JSContext* context, const char* file, std::string_view text, JS::MutableHandleValue result) {
+  JS::CompileOptions options(context);
+  options.setFileAndLine(file, 1);
+  JS::SourceText<mozilla::Utf8Unit> source;
+  return source.init(context, text.data(), text.size(), JS::SourceOwnership::Borrowed) &&
+         JS::Evaluate(context, options, source, result);
+}
 
 Engine::Engine(std::size_t heap_bytes) {
   // Before the engine reads it, and a name that needs no time zone file.
@@ -100,7 +99,8 @@ JSObject* Engine::new_global() {
   JSAutoRealm realm(context_, global);
   if (!JS_DefineFunction(context_, global, "emit", emit, 2, JSPROP_ENUMERATE)) return nullptr;
   if (!JS_DefineFunction(context_, global, "log", log, 1, JSPROP_ENUMERATE)) return nullptr;
-  if (!evaluate_prelude(context_)) return nullptr;
+  JS::RootedValue ignored(context_);
+  if (!evaluate(context_, kOwnFile, kPrelude, &ignored)) return nullptr;
   return global;
 }
 

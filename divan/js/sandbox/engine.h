@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "divan/js/sandbox/watchdog.h"
@@ -18,6 +19,10 @@ namespace divan::js::sandbox {
 
 /// The file name of our own scripts.
 inline constexpr const char* kOwnFile = "divan";
+
+/// Runs a script in the current realm; `file` is its name in messages and stacks. False, with an exception
+/// pending or the script stopped, if that fails.
+bool evaluate(JSContext* context, const char* file, std::string_view text, JS::MutableHandleValue result);
 
 /// One for a process, made and used by one thread.
 class Engine {

@@ -1,9 +1,7 @@
 #include "divan/js/sandbox/modules.h"
 
 #include <js/CallAndConstruct.h>
-#include <js/CompilationAndEvaluation.h>
 #include <js/Conversions.h>
-#include <js/SourceText.h>
 
 #include <string>
 
@@ -15,7 +13,7 @@ namespace {
 
 // Errors are thrown as CouchDB's: ["error", name, reason]. What a script does to the built-in functions that
 // this uses later on is its own affair.
-constexpr char kScript[] = R"js((function (global, lib, compile) {
+constexpr std::string_view kScript = R"js((function (global, lib, compile) {
   const root = {value: {views: {lib}}, id: ''};
   const modules = Object.create(null);
   let unfinished = [];
@@ -78,14 +76,6 @@ constexpr char kScript[] = R"js((function (global, lib, compile) {
   };
 }))js";
 
-bool evaluate(JSContext* context, const char* file, std::string_view text, JS::MutableHandleValue result) {
-  JS::CompileOptions options(context);
-  options.setFileAndLine(file, 1);
-  JS::SourceText<mozilla::Utf8Unit> source;
-  return source.init(context, text.data(), text.size(), JS::SourceOwnership::Borrowed) &&
-         JS::Evaluate(context, options, source, result);
-}
-
 bool append_text(JSContext* context, JS::HandleValue value, std::string& out) {
   JS::RootedString string(context, JS::ToString(context, value));
   if (!string) return false;
@@ -110,7 +100,7 @@ bool compile(JSContext* context, unsigned argc, JS::Value* vp) {
 bool define_require(JSContext* context, std::string_view lib) {
   JS::RootedObject global(context, JS::CurrentGlobalOrNull(context));
   JS::RootedValue define(context);
-  if (!evaluate(context, kOwnFile, std::string_view(kScript), &define)) return false;
+  if (!evaluate(context, kOwnFile, kScript, &define)) return false;
   JS::RootedValueArray<3> arguments(context);
   arguments[0].setObject(*global);
   if (!parse_json(context, lib, arguments[1])) return false;

@@ -1,8 +1,6 @@
 #include "divan/js/sandbox/program.h"
 
-#include <js/CompilationAndEvaluation.h>
 #include <js/Object.h>
-#include <js/SourceText.h>
 
 #include <cstdlib>
 
@@ -51,14 +49,9 @@ std::optional<Failure> Program::define_lib(std::string_view lib) {
 }
 
 std::optional<Failure> Program::compile(const LoadRequest::Source& source, JS::MutableHandleValue function) {
-  JSContext* context = engine_.context();
   const std::string name(source.name);
-  JS::CompileOptions options(context);
-  options.setFileAndLine(name.c_str(), 1);
   const auto text = std::string(kBeforeSource).append(source.text);
-  JS::SourceText<mozilla::Utf8Unit> unit;
-  if (!unit.init(context, text.data(), text.size(), JS::SourceOwnership::Borrowed) ||
-      !JS::Evaluate(context, options, unit, function)) {
+  if (!evaluate(engine_.context(), name.c_str(), text, function)) {
     auto failure = take_failure(engine_);
     failure.kind = FailureKind::compilation;
     return failure;

@@ -1,0 +1,44 @@
+#include "divan/index/views/builtin_reduce_rank.h"
+
+#include <algorithm>
+
+#include "divan/base/json.h"
+#include "divan/index/views/collation.h"
+
+namespace divan::index::views {
+
+// False if it is worse than all, and there are enough of these.
+bool RankReducer::take(std::string_view value) {
+  encoded_.clear();
+  append_key(encoded_, value);
+  const auto place = std::lower_bound(
+      best_.begin(), best_.end(), encoded_, [this](const Ranked& ranked, const std::string& encoded) {
+        return greatest_ ? ranked.encoded > encoded : ranked.encoded < encoded;
+      });
+  if (place != best_.end() && place->encoded == encoded_) {
+    if (value < place->value) place->value = value;
+    return true;
+  }
+  if (place == best_.end() && best_.size() == rank_) return false;
+  best_.insert(place, Ranked{encoded_, std::string(value)});
+  if (best_.size() > rank_) best_.pop_back();
+  return true;
+}
+
+void RankReducer::merge(std::string_view partial, std::uint64_t) {
+  if (!partial.starts_with('[') || !json::is_compact(partial))
+    throw internal_error("A partial result of _top_N or _bottom_N is no array.");
+  // It has the best first, too.
+  json::for_each_element(partial, [this](std::string_view value) { return take(value); });
+}
+
+std::string RankReducer::result() const {
+  std::string text = "[";
+  for (const Ranked& ranked : best_) {
+    if (text.size() > 1) text += ',';
+    text += ranked.value;
+  }
+  return text + "]";
+}
+
+}  // namespace divan::index::views

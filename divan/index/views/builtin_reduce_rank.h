@@ -1,0 +1,40 @@
+// _top_N and _bottom_N: the N greatest (least) values, the greatest (least) first, in the order of keys
+// (collation.h), of whatever type. Equal values count once.
+//
+// Of values that are equal but not the same, such as 1 and 1.0, the one is shown that is less as text.
+// (CouchDB: the one whose row came first, or was reduced first.)
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "divan/index/views/builtin_reduce.h"
+
+namespace divan::index::views {
+
+/// See Reducer.
+class RankReducer final : public Reducer {
+ public:
+  RankReducer(std::size_t rank, bool greatest) : rank_(rank), greatest_(greatest) {}
+
+  void add(const ReducedRow& row) override { take(row.value); }
+  using Reducer::merge;
+  void merge(std::string_view partial, std::uint64_t bytes) override;
+  std::string result() const override;
+
+ private:
+  struct Ranked {
+    std::string encoded;
+    std::string value;
+  };
+
+  bool take(std::string_view value);
+
+  const std::size_t rank_;
+  const bool greatest_;
+  std::vector<Ranked> best_;  // the best first
+  std::string encoded_;       // room for the value that is taken
+};
+
+}  // namespace divan::index::views
