@@ -136,8 +136,8 @@ async function round_of_build(variant) {
       before = info;
       return info.updates_pending.total === 0 && !info.updater_running && info;
     }, 120_000, 1);
-    // The last run's share; unless the first one was just done.
-    if (after.build.progress.total_changes < kSlowDocuments) ++counts['resumed builds'];
+    // The last run's share; unless the first one was just done. A run that found nothing to do tells of no progress.
+    if ((after.build.progress?.total_changes ?? 0) < kSlowDocuments) ++counts['resumed builds'];
   };
 }
 
