@@ -10,14 +10,10 @@ import * as oneByOne from './jobs/one_by_one.mjs';
 import * as rescue from './jobs/rescue.mjs';
 import * as scale from './jobs/scale.mjs';
 import * as throughput from './jobs/throughput.mjs';
+import { chosen } from './support/chosen.mjs';
 
 const MODULES = [divan, graphile, pgboss, bullmq, beanstalkd];
 const PARTS = { throughput, one_by_one: oneByOne, idle, rescue, scale };
-
-function chosen(variable, all) {
-  const names = process.env[variable]?.split(',');
-  return names ? all.filter((name) => names.some((one) => name.toLowerCase().includes(one.toLowerCase()))) : all;
-}
 
 export async function run() {
   if (Number(process.versions.node.split('.')[0]) < 20) throw new Error('jobs: the packages that Divan is measured beside need Node.js 20.');

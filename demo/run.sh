@@ -66,7 +66,7 @@ show_build() {
         printf 'Indexing %3d %%  %d of %d changes\n' $((100 * done / total)) "$done" "$total" >&2
       fi
     fi
-    case $info in *'"updates_pending":{"total":0}'*) break ;; esac
+    case $info in *'"total":0}'*) break ;; esac
     sleep 0.3
   done
   [ -t 2 ] && printf '\r\033[K' >&2
@@ -104,7 +104,7 @@ get _db_updates | sed -n 's/^\({.*}\),\{0,1\}$/  \1/p'
 
 step "6. The jobs that ran"
 "$divan" jobs --url "$url" --user "$user"
-"$divan" jobs views --url "$url" --user "$user" | cut -c 1-160
+"$divan" jobs list views --url "$url" --user "$user" | cut -c 1-160
 
 [ $exit_at_end = 1 ] && exit 0
 step "The server goes on at $url (Ctrl-C ends it). To look at:"

@@ -19,22 +19,23 @@ export function ownSeconds(pid) {
   return seconds(stat(pid), 11);
 }
 
+function children(pid) {
+  try {
+    return execFileSync('pgrep', ['-P', String(pid), '.'], { encoding: 'utf8' }).trim().split('\n');
+  } catch (error) {
+    if (error.status !== 1) throw error; // 1: there are none
+    return [];
+  }
+}
+
 // Seconds of its children, those that have ended and those that run.
-export function childSeconds(pid) {
-  let sum = seconds(stat(pid), 13);
-  const children = execFileSync('pgrep', ['-P', String(pid), '.'], { encoding: 'utf8' }).trim();
-  for (const child of children ? children.split('\n') : []) sum += ownSeconds(child);
-  return sum;
+function childSeconds(pid) {
+  return children(pid).reduce((sum, child) => sum + ownSeconds(child), seconds(stat(pid), 13));
 }
 
 export function cpu(pid) {
   const own = ownSeconds(pid);
-  let children = 0;
-  try {
-    children = childSeconds(pid);
-  } catch (error) {
-    if (error.status !== 1) throw error; // 1: there are none
-  }
+  const children = childSeconds(pid);
   return { own, children, all: own + children };
 }
 
@@ -48,7 +49,8 @@ export function threadSeconds(pid) {
   return sum / 1e9;
 }
 
-// Bytes that the process has in memory.
-export function residentBytes(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
+// Bytes that the process has in memory, if wanted with its children.
+export function residentBytes(pid, withChildren = false) {
+  const all = withChildren ? [pid, ...children(pid)] : [pid];
+  return all.reduce((sum, one) => sum + Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${one}/status`, 'utf8'))[1]) * 1024, 0);
 }

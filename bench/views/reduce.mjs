@@ -1,29 +1,23 @@
 // Views with a reduce function. What their builds cost the server, and how long reductions of ranges take: random
 // ranges of a million rows, and groups of different sizes.
-import { cpu } from './support/cpu.mjs';
-import { bulkBodies, load, small } from './support/documents.mjs';
-import { figure, median } from './support/figures.mjs';
-import { Server } from './support/server.mjs';
+import { endOfBuild } from '../support/builds.mjs';
+import { cpu } from '../support/cpu.mjs';
+import { bulkBodies, load, small } from '../support/documents.mjs';
+import { figure, median } from '../support/figures.mjs';
+import { Server } from '../support/server.mjs';
 
 const BUILT = 100_000;
 const ROUNDS = 5;
 const ROWS = Number(process.env.DIVAN_BENCH_ROWS ?? 1_000_000);
 const QUERIES = 200;
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
 // Until the index is up to date; answers the processor time that was used meanwhile.
 async function build(server, database, design, views) {
   const before = cpu(server.pid).all;
   const { rev } = await server.ask('PUT', `/${database}/_design/${design}`, { views });
   const { view_index: index } = await server.ask('GET', `/${database}/_design/${design}/_info`);
-  for (;;) {
-    const { jobs } = await server.ask('GET', '/_jobs/views/_list');
-    const job = jobs.find((candidate) => candidate.id.startsWith(index.signature));
-    if (job?.state === 'finished') return { rev, used: cpu(server.pid).all - before };
-    if (job?.state === 'failed') throw new Error(JSON.stringify(job));
-    await pause(100);
-  }
+  await endOfBuild(server, index.signature);
+  return { rev, used: cpu(server.pid).all - before };
 }
 
 async function builds(server) {
