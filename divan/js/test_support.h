@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "divan/base/clock.h"
+#include "divan/base/error.h"
 #include "divan/js/pool.h"
 
 namespace divan::js {
@@ -57,6 +58,15 @@ inline std::string shown(const MapResult& result, std::size_t document, std::siz
 inline std::string map_one(Pool& pool, const std::string& source, std::string_view document = "{}",
                            const Limits& limits = {}) {
   return shown(map_all(pool, {source}, {document}, limits), 0, 0);
+}
+
+inline const std::string kEmitN = "doc => emit(doc.n)";
+
+inline Error error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) { return error; }
+  return {500, "none", "nothing was thrown"};
 }
 
 inline std::string file_text(const std::string& path) {
