@@ -5,7 +5,7 @@
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
-#include "divan/kv/embedded/temporary_store.h"
+#include "divan/jobs/testing.h"
 
 namespace divan::jobs {
 namespace {
@@ -16,21 +16,14 @@ using std::chrono::seconds;
 
 const std::vector<std::string> kTypes{"t"};
 
-struct MaxRunning : testing::Test {
-  ManualClock clock;
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
+struct MaxRunning : QueueTest {
+  MaxRunning() : QueueTest(0) {}
+
   // As another process has it.
   SeededRng rng2{2};
   workers::Registry registry2{rng2};
   Queue queue2{registry2, clock, rng2};
 
-  template <class Fn>
-  auto in_tx(Fn&& fn) {
-    return store->run(std::forward<Fn>(fn));
-  }
   void limit(std::optional<std::int64_t> most) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = most}); });
   }
