@@ -26,25 +26,18 @@ void WatchEntry::on_answer(FdbFuture*, void* parameter) {
   shared.changed.notify_all();
 }
 
-void WatchEntry::set() {
-  bool is_due = false;
-  {
-    std::lock_guard lock(mutex_);
-    is_set_ = true;
-    is_due = is_answered_;
-  }
-  if (is_due) end(&Watch::fire);
-}
+void WatchEntry::set() { learn(is_set_); }
 
 // An error is a reason to look, too.
-void WatchEntry::answered() {
-  bool is_due = false;
+void WatchEntry::answered() { learn(is_answered_); }
+
+void WatchEntry::learn(bool& what) {
   {
     std::lock_guard lock(mutex_);
-    is_answered_ = true;
-    is_due = is_set_;
+    what = true;
+    if (!is_set_ || !is_answered_) return;
   }
-  if (is_due) end(&Watch::fire);
+  end(&Watch::fire);
 }
 
 void WatchEntry::end(void (Watch::*how)()) {

@@ -31,6 +31,7 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
 
   static void on_answer(FdbFuture*, void* parameter);
   void answered();
+  void learn(bool& what);  // fires when it was the last of both
   void end(void (Watch::*how)());
 
   const std::shared_ptr<Shared> shared_;
