@@ -95,12 +95,9 @@ void restore_directory(const RestoreOptions& options) {
 void restore_store(const RestoreOptions& options) {
   refuse_single_databases(options);
   if (!options.new_data_dir.empty()) throw bad_request("Either --store or --data-dir says what is made.");
-  Config config;
-  read_environment_settings(config);
-  const SystemClock clock;
-  SystemRng rng;
-  Progress progress("Restoring", "rows", clock);
-  NewStore store(options.store, config, clock, rng);
+  CommandEnvironment with;
+  Progress progress("Restoring", "rows", with.clock);
+  NewStore store(options.store, with.config, with.clock, with.rng);
   const auto rows = load(options, store.database(), progress);
   store.complete();
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
@@ -181,50 +178,49 @@ void restore_databases(const RestoreOptions& options) {
   if (!options.quiet) progress.finish(rows);
 }
 
-void back_up_store(const BackupOptions& options) {
-  if (!is_shared(options.store))
-    throw bad_request("The embedded store is backed up through its server: see --url.");
-  Config config;
-  read_environment_settings(config);
+using Sink = std::function<bool(std::string_view)>;
+
+// What `write` gives its sink is checked on its way into the file, which is there when all of it is.
+void write_file(const BackupOptions& options, const std::function<void(const Sink&)>& write) {
   const SystemClock clock;
-  SystemRng rng;
-  const OpenStore store = open_store(options.store, {}, config, clock, rng);
   Progress progress("Backing up", "rows", clock);
   NewFile file(options.file);
   backup::Parser parser([](std::string_view, std::string_view) {});
-  backup::write_backup(*store.database, {DIVAN_VERSION, server_uuid(*store.database, rng), clock.wall_ms()},
-                       [&](std::string_view bytes) {
-                         parser.feed(bytes);
-                         file.write(bytes);
-                         if (!options.quiet) progress.show(-1, static_cast<std::int64_t>(parser.rows()));
-                         return true;
-                       });
-  const auto rows = parser.end().rows;
-  file.commit();
-  if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
-}
-
-}  // namespace
-
-void backup(const BackupOptions& options) {
-  if (!options.store.empty()) return back_up_store(options);
-  const SystemClock clock;
-  Progress progress("Backing up", "rows", clock);
-  http::ClientOptions patient;
-  patient.wait_for_response = true;  // others may come first
-  http::Client client = connect(options.connection, patient);
-  NewFile file(options.file);
-  backup::Parser parser([](std::string_view, std::string_view) {});
-  const auto response = client.stream("GET", "/_backup", [&](std::string_view bytes) {
+  write([&](std::string_view bytes) {
     parser.feed(bytes);
     file.write(bytes);
     if (!options.quiet) progress.show(-1, static_cast<std::int64_t>(parser.rows()));
     return true;
   });
-  check_response(response);
   const auto rows = parser.end().rows;
   file.commit();
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
+}
+
+void back_up_store(const BackupOptions& options) {
+  if (!is_shared(options.store))
+    throw bad_request("The embedded store is backed up through its server: see --url.");
+  CommandEnvironment with;
+  const auto store = open_store(options.store, {}, with.config, with.clock, with.rng).database;
+  const backup::Header header{DIVAN_VERSION, server_uuid(*store, with.rng), with.clock.wall_ms()};
+  write_file(options, [&](const Sink& sink) { backup::write_backup(*store, header, sink); });
+}
+
+void back_up_server(const BackupOptions& options) {
+  http::ClientOptions patient;
+  patient.wait_for_response = true;  // others may come first
+  http::Client client = connect(options.connection, patient);
+  write_file(options, [&](const Sink& sink) { check_response(client.stream("GET", "/_backup", sink)); });
+}
+
+}  // namespace
+
+void backup(const BackupOptions& options) {
+  if (options.store.empty()) {
+    back_up_server(options);
+  } else {
+    back_up_store(options);
+  }
 }
 
 void restore(const RestoreOptions& options) {

@@ -111,7 +111,7 @@ std::string server_uuid(kv::Database& store, Rng& rng) {
   });
 }
 
-void read_environment_settings(Config& config) {
+CommandEnvironment::CommandEnvironment() {
   set_defaults(config);
   config.load_environment(::environ);
   check_all_settings(config);

@@ -57,7 +57,14 @@ class NewStore {
 /// The store's identity, made if it has none.
 std::string server_uuid(kv::Database& store, Rng& rng);
 
-/// The settings of commands that have no file of settings.
-void read_environment_settings(Config& config);
+/// What a command needs to open a store by itself: settings come from the environment alone.
+struct CommandEnvironment {
+  /// Throws bad_request naming a setting that is none.
+  CommandEnvironment();
+
+  const SystemClock clock;
+  SystemRng rng;
+  Config config;
+};
 
 }  // namespace divan::app

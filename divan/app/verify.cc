@@ -74,8 +74,7 @@ class SharedSource final : public Source {
   explicit SharedSource(const std::string& store) {
     if (!is_shared(store))
       throw bad_request("--store names a shared store; an embedded one has a data directory.");
-    read_environment_settings(config_);
-    store_ = open_store(store, {}, config_, clock_, rng_).database;
+    store_ = open_store(store, {}, with_.config, with_.clock, with_.rng).database;
   }
   bool check_files(kv::Findings&, const Progress&) override { return true; }
   kv::Version check_engine_rows(kv::Findings&) override { return store_->begin()->read_version(); }
@@ -87,9 +86,7 @@ class SharedSource final : public Source {
   }
 
  private:
-  const SystemClock clock_;
-  SystemRng rng_;
-  Config config_;
+  CommandEnvironment with_;
   std::unique_ptr<kv::Database> store_;
 };
 
