@@ -50,8 +50,7 @@ struct Status {
   struct Waiting {
     IndexName index;
     Hold why{};
-    std::int64_t behind = 0;  // not counted beyond max_incremental_updates
-    std::string error;        // of its last build, if that failed
+    std::string error;  // of its last build, if that failed
   };
   struct Retry {
     std::string database;

@@ -41,7 +41,6 @@ struct Ken::Decision {
   IndexName index;
   std::optional<Hold> hold;
   bool asked = false;
-  std::int64_t behind = 0;
   kv::Versionstamp sequence;  // of the database
   MonotonicTime again_at = MonotonicTime::max();
   std::string error;
@@ -123,9 +122,6 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     decision.again_at = now;
     return decision;
   }
-  decision.behind = built == kv::Versionstamp()
-                        ? std::min(settings_.max_incremental_updates, info.doc_count + info.doc_del_count)
-                        : docs::count_changes(tx, database, built, settings_.max_incremental_updates);
   if (row != nullptr && row->failures > 0) {
     decision.error = row->error;
     decision.again_at = row->retry_at;
@@ -138,7 +134,10 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     decision.hold = Hold::failed;
     return decision;
   }
-  Candidate candidate{.behind = decision.behind};
+  Candidate candidate;
+  candidate.behind = built == kv::Versionstamp()
+                         ? std::min(settings_.max_incremental_updates, info.doc_count + info.doc_del_count)
+                         : docs::count_changes(tx, database, built, settings_.max_incremental_updates);
   if (row != nullptr && row->failures == 0) {
     candidate.known = true;
     candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
@@ -157,7 +156,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   decision.asked = true;
   index::request_build(
       queue_, tx, database, index,
-      decision.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority);
+      candidate.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority);
   decision.watch = try_watch(queue_, tx, decision.index.type, decision.index.job);
   return decision;
 }
@@ -167,7 +166,7 @@ void Ken::note(Look& look, Decision& decision) {
   look.again_at = std::min(look.again_at, decision.again_at);
   if (decision.hold) {
     look.holds.insert(*decision.hold);
-    look.waiting.push_back({decision.index, *decision.hold, decision.behind, decision.error});
+    look.waiting.push_back({decision.index, *decision.hold, decision.error});
   }
   if (!decision.asked) return;
   const Key key{decision.index.type, decision.index.job};
@@ -232,7 +231,7 @@ void Ken::settle(const Key& key) {
     retry->second.holds.insert(Hold::failed);
     auto& waiting = holds_[row.index.database];
     std::erase_if(waiting, [&](const auto& other) { return other.index.job == row.index.job; });
-    waiting.push_back({row.index, Hold::failed, 0, row.error});
+    waiting.push_back({row.index, Hold::failed, row.error});
   }
   give_channel(row.index.database);
 }
