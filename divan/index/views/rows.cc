@@ -9,7 +9,6 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr int kCountsPart = 3;
 constexpr std::size_t kRowNumberBytes = 4;
 constexpr std::size_t kChunkNumberBytes = 2;
 

@@ -68,5 +68,6 @@ std::string encode_row(std::string_view encoded_key, std::string_view key, std::
 
 inline constexpr int kRowsPart = 1;
 inline constexpr int kDocumentsPart = 2;
+inline constexpr int kCountsPart = 3;
 
 }  // namespace divan::index::views
