@@ -270,7 +270,8 @@ class Database {
   virtual Version dump(const RowVisitor& visit) = 0;
 
   /// About how many bytes the range takes, as the engine keeps it: good for ranges of megabytes, and anything
-  /// for smaller ones. Reads no rows. Throws io_error.
+  /// for smaller ones; rows written a moment ago may count for nothing, or several times. Reads no rows. Throws
+  /// io_error.
   virtual std::int64_t estimate_bytes(const KeyRange& range) = 0;
 
   /// Lets later commits have higher versions than `at_least`: rows that come from another store hold its

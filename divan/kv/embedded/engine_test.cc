@@ -38,6 +38,22 @@ TEST(Engine, WritesAreThereAfterTheCommitAndAfterAReopen) {
   EXPECT_EQ(get(*store, "a"), "1");
 }
 
+TEST(Engine, TheSizeOfAPartIsRoughlyKnown) {
+  TemporaryStore store;
+  SeededRng rng(7);  // not to be compressed
+  for (int part = 0; part < 8; ++part) {
+    store->run([&](Transaction& tx) {
+      for (int row = 0; row < 1000; ++row) tx.set(fmt::format("k{}{:03}", part, row), rng.bytes(900));
+    });
+  }
+  store.reopen();  // from memory into files, where it is no guess any more
+  const auto all = store->estimate_bytes({"", "z"});
+  const auto half = store->estimate_bytes({"k4", "k8"});
+  EXPECT_GT(all, 7'000'000);
+  EXPECT_LT(all, 9'000'000);
+  EXPECT_NEAR(static_cast<double>(half), static_cast<double>(all) / 2, 500'000);
+}
+
 // A clock that jumps when it has been read once after arm(): between the transaction's own look at its age
 // and the committer's turn, as when the process was stopped or the disk stalled just then.
 class JumpingClock final : public Clock {
