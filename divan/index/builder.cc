@@ -21,13 +21,15 @@ struct Builder::Build {
   std::int64_t priority = 0;
   BuildRequest request;
   IndexPtr index;
-  std::int64_t started_on = 0;  // seconds since 1970
-  std::int64_t done = 0;        // changes of this run that are in the index
-  std::int64_t total = 0;       // changes that there are for this run, as far as known
-  std::int64_t failures = 0;    // documents for which a function failed
-  kv::Versionstamp written;     // the index's sequence
-  kv::Versionstamp read;        // how far batches were read
-  kv::Versionstamp all_new;     // documents with changes up to here have never been in the index
+  std::optional<IndexKeys> keys;  // of the index, once the build has begun
+  std::int64_t started_on = 0;    // seconds since 1970
+  std::int64_t done = 0;          // changes of this run that are in the index
+  std::int64_t total = 0;         // changes that there are for this run, as far as known
+  std::int64_t failures = 0;      // documents for which a function failed
+  kv::Versionstamp written;       // the index's sequence
+  kv::Versionstamp read;          // how far batches were read
+  bool read_all = false;          // that was the end of the changes
+  kv::Versionstamp all_new;       // documents with changes up to here have never been in the index
   bool cancelled = false;
   bool worked = false;  // has written something
   bool wanted = true;   // whether a design document defines the index, as far as known
@@ -89,8 +91,7 @@ Builder::Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue
       kinds_(kinds),
       clock_(clock),
       options_(options),
-      acceptor_(queue, store, clock),
-      builds_("builder", options.threads, options.threads) {}
+      acceptor_(queue, store, clock) {}
 
 void Builder::stop() {
   {
@@ -103,23 +104,26 @@ void Builder::stop() {
 
 Builder::~Builder() {
   stop();
-  if (dispatcher_.joinable()) dispatcher_.join();
-  builds_.stop();
+  for (auto& thread : threads_) thread.join();
 }
 
 void Builder::start(std::string_view worker_id) {
   worker_ = monitor_.add(kBackgroundRole, worker_id, "{}");
-  dispatcher_ = std::thread([this] { dispatch(); });
-  pthread_setname_np(dispatcher_.native_handle(), "index-jobs");
+  for (std::size_t i = 0; i < options_.threads; ++i) {
+    threads_.emplace_back([this] { work(); });
+    pthread_setname_np(threads_.back().native_handle(), "builder");
+  }
 }
 
-void Builder::dispatch() {
+void Builder::work() {
   constexpr Duration kPauseAfterError = std::chrono::seconds(1);
   while (!stopping_) {
-    const std::size_t free = wait_for_free_threads();
-    if (stopping_) return;
     try {
-      accept_jobs(free);
+      const auto job = accept_job();
+      if (!job) continue;
+      ++busy_;
+      run(*job);
+      --busy_;
     } catch (const Error& error) {
       log::error("Index jobs could not be accepted: {}", error.what());
       std::unique_lock lock(mutex_);
@@ -128,30 +132,16 @@ void Builder::dispatch() {
   }
 }
 
-std::size_t Builder::wait_for_free_threads() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopping_ || busy_ < options_.threads; });
-  return options_.threads - busy_;
-}
-
-void Builder::accept_jobs(std::size_t limit) {
+std::optional<jobs::AcceptedJob> Builder::accept_job() {
+  std::lock_guard turn(turn_);
   std::vector<std::string> types;
   for (const auto& kind : kinds_) types.emplace_back(kind->name());
   // The worker may have been evicted and registered again in between: accept() takes its name.
   const auto ref = worker_->ref();
-  const jobs::AcceptOptions options{.limit = limit, .worker = workers::WorkerRef{ref.role, ref.id, {}}};
-  for (auto& job : acceptor_.accept(types, options, MonotonicTime::max())) {
-    {
-      std::lock_guard lock(mutex_);
-      ++busy_;
-    }
-    builds_.submit([this, job = std::move(job)] {
-      run(job);
-      std::lock_guard lock(mutex_);
-      --busy_;
-      changed_.notify_all();
-    });
-  }
+  const jobs::AcceptOptions options{.limit = 1, .worker = workers::WorkerRef{ref.role, ref.id, {}}};
+  auto jobs = acceptor_.accept(types, options, MonotonicTime::max());
+  if (jobs.empty()) return std::nullopt;
+  return std::move(jobs.front());
 }
 
 void Builder::run(const jobs::AcceptedJob& job) {
@@ -190,14 +180,16 @@ void Builder::build(Build& state) {
     leaving = leaving || others_wait(state);
     // What is mapped already is not thrown away.
     if (stopping_ || (leaving && ahead.empty())) return give_back(state);
-    while (!leaving && !state.cancelled && state.wanted && ahead.size() < options_.batches_ahead) {
-      Batch batch = read_batch(state);
+    while (!leaving && !state.cancelled && state.wanted && !state.read_all &&
+           ahead.size() < options_.batches_ahead) {
+      Batch batch = read_batch(state, ahead.empty());
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
     }
     if (ahead.empty() || !state.wanted) {
       if (!do_more_work(state, false)) return give_back(state);
       if (finish(state)) return;
+      state.read_all = false;
       continue;
     }
     if (!write_batch(state, ahead.front())) return give_back(state);
@@ -215,7 +207,8 @@ bool Builder::begin(Build& state) {
       jobs::finish(queue_, tx, state.attempt);
       return false;
     }
-    state.written = state.read = read_sequence(tx, IndexKeys(*database, state.request.signature));
+    state.keys.emplace(*database, state.request.signature);
+    state.written = state.read = read_sequence(tx, *state.keys);
     // A document has one place in the changes, and one that is met again is met beyond their present end.
     if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
@@ -232,10 +225,9 @@ bool Builder::begin(Build& state) {
 // What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
 bool Builder::do_more_work(Build& state, bool only_begun) {
   while (!state.cancelled && state.wanted) {
-    const IndexKeys keys = keys_of(state);
-    const auto work = state.index->more_work(store_, keys, only_begun);
+    const auto work = state.index->more_work(store_, *state.keys, only_begun);
     if (!work) return true;
-    write(state, [&](kv::Transaction& tx, const IndexKeys&, Build&) { work->write(tx, keys); });
+    write(state, [&](kv::Transaction& tx, Build&) { work->write(tx, *state.keys); });
     if (stopping_ || others_wait(state)) return false;
   }
   return true;
@@ -272,10 +264,7 @@ void Builder::give_back(Build& state) {
 // a day. As long as a thread is free, nobody waits for this one.
 bool Builder::others_wait(const Build& state) {
   if (!state.worked) return false;
-  {
-    std::lock_guard lock(mutex_);
-    if (worker_ != nullptr && busy_ < options_.threads) return false;
-  }
+  if (worker_ != nullptr && busy_ < options_.threads) return false;
   const bool turn_is_over = clock_.now() - state.began >= options_.turn;
   return store_.run([&](kv::Transaction& tx) {
     const auto next = jobs::next_due(queue_, tx, state.attempt.type);
@@ -284,10 +273,13 @@ bool Builder::others_wait(const Build& state) {
   });
 }
 
-Builder::Batch Builder::read_batch(Build& state) {
+// Sets state.read_all if it met the end of the changes. `is_next`: it is written before anything else is
+// read.
+Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   Batch batch;
   store_.run([&](kv::Transaction& tx) {
     batch.documents.clear();
+    state.read_all = false;
     const auto database = state.open(tx, catalog_);
     if (!state.find(tx, database, kinds_)) return;
     std::vector<docs::Change> changes;
@@ -297,6 +289,7 @@ Builder::Batch Builder::read_batch(Build& state) {
       return changes.size() < options_.batch_documents;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
+    state.read_all = changes.size() < options_.batch_documents && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
@@ -312,8 +305,11 @@ Builder::Batch Builder::read_batch(Build& state) {
   state.read = batch.documents.back().change.sequence;
   // The documents stay where they are when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
-  batch.mapped = std::async(std::launch::async, [this, index = state.index, database = state.request.database,
-                                                 documents] { return map(*index, database, documents); });
+  // A thread of its own has nothing to overlap with if this is all.
+  batch.mapped = std::async(is_next && state.read_all ? std::launch::deferred : std::launch::async,
+                            [this, index = state.index, database = state.request.database, documents] {
+                              return map(*index, database, documents);
+                            });
   return batch;
 }
 
@@ -345,12 +341,12 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
   std::size_t first = 0;
   while (first < documents.size()) {
     const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
-    const std::size_t next = mapped.prepare(store_, keys_of(state), first, so_far);
-    write(state, [&](kv::Transaction& tx, const IndexKeys& keys, Build& after) {
-      mapped.write(tx, keys);
+    const std::size_t next = mapped.prepare(store_, *state.keys, first, so_far);
+    write(state, [&](kv::Transaction& tx, Build& after) {
+      mapped.write(tx, *after.keys);
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
-      write_sequence(tx, keys, after.written);
+      write_sequence(tx, *after.keys, after.written);
       catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
                        after.request.design_document);
     });
@@ -358,22 +354,17 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
   }
 }
 
-IndexKeys Builder::keys_of(Build& state) {
-  return store_.run(
-      [&](kv::Transaction& tx) { return IndexKeys(state.open(tx, catalog_), state.request.signature); });
-}
-
 // Does some work on the index in a transaction that only who has the job, and nobody but him has written to
 // the index, can commit. `work` changes a copy of the build, which takes its place.
-void Builder::write(Build& state,
-                    const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work) {
+void Builder::write(Build& state, const std::function<void(kv::Transaction&, Build&)>& work) {
   Build after = state;
   store_.run([&](kv::Transaction& tx) {
     after = state;
-    const IndexKeys keys(after.open(tx, catalog_), after.request.signature);
+    after.open(tx, catalog_);  // throws if it is not there any more
     // Its rows were removed, say. The next attempt begins where the index is then.
-    if (read_sequence(tx, keys) != after.written) throw conflict("Somebody else has written to the index.");
-    work(tx, keys, after);
+    if (read_sequence(tx, *after.keys) != after.written)
+      throw conflict("Somebody else has written to the index.");
+    work(tx, after);
     after.worked = true;
     after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
   });

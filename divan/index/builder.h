@@ -23,7 +23,6 @@
 #include <mutex>
 #include <thread>
 
-#include "divan/base/thread_pool.h"
 #include "divan/index/builds.h"
 #include "divan/index/meter.h"
 #include "divan/jobs/acceptor.h"
@@ -71,22 +70,20 @@ class Builder {
     std::future<std::unique_ptr<MappedBatch>> mapped;
   };
 
-  void dispatch();
-  std::size_t wait_for_free_threads();
-  void accept_jobs(std::size_t limit);
+  void work();
+  std::optional<jobs::AcceptedJob> accept_job();
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);
   bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
   bool others_wait(const Build& build);
-  Batch read_batch(Build& build);
+  Batch read_batch(Build& build, bool is_next);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
                                    std::span<const SourceDocument> documents) const;
   bool write_batch(Build& build, Batch& batch);
   void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
-  IndexKeys keys_of(Build& build);
-  void write(Build& build, const std::function<void(kv::Transaction&, const IndexKeys&, Build&)>& work);
+  void write(Build& build, const std::function<void(kv::Transaction&, Build&)>& work);
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -101,9 +98,9 @@ class Builder {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t busy_ = 0;  // builds that run
-  ThreadPool builds_;
-  std::thread dispatcher_;  // one waits for jobs, so that a process's threads do not fight over them
+  std::mutex turn_;  // has whoever waits for a job: one at a time, so that they do not fight over them
+  std::atomic<std::size_t> busy_ = 0;  // builds that run
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace divan::index
