@@ -135,8 +135,10 @@ TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
     return nanoseconds;
   };
   const auto before = processor_time();
+  Limits limits;
+  limits.batch = std::chrono::minutes(5);
   auto result = std::async(std::launch::async, [&] {
-    return map_all(pool, {source}, {R"({"n":1})", R"({"n":2,"slow":true})", R"({"n":3})"});
+    return map_all(pool, {source}, {R"({"n":1})", R"({"n":2,"slow":true})", R"({"n":3})"}, limits);
   });
   ASSERT_TRUE(eventually([&] { return processor_time() > before + 20'000'000; }));
   kill(victim[0], SIGKILL);

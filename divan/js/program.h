@@ -51,7 +51,7 @@ struct Limits {
   /// Processor time of one call of a function. Nothing: what the pool is set to.
   std::optional<Duration> invocation = {};
   /// Real time after which a batch takes up no further document: others get their turn then.
-  Duration batch = std::chrono::seconds(5);
+  Duration batch = std::chrono::seconds(1);
 };
 
 }  // namespace divan::js
