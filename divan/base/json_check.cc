@@ -172,7 +172,7 @@ bool skip_scalar(std::string_view& text) {
 bool skip_name(std::string_view& text) { return skip_string(text) && skip(text, ":"); }
 
 // A large request leaves no large buffer behind.
-constexpr std::size_t kKeptBufferBytes = 4 << 20;
+constexpr std::size_t kKeptBufferBytes = 64 << 10;  // a thread
 
 }  // namespace
 
