@@ -1,10 +1,11 @@
 // Views: their builds, their reductions, and how fresh they are. DIVAN_BENCH_PARTS chooses (names with commas between).
 import * as besideNode from './views/beside_node.mjs';
+import * as disk from './views/disk.mjs';
 import * as fresh from './views/fresh.mjs';
 import * as reduce from './views/reduce.mjs';
 import { chosen } from './support/chosen.mjs';
 
-const PARTS = { beside_node: besideNode, reduce, fresh };
+const PARTS = { beside_node: besideNode, reduce, fresh, disk };
 
 export async function run() {
   const figures = [];

@@ -61,10 +61,15 @@ export class Server {
     return found ? Number(found[1]) : undefined;
   }
 
-  async stop() {
+  // Its data stay.
+  async end() {
     this.agent.destroy();
     this.process.kill('SIGTERM');
     await this.ended;
+  }
+
+  async stop() {
+    await this.end();
     rmSync(this.data, { recursive: true, force: true });
   }
 }

@@ -1,7 +1,7 @@
 // Views with a reduce function. What their builds cost the server, and how long reductions of ranges take: random
 // ranges of a million rows, and groups of different sizes.
 import { endOfBuild } from '../support/builds.mjs';
-import { cpu } from '../support/cpu.mjs';
+import { cpu, residentBytes } from '../support/cpu.mjs';
 import { bulkBodies, load, small } from '../support/documents.mjs';
 import { figure, median } from '../support/figures.mjs';
 import { Server } from '../support/server.mjs';
@@ -11,25 +11,38 @@ const ROUNDS = 5;
 const ROWS = Number(process.env.DIVAN_BENCH_ROWS ?? 1_000_000);
 const QUERIES = 200;
 
-// Until the index is up to date; answers the processor time that was used meanwhile.
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// Until the store has settled after what was loaded or removed before.
+async function quiet(server) {
+  for (let before = -1, now; (now = cpu(server.pid).all) - before > 0.01; before = now) await pause(300);
+}
+
+// Until the index is up to date; answers what that took: seconds of processor time, and the most memory.
 async function build(server, database, design, views) {
+  await quiet(server);
   const before = cpu(server.pid).all;
+  let memory = 0;
+  const timer = setInterval(() => (memory = Math.max(memory, residentBytes(server.pid, true))), 50);
   const { rev } = await server.ask('PUT', `/${database}/_design/${design}`, { views });
   const { view_index: index } = await server.ask('GET', `/${database}/_design/${design}/_info`);
   await endOfBuild(server, index.signature);
-  return { rev, used: cpu(server.pid).all - before };
+  clearInterval(timer);
+  return { rev, used: cpu(server.pid).all - before, memory };
 }
 
 async function builds(server) {
   await server.send('PUT', '/built');
   await load(server, 'built', bulkBodies(small(BUILT)));
   const rates = { _sum: [], none: [], 'a function': [] };
+  const memories = [];
   const reduces = { _sum: '_sum', none: undefined, 'a function': 'function (keys, values) { return sum(values); }' };
   for (let round = 0; round < ROUNDS; ++round) {
     for (const [name, reduce] of Object.entries(reduces)) {
       const map = `function (doc) { emit(doc.type, doc.n); } // ${round}`;
-      const { rev, used } = await build(server, 'built', 'd', { v: { map, reduce } });
+      const { rev, used, memory } = await build(server, 'built', 'd', { v: { map, reduce } });
       rates[name].push(BUILT / used);
+      memories.push(memory / 1e6);
       console.error(`  build, reduce ${name}: ${((used * 1e6) / BUILT).toFixed(1)} CPU µs/document`);
       await server.send('DELETE', `/built/_design/d?rev=${rev}`);
     }
@@ -39,6 +52,7 @@ async function builds(server) {
     figure('reduce: build of 100,000, _sum', median(rates._sum), unit, { least: 100_000, of: rates._sum }),
     figure('reduce: build of 100,000, no reduce', median(rates.none), unit, { of: rates.none }),
     figure('reduce: build of 100,000, JavaScript', median(rates['a function']), unit, { of: rates['a function'] }),
+    figure('reduce: memory meanwhile, with divan-js', median(memories), 'MB', { most: 400, of: memories }),
   ];
 }
 
