@@ -1,6 +1,7 @@
 // Indexes that build themselves: what ken does without being asked.
 import assert from 'node:assert/strict'
-import { shareServer, testWithServer } from './support/server.mjs'
+import { test } from 'node:test'
+import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer({ env: { DIVAN_DIVAN_JS_PROCESSES: '4' } })
@@ -215,4 +216,36 @@ testWithServer('one database with many changes keeps fifty small ones from nothi
   for (const db of small) await built(server, db, 'd', 10)
   assert.ok((await rows(server, big, 'd')) < 20_000)
   await built(server, big, 'd', 20_000)
+})
+
+test('--background divides the work among processes', async () => {
+  const dataDir = temporaryDirectory()
+  const serve = (kinds) => Server.start({ dataDir, args: ['--background', kinds] })
+  const state = async (server, path) => (await server.client.ok('GET', path)).state
+
+  let server = await serve('ken')
+  await server.client.ok('PUT', '/_jobs/mail', { timeout: 100 })
+  await server.client.ok('PUT', '/_jobs/mail/one', { data: {} })
+  await server.client.ok('POST', '/_jobs/mail/_accept', {})
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('PUT', '/db/a', {})
+  await put(server, 'db', 'd', view(emit(1)))
+  const wanted = await waitFor('ken to ask', async () => (await server.client.ok('GET', '/_jobs/views/_list')).jobs[0])
+  assert.equal(wanted.state, 'pending')
+  assert.equal(await rows(server, 'db', 'd'), 0)
+  await server.stop()
+
+  server = await serve('views')
+  await built(server, 'db', 'd', 1)
+  assert.equal((await server.client.get('/_ken')).status, 404)
+  assert.equal(await state(server, '/_jobs/mail/one'), 'running')
+  await server.stop()
+
+  server = await serve('jobs')
+  await waitFor('the lost attempt', async () => (await state(server, '/_jobs/mail/one')) === 'pending')
+  await server.stop()
+
+  const { code, stderr } = await runDivan(['serve', '--data-dir', dataDir, '--background', 'ken,search'])
+  assert.notEqual(code, 0)
+  assert.match(stderr, /--background.*search.*jobs,ken,views/)
 })

@@ -39,7 +39,7 @@ struct Context {
   ThreadPool& backups;          // a thread for each that is being taken
   backup::Restores& restores;
   Tails& tails;
-  const ken::Ken* ken;  // null where no background work is done
+  const ken::Ken* ken;  // null where this process has none
   std::string server_uuid;
   std::string version;
 };

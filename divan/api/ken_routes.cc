@@ -68,7 +68,7 @@ void write_waiting(json::Writer& writer, const Context& context, kv::Transaction
 
 Answer ken_status(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  if (context.ken == nullptr) throw not_found("This process does no background work.");
+  if (context.ken == nullptr) throw not_found("This process has no ken: see serve --background.");
   const auto status = context.ken->status();
   std::string out;
   context.store.run([&](kv::Transaction& tx) {

@@ -1,5 +1,6 @@
 // divan: the server and its tools.
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -52,8 +53,12 @@ CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   serve->add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
   serve->add_option("--durability", line.serve.durability,
                     "full, or relaxed: commits are quicker and may be lost in a power cut");
-  serve->add_flag("--no-background", line.no_background,
-                  "Build no indexes and look after no jobs in this process");
+  auto* background =
+      serve->add_option("--background", line.serve.server.background,
+                        "What this process does of the background work: " +
+                            fmt::format("{}", fmt::join(kBackgroundKinds, ",")) + " is all of it");
+  background->delimiter(',')->check(CLI::IsMember(kBackgroundKinds))->option_text("KINDS");
+  serve->add_flag("--no-background", line.no_background, "None of it")->excludes(background);
   serve->footer(
       "Settings ([section] key = default), from --config, DATA-DIR/local.ini and DIVAN_SECTION_KEY:\n" +
       describe_settings());
@@ -154,7 +159,7 @@ int run(int argc, char** argv) {
   if (*serve_command) {
     if (!line.bind.empty()) line.serve.chttpd.emplace_back("bind_address", line.bind);
     if (!line.port.empty()) line.serve.chttpd.emplace_back("port", line.port);
-    line.serve.server.background = !line.no_background;
+    if (line.no_background) line.serve.server.background.clear();
     return serve(line.serve, ::environ);
   }
   if (*load_command) return load(line.load);

@@ -217,7 +217,7 @@ struct Server::Parts {
     monitor.start();
     sequencer.start();
     restores.start();
-    if (settings.background) start_background();
+    start_background();
     collect_metrics();
     start_serving();
   }
@@ -264,15 +264,25 @@ struct Server::Parts {
   }
 
   void start_background() {
-    maintenance.emplace(queue, store, clock);
-    maintenance->start();
-    index::BuilderOptions options;
-    options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
-    options.meter = &index_meter;
-    builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
-    builder->start(rng.uuid());
-    ken.emplace(store, catalog, queue, kinds, clock, rng, config);
-    ken->start();
+    const auto does = [this](std::string_view kind) {
+      return std::find(settings.background.begin(), settings.background.end(), kind) !=
+             settings.background.end();
+    };
+    if (does("jobs")) {
+      maintenance.emplace(queue, store, clock);
+      maintenance->start();
+    }
+    if (does("views")) {
+      index::BuilderOptions options;
+      options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
+      options.meter = &index_meter;
+      builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
+      builder->start(rng.uuid());
+    }
+    if (does("ken")) {
+      ken.emplace(store, catalog, queue, kinds, clock, rng, config);
+      ken->start();
+    }
   }
 
   void start_serving() {

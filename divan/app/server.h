@@ -3,17 +3,23 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "divan/base/config.h"
 
 namespace divan::app {
 
+/// The kinds of background work, which the processes on a store may divide among them: the upkeep of jobs
+/// (those of workers that ended, schedules, what is kept too long), asking for indexes to be built, and
+/// building them.
+inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views"};
+
 struct ServerSettings {
   std::string data_dir = "data";
   std::string store =
-      "embedded";          // or fdb:CLUSTER_FILE: then the data directory has only what is this node's
-  bool background = true;  // index builds, ken, feeds and the upkeep of jobs run in this process
-  std::string admin;       // "name:password"; empty: from the settings, else from the data directory
+      "embedded";  // or fdb:CLUSTER_FILE: then the data directory has only what is this node's
+  std::vector<std::string> background = kBackgroundKinds;  // what this process does of it
+  std::string admin;  // "name:password"; empty: from the settings, else from the data directory
 };
 
 /// Serves from construction to stop(). Throws divan::Error naming what is wrong: the data directory, a
