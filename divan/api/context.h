@@ -40,6 +40,7 @@ struct Context {
   backup::Restores& restores;
   Tails& tails;
   const ken::Ken* ken;  // null where this process has none
+  std::string node;     // this process's name among those on the store
   std::string server_uuid;
   std::string version;
 };

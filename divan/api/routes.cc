@@ -29,6 +29,7 @@ const std::map<std::string_view, ServerRoute>& server_routes() {
       {"_dbs_info", {databases_info}},
       {"_active_tasks", {active_tasks}},
       {"_ken", {ken_status}},
+      {"_membership", {membership}},
       {"_node", {node, Access::admins, true}},
       {"_db_updates", {database_updates, Access::route_checks}},
       {"_events", {events_of_channels, Access::route_checks, true}},

@@ -27,6 +27,7 @@ Answer databases_info(const Context& context, const CallPtr& call);      // /_db
 Answer session(const Context& context, const CallPtr& call);             // /_session
 Answer active_tasks(const Context& context, const CallPtr& call);        // /_active_tasks
 Answer ken_status(const Context& context, const CallPtr& call);          // /_ken
+Answer membership(const Context& context, const CallPtr& call);          // /_membership
 Answer node(const Context& context, const CallPtr& call);                // /_node/{name}/...
 Answer database_updates(const Context& context, const CallPtr& call);    // /_db_updates
 Answer events_of_channels(const Context& context, const CallPtr& call);  // /_events...

@@ -142,19 +142,43 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
     for (const auto& kind : context.kinds) {
       for (const auto& job : context.queue.running(tx, kind->name(), kMaxTasks)) {
         if (job.progress.empty()) continue;
-        out += fmt::format("{}{{\"node\":\"divan\",\"pid\":{},\"rate\":{},{}", out.size() > 1 ? ",\n" : "",
-                           json::quoted(job.id), rate(job, now), std::string_view(job.progress).substr(1));
+        out += fmt::format("{}{{\"node\":{},\"pid\":{},\"rate\":{},{}", out.size() > 1 ? ",\n" : "",
+                           json::quoted(job.worker_id), json::quoted(job.id), rate(job, now),
+                           std::string_view(job.progress).substr(1));
       }
     }
   });
   return json_response(200, out + "]");
 }
 
+// Nodes are there as long as their heartbeats move, so those that are known are those of the cluster.
+Answer membership(const Context& context, const CallPtr& call) {
+  call->allow("GET");
+  const auto nodes = context.store.run(
+      [&](kv::Transaction& tx) { return context.registry.members(tx, workers::kNodeRole); });
+  std::string out;
+  json::Writer writer(out);
+  writer.begin_object();
+  for (const char* which : {"all_nodes", "cluster_nodes"}) {
+    writer.key(which).begin_array();
+    for (const auto& node : nodes.workers) writer.string(node.id);
+    writer.end_array();
+  }
+  writer.key("nodes").begin_object();
+  for (const auto& node : nodes.workers) writer.key(node.id).raw(node.options);
+  writer.end_object().end_object();
+  return json_response(200, std::move(out));
+}
+
 Answer node(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path.size() < 2 || (path[1] != "_local" && path[1] != "divan")) throw not_found("no such node");
+  if (path.size() < 2 || (path[1] != "_local" && path[1] != context.node)) throw not_found("no such node");
   const std::string what = path.size() > 2 ? path[2] : "";
-  if (path.size() == 2) return json_response(200, R"({"name":"divan"})");
+  if (path.size() == 2) {
+    std::string out;
+    json::Writer(out).begin_object().key("name").string(context.node).end_object();
+    return json_response(200, std::move(out));
+  }
   if (what == "_prometheus" && path.size() == 3) return metrics(context, call);
   if (what == "_config" && path.size() <= 4) return read_config(context, call);
   if (what == "_config" && path.size() == 5) return setting(context, call);

@@ -4,6 +4,7 @@
 
 #include "divan/app/answer.h"
 #include "divan/app/table.h"
+#include "divan/app/times.h"
 #include "divan/base/json.h"
 #include "divan/http/url.h"
 
@@ -14,6 +15,7 @@ void show_status(const QueryOptions& options) {
   const auto welcome = fetch(options, client, "/");
   if (!welcome) return;
   const std::string databases = json::compact(ask(client, "GET", "/_all_dbs"));
+  const std::string membership = json::compact(ask(client, "GET", "/_membership"));
   const std::string tasks = json::compact(ask(client, "GET", "/_active_tasks"));
   std::vector<Row> rows = {{"DATABASE", "DOCUMENTS", "DELETED", "BYTES"}};
   json::for_each_element(databases, [&](std::string_view token) {
@@ -23,6 +25,18 @@ void show_status(const QueryOptions& options) {
                     member_text(required_member(info, "sizes"), "active")});
     return true;
   });
+  std::vector<Row> nodes = {{"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND"}};
+  json::for_each_member(
+      required_member(membership, "nodes"), [&](std::string_view name, std::string_view node) {
+        std::string background;
+        json::for_each_element(required_member(node, "background"), [&](std::string_view kind) {
+          background += (background.empty() ? "" : ",") + json::string_value(kind).value_or("");
+          return true;
+        });
+        nodes.push_back({std::string(name), member_text(node, "address"), member_text(node, "version"),
+                         format_time(member_number(node, "started")), background});
+        return true;
+      });
   std::string building;
   std::size_t builds = 0;
   json::for_each_element(tasks, [&](std::string_view task) {
@@ -36,6 +50,7 @@ void show_status(const QueryOptions& options) {
   fmt::print("Divan {} at {}, {} databases, {} indexes being built\n",
              printable(member_text(required_member(*welcome, "vendor"), "version")), options.connection.url,
              rows.size() - 1, builds);
+  print_table(nodes);
   if (rows.size() > 1) print_table(rows);
   fmt::print("{}", building);
 }

@@ -14,6 +14,7 @@
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
 #include "divan/index/answering.h"
@@ -161,6 +162,7 @@ struct Server::Parts {
   std::string uuid;
 
   const std::unique_ptr<const Node> node;  // among others, if the store is shared
+  const std::string node_name = node ? node->name() : "divan";
   const OpenStore opened;
   kv::Database& store = *opened.database;
   events::Bus bus;
@@ -185,6 +187,7 @@ struct Server::Parts {
   std::optional<http::Server> http;
   // The same for requests, which come while it is still being made.
   std::atomic<const http::Server*> listening = nullptr;
+  std::unique_ptr<workers::LocalWorker> member;  // this process as one of the nodes
 
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
@@ -277,7 +280,7 @@ struct Server::Parts {
       options.threads = static_cast<std::size_t>(config.get_int("divan", "builders", 4, 1, INT64_MAX));
       options.meter = &index_meter;
       builder.emplace(store, catalog, queue, monitor, kinds, clock, options);
-      builder->start(rng.uuid());
+      builder->start(node_name);
     }
     if (does("ken")) {
       ken.emplace(store, catalog, queue, kinds, clock, rng, config);
@@ -291,12 +294,46 @@ struct Server::Parts {
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(api::Context{store, catalog, queue, acceptor, registry, kinds, clock, rng, config,
-                                 metrics, accounts, *request_pool, stopping, *backups, restores, *tails,
-                                 ken ? &*ken : nullptr, uuid, DIVAN_VERSION});
+    service.emplace(api::Context{store,
+                                 catalog,
+                                 queue,
+                                 acceptor,
+                                 registry,
+                                 kinds,
+                                 clock,
+                                 rng,
+                                 config,
+                                 metrics,
+                                 accounts,
+                                 *request_pool,
+                                 stopping,
+                                 *backups,
+                                 restores,
+                                 *tails,
+                                 ken ? &*ken : nullptr,
+                                 node_name,
+                                 uuid,
+                                 DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;
+    announce();
+  }
+
+  void announce() {
+    std::string options;
+    json::Writer writer(options);
+    writer.begin_object().key("address").string(url()).key("version").string(DIVAN_VERSION);
+    writer.key("started").number(clock.wall_ms()).key("background").begin_array();
+    for (const auto& kind : settings.background) writer.string(kind);
+    writer.end_array().end_object();
+    member = monitor.add(workers::kNodeRole, node_name, options);
+  }
+
+  std::string url() const {
+    const std::string address = config.get("chttpd", "bind_address", "127.0.0.1");
+    const bool v6 = address.find(':') != std::string::npos;
+    return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, http->port());
   }
 
   void collect_metrics() {
@@ -388,6 +425,7 @@ struct Server::Parts {
 
   void stop() {
     // Requests first: they use everything else. What still waits is dropped with its connection.
+    member.reset();
     if (service) service->stop();
     // What strangers' functions do is not waited for. The builders are to know why their calls end.
     if (builder) builder->stop();
@@ -409,11 +447,7 @@ Server::~Server() { stop(); }
 
 std::uint16_t Server::port() const { return parts_->http->port(); }
 
-std::string Server::url() const {
-  const std::string address = parts_->config.get("chttpd", "bind_address", "127.0.0.1");
-  const bool v6 = address.find(':') != std::string::npos;
-  return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, port());
-}
+std::string Server::url() const { return parts_->url(); }
 
 const std::string& Server::new_admin_file() const { return parts_->new_admin_file; }
 
