@@ -14,6 +14,11 @@ constexpr std::size_t kMaxTasks = 1000;
 // The section of settings that has names and passwords.
 constexpr std::string_view kAdmins = "admins";
 
+// What is shown to nobody, and set where the server is started.
+bool is_secret(std::string_view section, std::string_view key) {
+  return section == kAdmins || (section == "fdb" && key == "tls_password");
+}
+
 Answer metrics(const Context& context, const CallPtr& call) {
   call->allow("GET");
   http::Response response;
@@ -22,11 +27,13 @@ Answer metrics(const Context& context, const CallPtr& call) {
   return response;
 }
 
-std::string config_json(const Config::Section& section) {
+std::string config_json(std::string_view name, const Config::Section& section) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object();
-  for (const auto& [key, value] : section) writer.key(key).string(value);
+  for (const auto& [key, value] : section) {
+    if (!is_secret(name, key)) writer.key(key).string(value);
+  }
   writer.end_object();
   return out;
 }
@@ -40,14 +47,14 @@ Answer read_config(const Context& context, const CallPtr& call) {
     json::Writer writer(out);
     writer.begin_object();
     for (const auto& [name, section] : all) {
-      if (name != kAdmins) writer.key(name).raw(config_json(section));
+      if (name != kAdmins) writer.key(name).raw(config_json(name, section));
     }
     writer.end_object();
     return json_response(200, out);
   }
   if (path[3] == kAdmins) throw forbidden("The administrators' passwords are shown to nobody.");
   const auto section = all.find(path[3]);
-  return json_response(200, section == all.end() ? "{}" : config_json(section->second));
+  return json_response(200, section == all.end() ? "{}" : config_json(section->first, section->second));
 }
 
 // /_node/_local/_config/{section}/{key}
@@ -58,6 +65,8 @@ Answer setting(const Context& context, const CallPtr& call) {
   const std::string& key = path[4];
   const auto unknown = not_found("unknown_config_value");
   if (section == kAdmins) throw forbidden("Administrators are set where the server is started.");
+  if (is_secret(section, key))
+    throw forbidden("This setting is a secret: it is set where the server is started.");
   if (call->method() == "GET") {
     const auto value = context.config.get(section, key);
     if (!value) throw unknown;
