@@ -1,4 +1,5 @@
 // divan: the server and its tools.
+#include <absl/cleanup/cleanup.h>
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "divan/app/verify.h"
 #include "divan/app/workers_commands.h"
 #include "divan/base/error.h"
+#include "divan/kv/fdb/client.h"
 
 // jemalloc's settings (its manual, "TUNING"): what was freed goes back to the system after a second, not ten.
 // Loads and builds come in bursts, and other processes of the machine have better uses for it.
@@ -182,6 +184,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   take_standard_files();
+  const absl::Cleanup stop_client = [] { divan::kv::fdb::Client::stop(); };
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

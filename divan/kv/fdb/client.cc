@@ -16,11 +16,17 @@ constexpr int kOldestApi = 630;
 // The newest whose changes are known here: each keeps its meaning in later libraries.
 constexpr int kNewestApi = 730;
 
+std::mutex mutex;
+std::unique_ptr<Client> client;  // of this process
+
 }  // namespace
 
+void Client::stop() {
+  std::lock_guard lock(mutex);
+  client.reset();
+}
+
 const Client& Client::of_this_process(const ClientOptions& options) {
-  static std::mutex mutex;
-  static std::unique_ptr<Client> client;
   std::lock_guard lock(mutex);
   if (!client) client.reset(new Client(options));
   if (!(client->options_ == options))

@@ -1,5 +1,5 @@
 // FoundationDB's client in this process: the library, the version of its interface, and the one thread on
-// which it talks to clusters. It can be started once only, and is stopped when the process ends.
+// which it talks to clusters. It can be started once only, and must be stopped before the process ends.
 #pragma once
 
 #include <mutex>
@@ -30,6 +30,9 @@ class Client {
   /// Starts it when it is asked for first. Throws divan::Error 500 that says what is missing or wrong, also
   /// if it runs already with other options.
   static const Client& of_this_process(const ClientOptions& options);
+  /// Stops it, if it runs: for the end of main(). What the library does at exit() would take from under its
+  /// thread what that thread uses. No database may be open any more, and none can be opened.
+  static void stop();
 
   ~Client();
   Client(const Client&) = delete;
