@@ -51,6 +51,12 @@ struct Builder::Build {
     return database;
   }
 
+  // For messages.
+  std::string name() const {
+    if (request.database.empty()) return fmt::format("The index job `{}`", attempt.id);
+    return fmt::format("The build of `{}` in `{}`", request.design_document, request.database);
+  }
+
   // As /_active_tasks shows it.
   std::string progress(const Clock& clock) const {
     const std::int64_t all = std::max(total, done);
@@ -121,7 +127,7 @@ void Builder::dispatch() {
     try {
       accept_jobs(free);
     } catch (const Error& error) {
-      log::error("Index jobs could not be accepted: {}", error.what());
+      log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
       std::unique_lock lock(mutex_);
       clock_.wait_until(lock, changed_, clock_.now() + kPauseAfterError, [this] { return stopping_.load(); });
     }
@@ -161,7 +167,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
-    log::warning("Index {} of {}: {}", state.request.design_document, state.request.database, why);
+    log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
     store_.run([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, why); });
   };
   try {
@@ -175,7 +181,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const std::exception& error) {
     // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
-    log::info("Index {} of {}: {}", state.request.design_document, state.request.database, error.what());
+    log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
   }
 }
 
