@@ -1,6 +1,6 @@
 // Indexes while they are built, and what the server tells of itself meanwhile.
 import assert from 'node:assert/strict'
-import { Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -46,8 +46,7 @@ it('a query waits for the build that is under way, and there is one build alone'
   assert.ok((await server.metric('divan_js_documents_total')) - before <= 500)
 })
 
-it('an index tells how many clients wait for it', async () => {
-  const server = await Server.start({ args: ['--no-background'] })
+testWithServer('an index tells how many clients wait for it', { args: ['--no-background'] }, async (server) => {
   const db = await load(server, 1)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
   await server.client.ok('PUT', `/${db}/_design/other`, { views: { v: { map: slow(1) } } })
@@ -67,7 +66,6 @@ it('an index tells how many clients wait for it', async () => {
   assert.equal((await answer).status, 404)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
   assert.equal(await waiting('d'), 0)
-  await server.stop()
 })
 
 it("a database's deletion ends its builds", async (server) => {
