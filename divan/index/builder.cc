@@ -167,8 +167,14 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
+    bool gone = false;
+    store_.run([&](kv::Transaction& tx) {
+      gone = is_gone(state, tx);
+      if (gone) return jobs::finish(queue_, tx, state.attempt);
+      jobs::fail(queue_, tx, state.attempt, why);
+    });
+    if (gone) return log::info("{} ends with the database.", state.name());
     log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
-    store_.run([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, why); });
   };
   try {
     try {
@@ -183,6 +189,13 @@ void Builder::run(const jobs::AcceptedJob& job) {
     // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
     log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
   }
+}
+
+// Whether its database was deleted.
+bool Builder::is_gone(const Build& state, kv::Transaction& tx) {
+  if (state.request.database.empty()) return false;
+  const auto database = catalog_.find(tx, state.request.database);
+  return !database || database->number() != state.request.database_number;
 }
 
 // Until the index is up to date, or nobody wants it any more, or this process is to stop: ends the attempt in

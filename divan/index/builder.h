@@ -74,6 +74,7 @@ class Builder {
   void dispatch();
   std::size_t wait_for_free_threads();
   void accept_jobs(std::size_t limit);
+  bool is_gone(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);

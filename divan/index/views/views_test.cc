@@ -397,6 +397,17 @@ TEST_F(Views, ABuildEndsWhenNobodyDefinesItsIndexAnyMore) {
   });
 }
 
+TEST_F(Views, ABuildThatLosesItsDatabaseHasNotFailed) {
+  put_design(R"({"v":{"map":"function(doc) { emit(1); }"}})");
+  for (int i = 0; i < 100; ++i) put("{}");
+  request();
+  AtFirstCommit then(bus, [&] { store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); }); });
+  for (const auto& job : accept()) builder->run(job);
+  EXPECT_TRUE(then.done);
+  const auto counts = store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
+  EXPECT_EQ(counts.at(jobs::State::finished), 1);
+}
+
 TEST_F(Views, ADocumentThatChangesDuringAFirstBuildHasItsLastRowsOnly) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, doc.n); }","reduce":"_sum"}})");
   const auto rev = put(R"({"_id":"a","n":1000})");
