@@ -1,6 +1,6 @@
 // Indexes while they are built, and what the server tells of itself meanwhile.
 import assert from 'node:assert/strict'
-import { Server, shareServer, temporaryDirectory } from './support/server.mjs'
+import { Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -44,6 +44,28 @@ it('a query waits for the build that is under way, and there is one build alone'
   for (const { total_rows } of await Promise.all(queries)) assert.equal(total_rows, 500)
   // Each document was mapped once, not once for every query.
   assert.ok((await server.metric('divan_js_documents_total')) - before <= 500)
+})
+
+testWithServer('an index tells how many clients wait for it', { args: ['--no-background'] }, async (server) => {
+  const db = await load(server, 1)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
+  await server.client.ok('PUT', `/${db}/_design/other`, { views: { v: { map: slow(1) } } })
+  const waiting = async (name) => (await server.client.ok('GET', `/${db}/_design/${name}/_info`)).view_index.waiting_clients
+  assert.equal(await waiting('d'), 0)
+  const impatient = new AbortController()
+  const headers = { Authorization: 'Basic ' + Buffer.from(server.client.credentials).toString('base64') }
+  const target = `/${db}/_design/d/_view/v`
+  const givenUp = assert.rejects(fetch(server.url + target, { signal: impatient.signal, headers }))
+  const answer = server.client.get(target)
+  await waitFor('both to wait', async () => (await waiting('d')) === 2)
+  assert.equal(await waiting('other'), 0)
+  impatient.abort()
+  await givenUp
+  await waitFor('one to be gone', async () => (await waiting('d')) === 1)
+  await server.client.ok('DELETE', `/${db}/_design/d?rev=${(await server.client.ok('GET', `/${db}/_design/d`))._rev}`)
+  assert.equal((await answer).status, 404)
+  await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
+  assert.equal(await waiting('d'), 0)
 })
 
 it("a database's deletion ends its builds", async (server) => {

@@ -10,8 +10,9 @@ using testing::HasSubstr;
 
 struct BulkReports : Streams {
   kv::testing::TiringStore tiring{*store};
-  const Context on_tiring{tiring,  catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
-                          metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
+  const Context on_tiring{tiring,   catalog, queue,       acceptor, registry, kinds,    clock,
+                          rng,      config,  metrics,     accounts, pool,     stopping, backups,
+                          restores, tails,   index_waits, {},       {}};
 
   BulkReports() {
     answerer = [this](const CallPtr& call) {

@@ -6,6 +6,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/document.h"
 #include "divan/http/etag.h"
 
 namespace divan::api {
@@ -34,6 +35,13 @@ Call::Call(std::shared_ptr<http::Exchange> exchange)
   for (const auto& param : params_) {
     if (!is_utf8(param.name) || !is_utf8(param.value)) throw bad_request("The query is not UTF-8.");
   }
+}
+
+void Call::split_design_id() {
+  constexpr std::string_view kPrefix = docs::kDesignPrefix;
+  if (path_.size() < 2 || path_[1].size() <= kPrefix.size() || !path_[1].starts_with(kPrefix)) return;
+  path_.insert(path_.begin() + 2, path_[1].substr(kPrefix.size()));
+  path_[1] = kPrefix.substr(0, kPrefix.size() - 1);
 }
 
 std::optional<std::string> Call::param(std::string_view name) const {

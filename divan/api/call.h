@@ -36,6 +36,8 @@ class Call {
   std::string_view method() const { return method_; }
   /// The decoded segments of the path.
   const std::vector<std::string>& path() const { return path_; }
+  /// From here on a document's id "_design/x" that is one segment of the path, its slash encoded, is two.
+  void split_design_id();
   std::optional<std::string_view> header(std::string_view name) const {
     return exchange_->request().header(name);
   }

@@ -19,6 +19,7 @@ class Ken;
 
 namespace divan::api {
 
+class IndexWaits;
 class Tails;
 
 /// References to the parts of a running server, all of which outlive it. Copied freely.
@@ -39,6 +40,7 @@ struct Context {
   ThreadPool& backups;          // a thread for each that is being taken
   backup::Restores& restores;
   Tails& tails;
+  IndexWaits& index_waits;
   const ken::Ken* ken;  // null where this process has none
   std::string node;     // this process's name among those on the store
   std::string server_uuid;

@@ -47,8 +47,9 @@ class InterruptedStore final : public kv::ForwardingDatabase {
 
 struct JobFeed : Streams {
   InterruptedStore interrupted{*store};
-  const Context on_interrupted{interrupted, catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
-                               metrics,     accounts, pool,  stopping, backups,  restores, tails, {},  {}};
+  const Context on_interrupted{interrupted, catalog, queue,       acceptor, registry, kinds,    clock,
+                               rng,         config,  metrics,     accounts, pool,     stopping, backups,
+                               restores,    tails,   index_waits, {},       {}};
   jobs::AcceptedJob job;
 
   JobFeed() {

@@ -17,8 +17,6 @@ constexpr std::size_t kPageRows = 20'000;
 // Behind all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
-Error malformed(std::string reason) { return {400, "query_parse_error", std::move(reason)}; }
-
 // A key of `_all_docs` is a document's id; one that is no string finds nothing.
 std::string id_of(const std::string& key) { return json::string_value(key).value_or(""); }
 
@@ -47,9 +45,7 @@ class DocumentPages final : public PageSource {
         range_(range_of(params_, design_only)),
         skip_(params_.skip),
         left_(params_.limit.value_or(UINT64_MAX)) {
-    if (params_.keys && (params_.start_key || params_.end_key)) {
-      throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
-    }
+    check_keys(params_);
   }
 
   bool next(std::string& out) override {

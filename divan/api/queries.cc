@@ -51,6 +51,10 @@ std::vector<ViewParams> parse_queries(Call& call) {
   call.allow("POST");
   ViewParams of_all;
   take_url(call, of_all);
+  // What CouchDB takes from each query alone.
+  of_all.keys.reset();
+  of_all.group.reset();
+  of_all.group_level.reset();
   const std::string body = call.json_body();
   const auto queries = json::member(body, "queries");
   if (!queries) throw bad_request("POST body must include `queries` parameter.");
@@ -58,9 +62,10 @@ std::vector<ViewParams> parse_queries(Call& call) {
   const bool is_array = json::for_each_element(*queries, [&](std::string_view query) {
     parsed.push_back(of_all);
     index::views::set_params_from_body(parsed.back(), query);
+    parsed.back() = one_key_as_range(std::move(parsed.back()));
     return parsed.size() <= kMaxQueries;
   });
-  if (!is_array) throw bad_request("`queries` parameter must be an array.");
+  if (!is_array) throw bad_request("`queries` member must be an array.");
   if (parsed.size() > kMaxQueries)
     throw bad_request(fmt::format("There are more than {} queries.", kMaxQueries));
   return parsed;
@@ -72,6 +77,8 @@ ViewParams parse_query_params(Call& call) {
     const std::string body = call.json_body();
     if (json::member(body, "queries"))
       throw bad_request("The `queries` parameter is no longer supported at this endpoint");
+    const auto keys = json::member(body, "keys");
+    if (keys && !keys->starts_with('[')) throw bad_request("`keys` member must be an array.");
     index::views::set_params_from_body(params, body);
   }
   // What both say is as the URL says, as in CouchDB.

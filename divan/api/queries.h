@@ -10,8 +10,8 @@ namespace divan::api {
 /// Whether the path ends with /queries, `depth` segments being before it.
 bool asks_several(const Call& call, std::size_t depth);
 
-/// The parameters of each query: those of the URL, changed by those in the body's `queries`. Throws
-/// bad_request.
+/// The parameters of each query: those of the URL but `keys`, `group` and `group_level`, changed by those in
+/// the body's `queries`. A single one of `keys` is a range. Throws bad_request.
 std::vector<index::views::ViewParams> parse_queries(Call& call);
 
 /// The parameters of a single query, of the URL and of a POST's body. Throws bad_request.

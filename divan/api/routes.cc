@@ -143,6 +143,7 @@ Answer route(const Context& context, const CallPtr& call) {
   if (path.empty()) return welcome(context, call);
   if (is_database(path[0])) {
     check_database_access(*call);
+    call->split_design_id();
     return in_database(context, call);
   }
   const auto found = server_routes().find(path[0]);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "divan/api/feed.h"
+#include "divan/api/index_waits.h"
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
 #include "divan/http/testing.h"
@@ -34,9 +35,11 @@ struct Streams : ::testing::Test {
   ThreadPool backups{"backup", 1, 1};
   backup::Restores restores{*store, catalog, clock, rng};
   Tails tails{bus};
+  IndexWaits index_waits;
   jobs::Acceptor acceptor{queue, *store, clock};
-  const Context context{*store,  catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
-                        metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
+  const Context context{*store,   catalog, queue,       acceptor, registry, kinds,    clock,
+                        rng,      config,  metrics,     accounts, pool,     stopping, backups,
+                        restores, tails,   index_waits, {},       {},       {}};
   http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};

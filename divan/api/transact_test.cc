@@ -54,8 +54,9 @@ class LossyStore final : public kv::ForwardingDatabase {
 
 struct Transact : Streams {
   LossyStore lossy{*store};
-  const Context on_lossy{lossy,   catalog,  queue, acceptor, registry, kinds,    clock, rng, config,
-                         metrics, accounts, pool,  stopping, backups,  restores, tails, {},  {}};
+  const Context on_lossy{lossy,    catalog, queue,       acceptor, registry, kinds,    clock,
+                         rng,      config,  metrics,     accounts, pool,     stopping, backups,
+                         restores, tails,   index_waits, {},       {}};
 
   Transact() {
     answerer = [this](const CallPtr& call) {

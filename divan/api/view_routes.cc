@@ -1,4 +1,5 @@
 // Views and what is known of their indexes.
+#include "divan/api/index_waits.h"
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
@@ -70,6 +71,7 @@ class ViewTask final : public PageStream {
  private:
   std::unique_ptr<PageSource> open() override {
     watches_.clear();
+    auto waiting = std::move(waiting_);
     bool ready = false;
     std::shared_ptr<const ViewIndex> index;
     std::string etag;
@@ -85,6 +87,9 @@ class ViewTask final : public PageStream {
       if (ready && call_->method() == "GET") etag = etag_of(tx, found, *index);
     });
     if (!ready) {
+      if (!waiting || waiting->build_id() != build_id_)
+        waiting = std::make_unique<IndexWait>(context_.index_waits, build_id_);
+      waiting_ = std::move(waiting);
       for (const auto& watch : watches_) watch->on_end(waker());
       wake_after(kLookAgain);
       return nullptr;
@@ -130,18 +135,19 @@ class ViewTask final : public PageStream {
     if (!target_) target_ = docs::last_sequence(tx, found.database);
     const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
     if (fresh || all(Update::never)) return true;
-    const std::string id = index::build_id(found.database, found.index->signature());
+    build_id_ = index::build_id(found.database, found.index->signature());
     if (failures_before_) {
       // A build that fails while somebody waits for it is the answer.
-      const auto job = context_.queue.find(tx, found.index->kind(), id);
+      const auto job = context_.queue.find(tx, found.index->kind(), build_id_);
       if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
     }
     // Again with each look, since a build that ran for somebody less urgent may have given way to others.
     index::request_build(context_.queue, tx, found.database, *found.index);
-    if (!failures_before_) failures_before_ = context_.queue.find(tx, found.index->kind(), id)->failures;
+    if (!failures_before_)
+      failures_before_ = context_.queue.find(tx, found.index->kind(), build_id_)->failures;
     if (!any(Update::wait)) return true;
     watches_.push_back(tx.watch(keys.state()));
-    watches_.push_back(context_.queue.watch(tx, found.index->kind(), id));
+    watches_.push_back(context_.queue.watch(tx, found.index->kind(), build_id_));
     return false;
   }
 
@@ -159,6 +165,8 @@ class ViewTask final : public PageStream {
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
+  std::string build_id_;  // of the index, once it was looked at
+  std::unique_ptr<IndexWait> waiting_;
   std::optional<kv::Versionstamp> target_;
   std::optional<std::int64_t> failures_before_;  // of the build, when it was first asked for
   std::vector<std::shared_ptr<kv::Watch>> watches_;
@@ -184,13 +192,14 @@ Answer design_info(const Context& context, const CallPtr& call) {
     if (!found.index) throw not_found("missing");
     const index::IndexKeys keys(found.database, found.index->signature());
     const auto sequence = index::read_sequence(tx, keys, kv::Isolation::snapshot);
-    const auto job = context.queue.find(tx, found.index->kind(),
-                                        index::build_id(found.database, found.index->signature()));
+    const std::string build_id = index::build_id(found.database, found.index->signature());
+    const auto job = context.queue.find(tx, found.index->kind(), build_id);
     const bool running = job && job->state == jobs::State::running;
     json::Writer writer(out);
     writer.begin_object().key("name").string(call->path()[2]).key("view_index").begin_object();
     writer.key("signature").string(to_hex(found.index->signature())).key("language").string("javascript");
     writer.key("updater_running").boolean(running);
+    writer.key("waiting_clients").number(static_cast<std::int64_t>(context.index_waits.count(build_id)));
     writer.key("update_seq").string(docs::to_sequence(sequence));
     const std::int64_t pending = docs::count_changes(tx, found.database, sequence, kMaxPending);
     writer.key("updates_pending").begin_object();

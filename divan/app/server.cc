@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "divan/api/index_waits.h"
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
@@ -179,6 +180,7 @@ struct Server::Parts {
   index::Meter index_meter{metrics};
   std::optional<index::Builder> builder;
   std::optional<ken::Ken> ken;
+  api::IndexWaits index_waits;
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
@@ -294,26 +296,11 @@ struct Server::Parts {
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(api::Context{store,
-                                 catalog,
-                                 queue,
-                                 acceptor,
-                                 registry,
-                                 kinds,
-                                 clock,
-                                 rng,
-                                 config,
-                                 metrics,
-                                 accounts,
-                                 *request_pool,
-                                 stopping,
-                                 *backups,
-                                 restores,
-                                 *tails,
-                                 ken ? &*ken : nullptr,
-                                 node_name,
-                                 uuid,
-                                 DIVAN_VERSION});
+    service.emplace(
+        api::Context{store,     catalog,  queue,        acceptor, registry,    kinds,
+                     clock,     rng,      config,       metrics,  accounts,    *request_pool,
+                     stopping,  *backups, restores,     *tails,   index_waits, ken ? &*ken : nullptr,
+                     node_name, uuid,     DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;

@@ -1,6 +1,7 @@
 #include "divan/docs/catalog.h"
 
 #include "divan/base/error.h"
+#include "divan/docs/design_document.h"
 
 namespace divan::docs {
 namespace {
@@ -153,6 +154,7 @@ void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEve
 
 void Catalog::check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
                                     std::string_view body) {
+  check_design_members(body);
   for (const auto& hook : design_hooks_) hook(tx, database, id, body);
 }
 

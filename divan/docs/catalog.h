@@ -104,6 +104,7 @@ class Catalog {
   /// is committed.
   void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
                std::string id = {});
+  /// Throws what a design document is refused with: invalid_design_doc, or what a hook throws.
   void check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
                              std::string_view body);
 

@@ -53,6 +53,12 @@ struct Builder::Build {
     return database;
   }
 
+  // For messages.
+  std::string name() const {
+    if (request.database.empty()) return fmt::format("The index job `{}`", attempt.id);
+    return fmt::format("The build of `{}` in `{}`", request.design_document, request.database);
+  }
+
   // As /_active_tasks shows it.
   std::string progress(const Clock& clock) const {
     const std::int64_t all = std::max(total, done);
@@ -125,7 +131,7 @@ void Builder::work() {
       run(*job);
       --busy_;
     } catch (const Error& error) {
-      log::error("Index jobs could not be accepted: {}", error.what());
+      log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
       std::unique_lock lock(mutex_);
       clock_.wait_until(lock, changed_, clock_.now() + kPauseAfterError, [this] { return stopping_.load(); });
     }
@@ -151,8 +157,14 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const auto give_up = [&](std::string_view why) {
-    log::warning("Index {} of {}: {}", state.request.design_document, state.request.database, why);
-    store_.run([&](kv::Transaction& tx) { jobs::fail(queue_, tx, state.attempt, why); });
+    bool gone = false;
+    store_.run([&](kv::Transaction& tx) {
+      gone = is_gone(state, tx);
+      if (gone) return jobs::finish(queue_, tx, state.attempt);
+      jobs::fail(queue_, tx, state.attempt, why);
+    });
+    if (gone) return log::info("{} ends with the database.", state.name());
+    log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
   };
   try {
     try {
@@ -165,8 +177,15 @@ void Builder::run(const jobs::AcceptedJob& job) {
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const std::exception& error) {
     // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
-    log::info("Index {} of {}: {}", state.request.design_document, state.request.database, error.what());
+    log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
   }
+}
+
+// Whether its database was deleted.
+bool Builder::is_gone(const Build& state, kv::Transaction& tx) {
+  if (state.request.database.empty()) return false;
+  const auto database = catalog_.find(tx, state.request.database);
+  return !database || database->number() != state.request.database_number;
 }
 
 // Until the index is up to date, or nobody wants it any more, or this process is to stop: ends the attempt in

@@ -72,6 +72,7 @@ class Builder {
 
   void work();
   std::optional<jobs::AcceptedJob> accept_job();
+  bool is_gone(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);

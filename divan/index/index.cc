@@ -51,7 +51,8 @@ std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& data
       auto indexes = kind->indexes(design_id, body, &database);
       found.insert(found.end(), indexes.begin(), indexes.end());
     } catch (const Error& error) {
-      log::warning("{} of {} is not indexed: {}", design_id, database.name(), error.what());
+      log::warning("`{}` in `{}` is not indexed until it is changed: {}", design_id, database.name(),
+                   error.what());
     }
   }
   return found;

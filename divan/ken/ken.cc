@@ -153,7 +153,7 @@ void Ken::read_settings_again() {
     const Settings settings = read_settings(config_);
     std::lock_guard lock(mutex_);
     settings_ = settings;
-  } catch (const Error& error) { log::error("Ken goes on with its settings: {}", error.what()); }
+  } catch (const Error& error) { log::error("Ken goes on with the settings that it has: {}", error.what()); }
 }
 
 // What is due by now comes back, and what has rested is forgotten.
@@ -188,7 +188,7 @@ bool Ken::list_if_due() {
     std::lock_guard lock(mutex_);
     for (const auto& name : names) put_in_queue(name);
   } catch (const std::exception& error) {
-    log::error("Ken could not list the databases: {}", error.what());
+    log::error("Ken could not list the databases, which is tried again in a few seconds: {}", error.what());
     std::lock_guard lock(mutex_);
     all_at_ = std::min(all_at_, clock_.now() + kFailurePause);
   }
@@ -208,7 +208,8 @@ bool Ken::remove_one() {
   try {
     remove_jobs(database);
   } catch (const std::exception& error) {
-    log::error("Ken could not remove the jobs of database {}: {}", database, error.what());
+    log::error("Ken could not remove the jobs of `{}`, which is tried again in a few seconds: {}", database,
+               error.what());
     std::lock_guard lock(mutex_);
     removals_.emplace(database, clock_.now() + kFailurePause);
   }
@@ -226,7 +227,8 @@ bool Ken::settle_one() {
     settle(key);
   } catch (const std::exception& error) {
     // The next sweep comes to it.
-    log::error("Ken could not look at the index job {}: {}", key.second, error.what());
+    log::error("Ken could not look at the index job `{}`, which comes again in a few seconds: {}", key.second,
+               error.what());
   }
   return true;
 }

@@ -67,7 +67,7 @@ Ken::Look Ken::expand(const std::string& name) {
     for (std::size_t i = designs.size(); i > 1; --i) std::swap(designs[i - 1], designs[rng_.below(i)]);
     for (const auto& id : designs) look_at_design(look, name, id);
   } catch (const std::exception& error) {
-    log::error("Ken could not look at database {}: {}", name, error.what());
+    log::error("Ken could not look at `{}`, which comes again in a few seconds: {}", name, error.what());
     look.error = error.what();
   }
   return look;
@@ -91,7 +91,8 @@ void Ken::look_at_design(Look& look, const std::string& name, const std::string&
     });
   } catch (const std::exception& error) {
     // The others are none the worse for it.
-    log::error("Ken could not look at {} of {}: {}", design_id, name, error.what());
+    log::error("Ken could not look at `{}` in `{}`, which comes again in a few seconds: {}", design_id, name,
+               error.what());
     look.error = error.what();
     return;
   }

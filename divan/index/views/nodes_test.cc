@@ -301,6 +301,47 @@ TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
   EXPECT_LE(bench.store_counting.rows_read, 2 * 5'000);
 }
 
+// Nor is each of many, whether their rows have nodes or not.
+TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
+  constexpr int kGroups = 5;
+  constexpr int kRows = 3'000;
+  for (const bool nodes : {true, false}) {
+    SCOPED_TRACE(nodes);
+    NodesBench bench(
+        R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
+        {});
+    const std::string text = '"' + std::string(4'000, 'x') + '"';
+    for (int group = 0; group < kGroups; ++group) {
+      std::map<std::string, NodesBench::Rows> documents;
+      for (int n = 0; n < kRows; ++n) {
+        const std::string key = fmt::format("[{},{}]", group, n);
+        documents[fmt::format("{}-{:05}", group, n)] = {{0, key, text}, {1, key, text}};
+      }
+      bench.write(documents, nodes ? 0 : kGroups * kRows);
+    }
+    if (!nodes) bench.forget_nodes();
+    ViewParams params;
+    params.group_level = 1;
+    for (const bool descending : {false, true}) {
+      params.descending = descending;
+      for (const auto& [view, error] :
+           {std::pair{"all", "reduce_overflow_error"}, std::pair{"sum", "builtin_reduce_error"}}) {
+        bench.store_counting.rows_read = 0;
+        const auto rows = json::parse(bench.query(view, params)).at("rows").as_array();
+        ASSERT_EQ(rows.size(), std::size_t{kGroups});
+        for (int i = 0; i < kGroups; ++i) {
+          const int group = descending ? kGroups - 1 - i : i;
+          EXPECT_EQ(json::compact(boost::json::serialize(rows[static_cast<std::size_t>(i)].at("key"))),
+                    fmt::format("[{}]", group));
+          EXPECT_THAT(boost::json::serialize(rows[static_cast<std::size_t>(i)].at("value")),
+                      HasSubstr(error));
+        }
+        EXPECT_LE(bench.store_counting.rows_read, kGroups * kRows / 2);
+      }
+    }
+  }
+}
+
 TEST(ViewNodes, SumHasItsLimitAsEver) {
   NodesBench bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
   std::map<std::string, NodesBench::Rows> documents;

@@ -41,7 +41,7 @@ std::vector<std::string> parse_keys(std::string_view text) {
     keys.emplace_back(key);
     return true;
   });
-  if (!is_array) throw bad_request("`keys` member must be an array.");
+  if (!is_array) throw malformed("`keys` must be an array of strings.");
   return keys;
 }
 
@@ -50,6 +50,11 @@ Update parse_update(std::string_view text) {
   if (text == "false") return Update::never;
   if (text == "lazy") return Update::lazy;
   throw malformed("Invalid value for `update`.");
+}
+
+// There is nothing to choose from, hence nothing to keep.
+void check_stable(std::string_view text) {
+  if (text != "true" && text != "false") throw malformed("Invalid value for `stable`.");
 }
 
 Update parse_stale(std::string_view text) {
@@ -64,7 +69,9 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
   if (name == "key") {
     params.start_key = params.end_key = parse_key(text);
   } else if (name == "keys") {
-    params.keys = parse_keys(text);
+    auto keys = parse_keys(text);
+    if (keys.size() == 1) params.start_key = params.end_key = keys.front();
+    if (keys.size() != 1 || !params.keys) params.keys = std::move(keys);
   } else if (name == "startkey" || name == "start_key") {
     params.start_key = parse_key(text);
   } else if (name == "endkey" || name == "end_key") {
@@ -99,6 +106,10 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
     params.update = parse_update(text);
   } else if (name == "stale") {
     params.update = parse_stale(text);
+  } else if (name == "stable") {
+    check_stable(text);
+  } else if (name == "attachments" || name == "att_encoding_info") {
+    parse_bool(text);
   }
 }
 
@@ -116,24 +127,35 @@ void set_params_from_body(ViewParams& params, std::string_view text) {
   if (!is_object) throw bad_request("Request body must be a JSON object");
 }
 
+ViewParams one_key_as_range(ViewParams params) {
+  if (params.keys && params.keys->size() == 1) params.keys.reset();
+  return params;
+}
+
+void check_keys(const ViewParams& params) {
+  if (!params.keys || params.keys->empty()) return;
+  if (params.keys->size() == 1 && params.start_key == params.keys->front() &&
+      params.end_key == params.start_key)
+    return;
+  if (params.start_key || params.end_key)
+    throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
+}
+
 void check_params(const ViewParams& params, bool view_reduces, Collation collation) {
-  const bool groups = group_level(params) > 0;
-  if (params.group == false && groups)
+  const std::uint64_t level = group_level(params);
+  const bool several_keys = params.keys && params.keys->size() != 1;
+  if (params.group == false && level > 0)
     throw malformed("Can't specify group=false and group_level>0 at the same time");
   if (params.reduce.value_or(false) && !view_reduces)
     throw malformed("Reduce is invalid for map-only views.");
-  if (groups && !reduces(params, view_reduces)) throw malformed("Invalid use of grouping on a map view.");
+  if (several_keys && reduces(params, view_reduces) && level != UINT64_MAX)
+    throw malformed("Multi-key fetches for reduce views must use `group=true`");
+  if (several_keys) check_keys(params);
+  if (level > 0 && !reduces(params, view_reduces)) throw malformed("Invalid use of grouping on a map view.");
   if (params.include_docs && reduces(params, view_reduces))
     throw malformed("`include_docs` is invalid for reduce");
   if (params.conflicts && reduces(params, view_reduces))
     throw malformed("`conflicts` is invalid for reduce views.");
-  if (params.keys && (params.start_key || params.end_key)) {
-    throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
-  }
-  if (params.keys && reduces(params, view_reduces) && params.keys->size() != 1 &&
-      group_level(params) != UINT64_MAX) {
-    throw malformed("Multi-key fetches for reduce views must use `group=true`");
-  }
   if (params.start_key && params.end_key) {
     const std::string start = encode_key(*params.start_key, collation);
     const std::string end = encode_key(*params.end_key, collation);

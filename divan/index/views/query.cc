@@ -54,7 +54,7 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
       database_(std::move(database)),
       index_(std::move(index)),
       view_(view),
-      params_(std::move(params)),
+      params_(one_key_as_range(std::move(params))),
       reduces_(reduces(params_, !view.reduce.empty())),
       edge_(reduces_ ? edge_of(view.reduce) : std::nullopt),
       skip_(params_.skip),
@@ -183,7 +183,9 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
         edge_ || read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
   }
   while (!is_done() && !page.full) {
-    if (ranges_.front().in_one_group) {
+    if (reduces_ && reduction_->failed()) {
+      skip_rest_of_group(keys);
+    } else if (ranges_.front().in_one_group) {
       read_group(tx, keys, page);
     } else {
       read_rows(tx, database, keys, page);
@@ -230,6 +232,13 @@ void Query::split_off_group(const IndexKeys& keys) {
     group.end = rest.begin = std::min(rest.end, end);
   }
   ranges_.push_front({std::move(group), true});
+}
+
+// They would be read in vain: the present group has failed.
+void Query::skip_rest_of_group(const IndexKeys& keys) {
+  if (!ranges_.front().in_one_group) split_off_group(keys);
+  ranges_.pop_front();
+  end_group();
 }
 
 // Rows of the first range, all of one group, until it or the page is at its end.
@@ -343,11 +352,8 @@ void Query::append_groups(std::string& out) {
     first_row_ = false;
     out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
   }
-  // The rest of its rows would be read in vain.
-  if (const Reduced* failed = reduction_->failed()) {
-    reduction_->shown(*failed);
-    if (!ranges_.empty() && ranges_.front().in_one_group) ranges_.pop_front();
-  }
+  // If it ends the request, then now.
+  if (const Reduced* failed = reduction_->failed()) reduction_->shown(*failed);
 }
 
 }  // namespace divan::index::views

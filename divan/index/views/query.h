@@ -42,6 +42,7 @@ class Query {
   void read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys, Page& page);
   void read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page);
   void split_off_group(const IndexKeys& keys);
+  void skip_rest_of_group(const IndexKeys& keys);
   bool take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   void append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   void take_reduced(const ViewRow& row);

@@ -213,7 +213,6 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
         view.collation = collation_of(design_id, value);
         if (view.map.empty())
           throw invalid(design_id, fmt::format("view `{}` has no map function.", view.name));
-        if (view.name.empty()) throw invalid(design_id, "a view's name must not be empty.");
         views[view.name] = std::move(view);
         return true;
       });

@@ -1,0 +1,47 @@
+// How many requests of this process wait for which index.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace divan::api {
+
+/// Counts, by the id of an index's build (index/builds.h). Thread-safe.
+class IndexWaits {
+ public:
+  std::size_t count(const std::string& build_id) const {
+    std::lock_guard lock(mutex_);
+    const auto found = counts_.find(build_id);
+    return found == counts_.end() ? 0 : found->second;
+  }
+
+ private:
+  friend class IndexWait;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, std::size_t> counts_;  // none is 0
+};
+
+/// Is counted as long as it lives.
+class IndexWait {
+ public:
+  IndexWait(IndexWaits& waits, std::string build_id) : waits_(waits), build_id_(std::move(build_id)) {
+    std::lock_guard lock(waits_.mutex_);
+    ++waits_.counts_[build_id_];
+  }
+  ~IndexWait() {
+    std::lock_guard lock(waits_.mutex_);
+    const auto found = waits_.counts_.find(build_id_);
+    if (--found->second == 0) waits_.counts_.erase(found);
+  }
+  const std::string& build_id() const { return build_id_; }
+  IndexWait(const IndexWait&) = delete;
+  IndexWait& operator=(const IndexWait&) = delete;
+
+ private:
+  IndexWaits& waits_;
+  const std::string build_id_;
+};
+
+}  // namespace divan::api
