@@ -46,6 +46,19 @@ it('a query waits for the build that is under way, and there is one build alone'
   assert.ok((await server.metric('divan_js_documents_total')) - before <= 500)
 })
 
+testWithServer('queries that wait are answered when the server stops', { args: ['--no-background'] }, async (server) => {
+  await server.client.ok('PUT', '/db')
+  await server.client.ok('PUT', '/db/_design/d', { views: { v: { map: 'function (doc) { emit(1) }' } } })
+  const waiting = [1, 2, 3].map(() => server.client.get('/db/_design/d/_view/v'))
+  const waits = async () => (await server.client.ok('GET', '/db/_design/d/_info')).view_index.waiting_clients
+  await waitFor('them to wait', async () => (await waits()) === 3)
+  process.kill(server.pid, 'SIGTERM')
+  for (const { status, json } of await Promise.all(waiting)) {
+    assert.deepEqual([status, json.error], [503, 'service_unavailable'])
+  }
+  await server.ended()
+})
+
 testWithServer('an index tells how many clients wait for it', { args: ['--no-background'] }, async (server) => {
   const db = await load(server, 1)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })

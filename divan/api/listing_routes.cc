@@ -144,7 +144,7 @@ class DocumentPages final : public PageSource {
         docs::RevTree tree;
         if (params_.conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
         docs::append_document(out, id, *winner, docs::read_body(tx, database, *winner), tree,
-                              {.conflicts = params_.conflicts});
+                              {.conflicts = params_.conflicts.value_or(false)});
       }
     }
     out += '}';

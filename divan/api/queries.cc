@@ -50,7 +50,9 @@ bool asks_several(const Call& call, std::size_t depth) {
 std::vector<ViewParams> parse_queries(Call& call) {
   call.allow("POST");
   ViewParams of_all;
-  take_url(call, of_all);
+  for (const auto& [name, value] : call.params()) {
+    if (name != "keys" || json::compact(value).starts_with('[')) index::views::set_param(of_all, name, value);
+  }
   // What CouchDB takes from each query alone.
   of_all.keys.reset();
   of_all.group.reset();

@@ -74,6 +74,7 @@ class ViewTask final : public PageStream {
     auto waiting = std::move(waiting_);
     bool ready = false;
     std::shared_ptr<const ViewIndex> index;
+    kv::Versionstamp seen;
     std::string etag;
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
@@ -83,10 +84,14 @@ class ViewTask final : public PageStream {
       const View& view = *index->find(view_name_);
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
       ready = look(tx, found);
+      seen = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
+                                  kv::Isolation::snapshot);
       // A POST is not asked for again with If-None-Match.
       if (ready && call_->method() == "GET") etag = etag_of(tx, found, *index);
     });
     if (!ready) {
+      if (!std::exchange(heeds_stop_, true)) heed_stop();
+      if (stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
       if (!waiting || waiting->build_id() != build_id_)
         waiting = std::make_unique<IndexWait>(context_.index_waits, build_id_);
       waiting_ = std::move(waiting);
@@ -103,8 +108,8 @@ class ViewTask final : public PageStream {
     const View& view = *index->find(view_name_);
     std::vector<std::unique_ptr<PageSource>> pages;
     for (const auto& params : queries_) {
-      pages.push_back(
-          std::make_unique<QueryPages>(Query(context_.store, context_.catalog, name_, index, view, params)));
+      pages.push_back(std::make_unique<QueryPages>(
+          Query(context_.store, context_.catalog, name_, index, view, params, seen)));
     }
     return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
   }
@@ -167,6 +172,7 @@ class ViewTask final : public PageStream {
   const std::string view_name_;
   std::string build_id_;  // of the index, once it was looked at
   std::unique_ptr<IndexWait> waiting_;
+  bool heeds_stop_ = false;
   std::optional<kv::Versionstamp> target_;
   std::optional<std::int64_t> failures_before_;  // of the build, when it was first asked for
   std::vector<std::shared_ptr<kv::Watch>> watches_;

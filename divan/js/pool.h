@@ -10,9 +10,9 @@
 // function costs its own index time, and nobody else anything.
 //
 // When all processes are busy, the next one that is free goes to the database that has the fewest of them,
-// and a batch is short (Limits::batch): so functions that are slow, or many, delay the others by a turn and
-// no more. The check of a design document that is being written does not even wait for that: it has a process
-// above the number.
+// and a batch is short (Limits::batch): so functions that are slow, or many, delay the others by a turn or
+// two and no more. The check of a design document that is being written does not even wait for that: it has a
+// process above the number.
 #pragma once
 
 #include <condition_variable>

@@ -31,7 +31,7 @@ struct ViewParams {
   std::optional<bool> group;                 // by the whole key, unless a level is given
   std::optional<std::uint64_t> group_level;  // by the first elements of array keys; 0: all in one
   bool include_docs = false;
-  bool conflicts = false;
+  std::optional<bool> conflicts;
   bool update_seq = false;
   bool sorted =
       true;  // false: the caller wants no `total_rows` and `offset`; rows come in order all the same

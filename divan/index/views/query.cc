@@ -17,6 +17,8 @@ constexpr std::size_t kRowsOfALookup = 10;
 constexpr std::size_t kPageReducedBytes = 4 << 20;
 // Rows of a group that are read before its edge is looked up.
 constexpr std::size_t kRowsBeforeEdge = 32;
+// Groups are reduced page by page, and what that makes of them is held at once.
+constexpr std::size_t kPageGroups = 1'000;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
   std::string out = "[";
@@ -48,7 +50,8 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
 }  // namespace
 
 Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
-             std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params)
+             std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params,
+             kv::Versionstamp seen)
     : store_(store),
       catalog_(catalog),
       database_(std::move(database)),
@@ -57,6 +60,7 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
       params_(one_key_as_range(std::move(params))),
       reduces_(reduces(params_, !view.reduce.empty())),
       edge_(reduces_ ? edge_of(view.reduce) : std::nullopt),
+      seen_(seen),
       skip_(params_.skip),
       left_(params_.limit.value_or(UINT64_MAX)) {
   check_params(params_, !view.reduce.empty(), view.collation);
@@ -137,6 +141,12 @@ bool Query::next(std::string& out) {
     }
     // Another one of the same name has nothing to do with the rows so far.
     if (database.number() != *number_) throw not_found("Database does not exist.");
+    // An index that was removed, and perhaps begun again, lacks rows that were there. No index goes back
+    // otherwise.
+    const auto sequence =
+        read_sequence(*tx, IndexKeys(database, index_->signature()), kv::Isolation::snapshot);
+    if (sequence < seen_) throw not_found("The index was removed.");
+    seen_ = sequence;
     read_page(*tx, database, out);
   }
   if (reduces_) append_groups(out);
@@ -151,6 +161,12 @@ bool Query::next(std::string& out) {
 }
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
+
+// Whether no further group is to be read for this page, or for the answer.
+bool Query::has_enough() const {
+  const std::size_t groups = group_keys_.size();
+  return groups >= kPageGroups || (groups >= skip_ && groups - skip_ >= left_);
+}
 
 // What was read into a page.
 struct Query::Page {
@@ -182,7 +198,7 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
     page.nodes =
         edge_ || read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
   }
-  while (!is_done() && !page.full) {
+  while (!is_done() && !page.full && !has_enough()) {
     if (reduces_ && reduction_->failed()) {
       skip_rest_of_group(keys);
     } else if (ranges_.front().in_one_group) {
@@ -201,12 +217,15 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
   bool large = false;
   bool cut = false;
   visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
+    if (!take_row(tx, database, row, page.out)) {
+      cut = true;
+      return false;
+    }
     place = row.place;
-    const bool wants_more = take_row(tx, database, row, page.out);
     page.add(row, reduces_);
     large = page.nodes && group_ && group_->rows >= rows_first;
     cut = page.full || large;
-    return wants_more && !cut;
+    return !cut;
   });
   if (!cut) {
     page.count(kRowsOfALookup);
@@ -215,6 +234,7 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
     if (params_.keys && group_) end_group();
     return;
   }
+  if (place.empty()) return;
   auto& rows = ranges_.front().rows;
   rows = params_.descending ? rows_before(rows, place) : rows_after(rows, place);
   if (large) split_off_group(keys);
@@ -268,12 +288,10 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
   if (range.begin >= range.end) ranges_.pop_front();
 }
 
+// False if it was the last one, or is left for later.
 bool Query::take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
                      std::string& out) {
-  if (reduces_) {
-    take_reduced(row);
-    return true;
-  }
+  if (reduces_) return take_reduced(row);
   if (skip_ > 0) {
     --skip_;
     return true;
@@ -304,18 +322,20 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
       }
     }
     out += ",\"doc\":";
-    append_document_or_null(tx, database, id, revision, params_.conflicts, out);
+    append_document_or_null(tx, database, id, revision, params_.conflicts.value_or(false), out);
   }
   out += '}';
 }
 
-void Query::take_reduced(const ViewRow& row) {
+// False if it begins a group too many, and so is left for later.
+bool Query::take_reduced(const ViewRow& row) {
   const std::uint64_t level = group_level(params_);
   const std::string_view common = level == 0 ? std::string_view()
                                   : level == UINT64_MAX
                                       ? row.encoded_key
                                       : group_prefix(row.encoded_key, level, view_.collation);
   if (group_ && group_->encoded != common) end_group();
+  if (!group_ && has_enough()) return false;
   if (!group_) {
     group_.emplace();
     group_->encoded = common;
@@ -329,6 +349,7 @@ void Query::take_reduced(const ViewRow& row) {
   }
   ++group_->rows;
   reduction_->add(row);
+  return true;
 }
 
 void Query::end_group() {
@@ -339,21 +360,21 @@ void Query::end_group() {
 
 void Query::append_groups(std::string& out) {
   for (auto& reduced : reduction_->take()) {
-    const std::string value = reduction_->shown(std::move(reduced));
     const std::string key = std::move(group_keys_.front());
     group_keys_.pop_front();
+    if (left_ == 0) continue;
+    const std::string value = reduction_->shown(std::move(reduced));
     if (skip_ > 0) {
       --skip_;
       continue;
     }
-    if (left_ == 0) continue;
     --left_;
     out += first_row_ ? "\n" : ",\n";
     first_row_ = false;
     out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
   }
   // If it ends the request, then now.
-  if (const Reduced* failed = reduction_->failed()) reduction_->shown(*failed);
+  if (const Reduced* failed = reduction_->failed(); failed && left_ > 0) reduction_->shown(*failed);
 }
 
 }  // namespace divan::index::views

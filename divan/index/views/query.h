@@ -16,11 +16,14 @@ namespace divan::index::views {
 /// One query on its way. Not thread-safe. Store and catalog must outlive it.
 class Query {
  public:
-  /// Throws query_parse_error if the parameters contradict each other or the view.
+  /// `seen`: how far the index was when somebody looked last. Throws query_parse_error if the parameters
+  /// contradict each other or the view.
   Query(kv::Database& store, docs::Catalog& catalog, std::string database,
-        std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params);
+        std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params,
+        kv::Versionstamp seen = {});
 
-  /// Appends the next piece of the answer, a JSON object, to `out`; false when it is complete.
+  /// Appends the next piece of the answer, a JSON object, to `out`; false when it is complete. Throws
+  /// not_found if the database or the index has been removed since the last piece.
   bool next(std::string& out);
 
  private:
@@ -45,10 +48,11 @@ class Query {
   void skip_rest_of_group(const IndexKeys& keys);
   bool take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   void append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
-  void take_reduced(const ViewRow& row);
+  bool take_reduced(const ViewRow& row);
   void end_group();
   void append_groups(std::string& out);
   bool is_done() const;
+  bool has_enough() const;
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -60,6 +64,7 @@ class Query {
   const std::optional<Edge> edge_;  // of a group: all that its function looks at
 
   std::optional<std::int64_t> number_;  // of the database, once the first page was read
+  kv::Versionstamp seen_;               // the index's sequence, when the last page was read
   std::deque<Range> ranges_;            // still to be read, the one that is being read first
   std::uint64_t skip_;
   std::uint64_t left_;

@@ -562,20 +562,5 @@ TEST_F(Views, ManyKeysAreLookedUpInSeveralPagesEvenIfTheyHaveNoRows) {
   ask("group", R"("rows":[{"key":-1,"value":1}])");
 }
 
-TEST_F(Views, AQueryEndsWhenItsDatabaseIsAnotherOne) {
-  put_design(R"({"v":{"map":"function(doc) { emit(1, new Array(100001).join('x')); }"}})");
-  for (int i = 0; i < 10; ++i) put("{}");
-  build();
-  const auto index = this->index();
-  Query query(*store, catalog, "db", index, *index->find("v"), {});
-  std::string out;
-  EXPECT_TRUE(query.next(out));
-  store->run([&](kv::Transaction& tx) {
-    catalog.remove(tx, "db");
-    catalog.create(tx, "db");
-  });
-  EXPECT_THROW(query.next(out), Error);
-}
-
 }  // namespace
 }  // namespace divan::index::views
