@@ -106,7 +106,11 @@ it('the status shows databases', async (server) => {
   assert.equal((await server.client.ok('GET', `/_node/${all_nodes[0]}`)).name, all_nodes[0])
   assert.deepEqual(head, ['DATABASE', 'DOCUMENTS', 'DELETED', 'BYTES'])
   assert.deepEqual(rows.find(([name]) => name === 'shown').slice(0, 3), ['shown', '1', '0'])
-  assert.equal(JSON.parse(await tool(server, ['status', '--json'])).couchdb, 'Welcome')
+  const all = JSON.parse(await tool(server, ['status', '--json']))
+  assert.equal(all.server.couchdb, 'Welcome')
+  assert.deepEqual(Object.keys(all.nodes), all_nodes)
+  assert.equal(all.databases.find(({ db_name }) => db_name === 'shown').doc_count, 1)
+  assert.deepEqual(all.tasks, [])
 })
 
 it('updates are shown', async (server) => {

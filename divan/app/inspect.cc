@@ -12,19 +12,28 @@ namespace divan::app {
 
 void show_status(const QueryOptions& options) {
   http::Client client = connect(options.connection);
-  const auto welcome = fetch(options, client, "/");
-  if (!welcome) return;
+  const std::string welcome = json::compact(ask(client, "GET", "/"));
   const std::string databases = json::compact(ask(client, "GET", "/_all_dbs"));
   const std::string membership = json::compact(ask(client, "GET", "/_membership"));
   const std::string tasks = json::compact(ask(client, "GET", "/_active_tasks"));
+  std::string all;
+  json::Writer writer(all);
+  writer.begin_object().key("server").raw(welcome).key("nodes").raw(required_member(membership, "nodes"));
+  writer.key("databases").begin_array();
   std::vector<Row> rows = {{"DATABASE", "DOCUMENTS", "DELETED", "BYTES"}};
   json::for_each_element(databases, [&](std::string_view token) {
     const std::string name = json::string_value(token).value_or("");
     const std::string info = json::compact(ask(client, "GET", "/" + http::percent_encode(name)));
+    writer.raw(info);
     rows.push_back({name, member_text(info, "doc_count"), member_text(info, "doc_del_count"),
                     member_text(required_member(info, "sizes"), "active")});
     return true;
   });
+  writer.end_array().key("tasks").raw(tasks).end_object();
+  if (options.json) {
+    fmt::print("{}\n", all);
+    return;
+  }
   std::vector<Row> nodes = {{"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND"}};
   json::for_each_member(
       required_member(membership, "nodes"), [&](std::string_view name, std::string_view node) {
@@ -48,7 +57,7 @@ void show_status(const QueryOptions& options) {
     return true;
   });
   fmt::print("Divan {} at {}, {} databases, {} indexes being built\n",
-             printable(member_text(required_member(*welcome, "vendor"), "version")), options.connection.url,
+             printable(member_text(required_member(welcome, "vendor"), "version")), options.connection.url,
              rows.size() - 1, builds);
   print_table(nodes);
   if (rows.size() > 1) print_table(rows);

@@ -161,7 +161,10 @@ int run(int argc, char** argv) {
   if (*serve_command) {
     if (!line.bind.empty()) line.serve.chttpd.emplace_back("bind_address", line.bind);
     if (!line.port.empty()) line.serve.chttpd.emplace_back("port", line.port);
-    if (line.no_background) line.serve.server.background.clear();
+    auto& background = line.serve.server.background;
+    if (line.no_background) background.clear();
+    std::sort(background.begin(), background.end());
+    background.erase(std::unique(background.begin(), background.end()), background.end());
     return serve(line.serve, ::environ);
   }
   if (*load_command) return load(line.load);
