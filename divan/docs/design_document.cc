@@ -36,13 +36,13 @@ Error invalid(std::string reason) { return {400, "invalid_design_doc", std::move
 // Follows the path from `object` on, as far as there are members. `place` is where `object` is.
 void check_path(std::string_view object, std::span<const Step> path, const std::string& place) {
   if (path.empty()) return;
-  const auto& [member, type] = path.front();
+  const Step& step = path.front();
   json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
     const std::string name = json::unescape(raw_name);
-    if (member != kAny && member != name) return true;
+    if (step.member != kAny && step.member != name) return true;
     const std::string here = place + name;
-    if (type.first_letter.find(value.front()) == std::string_view::npos)
-      throw invalid(fmt::format("`{}` field must have {} type", here, type.name));
+    if (step.type.first_letter.find(value.front()) == std::string_view::npos)
+      throw invalid(fmt::format("`{}` field must have {} type", here, step.type.name));
     check_path(value, path.subspan(1), here + ".");
     return true;
   });
