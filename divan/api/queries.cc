@@ -11,10 +11,6 @@ using index::views::ViewParams;
 // Each query holds its place in a listing while the answer is written.
 constexpr std::size_t kMaxQueries = 1000;
 
-void take_url(const Call& call, ViewParams& params) {
-  for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
-}
-
 // One thread at a time, as every source.
 class SeveralPages final : public PageSource {
  public:
@@ -84,7 +80,7 @@ ViewParams parse_query_params(Call& call) {
     index::views::set_params_from_body(params, body);
   }
   // What both say is as the URL says, as in CouchDB.
-  take_url(call, params);
+  for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
   return params;
 }
 

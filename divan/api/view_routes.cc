@@ -84,10 +84,11 @@ class ViewTask final : public PageStream {
       const View& view = *index->find(view_name_);
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
       ready = look(tx, found);
+      if (!ready) return;
       seen = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
                                   kv::Isolation::snapshot);
       // A POST is not asked for again with If-None-Match.
-      if (ready && call_->method() == "GET") etag = etag_of(tx, found, *index);
+      if (call_->method() == "GET") etag = etag_of(tx, found, *index, seen);
     });
     if (!ready) {
       if (!std::exchange(heeds_stop_, true)) heed_stop();
@@ -123,10 +124,10 @@ class ViewTask final : public PageStream {
   }
 
   // It changes with the rows, with what is asked for, and with the documents if they are shown.
-  std::string etag_of(kv::Transaction& tx, const Found& found, const ViewIndex& index) const {
-    const index::IndexKeys keys(found.database, index.signature());
+  std::string etag_of(kv::Transaction& tx, const Found& found, const ViewIndex& index,
+                      const kv::Versionstamp& sequence) const {
     std::string state = index.signature() + view_name_;
-    state += index::read_sequence(tx, keys, kv::Isolation::snapshot).bytes();
+    state += sequence.bytes();
     for (const auto& [name, value] : call_->params()) state += '\0' + name + '\0' + value;
     const js::ReduceLimit limit = index.pool().reduce_limit();
     state += fmt::format("{}/{}/{}", static_cast<int>(limit.mode), limit.threshold, limit.ratio);

@@ -107,15 +107,14 @@ void Query::plan_ranges(const docs::Database& database) {
 }
 
 void Query::append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
-  const IndexKeys keys(database, index_->signature());
   out += '{';
   if (params_.update_seq) {
     out += "\"update_seq\":";
-    json::append_string(out, docs::to_sequence(read_sequence(tx, keys, kv::Isolation::snapshot)));
+    json::append_string(out, docs::to_sequence(seen_));
     out += ',';
   }
   if (!reduces_ && params_.sorted) {
-    const std::int64_t total = count_rows(tx, keys, view_.number);
+    const std::int64_t total = count_rows(tx, IndexKeys(database, index_->signature()), view_.number);
     out += fmt::format("\"total_rows\":{},", total);
     // How many rows come before a key is not known without counting them.
     const bool from_the_start = !params_.keys && !params_.start_key;
@@ -134,19 +133,19 @@ bool Query::next(std::string& out) {
     // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
     const auto tx = store_.begin();
     const docs::Database database = catalog_.open(*tx, database_);
-    if (!number_) {
-      plan_ranges(database);
-      append_head(*tx, database, out);
-      number_ = database.number();
-    }
     // Another one of the same name has nothing to do with the rows so far.
-    if (database.number() != *number_) throw not_found("Database does not exist.");
+    if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
     // An index that was removed, and perhaps begun again, lacks rows that were there. No index goes back
     // otherwise.
     const auto sequence =
         read_sequence(*tx, IndexKeys(database, index_->signature()), kv::Isolation::snapshot);
     if (sequence < seen_) throw not_found("The index was removed.");
     seen_ = sequence;
+    if (!number_) {
+      plan_ranges(database);
+      append_head(*tx, database, out);
+      number_ = database.number();
+    }
     read_page(*tx, database, out);
   }
   if (reduces_) append_groups(out);
