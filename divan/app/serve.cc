@@ -57,11 +57,10 @@ int serve(const ServeOptions& options, const char* const* environment) {
   try {
     read_settings(config, options, environment);
     log::configure(log::parse_level(config.get("log", "level", "info")), config.get("log", "file", ""));
-    ServerSettings settings = options.server;
-    settings.store = config.get("divan", "store", kEmbedded);
-    Server server(config, settings);
+    Server server(config, options.server);
+    const std::string store = config.get("divan", "store", kEmbedded);
     std::printf("Divan %s listens on %s (data in %s)\n", DIVAN_VERSION, server.url().c_str(),
-                is_shared(settings.store) ? settings.store.c_str() : settings.data_dir.c_str());
+                is_shared(store) ? store.c_str() : options.server.data_dir.c_str());
     if (!server.new_admin_file().empty()) {
       std::printf("Administrator %s (kept in %s)\n", read_line(server.new_admin_file()).value_or("").c_str(),
                   server.new_admin_file().c_str());

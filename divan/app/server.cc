@@ -162,6 +162,7 @@ struct Server::Parts {
   std::string new_admin_file;
   std::string uuid;
 
+  const std::string store_name = config.get("divan", "store", kEmbedded);
   const std::unique_ptr<const Node> node;  // among others, if the store is shared
   const std::string node_name = node ? node->name() : "divan";
   const OpenStore opened;
@@ -194,8 +195,8 @@ struct Server::Parts {
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
         settings(the_settings),
-        node(is_shared(settings.store) ? std::make_unique<Node>(prepared(settings.data_dir), rng) : nullptr),
-        opened(open_store(settings.store, prepared(settings.data_dir) + "/store", config, clock, rng)),
+        node(is_shared(store_name) ? std::make_unique<Node>(prepared(settings.data_dir), rng) : nullptr),
+        opened(open_store(store_name, prepared(settings.data_dir) + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
         sequencer(store, catalog, clock, updates_options(config), node ? node->name() : "") {
     // As long as there are requests, which stop() ends, a setting may change.
@@ -218,7 +219,7 @@ struct Server::Parts {
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
-    if (!is_shared(settings.store)) remove_dead_workers();
+    if (!node) remove_dead_workers();
     monitor.start();
     sequencer.start();
     restores.start();

@@ -15,9 +15,7 @@ namespace divan::app {
 inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views"};
 
 struct ServerSettings {
-  std::string data_dir = "data";
-  std::string store =
-      "embedded";  // or fdb:CLUSTER_FILE: then the data directory has only what is this node's
+  std::string data_dir = "data";  // with a shared store, of what is this node's alone
   std::vector<std::string> background = kBackgroundKinds;  // what this process does of it
   std::string admin;  // "name:password"; empty: from the settings, else from the data directory
 };
