@@ -9,7 +9,7 @@
 #include "divan/base/metrics.h"
 #include "divan/base/thread_pool.h"
 #include "divan/docs/catalog.h"
-#include "divan/index/index.h"
+#include "divan/index/builds.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/registry.h"
 
@@ -41,8 +41,9 @@ struct Context {
   backup::Restores& restores;
   Tails& tails;
   IndexWaits& index_waits;
-  const ken::Ken* ken;  // null where this process has none
-  std::string node;     // this process's name among those on the store
+  index::Builder* builder;  // null where this process builds no indexes
+  const ken::Ken* ken;      // null where this process has none
+  std::string node;         // this process's name among those on the store
   std::string server_uuid;
   std::string version;
 };

@@ -148,7 +148,8 @@ class ViewTask final : public PageStream {
       if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
     }
     // Again with each look, since a build that ran for somebody less urgent may have given way to others.
-    index::request_build(context_.queue, tx, found.database, *found.index);
+    index::request_build(context_.queue, tx, found.database, *found.index, index::kQueryPriority,
+                         context_.builder);
     if (!failures_before_)
       failures_before_ = context_.queue.find(tx, found.index->kind(), build_id_)->failures;
     if (!any(Update::wait)) return true;

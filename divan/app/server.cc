@@ -152,6 +152,11 @@ std::optional<std::string> read_line(const std::string& path) {
   return line;
 }
 
+template <class T>
+T* or_null(std::optional<T>& value) {
+  return value ? &*value : nullptr;
+}
+
 struct Server::Parts {
   Config& config;
   const ServerSettings settings;
@@ -286,7 +291,8 @@ struct Server::Parts {
       builder->start(node_name);
     }
     if (does("ken")) {
-      ken.emplace(store, catalog, queue, kinds, clock, rng, config);
+      ken.emplace(store, catalog, queue, kinds, clock, rng, config,
+                  ken::KenOptions{.builder = or_null(builder)});
       ken->start();
     }
   }
@@ -297,11 +303,10 @@ struct Server::Parts {
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(
-        api::Context{store,     catalog,  queue,        acceptor, registry,    kinds,
-                     clock,     rng,      config,       metrics,  accounts,    *request_pool,
-                     stopping,  *backups, restores,     *tails,   index_waits, ken ? &*ken : nullptr,
-                     node_name, uuid,     DIVAN_VERSION});
+    service.emplace(api::Context{
+        store,       catalog,          queue,        acceptor,      registry, kinds,        clock,    rng,
+        config,      metrics,          accounts,     *request_pool, stopping, *backups,     restores, *tails,
+        index_waits, or_null(builder), or_null(ken), node_name,     uuid,     DIVAN_VERSION});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;

@@ -31,8 +31,9 @@ struct Builder::Build {
   bool read_all = false;          // that was the end of the changes
   kv::Versionstamp all_new;       // documents with changes up to here have never been in the index
   bool cancelled = false;
-  bool worked = false;  // has written something
-  bool wanted = true;   // whether a design document defines the index, as far as known
+  bool worked = false;    // has written something
+  bool finished = false;  // the attempt has been ended
+  bool wanted = true;     // whether a design document defines the index, as far as known
   MonotonicTime began;
 
   // Looks for the index. The design document that the build was asked for may define it no more while another
@@ -121,15 +122,53 @@ void Builder::start(std::string_view worker_id) {
   }
 }
 
+// One of the idle threads, until it has its job or the transaction that was to take one has come to nothing.
+class Builder::Claim {
+ public:
+  explicit Claim(Builder& builder) : builder_(builder) {}
+  ~Claim() {
+    std::lock_guard lock(builder_.mutex_);
+    --builder_.claimed_;
+    builder_.changed_.notify_all();
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  void hand_over(jobs::AcceptedJob job) {
+    std::lock_guard lock(builder_.mutex_);
+    builder_.taken_.push_back(std::move(job));
+  }
+
+ private:
+  Builder& builder_;
+};
+
+void Builder::take_in(kv::Transaction& tx, std::string_view type) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || claimed_ + taken_.size() >= idle_) return;
+    ++claimed_;
+  }
+  const auto claim = std::make_shared<Claim>(*this);
+  const std::vector<std::string> types{std::string(type)};
+  std::vector<jobs::Taker> takers{{.worker = worker(), .must_exist = false}};
+  jobs::deal(queue_, tx, types, std::nullopt, takers);
+  if (takers.front().jobs.empty()) return;
+  tx.after_commit([claim, job = std::move(takers.front().jobs.front())] { claim->hand_over(job); });
+}
+
 void Builder::work() {
   constexpr Duration kPauseAfterError = std::chrono::seconds(1);
-  while (!stopping_) {
+  for (;;) {
     try {
-      const auto job = accept_job();
-      if (!job) continue;
-      ++busy_;
-      run(*job);
-      --busy_;
+      const auto job = next_job();
+      if (job) {
+        ++busy_;
+        run(*job);
+        --busy_;
+      } else if (stopping_) {
+        return;
+      }
     } catch (const Error& error) {
       log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
       std::unique_lock lock(mutex_);
@@ -138,16 +177,46 @@ void Builder::work() {
   }
 }
 
+// Waits for one; none if there is nothing to wait for any more.
+std::optional<jobs::AcceptedJob> Builder::next_job() {
+  std::unique_lock lock(mutex_);
+  ++idle_;
+  // A thread that was claimed stays.
+  clock_.wait_until(lock, changed_, MonotonicTime::max(),
+                    [this] { return !taken_.empty() || (idle_ > claimed_ && (stopping_ || !accepting_)); });
+  --idle_;
+  if (!taken_.empty()) {
+    auto job = std::move(taken_.front());
+    taken_.pop_front();
+    return job;
+  }
+  if (stopping_) return std::nullopt;
+  accepting_ = true;
+  lock.unlock();
+  // Another thread waits for the next one.
+  struct Leave {
+    Builder& builder;
+    ~Leave() {
+      std::lock_guard again(builder.mutex_);
+      builder.accepting_ = false;
+      builder.changed_.notify_all();
+    }
+  } leave{*this};
+  return accept_job();
+}
+
 std::optional<jobs::AcceptedJob> Builder::accept_job() {
-  std::lock_guard turn(turn_);
   std::vector<std::string> types;
   for (const auto& kind : kinds_) types.emplace_back(kind->name());
-  // The worker may have been evicted and registered again in between: accept() takes its name.
-  const auto ref = worker_->ref();
-  const jobs::AcceptOptions options{.limit = 1, .worker = workers::WorkerRef{ref.role, ref.id, {}}};
-  auto jobs = acceptor_.accept(types, options, MonotonicTime::max());
+  auto jobs = acceptor_.accept(types, {.limit = 1, .worker = worker()}, MonotonicTime::max());
   if (jobs.empty()) return std::nullopt;
   return std::move(jobs.front());
+}
+
+// The worker may have been evicted and registered again in between: jobs are accepted for its name.
+workers::WorkerRef Builder::worker() const {
+  const auto ref = worker_->ref();
+  return {ref.role, ref.id, {}};
 }
 
 void Builder::run(const jobs::AcceptedJob& job) {
@@ -211,7 +280,9 @@ void Builder::build(Build& state) {
       state.read_all = false;
       continue;
     }
-    if (!write_batch(state, ahead.front())) return give_back(state);
+    const bool is_last = state.read_all && ahead.size() == 1;
+    if (!write_batch(state, ahead.front(), is_last)) return give_back(state);
+    if (state.finished) return;
     ahead.pop_front();
   }
 }
@@ -252,21 +323,29 @@ bool Builder::do_more_work(Build& state, bool only_begun) {
   return true;
 }
 
-// Ends the attempt if nothing has changed since its last batch was read. The look at the end of the changes
-// conflicts with a change that is committed at the same time: so whoever finds the job running need not ask
-// for another run.
+// Ends the attempt if nothing has changed since its last batch was read.
 bool Builder::finish(Build& state) {
   return store_.run([&](kv::Transaction& tx) {
-    const auto database = state.open(tx, catalog_);
     if (!state.wanted) {
+      const auto database = state.open(tx, catalog_);
       watch_design_documents(tx, database);
       if (state.find(tx, database, kinds_)) return false;
     }
-    const auto last = docs::last_sequence(tx, database, kv::Isolation::serializable);
-    if (last > state.written && !state.cancelled && state.wanted) return false;
-    jobs::finish(queue_, tx, state.attempt);
-    return true;
+    return finish_in(tx, state);
   });
+}
+
+// The look at the end of the changes conflicts with a change that is committed at the same time: so whoever
+// finds the job running need not ask for another run.
+bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
+  const auto database = state.open(tx, catalog_);
+  // A look that finds more is none to conflict for.
+  for (const auto isolation : {kv::Isolation::snapshot, kv::Isolation::serializable}) {
+    const auto last = docs::last_sequence(tx, database, isolation);
+    if (last > state.written && !state.cancelled && state.wanted) return false;
+  }
+  jobs::finish(queue_, tx, state.attempt);
+  return true;
 }
 
 // To be gone on with later, here or elsewhere, behind those that wait and are as urgent.
@@ -341,22 +420,25 @@ std::unique_ptr<MappedBatch> Builder::map(const Index& index, const std::string&
   return mapped;
 }
 
-// False if it was left unfinished.
-bool Builder::write_batch(Build& state, Batch& batch) {
+// False if it was left unfinished. `is_last`: the changes end with it.
+bool Builder::write_batch(Build& state, Batch& batch, bool is_last) {
   auto mapped = batch.mapped.get();
   std::span<const SourceDocument> documents = batch.documents;
   for (;;) {
     state.failures += static_cast<std::int64_t>(mapped->failures());
-    write_rows(state, *mapped, documents.first(mapped->documents()));
+    const auto these = documents.first(mapped->documents());
     documents = documents.subspan(mapped->documents());
+    write_rows(state, *mapped, these, is_last && documents.empty());
     if (documents.empty()) return true;
     if (stopping_ || others_wait(state)) return false;
     mapped = map(*state.index, state.request.database, documents);
   }
 }
 
-// Writes what was mapped, in as many transactions as it needs.
-void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents) {
+// Writes what was mapped, in as many transactions as it needs. The last one of all ends the attempt if it
+// can: one commit less.
+void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents,
+                         bool is_last) {
   std::size_t first = 0;
   while (first < documents.size()) {
     const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
@@ -368,6 +450,8 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
       write_sequence(tx, *after.keys, after.written);
       catalog_.changed(tx, after.open(tx, catalog_), events::DatabaseEvent::index_commit,
                        after.request.design_document);
+      if (is_last && next == documents.size() && !after.index->needs_work(tx, *after.keys))
+        after.finished = finish_in(tx, after);
     });
     first = next;
   }
@@ -385,6 +469,7 @@ void Builder::write(Build& state, const std::function<void(kv::Transaction&, Bui
       throw conflict("Somebody else has written to the index.");
     work(tx, after);
     after.worked = true;
+    if (after.finished) return;
     after.cancelled = jobs::update(queue_, tx, after.attempt, std::nullopt, after.progress(clock_)).cancel;
   });
   state = std::move(after);

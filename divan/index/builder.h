@@ -60,6 +60,11 @@ class Builder {
   /// store.
   void start(std::string_view worker_id);
 
+  /// Takes the most urgent job of `type` that is due, for a thread that has nothing to do; if there is none,
+  /// the job waits in the queue. For the transaction that asks for a build: it need not be looked for then,
+  /// nor be accepted by another commit.
+  void take_in(kv::Transaction& tx, std::string_view type);
+
   /// One build, on the calling thread: to its end, or until stop. For the threads, and for tests.
   void run(const jobs::AcceptedJob& job);
 
@@ -70,20 +75,26 @@ class Builder {
     std::future<std::unique_ptr<MappedBatch>> mapped;
   };
 
+  // Holds a thread for a job that is being taken.
+  class Claim;
+
   void work();
+  std::optional<jobs::AcceptedJob> next_job();
   std::optional<jobs::AcceptedJob> accept_job();
+  workers::WorkerRef worker() const;
   bool is_gone(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
   bool finish(Build& build);
+  bool finish_in(kv::Transaction& tx, const Build& build);
   bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
   bool others_wait(const Build& build);
   Batch read_batch(Build& build, bool is_next);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
                                    std::span<const SourceDocument> documents) const;
-  bool write_batch(Build& build, Batch& batch);
-  void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents);
+  bool write_batch(Build& build, Batch& batch, bool is_last);
+  void write_rows(Build& build, MappedBatch& mapped, std::span<const SourceDocument> documents, bool is_last);
   void write(Build& build, const std::function<void(kv::Transaction&, Build&)>& work);
 
   kv::Database& store_;
@@ -99,8 +110,13 @@ class Builder {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::mutex turn_;  // has whoever waits for a job: one at a time, so that they do not fight over them
   std::atomic<std::size_t> busy_ = 0;  // builds that run
+  // Of the threads that have nothing to do one waits for jobs in the queue, so that they do not fight over
+  // them; the others for jobs that take_in() has taken.
+  bool accepting_ = false;
+  std::size_t idle_ = 0;     // the others
+  std::size_t claimed_ = 0;  // of these
+  std::deque<jobs::AcceptedJob> taken_;
   std::vector<std::thread> threads_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/index/builder.h"
 
 namespace divan::index {
 
@@ -44,7 +45,7 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 std::string_view database_of_build(std::string_view id) { return id.substr(id.rfind(':') + 1); }
 
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index, std::int64_t priority) {
+                   const Index& index, std::int64_t priority, Builder* builder) {
   const std::string id = build_id(database, index.signature());
   // A build that runs ends only when nothing is left to do (Builder::finish): it need not run again. Reading
   // its header makes its end at the same time a conflict.
@@ -53,6 +54,7 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
   if (present && present->state == jobs::State::pending && present->priority <= priority) return;
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
   queue.add(tx, index.kind(), id, request.to_json(), {.priority = priority});
+  if (builder != nullptr) builder->take_in(tx, index.kind());
 }
 
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {

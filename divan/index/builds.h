@@ -29,10 +29,13 @@ inline constexpr std::int64_t kQueryPriority = 0;     // somebody waits for its 
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, of an index that is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, of any other
 
+class Builder;
+
 /// Asks for an index to be brought up to date. Writes nothing if its job runs, or waits and is as urgent; a
-/// job that waits gets the priority if it is more urgent, any other one is run (again).
+/// job that waits gets the priority if it is more urgent, any other one is run (again), at once if this
+/// process's `builder` has a thread for it.
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index, std::int64_t priority = kQueryPriority);
+                   const Index& index, std::int64_t priority, Builder* builder);
 
 /// Declares the job types of the kinds. A build that fails is not tried again by the queue: whoever wants the
 /// index asks for it again (ken after a pause, a query when the next one comes).

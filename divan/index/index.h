@@ -108,6 +108,8 @@ class Index {
   /// again. Outside of any transaction.
   virtual std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
                                                bool only_begun) const = 0;
+  /// Whether there is such a piece.
+  virtual bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
 using IndexPtr = std::shared_ptr<const Index>;

@@ -30,6 +30,7 @@ struct KenOptions {
   /// A database that changes all the time is looked at once in this time; the first change after a quiet
   /// while is acted on at once.
   Duration gather = std::chrono::milliseconds(50);
+  index::Builder* builder = nullptr;  // this process's, which outlives ken
 };
 
 /// An index that ken knows: a signature in a database.

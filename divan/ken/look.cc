@@ -157,7 +157,8 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   decision.asked = true;
   index::request_build(
       queue_, tx, database, index,
-      candidate.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority);
+      candidate.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority,
+      options_.builder);
   decision.watch = try_watch(queue_, tx, decision.index.type, decision.index.job);
   return decision;
 }

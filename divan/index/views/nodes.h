@@ -72,6 +72,9 @@ struct NodesState {
   int level = 0;
   std::string place;
 
+  /// Nothing is left to be done.
+  bool settled() const { return kind == Kind::complete || kind == Kind::given_up; }
+
   bool operator==(const NodesState&) const = default;
 };
 

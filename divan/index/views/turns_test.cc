@@ -46,7 +46,7 @@ struct Turns : testing::Test {
   void request(const std::string& name, std::int64_t priority) {
     store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, name);
-      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority);
+      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority, nullptr);
     });
   }
   // Runs the next job; answers the name of its database.
@@ -133,7 +133,7 @@ TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
   const auto writes = [&](std::int64_t priority) {
     return store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, "large");
-      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority);
+      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority, nullptr);
       return !tx.read_only();
     });
   };

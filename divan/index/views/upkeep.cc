@@ -262,7 +262,7 @@ std::optional<NodeWrites> Upkeep::make_some(bool only_begun) {
   {
     const auto tx = store_.begin();
     state = read_nodes_state(*tx, node_keys_);
-    if (state.kind == State::complete || state.kind == State::given_up) return std::nullopt;
+    if (state.settled()) return std::nullopt;
     if (state.kind == State::none) {
       if (only_begun) return std::nullopt;
       writes.clear = true;

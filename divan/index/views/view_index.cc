@@ -183,6 +183,13 @@ std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const Index
   return nullptr;
 }
 
+bool ViewIndex::needs_work(kv::Transaction& tx, const IndexKeys& keys) const {
+  return std::any_of(views_.begin(), views_.end(), [&](const auto& named) {
+    const View& view = named.second;
+    return view.has_nodes() && !read_nodes_state(tx, NodeKeys(keys, view.number)).settled();
+  });
+}
+
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
                                              js::Pool& pool, const js::Limits& limits, const Spread& spread,
                                              const docs::Database* database) {

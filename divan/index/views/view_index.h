@@ -60,6 +60,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
   std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const override;
   std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
                                        bool only_begun) const override;
+  bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const override;
 
   const std::map<std::string, View>& views() const { return views_; }
   /// Nothing if there is no such view.

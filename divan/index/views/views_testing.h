@@ -52,7 +52,9 @@ struct ViewsFixture : ::testing::Test {
     });
   }
   void request() {
-    store->run([&](kv::Transaction& tx) { request_build(queue, tx, catalog.open(tx, "db"), *index()); });
+    store->run([&](kv::Transaction& tx) {
+      request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, nullptr);
+    });
   }
   std::vector<jobs::AcceptedJob> accept(std::size_t limit = 1) {
     const std::vector<std::string> types{"views"};

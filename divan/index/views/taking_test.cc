@@ -1,0 +1,168 @@
+// Builds that begin with the commit that asks for them, and end with the one that writes the last rows.
+#include "divan/index/views/views_testing.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::index::views {
+namespace {
+
+// Does something before a transaction begins, or before what it has written is committed.
+class MeddlingStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    pass();
+    return std::make_unique<Meddled>(inner().begin(), *this);
+  }
+  void before(int point, std::function<void()> meddle) {
+    meddle_ = std::move(meddle);
+    left_ = point;
+  }
+  // Whether so many points were passed.
+  bool met() const { return left_ < 0; }
+
+ private:
+  class Meddled final : public kv::ForwardingTransaction {
+   public:
+    Meddled(std::unique_ptr<kv::Transaction> inner, MeddlingStore& store)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      if (!read_only()) store_.pass();
+      ForwardingTransaction::do_commit();
+    }
+
+   private:
+    MeddlingStore& store_;
+  };
+
+  void pass() {
+    if (left_-- == 0) meddle_();
+  }
+
+  std::function<void()> meddle_;
+  int left_ = INT_MAX;
+};
+
+struct Taking : testing::ViewsFixture {
+  void SetUp() override {
+    ViewsFixture::SetUp();
+    put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
+  }
+
+  void ask(kv::Transaction& tx) {
+    request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, builder.get());
+  }
+  std::map<jobs::State, std::int64_t> counts() {
+    return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
+  }
+  void wait_until_idle() {
+    for (int i = 0; i < 60'000; ++i) {
+      auto now = counts();
+      if (now[jobs::State::pending] + now[jobs::State::running] == 0) return;
+      clock.sleep(std::chrono::milliseconds(1));
+    }
+    FAIL() << "A build has not ended.";
+  }
+  // What a write that is asked for at once costs in commits, its own left out.
+  std::uint64_t commits_of_a_build() {
+    put("{}");
+    const auto before = store->stats().commits;
+    store->run([&](kv::Transaction& tx) { ask(tx); });
+    wait_until_idle();
+    return store->stats().commits - before;
+  }
+  // Threads have nothing to do a moment after their last job has ended.
+  void expect_two_commits() {
+    for (int i = 0; i < 1000; ++i) {
+      if (commits_of_a_build() == 2) return;
+    }
+    FAIL() << "No build took two commits.";
+  }
+  void expect_all(std::size_t documents) {
+    EXPECT_EQ(query("v"), fmt::format(R"({{"rows":[{{"key":null,"value":{}}}]}})", documents));
+  }
+};
+
+TEST_F(Taking, AskingAndWritingAreTwoCommits) {
+  builder->start("test");
+  expect_two_commits();
+}
+
+TEST_F(Taking, ATransactionThatComesToNothingKeepsNoThread) {
+  builder->start("test");
+  expect_two_commits();
+  put("{}");
+  for (int i = 0; i < 20; ++i) ask(*store->begin());
+  EXPECT_EQ(counts()[jobs::State::running], 0);
+  expect_two_commits();
+}
+
+TEST_F(Taking, WithoutAFreeThreadTheJobWaits) {
+  put("{}");
+  store->run([&](kv::Transaction& tx) { ask(tx); });
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+}
+
+TEST_F(Taking, WhatIsTakenWhenABuilderStopsIsDoneOrGivenBack) {
+  std::size_t documents = 0;
+  for (int i = 0; i < 30; ++i) {
+    builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock, BuilderOptions{});
+    builder->start(fmt::format("test-{}", i));
+    put("{}");
+    ++documents;
+    if (i % 3 != 0) clock.sleep(std::chrono::milliseconds(1));
+    std::thread asker([&] { store->run([&](kv::Transaction& tx) { ask(tx); }); });
+    if (i % 2 == 0) asker.join();
+    builder->stop();
+    if (asker.joinable()) asker.join();
+    builder.reset();
+    EXPECT_EQ(counts()[jobs::State::running], 0);
+  }
+  builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock, BuilderOptions{});
+  build();
+  expect_all(documents);
+}
+
+TEST_F(Taking, ABuilderThatStopsWaitsForWhatIsBeingTaken) {
+  builder->start("test");
+  expect_two_commits();
+  put("{}");
+  const auto tx = store->begin();
+  ask(*tx);
+  std::thread end([&] { builder.reset(); });
+  clock.sleep(std::chrono::milliseconds(50));  // its idle threads end
+  tx->commit();
+  end.join();
+  EXPECT_EQ(counts()[jobs::State::running], 0);
+}
+
+// Whoever finds the job running does not ask for another run: so it must not end without having seen what
+// was written before.
+TEST_F(Taking, AChangeAtAnyPointOfABuildIsInTheIndexWhenNothingIsLeftToDo) {
+  MeddlingStore meddling(*store);
+  std::size_t documents = 0;
+  bool met = true;
+  for (int point = 0; met; ++point) {
+    ASSERT_LT(point, 1000);
+    Builder meddled(meddling, catalog, queue, monitor, kinds, clock, BuilderOptions{.batch_documents = 7});
+    for (int i = 0; i < 3; ++i) put("{}");
+    documents += 3;
+    request();
+    const auto jobs = accept();
+    meddling.before(point, [&] {
+      put("{}");
+      ++documents;
+      request();
+    });
+    for (const auto& job : jobs) meddled.run(job);
+    met = meddling.met();
+    meddling.before(INT_MAX, {});
+    for (const auto& job : accept()) meddled.run(job);
+    EXPECT_TRUE(accept().empty());
+    expect_all(documents);
+  }
+}
+
+}  // namespace
+}  // namespace divan::index::views
