@@ -1,5 +1,7 @@
 #include "divan/index/builder.h"
 
+#include <absl/cleanup/cleanup.h>
+
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
@@ -194,14 +196,11 @@ std::optional<jobs::AcceptedJob> Builder::next_job() {
   accepting_ = true;
   lock.unlock();
   // Another thread waits for the next one.
-  struct Leave {
-    Builder& builder;
-    ~Leave() {
-      std::lock_guard again(builder.mutex_);
-      builder.accepting_ = false;
-      builder.changed_.notify_all();
-    }
-  } leave{*this};
+  const absl::Cleanup leave = [this] {
+    std::lock_guard again(mutex_);
+    accepting_ = false;
+    changed_.notify_all();
+  };
   return accept_job();
 }
 
