@@ -34,7 +34,7 @@ async function withRestored(file, body) {
   const dataDir = path.join(temporaryDirectory(), 'new')
   const { code, stderr } = await runDivan(['restore', file, '--quiet', '--data-dir', dataDir])
   assert.equal(code, 0, stderr)
-  const server = await Server.start({ dataDir })
+  const server = await Server.start({ dataDir, env: { DIVAN_DIVAN_STORE: 'embedded' } })
   try {
     await body(server)
   } finally {

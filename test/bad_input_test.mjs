@@ -5,7 +5,7 @@ import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
 import { authorization, sendRaw } from './support/raw.mjs'
-import { ADMIN, runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { ADMIN, onlyEmbedded, runDivan, Server, shareServer, storeSettings, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -328,11 +328,12 @@ async function assertNoStart(args, message, options) {
 
 testWithServer('a data directory that is in use', {}, async (server) => {
   const db = await server.newDatabase()
-  await assertNoStart(['--data-dir', server.dataDir, '--admin', ADMIN], /Data directory .* is in use by another process\.\n$/)
+  const env = storeSettings(server.dataDir)
+  await assertNoStart(['--data-dir', server.dataDir, '--admin', ADMIN], /Data directory .* is in use by another process\.\n$/, { env })
   assert.equal((await server.client.put(`/${db}/a`, {})).status, 201)
 })
 
-start('a data directory of a newer format, and one that is damaged', async () => {
+onlyEmbedded(start)('a data directory of a newer format, and one that is damaged', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir })
   await server.client.ok('PUT', '/db')

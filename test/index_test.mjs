@@ -1,7 +1,7 @@
 // Indexes while they are built, and what the server tells of itself meanwhile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { onlyEmbedded, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
@@ -107,10 +107,14 @@ it("a database's deletion ends its builds", async (server) => {
   assert.equal(answer.status, 404, answer.text)
 })
 
-it('metrics are lines that Prometheus reads, and move', async (server) => {
+onlyEmbedded(it)('the metrics of the store move', async (server) => {
   const before = await server.metric('divan_store_commits_total')
-  const db = await load(server, 1)
+  await load(server, 1)
   assert.ok((await server.metric('divan_store_commits_total')) > before)
+})
+
+it('metrics are lines that Prometheus reads', async (server) => {
+  const db = await load(server, 1)
   await server.client.ok('PUT', `/_jobs/${db}`)
   await server.client.ok('PUT', `/_jobs/${db}/a`, {})
   const { text, headers } = await server.client.get('/_node/_local/_prometheus')

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmodSync, closeSync, cpSync, openSync, readFileSync, readdirSync, readSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
-import { test } from 'node:test'
-import { binary, runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { test as anyTest } from 'node:test'
+import { binary, onlyEmbedded, runDivan, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
+
+const test = onlyEmbedded(anyTest)
 
 async function verify(dataDir) {
   const { code, stdout, stderr } = await runDivan(['verify', dataDir, '--quiet', '--json'])

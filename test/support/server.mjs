@@ -3,12 +3,12 @@
 // However a test ends, its server and directory are gone afterwards: tests stop their servers, the end of a test
 // file kills what is left, and should the test itself be killed, the kernel kills the server (setpriv).
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { Client } from './client.mjs'
-import { within } from './wait.mjs'
+import { waitFor, within } from './wait.mjs'
 
 const buildDir = process.env.DIVAN_BUILD_DIR ?? path.resolve(import.meta.dirname ?? '.', '../../build/dev')
 export const binary = path.join(buildDir, 'divan')
@@ -45,6 +45,20 @@ export function clusterSettings(name) {
   const settings = { DIVAN_DIVAN_STORE: `fdb:${process.env.FDB_CLUSTER_FILE}`, DIVAN_FDB_NAME: name }
   if (process.env.DIVAN_FDB_LIBRARY) settings.DIVAN_FDB_LIBRARY = process.env.DIVAN_FDB_LIBRARY
   return settings
+}
+
+/** Settings under which a command works on the store of the server that has this data directory. */
+export function storeSettings(dataDir) {
+  return onCluster ? clusterSettings(path.basename(dataDir)) : {}
+}
+
+/**
+ * onlyEmbedded(declare)(name, ...): declares a test, with `test`, testWithServer or what shareServer answers, of what the
+ * embedded store alone has: its files, its durability, that it is one process's.
+ */
+export function onlyEmbedded(declare) {
+  if (!onCluster) return declare
+  return (name) => test(name.startsWith(PREFIX) ? name : PREFIX + name, { skip: 'of the embedded store alone' })
 }
 
 /** Runs the binary to its end: {code, signal, stdout, stderr}. */
@@ -109,8 +123,7 @@ export class Server {
     server.dataDir = dataDir ?? temporaryDirectory()
     if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
     const all = ['serve', '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
-    const store = onCluster ? clusterSettings(path.basename(server.dataDir)) : {}
-    server.#process = new Process(all, { ...store, ...env })
+    server.#process = new Process(all, { ...storeSettings(server.dataDir), ...env })
     await within('the server to listen', server.#listening(admin))
     return server
   }
@@ -205,6 +218,17 @@ export class Server {
     if (!this.ownsDirectory) return
     rmSync(this.dataDir, { recursive: true, force: true })
     directories.delete(this.dataDir)
+  }
+
+  /** Stops the server in whatever it does, until thaw(): resolves when nothing of it runs any more. */
+  async freeze() {
+    this.#process.child.kill('SIGSTOP')
+    const tasks = `/proc/${this.pid}/task`
+    const isStopped = (id) => / T /.test(readFileSync(`${tasks}/${id}/stat`, 'utf8').replace(/^.*\)/, ''))
+    await waitFor('the server to be frozen', () => readdirSync(tasks).every(isStopped))
+  }
+  thaw() {
+    this.#process.child.kill('SIGCONT')
   }
 
   /** Kills the server; its data directory stays until the test's end. */
