@@ -1,34 +1,13 @@
 // Several servers on one FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
-import { clusterSettings, runDivan, Server, temporaryDirectory } from './support/server.mjs'
-import { waitFor } from './support/wait.mjs'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { test } from 'node:test'
+import { membersSeenBy, newStore, noCluster, onNodes } from './support/cluster.mjs'
+import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
 
-const skip = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
-
-/** A test with three nodes on a store of its own. */
-function onThreeNodes(name, body) {
-  test(`cluster: ${name}`, { skip }, async () => {
-    const env = clusterSettings(`test ${randomUUID().slice(0, 8)}`)
-    const nodes = []
-    try {
-      for (let i = 0; i < 3; ++i) nodes.push(await Server.start({ env }))
-      await body(nodes, env)
-    } catch (error) {
-      for (const node of nodes) {
-        error.message += '\n' + node.lastLog
-        await node.kill()
-      }
-      throw error
-    }
-    await Promise.all(nodes.map((node) => node.stop()))
-  })
-}
-
-onThreeNodes('what one node has written the others have at once', async ([a, b, c]) => {
+onNodes(3, 'what one node has written the others have at once', async ([a, b, c]) => {
   await a.client.ok('PUT', '/shop')
   for (let i = 0; i < 20; ++i) {
     const nodes = [a, b, c]
@@ -42,7 +21,7 @@ onThreeNodes('what one node has written the others have at once', async ([a, b, 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409])
 })
 
-onThreeNodes('a feed on one node has the changes of all, in order and without a gap', async ([a, b, c]) => {
+onNodes(3, 'a feed on one node has the changes of all, in order and without a gap', async ([a, b, c]) => {
   await a.client.ok('PUT', '/shop')
   const feed = await c.client.open('/shop/_changes?feed=continuous&heartbeat=1000')
   const seen = []
@@ -62,7 +41,7 @@ onThreeNodes('a feed on one node has the changes of all, in order and without a 
   assert.deepEqual(seen.map(({ seq }) => seq), results.map(({ seq }) => seq))
 })
 
-onThreeNodes('a job that one node takes is done through another', async ([a, b, c]) => {
+onNodes(3, 'a job that one node takes is done through another', async ([a, b, c]) => {
   await a.client.ok('PUT', '/_jobs/mail', { timeout: 60_000 })
   const waiting = b.client.ok('POST', '/_jobs/mail/_accept', { timeout: 60_000 })
   await a.client.ok('PUT', '/_jobs/mail/one', { data: { to: 'x' } })
@@ -72,18 +51,52 @@ onThreeNodes('a job that one node takes is done through another', async ([a, b, 
   assert.equal((await a.client.ok('GET', '/_jobs/mail/one')).state, 'finished')
 })
 
-onThreeNodes('an index that one node builds answers on all', async ([a, b, c]) => {
+onNodes(3, 'an index is built once, whatever nodes are asked', async (nodes) => {
+  const [a] = nodes
   await a.client.ok('PUT', '/shop')
+  const write = (from, count) => {
+    const docs = Array.from({ length: count }, (_, n) => ({ _id: `d${from + n}`, n }))
+    return a.client.ok('POST', '/shop/_bulk_docs', { docs })
+  }
+  await write(0, 5000)
   const views = { by_n: { map: 'function (doc) { emit(doc.n, 1) }', reduce: '_sum' } }
   await a.client.ok('PUT', '/shop/_design/d', { views })
-  await a.client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 300 }, (_, n) => ({ _id: `d${n}`, n })) })
-  for (const node of [a, b, c]) {
-    const { rows } = await node.client.ok('GET', '/shop/_design/d/_view/by_n')
-    assert.equal(rows[0].value, 300)
-  }
+  const ask = async (query = '') =>
+    (await Promise.all(nodes.map((node) => node.client.ok('GET', `/shop/_design/d/_view/by_n${query}`)))).map(({ rows }) => rows[0]?.value)
+  assert.deepEqual(await ask(), [5000, 5000, 5000])
+  await write(5000, 100)
+  assert.deepEqual(await ask(), [5100, 5100, 5100])
+  await write(5100, 100) // which nobody asks for
+  await waitFor('the index to be fresh', async () => (await ask('?update=false')).every((count) => count === 5200))
+  let mapped = 0
+  for (const node of nodes) mapped += await node.metric('divan_js_documents_total')
+  assert.equal(mapped, 5200)
 })
 
-onThreeNodes('the death of a node loses nothing that was acknowledged', async (nodes, env) => {
+onNodes(3, 'every node sees all: one that is stopped goes at once, one that is killed when it is silent', async (nodes, env) => {
+  const [a, b] = nodes
+  for (const node of nodes) {
+    const { all_nodes, cluster_nodes, nodes: known } = await node.client.ok('GET', '/_membership')
+    assert.deepEqual(cluster_nodes, all_nodes)
+    assert.deepEqual(Object.keys(known), all_nodes)
+    assert.deepEqual(Object.values(known).map(({ address }) => address).sort(), nodes.map(({ url }) => url).sort())
+    for (const { version, started, background } of Object.values(known)) {
+      assert.deepEqual([typeof version, typeof started, background], ['string', 'number', ['jobs', 'ken', 'views']])
+    }
+  }
+  await nodes.pop().stop()
+  for (const node of nodes) assert.deepEqual(await membersSeenBy(node), [a.url, b.url].sort())
+  const nameOf = async (node) => (await node.client.ok('GET', '/_node/_local')).name
+  const name = await nameOf(b)
+  await b.kill()
+  await waitFor('the killed node to be given up', async () => (await membersSeenBy(a)).length === 1)
+  assert.deepEqual(await membersSeenBy(a), [a.url])
+  nodes[1] = await Server.start({ env, dataDir: b.dataDir })
+  assert.equal(await nameOf(nodes[1]), name)
+  assert.deepEqual(await membersSeenBy(a), [a.url, nodes[1].url].sort())
+})
+
+onNodes(3, 'the death of a node loses nothing that was acknowledged', async (nodes, env) => {
   await nodes[0].client.ok('PUT', '/shop')
   const acknowledged = new Set()
   let going = true
@@ -112,7 +125,7 @@ onThreeNodes('the death of a node loses nothing that was acknowledged', async (n
   }
 })
 
-test('cluster: a store moves to a cluster and back in a backup', { skip }, async () => {
+test('cluster: a store moves to a cluster and back in a backup', { skip: noCluster }, async () => {
   const directory = temporaryDirectory()
   const file = (name) => path.join(directory, name)
   const embedded = await Server.start({ env: { DIVAN_DIVAN_STORE: 'embedded' } })
@@ -126,7 +139,7 @@ test('cluster: a store moves to a cluster and back in a backup', { skip }, async
   await ran(['backup', file('one'), '--url', embedded.url, '--user', 'admin:secret'])
   await embedded.stop()
 
-  const { DIVAN_DIVAN_STORE: store, ...env } = clusterSettings(`test ${randomUUID().slice(0, 8)}`)
+  const { DIVAN_DIVAN_STORE: store, ...env } = newStore()
   await ran(['restore', file('one'), '--store', store], env)
   assert.match((await runDivan(['restore', file('one'), '--store', store], { env })).stderr, /restored into an empty one/)
   await ran(['verify', '--store', store], env)

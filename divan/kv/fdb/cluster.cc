@@ -25,8 +25,7 @@ void Cluster::set_option(DatabaseOption option, std::int64_t value) const {
 FdbError Cluster::outcome_of(const Future& future) const {
   if (future.wait(clock_, clock_.now() + answer_timeout_)) return future.error();
   throw Error(ErrorCode::transaction_timed_out,
-              fmt::format("The FoundationDB cluster has not answered for {} seconds.",
-                          std::chrono::duration_cast<std::chrono::seconds>(answer_timeout_).count()));
+              fmt::format("The FoundationDB cluster has not answered for {:g} s.", seconds(answer_timeout_)));
 }
 
 void Cluster::await(const Future& future) const {

@@ -13,6 +13,9 @@
 
 namespace divan::kv::fdb {
 
+/// For messages.
+inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
 /// A connection to a cluster. Thread-safe. The client and the clock must outlive it.
 class Cluster {
  public:

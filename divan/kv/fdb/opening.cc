@@ -78,10 +78,9 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
                     "client does not understand"
                   : "is it running, and can it be reached from here?";
   }
-  throw internal_error(fmt::format(
-      "FoundationDB's cluster{} has not answered within {} seconds: {} (client library {})",
-      file.empty() ? "" : " of " + file, std::chrono::duration_cast<std::chrono::seconds>(timeout).count(),
-      problem, cluster.client().version()));
+  throw internal_error(
+      fmt::format("FoundationDB's cluster{} has not answered within {:g} s: {} (client library {})",
+                  file.empty() ? "" : " of " + file, seconds(timeout), problem, cluster.client().version()));
 }
 
 void check_format(const Cluster& cluster, const Place& place, int format) {
