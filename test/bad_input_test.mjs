@@ -352,6 +352,11 @@ onlyEmbedded(start)('a data directory of a newer format, and one that is damaged
   await again.stop()
 })
 
+start('a store in a cluster, without its client library', async () => {
+  const env = { DIVAN_DIVAN_STORE: 'fdb:', DIVAN_FDB_LIBRARY: '/nonexistent/libfdb_c.so' }
+  await assertNoStart(['--data-dir', temporaryDirectory()], /^divan: .*foundationdb-clients.*\n$/, { env })
+})
+
 start('a data directory that is none', async () => {
   const file = path.join(temporaryDirectory(), 'file')
   writeFileSync(file, '')

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { membersSeenBy, onNodes, onOwnCluster } from './support/cluster.mjs'
+import { test } from 'node:test'
+import { membersSeenBy, newStore, noCluster, onNodes, onOwnCluster } from './support/cluster.mjs'
 import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
@@ -228,6 +229,15 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
 })
 
+// A server that does not start, and says why in a line.
+async function refused(settings, words) {
+  const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
+  const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
+  assert.deepEqual([code, stdout], [1, ''], stderr)
+  assert.match(stderr, words)
+  assert.equal(stderr.split('\n').length, 2, stderr)
+}
+
 const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 
 onOwnCluster('a node that has lost its cluster says so, goes on by itself, and can be stopped', [], async (cluster, start) => {
@@ -264,6 +274,7 @@ onOwnCluster('a node that has lost its cluster says so, goes on by itself, and c
 
   cluster.signal('SIGSTOP')
   await node.stop()
+  await refused(cluster.settings(), /cluster of \S+ has not answered within 0\.5 s: /)
 })
 
 // A cluster takes no transactions at all when a disk, or memory, is nearly full: that of this one has room for little.
@@ -288,24 +299,15 @@ onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (clu
   await node.stop()
 })
 
-onOwnCluster('what is wrong with a cluster when a server starts is said in a line', [], async (cluster) => {
+test('cluster: what is wrong with a cluster file when a server starts is said in a line', { skip: noCluster }, async () => {
   const directory = temporaryDirectory()
-  const file = (name) => path.join(directory, name)
-  const refused = async (words, settings) => {
-    const env = { ...cluster.settings(), DIVAN_FDB_START_TIMEOUT: '500', ...settings }
-    const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', file('node')], { env })
-    assert.deepEqual([code, stdout], [1, ''], stderr)
-    assert.match(stderr, words)
-    assert.equal(stderr.split('\n').length, 2, stderr)
+  const withFile = (name, text) => {
+    const file = path.join(directory, name)
+    if (text !== undefined) writeFileSync(file, text)
+    return { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${file}` }
   }
-  await refused(/foundationdb-clients/, { DIVAN_FDB_LIBRARY: '/nonexistent/libfdb_c.so' })
-  await refused(/cluster file \S+none: No such file/, { DIVAN_DIVAN_STORE: `fdb:${file('none')}` })
-  writeFileSync(file('empty'), '')
-  await refused(/cluster file \S+empty is empty/, { DIVAN_DIVAN_STORE: `fdb:${file('empty')}` })
-  writeFileSync(file('damaged'), 'no cluster file\n')
-  await refused(/cluster file \S+damaged: /, { DIVAN_DIVAN_STORE: `fdb:${file('damaged')}` })
-  writeFileSync(file('nobody'), 'test:test@127.0.0.1:1\n')
-  await refused(/cluster of \S+nobody has not answered within 0\.5 s: is it running/, { DIVAN_DIVAN_STORE: `fdb:${file('nobody')}` })
-  cluster.signal('SIGSTOP')
-  await refused(/cluster of \S+ has not answered within 0\.5 s: /)
+  await refused(withFile('none'), /cluster file \S+none: No such file/)
+  await refused(withFile('empty', ''), /cluster file \S+empty is empty/)
+  await refused(withFile('damaged', 'no cluster file\n'), /cluster file \S+damaged: /)
+  await refused(withFile('nobody', 'test:test@127.0.0.1:1\n'), /cluster of \S+nobody has not answered within 0\.5 s: is it running/)
 })
