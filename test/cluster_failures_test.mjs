@@ -9,6 +9,7 @@ import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
 const LOST = 1500 // milliseconds after which whoever asks gives up an answer
+const ONE_PROCESS = { DIVAN_DIVAN_JS_PROCESSES: '1' } // so that a build takes a while on any machine
 
 const fresh = (node, db, count) =>
   waitFor(`the index of ${db} to be fresh`, async () => {
@@ -66,12 +67,16 @@ class Load {
   answered = new Set() // jobs that are done, or that their worker has lost
   #adding = true
   #working = true
-  #tasks = []
+  #over = false
+  #failure
+  #adders
+  #workers
 
   constructor(nodes) {
     this.nodes = nodes
-    for (let i = 0; i < 3; ++i) this.#tasks.push(this.#add(i))
-    for (let i = 0; i < 6; ++i) this.#tasks.push(this.#work())
+    const start = (task) => task.catch((error) => (this.#failure ??= error))
+    this.#adders = [0, 1, 2].map((who) => start(this.#add(who)))
+    this.#workers = [0, 1, 2, 3, 4, 5].map(() => start(this.#work()))
   }
 
   async #ask(method, target, body) {
@@ -86,6 +91,7 @@ class Load {
     for (;;) {
       const answer = await this.#ask(method, target, body)
       if (answer) return answer
+      if (this.#over) throw new Error('the test is over')
     }
   }
 
@@ -119,15 +125,26 @@ class Load {
   /** Waits until so many more were done. */
   async goesOn(count = 20) {
     const before = this.answered.size
-    await waitFor('jobs to be done', () => this.answered.size >= before + count)
+    await this.#until('jobs to be done', () => this.answered.size >= before + count)
+  }
+
+  async #until(what, condition) {
+    await waitFor(what, () => this.#failure || condition())
+    if (this.#failure) throw this.#failure
   }
 
   /** Adds no more and waits until all is done. */
   async end({ client }) {
     this.#adding = false
-    await waitFor('all jobs to be done', async () => (await client.ok('GET', '/_jobs/work')).counts.finished === this.added.size)
-    this.#working = false
-    await Promise.all(this.#tasks)
+    await Promise.all(this.#adders)
+    await this.#until('all jobs to be done', async () => (await client.ok('GET', '/_jobs/work')).counts.finished === this.added.size)
+    await this.stop()
+  }
+
+  async stop() {
+    this.#adding = this.#working = false
+    this.#over = true
+    await Promise.all([...this.#adders, ...this.#workers])
   }
 }
 
@@ -139,23 +156,27 @@ onNodes(3, 'nodes die and freeze: every write is there, every job has its effect
   const changes = await follow(a, '/orders/_changes')
   const updates = await follow(a, '/_db_updates')
   const load = new Load(nodes)
-  for (let round = 0; round < 6; ++round) {
-    const i = 1 + (round % 2)
-    const victim = nodes[i]
-    await load.goesOn()
-    if (round % 3 === 0) {
-      await victim.kill()
+  try {
+    for (let round = 0; round < 6; ++round) {
+      const i = 1 + (round % 2)
+      const victim = nodes[i]
       await load.goesOn()
-      nodes[i] = await Server.start({ env, dataDir: victim.dataDir })
-      continue
+      if (round % 3 === 0) {
+        await victim.kill()
+        await load.goesOn()
+        nodes[i] = await Server.start({ env, dataDir: victim.dataDir })
+        continue
+      }
+      await victim.freeze()
+      await load.goesOn()
+      if (round % 3 === 1) await waitFor('it to be given up', async () => !(await membersSeenBy(a)).includes(victim.url))
+      victim.thaw()
+      await waitFor('it to be back', async () => (await membersSeenBy(a)).includes(victim.url))
     }
-    await victim.freeze()
-    await load.goesOn()
-    if (round % 3 === 1) await waitFor('it to be given up', async () => !(await membersSeenBy(a)).includes(victim.url))
-    victim.thaw()
-    await waitFor('it to be back', async () => (await membersSeenBy(a)).includes(victim.url))
+    await load.end(a)
+  } finally {
+    await load.stop()
   }
-  await load.end(a)
 
   const { added, databases } = load
   const effects = (await a.client.ok('GET', '/effects/_all_docs?include_docs=true')).rows.map(({ doc }) => doc.job)
@@ -191,7 +212,7 @@ onNodes(3, 'a build goes on when its node is killed, and so does the look-out fo
   await one.client.ok('PUT', '/shop/late', { n: 1 })
   await fresh(other, 'shop', 8001)
   nodes[i] = await Server.start({ env })
-})
+}, ONE_PROCESS)
 
 onNodes(3, 'a node that was frozen until it was given up writes nothing for what it lost', async (nodes) => {
   const ask = await withIndex(nodes[0], 'shop', 2)
@@ -227,7 +248,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   assert.equal((await other.client.ok('GET', '/shop/_design/d/_view/v?update=false&reduce=false&limit=0')).total_rows, 8000)
   const { rows } = await other.client.ok('GET', '/effects/_all_docs?include_docs=true')
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
-})
+}, ONE_PROCESS)
 
 // A server that does not start, and says why in a line.
 async function refused(settings, words) {

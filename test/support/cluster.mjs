@@ -20,13 +20,13 @@ export const noPrograms = programs.every((file) => existsSync(file)) ? false : '
 export const newStore = () => clusterSettings(`test ${randomUUID().slice(0, 8)}`)
 
 /**
- * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards those that the array has
+ * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings and `more`. Afterwards those that the array has
  * by then stop in order, and what is in the store is checked.
  */
-export function onNodes(count, name, body) {
+export function onNodes(count, name, body, more = {}) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
     const { DIVAN_DIVAN_STORE: store, ...settings } = newStore()
-    const env = { DIVAN_DIVAN_STORE: store, ...settings }
+    const env = { DIVAN_DIVAN_STORE: store, ...settings, ...more }
     const nodes = []
     try {
       for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
