@@ -177,9 +177,18 @@ kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database, kv
   return last;
 }
 
+void expect_last_sequence(kv::Expectation& reads, const Database& database) {
+  reads.range(below(database.keys().room(Room::changes)), 1, true);
+}
+
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
   const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
                                          database.keys().stat("bytes")};
+  if (tx.is_remote()) {
+    kv::Expectation reads{.keys = keys, .ranges = {}};
+    expect_last_sequence(reads, database);
+    tx.expect(reads);
+  }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
   return {kv::decode_counter(counters[0]), kv::decode_counter(counters[1]), kv::decode_counter(counters[2]),
           last_sequence(tx, database)};

@@ -16,6 +16,8 @@ void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view na
                       std::span<const std::string_view> ids, bool to_write = false);
 void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
 void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
+/// What last_sequence() reads.
+void expect_last_sequence(kv::Expectation& reads, const Database& database);
 inline void expect_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
                             std::string_view id) {
   expect_documents(tx, catalog, name, std::span(&id, 1));
