@@ -10,6 +10,8 @@ namespace {
 
 // A page ends with this much of an answer, or after this many rows.
 constexpr std::size_t kPageBytes = 256 << 10;
+// Documents that rows show are asked for together, so many at once.
+constexpr std::size_t kDocumentsTogether = 1'000;
 constexpr std::size_t kPageRows = 20'000;
 // Looking up where a key's rows begin takes about as long as reading so many rows, also if there are none.
 constexpr std::size_t kRowsOfALookup = 10;
@@ -28,6 +30,18 @@ std::string first_elements(std::string_view array, std::uint64_t count) {
     return --count > 0;
   });
   return out + "]";
+}
+
+// A value that names a document stands for it ("linked documents").
+std::pair<std::string, std::optional<docs::Revision>> document_of(const ViewRow& row) {
+  std::string id(row.id);
+  std::optional<docs::Revision> revision;
+  if (row.value.starts_with('{')) {
+    if (const auto linked = json::string_value(json::member(row.value, "_id").value_or(""))) id = *linked;
+    if (const auto rev = json::string_value(json::member(row.value, "_rev").value_or("")))
+      revision = docs::Revision::parse(*rev);
+  }
+  return {std::move(id), std::move(revision)};
 }
 
 void append_document_or_null(kv::Transaction& tx, const docs::Database& database, std::string_view id,
@@ -132,6 +146,7 @@ bool Query::next(std::string& out) {
   {
     // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
     const auto tx = store_.begin();
+    expect_state(*tx);
     const docs::Database database = catalog_.open(*tx, database_);
     // Another one of the same name has nothing to do with the rows so far.
     if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
@@ -157,6 +172,36 @@ bool Query::next(std::string& out) {
   out += first_row_ ? "]}\n" : "\n]}\n";
   ended_ = true;
   return false;
+}
+
+void Query::expect_state(kv::Transaction& tx) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  if (const auto database = catalog_.expect(reads, database_)) {
+    const IndexKeys keys(*database, index_->signature());
+    reads.key(keys.state());
+    if (reduces_) reads.key(NodeKeys(keys, view_.number).state());
+  }
+  tx.expect(reads);
+}
+
+// The documents that the next rows show.
+void Query::expect_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys) {
+  std::vector<std::string> ids;
+  visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
+    ids.push_back(document_of(row).first);
+    return ids.size() < std::min<std::uint64_t>(skip_ + left_, kDocumentsTogether);
+  });
+  docs::expect_trees(tx, database, ids);
+  std::vector<docs::Leaf> winners;
+  std::uint64_t bytes = 0;
+  for (const auto& id : ids) {
+    auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+    if (tree.empty() || bytes >= kPageBytes) continue;
+    bytes += tree.front().body_bytes;
+    winners.push_back(std::move(tree.front()));
+  }
+  docs::expect_bodies(tx, database, winners);
 }
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
@@ -212,6 +257,7 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
 void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
                       Page& page) {
   const std::size_t rows_first = std::min(index_->spread().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
+  if (params_.include_docs && tx.is_remote()) expect_documents(tx, database, keys);
   std::string place;
   bool large = false;
   bool cut = false;
@@ -311,15 +357,7 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
   out += ",\"value\":";
   out += row.value;
   if (params_.include_docs) {
-    // A value that names a document stands for it ("linked documents").
-    std::string id(row.id);
-    std::optional<docs::Revision> revision;
-    if (row.value.starts_with('{')) {
-      if (const auto linked = json::string_value(json::member(row.value, "_id").value_or(""))) id = *linked;
-      if (const auto rev = json::string_value(json::member(row.value, "_rev").value_or(""))) {
-        revision = docs::Revision::parse(*rev);
-      }
-    }
+    const auto [id, revision] = document_of(row);
     out += ",\"doc\":";
     append_document_or_null(tx, database, id, revision, params_.conflicts.value_or(false), out);
   }
