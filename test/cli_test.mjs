@@ -129,6 +129,12 @@ it('a wrong password, and a server that is not there', async (server) => {
   assert.match(nobody.stderr, /^divan: .*127\.0\.0\.1:1/)
 })
 
+test('cli: a worker does not share a store in a data directory', async () => {
+  const { code, stdout, stderr } = await runDivan(['worker', '--data-dir', temporaryDirectory()])
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /^divan: divan worker needs a store that processes share, --store fdb:CLUSTER_FILE: .*\n$/)
+})
+
 test('cli: on its first start a server makes a password, shows it once and keeps it to its owner', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir, admin: null })

@@ -42,7 +42,10 @@ void show_status(const QueryOptions& options) {
           background += (background.empty() ? "" : ",") + json::string_value(kind).value_or("");
           return true;
         });
-        nodes.push_back({std::string(name), member_text(node, "address"), member_text(node, "version"),
+        std::string address = member_text(node, "address");
+        if (json::member(node, "serves") == "false")
+          address += address.empty() ? "serves nothing" : " (metrics)";
+        nodes.push_back({std::string(name), address, member_text(node, "version"),
                          format_time(member_number(node, "started")), background});
         return true;
       });

@@ -212,7 +212,7 @@ struct Server::Parts {
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
     });
-    choose_admins();
+    if (settings.listens) choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
@@ -230,7 +230,8 @@ struct Server::Parts {
     restores.start();
     start_background();
     collect_metrics();
-    start_serving();
+    if (settings.listens) start_listening();
+    announce();
   }
 
   static const std::string& prepared(const std::string& data_dir) {
@@ -297,26 +298,28 @@ struct Server::Parts {
     }
   }
 
-  void start_serving() {
+  void start_listening() {
     request_pool.emplace(
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(api::Context{
-        store,       catalog,          queue,        acceptor,      registry, kinds,        clock,    rng,
-        config,      metrics,          accounts,     *request_pool, stopping, *backups,     restores, *tails,
-        index_waits, or_null(builder), or_null(ken), node_name,     uuid,     DIVAN_VERSION});
+    service.emplace(
+        api::Context{store,        catalog,   queue,    acceptor,      registry,       kinds,
+                     clock,        rng,       config,   metrics,       accounts,       *request_pool,
+                     stopping,     *backups,  restores, *tails,        index_waits,    or_null(builder),
+                     or_null(ken), node_name, uuid,     DIVAN_VERSION, settings.serves});
     http.emplace(http_options(config), clock,
                  [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
     listening = &*http;
-    announce();
   }
 
   void announce() {
     std::string options;
     json::Writer writer(options);
-    writer.begin_object().key("address").string(url()).key("version").string(DIVAN_VERSION);
+    writer.begin_object().key("serves").boolean(settings.serves).key("address");
+    settings.listens ? writer.string(url()) : writer.null();
+    writer.key("version").string(DIVAN_VERSION);
     writer.key("started").number(clock.wall_ms()).key("background").begin_array();
     for (const auto& kind : settings.background) writer.string(kind);
     writer.end_array().end_object();
@@ -324,6 +327,7 @@ struct Server::Parts {
   }
 
   std::string url() const {
+    if (!http) return {};
     const std::string address = config.get("chttpd", "bind_address", "127.0.0.1");
     const bool v6 = address.find(':') != std::string::npos;
     return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, http->port());
@@ -437,8 +441,6 @@ Server::Server(Config& config, const ServerSettings& settings)
     : parts_(std::make_unique<Parts>(config, settings)) {}
 
 Server::~Server() { stop(); }
-
-std::uint16_t Server::port() const { return parts_->http->port(); }
 
 std::string Server::url() const { return parts_->url(); }
 

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxOptionsBytes = 10'000;
 
 /// The role of the server processes themselves. A node's options say where it is and what it does: `address`
-/// (its URL), `version`, `started` (milliseconds since 1970) and `background` (the kinds of work).
+/// (its URL; null if it listens nowhere), `serves` (false: background work only), `version`, `started`
+/// (milliseconds since 1970) and `background` (the kinds of work).
 inline constexpr std::string_view kNodeRole = "_node";
 
 /// A registration: what proves that one is this worker.
