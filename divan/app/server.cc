@@ -12,6 +12,7 @@
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
 #include "divan/app/node.h"
+#include "divan/app/node_load.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
@@ -190,11 +191,13 @@ struct Server::Parts {
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
+  std::atomic<std::uint64_t> requests = 0;
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
   // The same for requests, which come while it is still being made.
   std::atomic<const http::Server*> listening = nullptr;
+  NodeLoad load{clock};
   std::unique_ptr<workers::LocalWorker> member;  // this process as one of the nodes
 
   Parts(Config& the_config, const ServerSettings& the_settings)
@@ -309,8 +312,10 @@ struct Server::Parts {
                      clock,        rng,       config,   metrics,       accounts,       *request_pool,
                      stopping,     *backups,  restores, *tails,        index_waits,    or_null(builder),
                      or_null(ken), node_name, uuid,     DIVAN_VERSION, settings.serves});
-    http.emplace(http_options(config), clock,
-                 [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
+    http.emplace(http_options(config), clock, [this](std::shared_ptr<http::Exchange> exchange) {
+      ++requests;
+      service->handle(std::move(exchange));
+    });
     listening = &*http;
   }
 
@@ -323,7 +328,12 @@ struct Server::Parts {
     writer.key("started").number(clock.wall_ms()).key("background").begin_array();
     for (const auto& kind : settings.background) writer.string(kind);
     writer.end_array().end_object();
-    member = monitor.add(workers::kNodeRole, node_name, options);
+    member = monitor.add(workers::kNodeRole, node_name, options, workers::kDefaultTimeout, [this] {
+      return load.report(with_own_use(
+          {.javascript_seconds = std::chrono::duration<double>(js_pool.stats().busy_time).count(),
+           .requests = requests,
+           .builds = builder ? builder->running() : 0}));
+    });
   }
 
   std::string url() const {
@@ -344,6 +354,7 @@ struct Server::Parts {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
     });
+    gauge("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
     gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
