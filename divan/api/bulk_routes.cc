@@ -11,6 +11,7 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kPageBytes = 256 << 10;
+constexpr std::size_t kPageRows = 1'000;
 
 std::string error_json(std::string_view id, const Error& error) {
   return fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id), json::quoted(error.name()),
@@ -113,37 +114,7 @@ std::string replicate_all(const Context& context, const std::string& name,
   return out + "]";
 }
 
-// One document of `_bulk_get`.
-void append_bulk_got(const Context& context, const std::string& name, std::string_view id,
-                     std::string_view rev, const docs::DocumentOptions& options, bool latest,
-                     std::string& out) {
-  const std::size_t begin = out.size();
-  try {
-    context.store.run([&](kv::Transaction& tx) {
-      out.resize(begin);
-      const auto database = context.catalog.open(tx, name);
-      const auto revision = rev.empty() ? std::nullopt : std::optional(docs::parse_revision(rev));
-      auto found = docs::FoundDocument();
-      if (revision) {
-        found = docs::find_document(tx, database, id, revision, latest);
-      } else {
-        // Without a revision the winner is meant, also a deleted one.
-        found.tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-        if (found.tree.empty()) throw not_found("missing");
-        found.body = docs::read_body(tx, database, found.tree.front());
-      }
-      out += "{\"ok\":";
-      docs::append_document(out, id, found.revision(), found.body, found.tree, options);
-      out += '}';
-    });
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
-    out.resize(begin);
-    out += fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", json::quoted(id),
-                       json::quoted(rev.empty() ? "undefined" : rev), json::quoted(error.name()),
-                       json::quoted(error.reason()));
-  }
-}
-
+// `_bulk_get`, page by page; each page is read in one transaction.
 class BulkGetPages final : public PageSource {
  public:
   BulkGetPages(const Context& context, const Call& call, std::string body)
@@ -151,7 +122,10 @@ class BulkGetPages final : public PageSource {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body_, "docs").value_or(""), [&](std::string_view item) {
-          wanted_.push_back(item);
+          const auto member = [&](const char* name) {
+            return json::string_value(json::member(item, name).value_or(""));
+          };
+          wanted_.push_back({member("id"), member("rev").value_or("")});
           return true;
         });
     if (!is_array) throw bad_request("Missing JSON list of 'docs'.");
@@ -159,10 +133,41 @@ class BulkGetPages final : public PageSource {
 
   bool next(std::string& out) override {
     if (next_ == 0) out += "{\"results\":[";
-    while (next_ < wanted_.size() && out.size() < kPageBytes) {
-      const auto item = wanted_[next_];
-      const auto id = json::string_value(json::member(item, "id").value_or(""));
-      const auto rev = json::string_value(json::member(item, "rev").value_or("")).value_or("");
+    const std::size_t begin = out.size();
+    const std::size_t first = next_;
+    context_.store.run([&](kv::Transaction& tx) {
+      out.resize(begin);
+      next_ = first;
+      read_page(tx, out);
+    });
+    if (next_ < wanted_.size()) return true;
+    out += "]}\n";
+    return false;
+  }
+
+ private:
+  struct WantedDocument {
+    std::optional<std::string> id;
+    std::string rev;
+  };
+
+  void read_page(kv::Transaction& tx, std::string& out) {
+    const std::size_t end = std::min(wanted_.size(), next_ + kPageRows);
+    std::vector<std::string_view> ids;
+    for (std::size_t i = next_; i < end; ++i) {
+      if (wanted_[i].id) ids.push_back(*wanted_[i].id);
+    }
+    docs::expect_documents(tx, context_.catalog, name_, ids);
+    std::optional<docs::Database> database;
+    std::optional<Error> missing;
+    try {
+      database = context_.catalog.open(tx, name_);
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      missing = error;
+    }
+    if (database) expect_bodies(tx, *database, end);
+    while (next_ < end && out.size() < kPageBytes) {
+      const auto& [id, rev] = wanted_[next_];
       if (next_++ > 0) out += ",\n";
       if (!id) {
         out +=
@@ -170,23 +175,69 @@ class BulkGetPages final : public PageSource {
         continue;
       }
       out += "{\"id\":" + json::quoted(*id) + ",\"docs\":[";
-      append_bulk_got(context_, name_, *id, rev, options_, latest_, out);
+      const std::size_t begin = out.size();
+      try {
+        if (missing) throw Error(*missing);
+        append_document(tx, *database, *id, rev, out);
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        out.resize(begin);
+        out += fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", json::quoted(*id),
+                           json::quoted(rev.empty() ? "undefined" : rev), json::quoted(error.name()),
+                           json::quoted(error.reason()));
+      }
       out += "]}";
     }
-    if (next_ < wanted_.size()) return true;
-    out += "]}\n";
-    return false;
   }
 
- private:
+  // Of the documents of this page that were named without a revision, or whose revision is the winner.
+  void expect_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
+    if (!tx.is_remote()) return;
+    std::vector<docs::Leaf> leaves;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = next_; i < end && bytes < kPageBytes; ++i) {
+      if (!wanted_[i].id) continue;
+      auto tree = docs::read_tree(tx, database, *wanted_[i].id, kv::Isolation::snapshot);
+      if (tree.empty()) continue;
+      bytes += tree.front().body_bytes;
+      leaves.push_back(std::move(tree.front()));
+    }
+    docs::expect_bodies(tx, database, leaves);
+  }
+
+  void append_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                       const std::string& rev, std::string& out) const {
+    docs::FoundDocument found;
+    if (rev.empty()) {
+      // The winner is meant, also a deleted one.
+      found.tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+      if (found.tree.empty()) throw not_found("missing");
+      found.body = docs::read_body(tx, database, found.tree.front());
+    } else {
+      found = docs::find_document(tx, database, id, docs::parse_revision(rev), latest_);
+    }
+    out += "{\"ok\":";
+    docs::append_document(out, id, found.revision(), found.body, found.tree, options_);
+    out += '}';
+  }
+
   const Context& context_;
   const std::string name_;
   const std::string body_;
   const bool latest_;
   docs::DocumentOptions options_;
-  std::vector<std::string_view> wanted_;
+  std::vector<WantedDocument> wanted_;
   std::size_t next_ = 0;
 };
+
+// Says what for_each_revision_list() will have its visitor read.
+void expect_listed(kv::Transaction& tx, const docs::Database& database, const std::string& body) {
+  std::vector<std::string> ids;
+  json::for_each_member(body, [&](std::string_view raw_id, std::string_view) {
+    ids.push_back(json::unescape(raw_id));
+    return true;
+  });
+  docs::expect_trees(tx, database, ids);
+}
 
 // Calls `visit(id, revisions)` for {"id": ["rev", ...], ...}.
 void for_each_revision_list(
@@ -243,6 +294,7 @@ Answer revisions_diff(const Context& context, const CallPtr& call) {
   context.store.run([&](kv::Transaction& tx) {
     out = "{";
     const auto database = context.catalog.open(tx, call->path()[0]);
+    expect_listed(tx, database, body);
     for_each_revision_list(body, [&](const std::string& id, const std::vector<docs::Revision>& revisions) {
       const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
       std::vector<docs::Revision> missing, ancestors;
@@ -274,6 +326,7 @@ Answer missing_revisions(const Context& context, const CallPtr& call) {
     out = "{\"missing_revs\":{";
     bool first = true;
     const auto database = context.catalog.open(tx, call->path()[0]);
+    expect_listed(tx, database, body);
     for_each_revision_list(body, [&](const std::string& id, std::vector<docs::Revision> revisions) {
       const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
       std::erase_if(revisions, [&](const auto& revision) { return docs::knows(tree, revision); });

@@ -103,6 +103,11 @@ class ChangesReader final : public RowReader {
   void append_rows(kv::Transaction& tx, const docs::Database& database, const Collector& found,
                    RowPage& page) const {
     page.more = found.cut;
+    if (needs_trees()) {
+      std::vector<std::string> ids;
+      for (const auto& change : found.changes) ids.push_back(change.id);
+      docs::expect_trees(tx, database, ids);
+    }
     if (found.last_looked_at) page.place = *found.last_looked_at;
     std::vector<std::string> bodies(found.changes.size());
     if (shape_.include_docs) bodies = docs::read_bodies(tx, database, found.changes, kMaxPageBytes);
@@ -126,9 +131,7 @@ class ChangesReader final : public RowReader {
     json::append_string(row.json, change.id);
     row.json += ",\"changes\":[";
     docs::RevTree tree;
-    if (shape_.all_leaves || shape_.conflicts) {
-      tree = docs::read_tree(tx, database, change.id, kv::Isolation::snapshot);
-    }
+    if (needs_trees()) tree = docs::read_tree(tx, database, change.id, kv::Isolation::snapshot);
     append_revisions(change, tree, row.json);
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
@@ -141,6 +144,8 @@ class ChangesReader final : public RowReader {
     row.json += '}';
     return row;
   }
+
+  bool needs_trees() const { return shape_.all_leaves || shape_.conflicts; }
 
   void append_revisions(const docs::Change& change, const docs::RevTree& tree, std::string& out) const {
     const auto append = [&](const docs::Revision& revision) {

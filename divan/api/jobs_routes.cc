@@ -425,6 +425,9 @@ class BulkReport {
   }
 
   std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
+    std::vector<std::string_view> ids;
+    for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
+    Queue::expect(tx, reports_[begin].attempt.type, ids);
     std::vector<std::string> answers;
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [attempt, body] = reports_[i];
@@ -487,10 +490,10 @@ Answer jobs(const Context& context, const CallPtr& call) {
       call->allow("POST");
       const Body body(call->has_body() ? call->json_body() : "{}",
                       {"limit", "timeout", "max_scheduled_at", "worker"});
-      const auto options = accept_options(body);
+      auto options = accept_options(body);
+      options.must_be_declared = true;
       if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
         throw forbidden("Workers of a role that begins with an underscore are the server's own.");
-      context.store.run([&](kv::Transaction& tx) { context.queue.type(tx, type); });
       std::make_shared<AcceptTask>(context, call, type, options, body)->start();
       return std::nullopt;
     }

@@ -14,6 +14,8 @@ using index::views::ViewParams;
 
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
+// Of keys that are looked up, those whose documents are asked for together.
+constexpr std::size_t kKeysTogether = 1'000;
 // Behind all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
@@ -79,20 +81,34 @@ class DocumentPages final : public PageSource {
   bool read_range(kv::Transaction& tx, const docs::Database& database, std::string& out) {
     if (left_ == 0) return false;
     std::size_t rows = 0;
+    std::uint64_t bodies = 0;
     bool cut = false;
+    std::vector<std::pair<std::string, docs::Leaf>> found;
     docs::visit_documents(tx, database, range_, [&](const std::string& id, const docs::Leaf& winner) {
       if (resumed_at_ == id) return true;
       resumed_at_ = id;
       if (skip_ > 0) {
         --skip_;
       } else {
-        begin_row(out);
-        append_row(tx, database, id, id, &winner, out);
+        if (params_.include_docs) {
+          found.emplace_back(id, winner);
+          bodies += winner.body_bytes;
+        } else {
+          begin_row(out);
+          append_row(tx, database, id, id, &winner, out);
+        }
         if (--left_ == 0) return false;
       }
-      cut = out.size() >= kPageBytes || ++rows >= kPageRows;
+      cut = out.size() + bodies >= kPageBytes || ++rows >= kPageRows;
       return !cut;
     });
+    std::vector<docs::Leaf> leaves;
+    for (const auto& [id, winner] : found) leaves.push_back(winner);
+    docs::expect_bodies(tx, database, leaves);
+    for (const auto& [id, winner] : found) {
+      begin_row(out);
+      append_row(tx, database, id, id, &winner, out);
+    }
     if (!cut || left_ == 0) return false;
     range_.start_id = resumed_at_;
     return true;
@@ -100,7 +116,9 @@ class DocumentPages final : public PageSource {
 
   bool read_keys(kv::Transaction& tx, const docs::Database& database, std::string& out) {
     const auto& keys = *params_.keys;
+    std::size_t expected = next_key_;
     while (next_key_ < keys.size() && left_ > 0) {
+      if (next_key_ == expected) expected += expect_keys(tx, database);
       const std::string& key = keys[params_.descending ? keys.size() - 1 - next_key_ : next_key_];
       ++next_key_;
       if (skip_ > 0) {
@@ -120,6 +138,16 @@ class DocumentPages final : public PageSource {
       if (out.size() >= kPageBytes) break;
     }
     return next_key_ < keys.size() && left_ > 0;
+  }
+
+  // The next ones of `keys`; answers how many.
+  std::size_t expect_keys(kv::Transaction& tx, const docs::Database& database) const {
+    const auto& keys = *params_.keys;
+    std::vector<std::string> ids;
+    for (std::size_t i = next_key_; i < keys.size() && ids.size() < kKeysTogether; ++i)
+      ids.push_back(id_of(keys[params_.descending ? keys.size() - 1 - i : i]));
+    docs::expect_trees(tx, database, ids);
+    return ids.size();
   }
 
   void begin_row(std::string& out) {

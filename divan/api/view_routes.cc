@@ -33,6 +33,7 @@ struct Found {
 // The views of a design document; not_found as CouchDB words it if there are none.
 Found find_views(const Context& context, kv::Transaction& tx, const std::string& name,
                  const std::string& design_id) {
+  docs::expect_document(tx, context.catalog, name, design_id);
   auto database = context.catalog.open(tx, name);
   const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
   if (tree.empty()) throw not_found("missing");

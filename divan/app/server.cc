@@ -25,6 +25,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
 #include "divan/kv/embedded/engine.h"
+#include "divan/kv/fdb/engine.h"
 #include "divan/updates/sequencer.h"
 
 namespace divan::app {
@@ -350,6 +351,9 @@ struct Server::Parts {
     };
     const auto number = [](auto value) { return static_cast<double>(value); };
     if (opened.embedded != nullptr) collect_embedded();
+    if (opened.fdb != nullptr)
+      gauge("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
+            [=, this] { return number(opened.fdb->round_trips()); });
     gauge("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;

@@ -59,7 +59,9 @@ OpenStore open_store(const std::string& store, const std::string& directory, con
   check_store_name(store);
   if (is_shared(store)) {
     const auto options = fdb_options(config, store.substr(kFdb.size()));
-    return {std::make_unique<kv::fdb::FdbDatabase>(options, clock, rng)};
+    auto database = std::make_unique<kv::fdb::FdbDatabase>(options, clock, rng);
+    const auto* fdb = database.get();
+    return {.database = std::move(database), .fdb = fdb};
   }
   auto database =
       std::make_unique<kv::embedded::EmbeddedDatabase>(embedded_options(config, directory), clock, rng);

@@ -12,6 +12,9 @@
 namespace divan::kv::embedded {
 class EmbeddedDatabase;
 }
+namespace divan::kv::fdb {
+class FdbDatabase;
+}
 
 namespace divan::app {
 
@@ -28,7 +31,9 @@ bool is_shared(const std::string& store);
 /// A store that is open.
 struct OpenStore {
   std::unique_ptr<kv::Database> database;
-  const kv::embedded::EmbeddedDatabase* embedded = nullptr;  // the same, if it is that
+  // The same, whichever it is.
+  const kv::embedded::EmbeddedDatabase* embedded = nullptr;
+  const kv::fdb::FdbDatabase* fdb = nullptr;
 };
 
 /// Opens the store; its settings are in `config`, the embedded one is in `directory`. Throws divan::Error

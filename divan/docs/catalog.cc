@@ -9,6 +9,8 @@ namespace {
 using events::DatabaseEvent;
 
 constexpr std::size_t kMaxNameBytes = 238;
+// Of databases whose number is remembered.
+constexpr std::size_t kMaxKnown = 10'000;
 // The number that the next database gets.
 constexpr std::string_view kNextNumber = "next_db";
 
@@ -71,7 +73,22 @@ std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name
   const auto record = tx.get(key);
   if (!record) return std::nullopt;
   const auto row = read_catalog_row(key, *record);
-  return Database(*this, std::string(name), row->number, row->created_ms);
+  Database database(*this, std::string(name), row->number, row->created_ms);
+  if (tx.is_remote()) remember(database);
+  return database;
+}
+
+void Catalog::remember(const Database& database) {
+  std::lock_guard lock(known_mutex_);
+  if (known_.size() >= kMaxKnown && !known_.contains(database.name())) known_.clear();
+  known_.insert_or_assign(database.name(), database);
+}
+
+std::optional<Database> Catalog::expect(kv::Expectation& reads, std::string_view name) {
+  reads.key(record_key(name));
+  std::lock_guard lock(known_mutex_);
+  const auto found = known_.find(name);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Database Catalog::open(kv::Transaction& tx, std::string_view name) {
@@ -112,6 +129,7 @@ Database Catalog::put(kv::Transaction& tx, Database database) {
   std::string record;
   kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
   tx.set(record_key(database.name()), record);
+  if (tx.is_remote()) remember(database);
   changed(tx, database, DatabaseEvent::created);
   return database;
 }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +92,10 @@ class Catalog {
   Database open(kv::Transaction& tx, std::string_view name);
   std::optional<Database> find(kv::Transaction& tx, std::string_view name);
 
+  /// What open() reads, for Transaction::expect(). Answers the database as it was when this process last
+  /// opened it, if it has on a remote store: where its rows are likely to be.
+  std::optional<Database> expect(kv::Expectation& reads, std::string_view name);
+
   /// Which names list() gives; the end is inclusive as in CouchDB.
   struct ListOptions {
     std::optional<std::string> start_key;
@@ -112,12 +119,16 @@ class Catalog {
 
  private:
   void check_new(kv::Transaction& tx, std::string_view name);
+  void remember(const Database& database);
   Database put(kv::Transaction& tx, Database database);
 
   events::Bus& bus_;
   const Clock& clock_;
   std::vector<ChangeHook> change_hooks_;
   std::vector<DesignHook> design_hooks_;
+
+  std::mutex known_mutex_;
+  std::map<std::string, Database, std::less<>> known_;  // as last opened
 };
 
 }  // namespace divan::docs

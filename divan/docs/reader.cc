@@ -7,6 +7,7 @@
 namespace divan::docs {
 namespace {
 
+constexpr std::string_view kRevsLimit = "revs_limit";
 constexpr std::size_t kDefaultRevsLimit = 1000;
 
 Error damaged() { return internal_error("A document's row in the store is damaged."); }
@@ -87,6 +88,34 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   return leaf;
 }
 
+void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                      std::span<const std::string_view> ids, bool to_write) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  if (const auto database = catalog.expect(reads, name)) {
+    for (const auto id : ids) reads.range(database->keys().leaves(id));
+    if (to_write) reads.key(database->keys().config(kRevsLimit));
+  }
+  tx.expect(reads);
+}
+
+void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  for (const auto& id : ids) reads.range(database.keys().leaves(id));
+  tx.expect(reads);
+}
+
+void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  for (const auto& leaf : leaves) {
+    for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
+      reads.key(database.keys().body(leaf.sequence, chunk));
+  }
+  tx.expect(reads);
+}
+
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
                   kv::Isolation isolation) {
   RevTree tree;
@@ -104,14 +133,17 @@ RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_vie
 
 std::string read_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
                       std::uint32_t chunks) {
+  if (chunks == 0) return "{}";
+  std::vector<std::string> keys;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
+    keys.push_back(database.keys().body(sequence, chunk));
   std::string body;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    auto piece = tx.get(database.keys().body(sequence, chunk), kv::Isolation::snapshot);
+  for (auto& piece : tx.get_many(keys, kv::Isolation::snapshot)) {
     if (!piece) throw damaged();
     if (chunks == 1) return *std::move(piece);
     body += *piece;
   }
-  return chunks == 0 ? "{}" : body;
+  return body;
 }
 
 FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
@@ -195,7 +227,7 @@ void write_config(kv::Transaction& tx, const Database& database, std::string_vie
 }
 
 std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
-  const auto stored = read_config(tx, database, "revs_limit");
+  const auto stored = read_config(tx, database, kRevsLimit);
   const auto limit = stored ? json::int_value(*stored) : std::nullopt;
   return limit && *limit > 0 ? static_cast<std::size_t>(*limit) : kDefaultRevsLimit;
 }

@@ -2,11 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "divan/docs/catalog.h"
 #include "divan/docs/document.h"
 
 namespace divan::docs {
+
+// These say on a remote store what will be read.
+
+/// A database that is to be opened, with the revisions of documents; `to_write` them, too.
+void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                      std::span<const std::string_view> ids, bool to_write = false);
+void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
+void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
+inline void expect_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                            std::string_view id) {
+  expect_documents(tx, catalog, name, std::span(&id, 1));
+}
 
 /// The leaves of a document, winner first; empty if there never was one.
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,

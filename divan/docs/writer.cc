@@ -11,6 +11,8 @@ namespace {
 // A transaction is cut off here: far enough below the store's limit for the largest document to follow.
 constexpr std::size_t kFullBytes = 1'500'000;
 constexpr std::uint16_t kMaxWrites = 60'000;
+// What a small document counts in it besides its body, about.
+constexpr std::size_t kRowsBytes = 1'000;
 
 kv::Versionstamp latest_sequence(const RevTree& tree) {
   kv::Versionstamp latest;
@@ -56,6 +58,21 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
     }
   }
   return parts;
+}
+
+// Says what will be read to write documents: those of `all` that are likely to fit into the transaction.
+template <class All, class FirstOf>
+void expect_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name, const All& all,
+                   const FirstOf& first_of) {
+  if (!tx.is_remote()) return;
+  std::vector<std::string_view> ids;
+  std::size_t bytes = 0;
+  for (auto it = all.begin(); it != all.end() && bytes < kFullBytes; ++it) {
+    const IncomingDocument& document = first_of(*it);
+    ids.push_back(document.id);
+    bytes += kRowsBytes + document.body.size();
+  }
+  expect_documents(tx, catalog, name, ids, true);
 }
 
 Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
@@ -226,6 +243,9 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
   results.reserve(documents.size());
   do {
     auto batch = store.run([&](kv::Transaction& tx) {
+      expect_writes(
+          tx, catalog, name, std::span(documents).subspan(results.size()),
+          [](const auto& document) -> const auto& { return document; });
       const Database database = catalog.open(tx, name);
       Writer writer(tx, database);
       std::vector<WriteResult> written;
@@ -249,6 +269,9 @@ void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name
   auto next = parts.begin();
   do {
     next = store.run([&](kv::Transaction& tx) {
+      expect_writes(
+          tx, catalog, name, std::span(next, parts.end()),
+          [](const auto& part) -> const auto& { return part.front(); });
       const Database database = catalog.open(tx, name);
       Writer writer(tx, database);
       auto it = next;

@@ -289,6 +289,10 @@ void Acceptor::deal_out(Line& line, Party& party, Seen& seen) {
     waiter.looked_for = true;
     waiter.served = false;
     waiter.error = seen.failure ? seen.failure : party.takers[i].error;
+    const auto& undeclared = seen.found.undeclared;
+    if (waiter.options.must_be_declared && !undeclared.empty() && !waiter.error &&
+        party.takers[i].jobs.empty())
+      waiter.error = std::make_exception_ptr(no_such_job_type(*undeclared.begin()));
     if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(party.takers[i].jobs);
     waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
     if (waiter.done) std::erase(line.waiters, party.waiters[i]);

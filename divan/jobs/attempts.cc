@@ -33,10 +33,10 @@ struct DueScan {
 class DueScanner {
  public:
   DueScanner(kv::Transaction& tx, std::string_view type, std::int64_t due_until, std::size_t most_behind)
-      : tx_(tx),
-        prefix_(JobKey("pend").string(type).integer(kShard)),
-        due_until_(due_until),
-        most_behind_(most_behind) {}
+      : tx_(tx), prefix_(all(type)), due_until_(due_until), most_behind_(most_behind) {}
+
+  // The beginning of the keys of pending jobs.
+  static JobKey all(std::string_view type) { return JobKey("pend").string(type).integer(kShard); }
 
   DueScan scan(std::size_t limit, const QueueHead& head) {
     DueScan found{.ids = {}, .head = head};
@@ -260,12 +260,19 @@ class Deal {
   }
 
  private:
+  void expect_jobs(const std::string& type, std::span<const std::string> ids) {
+    kv::Expectation reads;
+    for (const auto& id : ids) expect_job(reads, type, id);
+    tx_.expect(reads);
+  }
+
   bool is_full() const {
     return takers_.free() == 0 || jobs_ >= kMaxAcceptLimit || bytes_ >= kMaxAcceptBytes;
   }
 
   void deal_type(const std::string& type) {
     const auto settings = queue_.find_type(tx_, type);
+    if (!settings) found_.undeclared.insert(type);
     if (!settings || settings->paused) return;
     const std::size_t free = free_places(tx_, type, *settings);
     const std::size_t before = jobs_;
@@ -279,6 +286,7 @@ class Deal {
       auto due = scanner.scan(wanted, head);
       // Where the past is asked for, no time makes more jobs due.
       if (due.head.next_due_at && due_until_ >= now_) look_again_at(*due.head.next_due_at);
+      if (tx_.is_remote()) expect_jobs(type, due.ids);
       std::size_t taken = 0;
       while (taken < due.ids.size() && !is_full() && take(type, due.ids[taken], skipped)) ++taken;
       again = skipped > skipped_before;
@@ -334,10 +342,28 @@ class Deal {
   bool cut_ = false;
 };
 
+// Says what a look at short queues reads before it knows of any job.
+void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::span<const Taker> takers) {
+  kv::Expectation reads;
+  std::size_t limit = 1;
+  for (const auto& taker : takers) {
+    limit += taker.limit;
+    if (taker.worker) workers::Registry::expect(reads, taker.worker->role, taker.worker->id);
+  }
+  for (const auto& type : types) {
+    reads.key(type_key(type));
+    reads.key(wake_key(type));
+    reads.key(count_key(type, State::running));
+    reads.range(DueScanner::all(type).range(), std::min(limit, kMaxAcceptLimit + 1));
+  }
+  tx.expect(reads);
+}
+
 }  // namespace
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
            std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads) {
+  if (tx.is_remote()) expect_deal(tx, types, takers);
   return Deal(queue, tx, max_scheduled_at, takers, heads).run(types);
 }
 

@@ -13,7 +13,8 @@ struct AcceptOptions {
   std::size_t limit = 1;
   std::optional<std::int64_t> max_scheduled_at;  // jobs due until then; default: now
   std::optional<workers::WorkerRef>
-      worker;  // whose heartbeat is to speak for the jobs; incarnation may be empty
+      worker;                     // whose heartbeat is to speak for the jobs; incarnation may be empty
+  bool must_be_declared = false;  // who waits is told when a type is not: no_such_job_type
 };
 
 /// An accepted job with its data.
@@ -56,6 +57,7 @@ struct Found {
   bool more = false;                          // there may be more jobs than the takers could take
   std::optional<std::int64_t> next_due_at{};  // when the next one is due
   std::set<std::string> full{};               // types of which as many run as may
+  std::set<std::string> undeclared{};         // types that there are not
 };
 
 /// accept() for several: each gets what there is up to its limit before the next one does. A taker whose

@@ -133,17 +133,31 @@ std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_vie
 
 Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         std::string_view data, const AddOptions& options) {
+  if (id) expect(tx, type, std::span(&*id, 1));
   check_declared(tx, type);
   return add_one(tx, type, id, data, options);
 }
 
 std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view type,
                                          std::span<const NewJob> jobs) {
+  std::vector<std::string_view> ids;
+  for (const auto& job : jobs) {
+    if (job.id) ids.push_back(*job.id);
+  }
+  expect(tx, type, ids);
   check_declared(tx, type);
   std::vector<Added> added;
   added.reserve(jobs.size());
   for (const auto& job : jobs) added.push_back(add_one(tx, type, job.id, job.data, job.options));
   return added;
+}
+
+void Queue::expect(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  reads.key(type_key(type));
+  for (const auto id : ids) expect_job(reads, type, id);
+  tx.expect(reads);
 }
 
 void Queue::check_declared(kv::Transaction& tx, std::string_view type) {

@@ -77,6 +77,9 @@ class Queue {
   /// add() for many.
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
+  /// Says on a remote store that these jobs will be read or changed.
+  static void expect(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids);
+
   /// Clears every trace of the job, and, of a type's own periodic job, the schedule in the settings; whoever
   /// runs it gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);

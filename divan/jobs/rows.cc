@@ -157,6 +157,14 @@ std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::str
   return decode_job(type, id, *row);
 }
 
+void expect_job(kv::Expectation& reads, std::string_view type, std::string_view id) {
+  reads.key(header_key(type, id));
+  Job job;
+  job.type = type;
+  job.id = id;
+  reads.key(chunk_key(job, DataSlot::current, 0));
+}
+
 namespace {
 
 void write_header(kv::Transaction& tx, const Job& job) {
@@ -223,9 +231,10 @@ void relink(kv::Transaction& tx, const Job& given, State before, const std::stri
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
   const std::int64_t chunks = chunks_of(job, slot);
   if (chunks == 0) return std::string(kNoData);
+  std::vector<std::string> keys;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) keys.push_back(chunk_key(job, slot, chunk));
   std::string data;
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-    data += required(tx.get(chunk_key(job, slot, chunk), kv::Isolation::snapshot));
+  for (const auto& piece : tx.get_many(keys, kv::Isolation::snapshot)) data += required(piece);
   return data;
 }
 

@@ -41,6 +41,9 @@ inline constexpr std::int64_t kShard = 0;
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
                             kv::Isolation isolation = kv::Isolation::serializable);
 
+/// What read_job() and, for most jobs, read_data() read, for Transaction::expect().
+void expect_job(kv::Expectation& reads, std::string_view type, std::string_view id);
+
 /// A job from its header row. Throws an internal error if it is damaged.
 Job decode_job(std::string_view type, std::string_view id, std::string_view header);
 

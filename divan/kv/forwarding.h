@@ -13,6 +13,8 @@ class ForwardingTransaction : public Transaction {
  public:
   explicit ForwardingTransaction(std::unique_ptr<Transaction> inner) : inner_(std::move(inner)) {}
 
+  bool is_remote() const override { return inner_->is_remote(); }
+  void expect(const Expectation& reads) override { inner_->expect(reads); }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
     return inner_->get(key, isolation);
   }

@@ -74,6 +74,22 @@ struct RangePage {
   bool more = false;  // a limit or target cut the page short; there may be more rows
 };
 
+/// What a transaction is about to read, as far as that is known.
+struct Expectation {
+  struct Range {
+    KeyRange range;
+    std::size_t limit = 0;  // rows; 0: no limit
+    bool reverse = false;
+  };
+  std::vector<std::string> keys;
+  std::vector<Range> ranges;
+
+  void key(std::string key) { keys.push_back(std::move(key)); }
+  void range(KeyRange range, std::size_t limit = 0, bool reverse = false) {
+    ranges.push_back({std::move(range), limit, reverse});
+  }
+};
+
 /// Receives a row, valid during the call; answers whether to go on. It may read by the same transaction, but
 /// not write.
 using RowVisitor = std::function<bool(std::string_view key, std::string_view value)>;
@@ -129,6 +145,14 @@ class Watch {
 class Transaction {
  public:
   virtual ~Transaction() = default;
+
+  /// Whether each wait for the store takes long enough to say beforehand what will be read.
+  virtual bool is_remote() const { return false; }
+
+  /// Reads in one go, where the store is remote, what will be asked for soon; whoever then asks need not
+  /// wait. Changes nothing else: conflicts are those of the reads, answers too. What nobody asks for was read
+  /// in vain.
+  virtual void expect(const Expectation& /*reads*/) {}
 
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
@@ -270,8 +294,8 @@ class Database {
   virtual Version dump(const RowVisitor& visit) = 0;
 
   /// About how many bytes the range takes, as the engine keeps it: good for ranges of megabytes, and anything
-  /// for smaller ones; rows written a moment ago may count for nothing, or several times. Reads no rows. Throws
-  /// io_error.
+  /// for smaller ones; rows written a moment ago may count for nothing, or several times. Reads no rows.
+  /// Throws io_error.
   virtual std::int64_t estimate_bytes(const KeyRange& range) = 0;
 
   /// Lets later commits have higher versions than `at_least`: rows that come from another store hold its

@@ -170,6 +170,13 @@ Recorded record_change(kv::Transaction& tx, const docs::Database& database, Data
   return {.rows = mover.finish()};
 }
 
+void expect_marks(kv::Transaction& tx, std::size_t limit) {
+  if (!tx.is_remote()) return;
+  kv::Expectation reads;
+  reads.range(kv::below(marks_prefix()), limit);
+  tx.expect(reads);
+}
+
 Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording) {
   // A snapshot read: otherwise the writers of a busy database would make this transaction fail for ever. A
   // mark that was set anew meanwhile is not cleared (it is not equal any more) and is found by the next look.

@@ -39,6 +39,9 @@ struct Sequenced {
   std::size_t rows = 0;  // of the feed
 };
 
+/// Says on a remote store that sequence_marks() will be called.
+void expect_marks(kv::Transaction& tx, std::size_t limit);
+
 /// Turns at most `limit` marks into rows, or drops them, if `recording` asks for none. `recording.node` does
 /// not count here: marks have their own.
 Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording);

@@ -145,6 +145,10 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   return {std::string(role), worker.id, worker.incarnation};
 }
 
+void Registry::expect(kv::Expectation& reads, std::string_view role, std::string_view id) {
+  reads.key(worker_key(role, id));
+}
+
 void Registry::remove(kv::Transaction& tx, const WorkerRef& ref) {
   if (!is_alive(tx, ref)) throw not_found("No such registration.");
   clear_rows(tx, ref.role, ref.id);

@@ -113,6 +113,8 @@ class Registry {
 
   /// The present incarnation of a worker, or nothing. The transaction conflicts with its end.
   std::optional<WorkerRef> find(kv::Transaction& tx, std::string_view role, std::string_view id);
+  /// What find() reads, for Transaction::expect().
+  static void expect(kv::Expectation& reads, std::string_view role, std::string_view id);
 
   Members members(kv::Transaction& tx, std::string_view role);
 

@@ -2,6 +2,7 @@
 // cluster, answers that are waited for.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,11 +35,17 @@ class Cluster {
   /// The same, and throws what went wrong.
   void await(const Future& future) const;
 
+  /// Counts that somebody waits for the cluster: for one answer or for several that were asked for together.
+  /// What the client has to find out first (a version to read, say) is not counted by itself.
+  void count_round_trip() const { ++round_trips_; }
+  std::uint64_t round_trips() const { return round_trips_; }
+
  private:
   const Client& client_;
   const Clock& clock_;
   const Duration answer_timeout_;
   FdbDatabaseHandle* handle_ = nullptr;
+  mutable std::atomic<std::uint64_t> round_trips_ = 0;
 };
 
 /// One page of a range.

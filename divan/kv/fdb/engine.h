@@ -47,6 +47,9 @@ class FdbDatabase final : public Database {
   /// From now on it can be opened.
   void finish();
 
+  /// How often a thread has waited for the cluster since this object was made.
+  std::uint64_t round_trips() const { return store_.cluster.round_trips(); }
+
   /// Of FoundationDB's client: "7.1.67".
   std::string client_version() const { return store_.cluster.client().version(); }
 

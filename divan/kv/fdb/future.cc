@@ -25,7 +25,7 @@ void wake(FdbFuture*, void* parameter) {
 }  // namespace
 
 bool Future::wait(const Clock& clock, MonotonicTime deadline) const {
-  if (api_->future_is_ready(future_) != 0) return true;
+  if (is_ready()) return true;
   const auto signal = std::make_shared<Signal>();
   auto parameter = std::make_unique<std::shared_ptr<Signal>>(signal);
   if (api_->future_set_callback(future_, &wake, parameter.get()) != 0) return false;

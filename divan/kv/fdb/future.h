@@ -37,6 +37,7 @@ class Future {
   /// Waits for the answer; false if the deadline passes before.
   bool wait(const Clock& clock, MonotonicTime deadline) const;
 
+  bool is_ready() const { return api_->future_is_ready(future_) != 0; }
   /// 0 or what went wrong; only once it is there, like all that follow.
   FdbError error() const { return api_->future_get_error(future_); }
   FdbFuture* get() const { return future_; }

@@ -29,6 +29,7 @@ FdbError Pages::next(std::span<const FdbKeyValue>& rows) {
   rows = {};
   if (!more_) return 0;
   page_ = ahead_ ? std::exchange(ahead_, std::nullopt) : request();
+  if (!page_->is_ready()) tx_.cluster().count_round_trip();
   if (const FdbError code = tx_.cluster().outcome_of(*page_); code != 0) return code;
   rows = tx_.rows_in(*page_, more_);
   if (rows.empty()) {

@@ -40,7 +40,10 @@ std::string with_offset(std::string bytes, std::size_t offset) {
 
 }  // namespace
 
-FdbTransaction::FdbTransaction(Store& store) : store_(store), raw_(store.cluster) { set_options(); }
+FdbTransaction::FdbTransaction(Store& store)
+    : store_(store), raw_(store.cluster), expected_(raw_, store.place) {
+  set_options();
+}
 
 FdbTransaction::~FdbTransaction() { cancel_watches(); }
 
@@ -50,7 +53,10 @@ void FdbTransaction::set_options() {
 
 void FdbTransaction::forget() {
   cancel_watches();
+  expected_.forget();
+  coming_version_.reset();
   read_version_.reset();
+  has_read_ = false;
   unreadable_ = {};
   stamped_keys_.clear();
   has_writes_ = false;
@@ -110,6 +116,30 @@ void FdbTransaction::await(const Future& future) {
   if (const FdbError code = store_.cluster.outcome_of(future); code != 0) fail(code);
 }
 
+void FdbTransaction::await_round_trip(const Future& future) {
+  store_.cluster.count_round_trip();
+  await(future);
+  has_read_ = true;
+}
+
+void FdbTransaction::expect(const Expectation& reads) {
+  check_usable();
+  expected_.ask(reads, unreadable_);
+  if (!read_version_ && !coming_version_) coming_version_.emplace(raw_.read_version());
+}
+
+// The value of a key that was expected, or null; whoever is told it has read it.
+const std::optional<std::string>* FdbTransaction::expected(std::string_view key, Isolation isolation) {
+  const auto* value = expected_.find(key);
+  if (value == nullptr) return nullptr;
+  has_read_ = true;
+  if (isolation == Isolation::serializable) {
+    const std::string there = store_.place.in_cluster(key);
+    raw_.add_conflict(ConflictRange::read, there, there + '\0');
+  }
+  return value;
+}
+
 void FdbTransaction::count_write(std::size_t key_bytes, std::size_t value_bytes) {
   has_writes_ = true;
   bytes_ += kWriteBytes + store_.place.prefix_bytes() + key_bytes + value_bytes;
@@ -124,28 +154,36 @@ std::optional<std::string> FdbTransaction::get(std::string_view key, Isolation i
   check_readable(key);
   const bool is_snapshot = isolation == Isolation::snapshot;
   if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
+  if (const auto* value = expected(key, isolation)) return *value;
   const Future future = raw_.get(store_.place.in_cluster(key), is_snapshot);
-  await(future);
-  return raw_.value_in(future);
+  await_round_trip(future);
+  auto value = raw_.value_in(future);
+  // Of what it has written itself, the client knows what conflicts.
+  if (!has_writes_) expected_.keep(key, value);
+  return value;
 }
 
 std::vector<std::optional<std::string>> FdbTransaction::get_many(std::span<const std::string> keys,
                                                                  Isolation isolation) {
   check_usable();
   const bool is_snapshot = isolation == Isolation::snapshot;
-  std::vector<Future> futures;
-  futures.reserve(keys.size());
-  for (const auto& key : keys) {
-    check_readable(key);
-    if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
-    futures.push_back(raw_.get(store_.place.in_cluster(key), is_snapshot));
+  std::vector<std::optional<std::string>> values(keys.size());
+  std::vector<std::pair<std::size_t, Future>> futures;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    check_readable(keys[i]);
+    if (!is_snapshot) count_conflict(keys[i].size(), keys[i].size() + 1);
+    if (const auto* value = expected(keys[i], isolation)) {
+      values[i] = *value;
+    } else {
+      futures.emplace_back(i, raw_.get(store_.place.in_cluster(keys[i]), is_snapshot));
+    }
   }
-  std::vector<std::optional<std::string>> values;
-  values.reserve(keys.size());
-  for (const auto& future : futures) {
+  if (!futures.empty()) store_.cluster.count_round_trip();
+  for (const auto& [i, future] : futures) {
     await(future);
-    values.push_back(raw_.value_in(future));
+    values[i] = raw_.value_in(future);
   }
+  has_read_ = has_read_ || !futures.empty();
   return values;
 }
 
@@ -243,24 +281,48 @@ bool FdbTransaction::scan(const KeySelector& begin, const KeySelector& end, cons
 bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& options,
                                    const RowVisitor& visit) {
   const Place& place = store_.place;
-  Pages pages(raw_, place.in_cluster(range.begin), place.in_cluster(range.end),
-              {.rows = options.limit, .bytes = options.target_bytes, .reverse = options.reverse});
   std::optional<Shown> shown;
   std::size_t rows = 0, bytes = 0;
-  for (;;) {
-    std::span<const FdbKeyValue> page;
-    if (const FdbError code = pages.next(page); code != 0) fail(code);
-    if (!shown) shown.emplace(*this, range, options);
-    if (page.empty()) break;
-    for (const auto& row : page) {
-      const auto key = view(row.key, row.key_length).substr(place.prefix_bytes());
-      const auto value = view(row.value, row.value_length);
-      shown->up_to(key);
-      bytes += key.size() + value.size();
-      ++rows;
-      const bool wanted_more = visit(key, value);
-      if (!wanted_more) return false;
-      if (rows == options.limit || (options.target_bytes != 0 && bytes >= options.target_bytes)) return true;
+  enum class Next { row, stopped, full };
+  const auto show = [&](std::string_view key, std::string_view value) {
+    shown->up_to(key);
+    bytes += key.size() + value.size();
+    ++rows;
+    if (!visit(key, value)) return Next::stopped;
+    const bool full = rows == options.limit || (options.target_bytes != 0 && bytes >= options.target_bytes);
+    return full ? Next::full : Next::row;
+  };
+
+  KeyRange left = range;
+  if (const auto* known = expected_.find(range, options.reverse)) {
+    has_read_ = true;
+    shown.emplace(*this, range, options);
+    const auto& [covered, all] = *known;
+    const auto inside = [&](const KeyValue& row) { return range.contains(row.key); };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& row = options.reverse ? all[all.size() - 1 - i] : all[i];
+      if (!inside(row)) continue;
+      if (const Next next = show(row.key, row.value); next != Next::row) return next == Next::full;
+    }
+    (options.reverse ? left.end : left.begin) =
+        options.reverse ? std::max(covered.begin, range.begin) : std::min(covered.end, range.end);
+  }
+  if (left.begin < left.end) {
+    Pages pages(raw_, place.in_cluster(left.begin), place.in_cluster(left.end),
+                {.rows = options.limit == 0 ? 0 : options.limit - rows,
+                 .bytes = options.target_bytes == 0 ? 0 : options.target_bytes - bytes,
+                 .reverse = options.reverse});
+    for (;;) {
+      std::span<const FdbKeyValue> page;
+      if (const FdbError code = pages.next(page); code != 0) fail(code);
+      has_read_ = true;
+      if (!shown) shown.emplace(*this, range, options);
+      if (page.empty()) break;
+      for (const auto& row : page) {
+        const auto key = view(row.key, row.key_length).substr(place.prefix_bytes());
+        if (const Next next = show(key, view(row.value, row.value_length)); next != Next::row)
+          return next == Next::full;
+      }
     }
   }
   shown->all();
@@ -268,11 +330,13 @@ bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& op
 }
 
 Version FdbTransaction::read_version() {
-  if (!read_version_) {
-    const Future future = raw_.read_version();
-    await(future);
-    read_version_ = raw_.number_in(future);
-  }
+  if (read_version_) return *read_version_;
+  if (!coming_version_) coming_version_.emplace(raw_.read_version());
+  if (!has_read_ && !coming_version_->is_ready()) store_.cluster.count_round_trip();
+  await(*coming_version_);
+  has_read_ = true;
+  read_version_ = raw_.number_in(*coming_version_);
+  coming_version_.reset();
   return *read_version_;
 }
 
@@ -280,6 +344,7 @@ void FdbTransaction::set(std::string_view key, std::string_view value) {
   check_key(key);
   check_value(value);
   count_write(key.size(), value.size());
+  expected_.written(key);
   raw_.set(store_.place.in_cluster(key), value);
 }
 
@@ -287,6 +352,7 @@ void FdbTransaction::clear(std::string_view key) {
   check_key(key);
   count_write(key.size(), key.size());
   clear_stamped(key, std::string(key) + '\0');
+  expected_.written(key);
   raw_.clear(store_.place.in_cluster(key));
 }
 
@@ -295,6 +361,7 @@ void FdbTransaction::clear_range(std::string_view begin, std::string_view end) {
   if (begin == end) return;
   count_write(begin.size(), end.size());
   clear_stamped(begin, end);
+  expected_.written(begin, end);
   raw_.clear_range(store_.place.in_cluster(begin), store_.place.in_cluster(end));
 }
 
@@ -302,6 +369,7 @@ void FdbTransaction::atomic(AtomicOp op, std::string_view key, std::string_view 
   check_key(key);
   check_value(operand);
   count_write(key.size(), operand.size());
+  expected_.written(key);
   raw_.mutate(mutation_of(op), store_.place.in_cluster(key), operand);
 }
 
@@ -311,6 +379,7 @@ void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_vi
   const std::uint32_t offset = take_stamp_offset(key);
   const auto possible = possible_keys(key, offset, read_version());
   unreadable_.add(possible.begin, possible.end);
+  expected_.written(possible.begin, possible.end);
   count_write(key.size(), value.size());
   stamped_keys_.push_back(
       {with_offset(store_.place.in_cluster(key), store_.place.prefix_bytes() + offset), std::string(value)});
@@ -335,6 +404,7 @@ void FdbTransaction::set_versionstamped_value(std::string_view key, std::string_
   auto stamped = value;
   take_stamp_offset(stamped);
   unreadable_.add(key, std::string(key) + '\0');
+  expected_.written(key);
   count_write(key.size(), value.size());
   raw_.mutate(Mutation::set_versionstamped_value, store_.place.in_cluster(key), value);
 }
@@ -375,7 +445,7 @@ void FdbTransaction::do_commit() {
     if (has_writes_) {
       commit_writes();
     } else if (!watches_.empty()) {
-      await(raw_.commit());
+      await_round_trip(raw_.commit());
     }
   } catch (const Error&) {
     cancel_watches();
@@ -397,6 +467,7 @@ void FdbTransaction::commit_writes() {
     raw_.clear_range(store_.place.mark_key(0), store_.place.mark_key(read - kMarkLifetime));
   const Future stamp = raw_.versionstamp();
   const Future commit = raw_.commit();
+  store_.cluster.count_round_trip();
   const FdbError code = store_.cluster.outcome_of(commit);
   if (code == 0) {
     await(stamp);

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "divan/kv/fdb/expected.h"
 #include "divan/kv/fdb/store.h"
 #include "divan/kv/range_set.h"
 #include "divan/kv/store.h"
@@ -33,6 +34,8 @@ class FdbTransaction final : public Transaction {
   explicit FdbTransaction(Store& store);
   ~FdbTransaction() override;
 
+  bool is_remote() const override { return true; }
+  void expect(const Expectation& reads) override;
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
@@ -74,6 +77,8 @@ class FdbTransaction final : public Transaction {
   void check_range(std::string_view begin, std::string_view end) const;
   [[noreturn]] void fail(FdbError code);
   void await(const Future& future);
+  void await_round_trip(const Future& future);
+  const std::optional<std::string>* expected(std::string_view key, Isolation isolation);
   std::string bound(const KeySelector& selector, Isolation isolation);
   bool scan_readable(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit);
   void give_stamped_keys();
@@ -86,7 +91,10 @@ class FdbTransaction final : public Transaction {
 
   Store& store_;
   RawTransaction raw_;
+  Expected expected_;
   std::optional<Version> read_version_;
+  std::optional<Future> coming_version_;  // the read version, that came with what was expected
+  bool has_read_ = false;                 // so the client knows the version
   std::vector<std::shared_ptr<WatchEntry>> watches_;
   RangeSet unreadable_;  // where this transaction's own versionstamp decides
   struct StampedKey {

@@ -1,0 +1,66 @@
+// How often jobs wait for a remote store.
+#include <gtest/gtest.h>
+
+#include "divan/jobs/acceptor.h"
+#include "divan/kv/remote_testing.h"
+
+namespace divan::jobs {
+namespace {
+
+// On a store that counts, and on a cluster if there is one.
+class JobRoundTrips : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && !kv::fdb::test_cluster_file()) GTEST_SKIP() << kv::fdb::kNoTestCluster;
+    counted.emplace(GetParam(), clock);
+    acceptor.emplace(queue, store(), clock);
+    store().run([&](kv::Transaction& tx) {
+      queue.set_type(tx, "mail", {});
+      registry.add(tx, "r", "w", "{}", std::chrono::seconds(60));
+    });
+  }
+
+  kv::Database& store() { return **counted; }
+  template <class Fn>
+  std::uint64_t of(Fn&& fn) {
+    return counted->round_trips_of(fn);
+  }
+  void add(const std::string& id) {
+    store().run([&](kv::Transaction& tx) { queue.add(tx, "mail", std::string_view(id), R"({"a":1})"); });
+  }
+  std::vector<AcceptedJob> accept(std::size_t limit) {
+    return acceptor->accept(types, {.limit = limit, .worker = workers::WorkerRef{"r", "w", {}}},
+                            clock.now() + std::chrono::seconds(60));
+  }
+
+  const std::vector<std::string> types{"mail"};
+  SystemClock clock;
+  SeededRng rng{1};
+  workers::Registry registry{rng};
+  Queue queue{registry, clock, rng};
+  std::optional<kv::testing::CountedStore> counted;
+  std::optional<Acceptor> acceptor;
+};
+
+TEST_P(JobRoundTrips, AddingTakesTwo) {
+  EXPECT_EQ(of([&] { add("one"); }), 2u);
+}
+
+TEST_P(JobRoundTrips, AcceptingTakesThreeHoweverMany) {
+  add("one");
+  EXPECT_EQ(of([&] { EXPECT_EQ(accept(1).size(), 1u); }), 3u);
+  for (int i = 0; i < 20; ++i) add(std::to_string(i));
+  EXPECT_EQ(of([&] { EXPECT_EQ(accept(20).size(), 20u); }), 3u);
+}
+
+TEST_P(JobRoundTrips, FinishingTakesTwo) {
+  add("one");
+  const auto job = accept(1).at(0);
+  EXPECT_EQ(of([&] { store().run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); }); }), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, JobRoundTrips, testing::Bool(),
+                         [](const auto& one) { return one.param ? "fdb" : "counted"; });
+
+}  // namespace
+}  // namespace divan::jobs

@@ -1,0 +1,157 @@
+// A store that counts the waits that a remote one would cost: the tests of every room that says beforehand
+// what it reads (Transaction::expect).
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <atomic>
+#include <vector>
+
+#include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/fdb/temporary_store.h"
+#include "divan/kv/forwarding.h"
+
+namespace divan::kv::testing {
+
+/// Its waits are those of kv/fdb: for a read that was not expected, for the first of those that were expected
+/// together, for a commit of writes. Thread-safe.
+class RemoteStore final : public ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<Transaction> begin() override { return std::make_unique<Remote>(inner().begin(), *this); }
+
+  std::atomic<int> round_trips = 0;
+
+ private:
+  class Remote final : public ForwardingTransaction {
+   public:
+    Remote(std::unique_ptr<Transaction> transaction, RemoteStore& store)
+        : ForwardingTransaction(std::move(transaction)), store_(store) {}
+
+    bool is_remote() const override { return true; }
+    void expect(const Expectation& reads) override {
+      Wave wave;
+      for (const auto& key : reads.keys) wave.keys.insert(key);
+      for (const auto& [range, limit, reverse] : reads.ranges) {
+        const auto page =
+            inner().get_range(range, {.limit = limit, .reverse = reverse, .isolation = Isolation::snapshot});
+        KeyRange covered = range;
+        if (page.more)
+          (reverse ? covered.begin : covered.end) =
+              page.rows.back().key + (reverse ? "" : std::string(1, '\0'));
+        wave.ranges.push_back(std::move(covered));
+      }
+      waves_.push_back(std::move(wave));
+    }
+
+    std::optional<std::string> get(std::string_view key, Isolation isolation) override {
+      if (!waits_for(key)) wait();
+      return inner().get(key, isolation);
+    }
+    std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                     Isolation isolation) override {
+      bool missing = false;
+      for (const auto& key : keys) missing = !waits_for(key) || missing;
+      if (missing) wait();
+      return inner().get_many(keys, isolation);
+    }
+    bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
+              const RowVisitor& visit) override {
+      const KeyRange* known = options.reverse ? nullptr : covering(begin.key);
+      if (known == nullptr) wait();
+      return inner().scan(begin, end, options, [&](std::string_view key, std::string_view value) {
+        if (known != nullptr && !known->contains(key)) {
+          wait();
+          known = nullptr;
+        }
+        return visit(key, value);
+      });
+    }
+    Version read_version() override {
+      if (waves_.empty() && !has_waited_) wait();
+      return inner().read_version();
+    }
+
+   protected:
+    void do_commit() override {
+      if (!read_only()) wait();
+      ForwardingTransaction::do_commit();
+    }
+    void do_reset() override {
+      waves_.clear();
+      has_waited_ = false;
+      ForwardingTransaction::do_reset();
+    }
+
+   private:
+    struct Wave {
+      absl::flat_hash_set<std::string> keys;
+      std::vector<KeyRange> ranges;
+      bool has_come = false;
+    };
+
+    void wait() {
+      ++store_.round_trips;
+      has_waited_ = true;
+    }
+    void wait_for(Wave& wave) {
+      if (!std::exchange(wave.has_come, true)) wait();
+    }
+    bool waits_for(std::string_view key) {
+      for (auto& wave : waves_) {
+        if (!wave.keys.contains(std::string(key))) continue;
+        wait_for(wave);
+        return true;
+      }
+      return false;
+    }
+    const KeyRange* covering(std::string_view key) {
+      for (auto& wave : waves_) {
+        for (const auto& range : wave.ranges) {
+          if (!range.contains(key)) continue;
+          wait_for(wave);
+          return &range;
+        }
+      }
+      return nullptr;
+    }
+
+    RemoteStore& store_;
+    std::vector<Wave> waves_;
+    bool has_waited_ = false;
+  };
+};
+
+/// A store whose waits are counted: a cluster, if there is one, or an embedded store that is taken for
+/// remote.
+class CountedStore {
+ public:
+  CountedStore(bool on_cluster, const Clock& clock) {
+    if (on_cluster) {
+      cluster_.emplace(clock);
+    } else {
+      counting_.emplace(*embedded_.emplace());
+    }
+  }
+  Database& operator*() { return cluster_ ? static_cast<Database&>(**cluster_) : *counting_; }
+  Database* operator->() { return &**this; }
+
+  /// How many it costs.
+  template <class Fn>
+  std::uint64_t round_trips_of(Fn&& fn) {
+    const auto before = round_trips();
+    fn();
+    return round_trips() - before;
+  }
+
+ private:
+  std::uint64_t round_trips() {
+    return cluster_ ? (*cluster_)->round_trips() : static_cast<std::uint64_t>(counting_->round_trips);
+  }
+
+  std::optional<embedded::TemporaryStore> embedded_;
+  std::optional<RemoteStore> counting_;
+  std::optional<fdb::TemporaryStore> cluster_;
+};
+
+}  // namespace divan::kv::testing
