@@ -40,6 +40,8 @@ constexpr std::int64_t kMaxUpdatesDelay = 60'000;
 // At once, and as many more that wait. Each keeps a version of the store, whose overwritten rows stay as
 // long.
 constexpr std::size_t kMaxBackups = 4;
+constexpr const char* kCommitsMeaning = "Transactions committed.";
+constexpr const char* kConflictsMeaning = "Transactions refused for a conflict.";
 constexpr const char* kDefaultAdmin = "admin";
 
 // A small secret file, synced and readable by its owner only.
@@ -351,9 +353,14 @@ struct Server::Parts {
     };
     const auto number = [](auto value) { return static_cast<double>(value); };
     if (opened.embedded != nullptr) collect_embedded();
-    if (opened.fdb != nullptr)
+    if (opened.fdb != nullptr) {
       gauge("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
             [=, this] { return number(opened.fdb->round_trips()); });
+      gauge("divan_store_commits_total", kCommitsMeaning,
+            [=, this] { return number(opened.fdb->commits()); });
+      gauge("divan_store_conflicts_total", kConflictsMeaning,
+            [=, this] { return number(opened.fdb->conflicts()); });
+    }
     gauge("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
@@ -396,9 +403,9 @@ struct Server::Parts {
           [this, &gauge, value] { gauge.Set(static_cast<double>(opened.embedded->stats().*value)); });
     };
     using Stats = kv::embedded::CommitStats;
-    shown("divan_store_commits_total", "Transactions committed.", &Stats::commits);
+    shown("divan_store_commits_total", kCommitsMeaning, &Stats::commits);
     shown("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-    shown("divan_store_conflicts_total", "Transactions refused for a conflict.", &Stats::conflicts);
+    shown("divan_store_conflicts_total", kConflictsMeaning, &Stats::conflicts);
     shown("divan_store_conflict_entries", "Keys remembered for conflict checks.", &Stats::conflict_entries);
   }
 
