@@ -4,9 +4,9 @@
 import { randomBytes } from 'node:crypto';
 
 import { Connection } from './jobs/divan_client.mjs';
+import { bulkBodies, small } from './support/documents.mjs';
 import { figure } from './support/figures.mjs';
 import { Server } from './support/server.mjs';
-import { bulkBodies, small } from './support/documents.mjs';
 
 const PROCESSES = (process.env.DIVAN_BENCH_PROCESSES ?? '1,2,4').split(',').map(Number);
 const SECONDS = Number(process.env.DIVAN_BENCH_SECONDS ?? 5);
@@ -15,8 +15,8 @@ const CONNECTIONS = 32;
 const BULK = 1000;
 const JOBS = 20_000;
 
-// Each kind of operation: how many connections do it, what is done before, and one turn of a client, which answers how
-// many operations it was; 0: there is no more to do.
+// Each kind of operation: one turn of a client, which answers how many operations it was (0: there is no more to do), what
+// is done before, and how many connections do it.
 const KINDS = {
   GET: {
     turn: async (connection) => {
@@ -53,7 +53,12 @@ const KINDS = {
     },
   },
 };
-const COUNTED = { commits: 'divan_store_commits_total', 'round trips': 'divan_store_round_trips_total', conflicts: 'divan_store_conflicts_total' };
+const COUNTED = {
+  commits: 'divan_store_commits_total',
+  'round trips': 'divan_store_round_trips_total',
+  conflicts: 'divan_store_conflicts_total',
+  'of them of the feed of updates': 'divan_global_changes_conflicts_total',
+};
 
 async function counts(servers) {
   const sums = {};
