@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
 
@@ -95,10 +96,17 @@ it('a file that is not there, and a database that cannot be', async (server) => 
 it('the status shows databases', async (server) => {
   await server.client.ok('PUT', '/shown')
   await server.client.ok('PUT', '/shown/a', { n: 1 })
+  // It comes with the first heartbeat.
+  const members = async () => Object.values((await server.client.ok('GET', '/_membership')).nodes)
+  const load = await waitFor('a heartbeat', async () => (await members()).find(({ load }) => load?.requests_per_second > 0)?.load)
+  assert.deepEqual(Object.keys(load), ['cpu_cores', 'javascript_processes', 'requests_per_second', 'builds', 'memory_bytes'])
+  assert.ok(load.cpu_cores > 0 && load.memory_bytes > 1e6, JSON.stringify(load))
   const text = await tool(server, ['status'])
   assert.match(text, /^Divan \S+ at http:/)
   const [nodes, node, head, ...rows] = table(text.slice(text.indexOf('\n') + 1))
-  assert.deepEqual(nodes, ['NODE', 'ADDRESS', 'VERSION', 'STARTED', 'BACKGROUND'])
+  assert.deepEqual(nodes.slice(0, 5), ['NODE', 'ADDRESS', 'VERSION', 'STARTED', 'BACKGROUND'])
+  assert.deepEqual(nodes.slice(5), ['CPU', 'JS', 'REQUESTS/S', 'BUILDS', 'MEMORY'])
+  assert.match(node.slice(5).join(' '), /^\d+\.\d+ \d+\.\d+ \d+\.\d+ 0 \d+ MB$/)
   const { all_nodes, cluster_nodes, nodes: known } = await server.client.ok('GET', '/_membership')
   assert.deepEqual(cluster_nodes, all_nodes)
   assert.deepEqual([node[0], node[1], node[4]], [all_nodes[0], server.url, 'jobs,ken,views'])
@@ -127,6 +135,12 @@ it('a wrong password, and a server that is not there', async (server) => {
   const nobody = await runDivan(['status', '--url', 'http://127.0.0.1:1'])
   assert.equal(nobody.code, 1)
   assert.match(nobody.stderr, /^divan: .*127\.0\.0\.1:1/)
+})
+
+test('cli: a worker does not share a store in a data directory', async () => {
+  const { code, stdout, stderr } = await runDivan(['worker', '--data-dir', temporaryDirectory()])
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /^divan: divan worker needs a store that processes share, --store fdb:CLUSTER_FILE: .*\n$/)
 })
 
 test('cli: on its first start a server makes a password, shows it once and keeps it to its owner', async () => {

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { membersSeenBy, newStore, noCluster, onNodes } from './support/cluster.mjs'
-import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { runDivan, Server, startDivan, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 onNodes(3, 'what one node has written the others have at once', async ([a, b, c]) => {
@@ -123,6 +123,53 @@ onNodes(3, 'the death of a node loses nothing that was acknowledged', async (nod
     assert.deepEqual([...acknowledged].filter((id) => !there.has(id)), [])
     assert.equal((await node.client.ok('GET', '/shop')).doc_count, rows.length)
   }
+})
+
+test('cluster: a worker builds for nodes that only serve, and gives its build back when it stops', { skip: noCluster }, async () => {
+  const env = newStore()
+  const server = await Server.start({ args: ['--no-background'], env })
+  let working
+  const work = async () => {
+    working = startDivan(['worker', '--data-dir', temporaryDirectory(), '--background', 'views'], { env })
+    await waitFor('the worker to begin', () => working.stdout)
+  }
+  const stopped = async () => {
+    working.child.kill('SIGTERM')
+    await working.exit
+    assert.equal(working.code, 0, working.stderr)
+  }
+  await work()
+  assert.match(working.stdout, /^Divan \S+ does background work \(data in fdb:/)
+  const others = async () =>
+    Object.values((await server.client.ok('GET', '/_membership')).nodes).filter(({ serves }) => !serves)
+  const [{ address, background }] = await others()
+  assert.deepEqual([address, background], [null, ['views']])
+  const status = await runDivan(['status', '--url', server.url, '--user', server.credentials])
+  assert.match(status.stdout, /  serves nothing  .*  views\b/)
+
+  await server.client.ok('PUT', '/shop')
+  await server.client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 2000 }, (_, n) => ({ n })) })
+  const map = 'function (doc) { for (var i = 0; i < 300000; ++i); emit(doc.n, 1) }'
+  await server.client.ok('PUT', '/shop/_design/d', { views: { by_n: { map, reduce: '_sum' } } })
+  const answer = server.client.ok('GET', '/shop/_design/d/_view/by_n')
+  const build = async () => (await server.client.ok('GET', '/_jobs/views/_list')).jobs[0]
+  await waitFor('the build to run', async () => (await build()).state === 'running')
+  await stopped()
+  assert.equal((await build()).state, 'pending')
+  assert.deepEqual(await others(), [])
+
+  await work()
+  assert.equal((await answer).rows[0].value, 2000)
+  await stopped()
+  await server.stop()
+})
+
+test('cluster: a worker that listens answers those who look after it, and nobody else', { skip: noCluster }, async () => {
+  const worker = await Server.start({ command: 'worker', env: newStore() })
+  assert.match((await worker.client.get('/_node/_local/_prometheus')).text, /^divan_jobs|^divan_js_processes /m)
+  for (const path of ['/', '/_membership', '/shop']) assert.equal((await worker.client.get(path)).status, 503)
+  assert.equal((await worker.as(null).get('/_node/_local/_config')).status, 401)
+  await worker.stop()
 })
 
 test('cluster: a store moves to a cluster and back in a backup', { skip: noCluster }, async () => {

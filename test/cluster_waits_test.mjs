@@ -1,14 +1,13 @@
 // How often requests wait for a FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { clusterSettings, Server } from './support/server.mjs'
+import { newStore, noCluster } from './support/cluster.mjs'
+import { Server } from './support/server.mjs'
 
-const skip = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
 const REQUESTS = 40
 
-test('cluster: what requests read is asked for in one go', { skip }, async () => {
-  const node = await Server.start({ args: ['--background=views'], env: clusterSettings(`test ${randomUUID().slice(0, 8)}`) })
+test('cluster: what requests read is asked for in one go', { skip: noCluster }, async () => {
+  const node = await Server.start({ args: ['--background=views'], env: newStore() })
   const waits = async () => {
     const metrics = (await node.client.get('/_node/_local/_prometheus')).text
     return Number(/^divan_store_round_trips_total(?:\{[^}]*\})? ([0-9.e+]+)$/m.exec(metrics)[1])

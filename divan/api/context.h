@@ -46,6 +46,7 @@ struct Context {
   std::string node;         // this process's name among those on the store
   std::string server_uuid;
   std::string version;
+  bool serves = true;  // false: `/_up` and `/_node` are all that is answered here
 };
 
 }  // namespace divan::api

@@ -140,6 +140,9 @@ void check_database_access(const Call& call) {
 
 Answer route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
+  // Not 404, which would be said of a database.
+  if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
+    throw Error(503, "service_unavailable", "This process does background work only.");
   if (path.empty()) return welcome(context, call);
   if (is_database(path[0])) {
     check_database_access(*call);

@@ -163,8 +163,12 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
 // Nodes are there as long as their heartbeats move, so those that are known are those of the cluster.
 Answer membership(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  const auto nodes = context.store.run(
-      [&](kv::Transaction& tx) { return context.registry.members(tx, workers::kNodeRole); });
+  workers::Members nodes;
+  std::map<std::string, std::string> loads;
+  context.store.run([&](kv::Transaction& tx) {
+    nodes = context.registry.members(tx, workers::kNodeRole);
+    loads = context.registry.loads(tx, workers::kNodeRole);
+  });
   std::string out;
   json::Writer writer(out);
   writer.begin_object();
@@ -174,7 +178,16 @@ Answer membership(const Context& context, const CallPtr& call) {
     writer.end_array();
   }
   writer.key("nodes").begin_object();
-  for (const auto& node : nodes.workers) writer.key(node.id).raw(node.options);
+  for (const auto& node : nodes.workers) {
+    writer.key(node.id).begin_object();
+    json::for_each_member(node.options, [&](std::string_view name, std::string_view value) {
+      writer.key(name).raw(value);
+      return true;
+    });
+    // From its first heartbeat on.
+    if (const auto load = loads.find(node.id); load != loads.end()) writer.key("load").raw(load->second);
+    writer.end_object();
+  }
   writer.end_object().end_object();
   return json_response(200, std::move(out));
 }

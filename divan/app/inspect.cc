@@ -34,7 +34,8 @@ void show_status(const QueryOptions& options) {
     fmt::print("{}\n", all);
     return;
   }
-  std::vector<Row> nodes = {{"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND"}};
+  std::vector<Row> nodes = {
+      {"NODE", "ADDRESS", "VERSION", "STARTED", "BACKGROUND", "CPU", "JS", "REQUESTS/S", "BUILDS", "MEMORY"}};
   json::for_each_member(
       required_member(membership, "nodes"), [&](std::string_view name, std::string_view node) {
         std::string background;
@@ -42,8 +43,15 @@ void show_status(const QueryOptions& options) {
           background += (background.empty() ? "" : ",") + json::string_value(kind).value_or("");
           return true;
         });
-        nodes.push_back({std::string(name), member_text(node, "address"), member_text(node, "version"),
+        std::string address = member_text(node, "address");
+        if (json::member(node, "serves") == "false")
+          address += address.empty() ? "serves nothing" : " (metrics)";
+        nodes.push_back({std::string(name), address, member_text(node, "version"),
                          format_time(member_number(node, "started")), background});
+        const std::string_view load = json::member(node, "load").value_or("{}");
+        for (const char* number : {"cpu_cores", "javascript_processes", "requests_per_second", "builds"})
+          nodes.back().push_back(member_text(load, number));
+        nodes.back().push_back(fmt::format("{} MB", member_number(load, "memory_bytes") / 1'000'000));
         return true;
       });
   std::string building;

@@ -44,27 +44,56 @@ struct CommandLine {
   bool follow = false;
 };
 
-CLI::App* add_serve(CLI::App& app, CommandLine& line) {
-  auto* serve = app.add_subcommand("serve", "Run the server");
-  serve->add_option("--data-dir", line.serve.server.data_dir, "Where the data are; made if missing")
+// What `serve` and `worker` have in common; answers the option of the kinds of background work.
+CLI::Option* add_process(CLI::App& command, CommandLine& line) {
+  command.add_option("--data-dir", line.serve.server.data_dir, "Where the data are; made if missing")
       ->capture_default_str();
-  serve->add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
-  serve->add_option("--port", line.port, "Port to listen on (5984)");
-  serve->add_option("--config", line.serve.config_file, "Settings file (ini)");
-  serve->add_option("--store", line.serve.store, std::string("The store: ") + kStoreMeaning);
-  serve->add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
-  serve->add_option("--durability", line.serve.durability,
-                    "full, or relaxed: commits are quicker and may be lost in a power cut");
-  auto* background =
-      serve->add_option("--background", line.serve.server.background,
-                        "What this process does of the background work: " +
-                            fmt::format("{}", fmt::join(kBackgroundKinds, ",")) + " is all of it");
-  background->delimiter(',')->check(CLI::IsMember(kBackgroundKinds))->option_text("KINDS");
-  serve->add_flag("--no-background", line.no_background, "None of it")->excludes(background);
-  serve->footer(
+  command.add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
+  command.add_option("--port", line.port, "Port to listen on (5984)");
+  command.add_option("--config", line.serve.config_file, "Settings file (ini)");
+  command.add_option("--store", line.serve.store, std::string("The store: ") + kStoreMeaning);
+  command.add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
+  command.footer(
       "Settings ([section] key = default), from --config, DATA-DIR/local.ini and DIVAN_SECTION_KEY:\n" +
       describe_settings());
+  auto* background =
+      command.add_option("--background", line.serve.server.background,
+                         "What this process does of the background work: " +
+                             fmt::format("{}", fmt::join(kBackgroundKinds, ",")) + " is all of it");
+  return background->delimiter(',')->check(CLI::IsMember(kBackgroundKinds))->option_text("KINDS");
+}
+
+CLI::App* add_serve(CLI::App& app, CommandLine& line) {
+  auto* serve = app.add_subcommand("serve", "Run the server");
+  auto* background = add_process(*serve, line);
+  serve->add_option("--durability", line.serve.durability,
+                    "full, or relaxed: commits are quicker and may be lost in a power cut");
+  serve->add_flag("--no-background", line.no_background, "None of it")->excludes(background);
   return serve;
+}
+
+CLI::App* add_worker(CLI::App& app, CommandLine& line) {
+  auto* worker = app.add_subcommand("worker", "Do background work on a shared store, and serve nothing");
+  add_process(*worker, line);
+  const auto describe = [&](const char* option, const char* description) {
+    worker->get_option(option)->description(description);
+  };
+  describe("--data-dir", "Where this node's name and settings are; made if missing");
+  describe("--store", "The shared store, fdb:CLUSTER_FILE; fdb: is FoundationDB's usual file");
+  describe("--bind", "With this or --port it listens, for /_up and /_node/_local/... alone (127.0.0.1)");
+  describe("--port", "The same (5984)");
+  describe("--admin", "NAME:PASSWORD of who may ask for /_node");
+  return worker;
+}
+
+int run_process(CommandLine& line) {
+  if (!line.bind.empty()) line.serve.chttpd.emplace_back("bind_address", line.bind);
+  if (!line.port.empty()) line.serve.chttpd.emplace_back("port", line.port);
+  auto& background = line.serve.server.background;
+  if (line.no_background) background.clear();
+  std::sort(background.begin(), background.end());
+  background.erase(std::unique(background.begin(), background.end()), background.end());
+  return serve(line.serve, ::environ);
 }
 
 CLI::App* add_load(CLI::App& app, CommandLine& line) {
@@ -145,6 +174,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   CommandLine line;
   auto* serve_command = add_serve(app, line);
+  auto* worker_command = add_worker(app, line);
   auto* load_command = add_load(app, line);
   auto* backup_command = add_backup(app, line);
   auto* restore_command = add_restore(app, line);
@@ -158,15 +188,11 @@ int run(int argc, char** argv) {
   for (auto* inspection : {status, updates}) add_query(*inspection, line.inspect);
 
   CLI11_PARSE(app, argc, argv);
-  if (*serve_command) {
-    if (!line.bind.empty()) line.serve.chttpd.emplace_back("bind_address", line.bind);
-    if (!line.port.empty()) line.serve.chttpd.emplace_back("port", line.port);
-    auto& background = line.serve.server.background;
-    if (line.no_background) background.clear();
-    std::sort(background.begin(), background.end());
-    background.erase(std::unique(background.begin(), background.end()), background.end());
-    return serve(line.serve, ::environ);
+  if (*worker_command) {
+    line.serve.server.serves = false;
+    line.serve.server.listens = !line.bind.empty() || !line.port.empty();
   }
+  if (*serve_command || *worker_command) return run_process(line);
   if (*load_command) return load(line.load);
   if (*backup_command) backup(line.backup);
   if (*restore_command) {

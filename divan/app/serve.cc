@@ -1,5 +1,6 @@
 #include "divan/app/serve.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -48,6 +49,20 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
   });
 }
 
+void announce(const Server& server, const ServeOptions& options, const std::string& store) {
+  std::string does;
+  if (!options.server.serves) does = " does background work";
+  if (options.server.listens)
+    does += fmt::format("{} listens on {}", does.empty() ? "" : " and", server.url());
+  fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, does,
+             is_shared(store) ? store : options.server.data_dir);
+  if (!server.new_admin_file().empty()) {
+    fmt::print("Administrator {} (kept in {})\n", read_line(server.new_admin_file()).value_or(""),
+               server.new_admin_file());
+  }
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int serve(const ServeOptions& options, const char* const* environment) {
@@ -57,15 +72,14 @@ int serve(const ServeOptions& options, const char* const* environment) {
   try {
     read_settings(config, options, environment);
     log::configure(log::parse_level(config.get("log", "level", "info")), config.get("log", "file", ""));
-    Server server(config, options.server);
     const std::string store = config.get("divan", "store", kEmbedded);
-    std::printf("Divan %s listens on %s (data in %s)\n", DIVAN_VERSION, server.url().c_str(),
-                is_shared(store) ? store.c_str() : options.server.data_dir.c_str());
-    if (!server.new_admin_file().empty()) {
-      std::printf("Administrator %s (kept in %s)\n", read_line(server.new_admin_file()).value_or("").c_str(),
-                  server.new_admin_file().c_str());
+    if (!options.server.serves && !is_shared(store)) {
+      throw bad_request(
+          "divan worker needs a store that processes share, --store fdb:CLUSTER_FILE: a store in a data "
+          "directory has one process.");
     }
-    std::fflush(stdout);
+    Server server(config, options.server);
+    announce(server, options, store);
     int signal = 0;
     sigwait(&signals, &signal);
     log::info("Stopping.");

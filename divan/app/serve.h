@@ -1,4 +1,4 @@
-// `divan serve`.
+// `divan serve` and `divan worker`.
 #pragma once
 
 #include <string>

@@ -12,6 +12,7 @@
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
 #include "divan/app/node.h"
+#include "divan/app/node_load.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
@@ -39,6 +40,8 @@ constexpr std::int64_t kMaxUpdatesDelay = 60'000;
 // At once, and as many more that wait. Each keeps a version of the store, whose overwritten rows stay as
 // long.
 constexpr std::size_t kMaxBackups = 4;
+constexpr const char* kCommitsMeaning = "Transactions committed.";
+constexpr const char* kConflictsMeaning = "Transactions refused for a conflict.";
 constexpr const char* kDefaultAdmin = "admin";
 
 // A small secret file, synced and readable by its owner only.
@@ -191,11 +194,13 @@ struct Server::Parts {
   std::optional<ThreadPool> request_pool;
   std::optional<ThreadPool> backups;
   std::atomic<bool> stopping = false;
+  std::atomic<std::uint64_t> requests = 0;
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
   // The same for requests, which come while it is still being made.
   std::atomic<const http::Server*> listening = nullptr;
+  NodeLoad load{clock};
   std::unique_ptr<workers::LocalWorker> member;  // this process as one of the nodes
 
   Parts(Config& the_config, const ServerSettings& the_settings)
@@ -213,7 +218,7 @@ struct Server::Parts {
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
     });
-    choose_admins();
+    if (settings.listens) choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
@@ -231,7 +236,8 @@ struct Server::Parts {
     restores.start();
     start_background();
     collect_metrics();
-    start_serving();
+    if (settings.listens) start_listening();
+    announce();
   }
 
   static const std::string& prepared(const std::string& data_dir) {
@@ -298,33 +304,43 @@ struct Server::Parts {
     }
   }
 
-  void start_serving() {
+  void start_listening() {
     request_pool.emplace(
         "request", static_cast<std::size_t>(config.get_int("chttpd", "request_threads", 64, 1, INT64_MAX)),
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(api::Context{
-        store,       catalog,          queue,        acceptor,      registry, kinds,        clock,    rng,
-        config,      metrics,          accounts,     *request_pool, stopping, *backups,     restores, *tails,
-        index_waits, or_null(builder), or_null(ken), node_name,     uuid,     DIVAN_VERSION});
-    http.emplace(http_options(config), clock,
-                 [this](std::shared_ptr<http::Exchange> exchange) { service->handle(std::move(exchange)); });
+    service.emplace(
+        api::Context{store,        catalog,   queue,    acceptor,      registry,       kinds,
+                     clock,        rng,       config,   metrics,       accounts,       *request_pool,
+                     stopping,     *backups,  restores, *tails,        index_waits,    or_null(builder),
+                     or_null(ken), node_name, uuid,     DIVAN_VERSION, settings.serves});
+    http.emplace(http_options(config), clock, [this](std::shared_ptr<http::Exchange> exchange) {
+      ++requests;
+      service->handle(std::move(exchange));
+    });
     listening = &*http;
-    announce();
   }
 
   void announce() {
     std::string options;
     json::Writer writer(options);
-    writer.begin_object().key("address").string(url()).key("version").string(DIVAN_VERSION);
+    writer.begin_object().key("serves").boolean(settings.serves).key("address");
+    settings.listens ? writer.string(url()) : writer.null();
+    writer.key("version").string(DIVAN_VERSION);
     writer.key("started").number(clock.wall_ms()).key("background").begin_array();
     for (const auto& kind : settings.background) writer.string(kind);
     writer.end_array().end_object();
-    member = monitor.add(workers::kNodeRole, node_name, options);
+    member = monitor.add(workers::kNodeRole, node_name, options, workers::kDefaultTimeout, [this] {
+      return load.report(with_own_use(
+          {.javascript_seconds = std::chrono::duration<double>(js_pool.stats().busy_time).count(),
+           .requests = requests,
+           .builds = builder ? builder->running() : 0}));
+    });
   }
 
   std::string url() const {
+    if (!http) return {};
     const std::string address = config.get("chttpd", "bind_address", "127.0.0.1");
     const bool v6 = address.find(':') != std::string::npos;
     return fmt::format("http://{}:{}", v6 ? "[" + address + "]" : address, http->port());
@@ -337,13 +353,19 @@ struct Server::Parts {
     };
     const auto number = [](auto value) { return static_cast<double>(value); };
     if (opened.embedded != nullptr) collect_embedded();
-    if (opened.fdb != nullptr)
+    if (opened.fdb != nullptr) {
       gauge("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
             [=, this] { return number(opened.fdb->round_trips()); });
+      gauge("divan_store_commits_total", kCommitsMeaning,
+            [=, this] { return number(opened.fdb->commits()); });
+      gauge("divan_store_conflicts_total", kConflictsMeaning,
+            [=, this] { return number(opened.fdb->conflicts()); });
+    }
     gauge("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
     });
+    gauge("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
     gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
@@ -381,9 +403,9 @@ struct Server::Parts {
           [this, &gauge, value] { gauge.Set(static_cast<double>(opened.embedded->stats().*value)); });
     };
     using Stats = kv::embedded::CommitStats;
-    shown("divan_store_commits_total", "Transactions committed.", &Stats::commits);
+    shown("divan_store_commits_total", kCommitsMeaning, &Stats::commits);
     shown("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-    shown("divan_store_conflicts_total", "Transactions refused for a conflict.", &Stats::conflicts);
+    shown("divan_store_conflicts_total", kConflictsMeaning, &Stats::conflicts);
     shown("divan_store_conflict_entries", "Keys remembered for conflict checks.", &Stats::conflict_entries);
   }
 
@@ -441,8 +463,6 @@ Server::Server(Config& config, const ServerSettings& settings)
     : parts_(std::make_unique<Parts>(config, settings)) {}
 
 Server::~Server() { stop(); }
-
-std::uint16_t Server::port() const { return parts_->http->port(); }
 
 std::string Server::url() const { return parts_->url(); }
 

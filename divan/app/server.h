@@ -18,6 +18,10 @@ struct ServerSettings {
   std::string data_dir = "data";  // with a shared store, of what is this node's alone
   std::vector<std::string> background = kBackgroundKinds;  // what this process does of it
   std::string admin;  // "name:password"; empty: from the settings, else from the data directory
+  // False: background work only, which takes a shared store. It may listen all the same, for those who look
+  // after it: `/_up` and `/_node`.
+  bool serves = true;
+  bool listens = true;
 };
 
 /// Serves from construction to stop(). Throws divan::Error naming what is wrong: the data directory, a
@@ -30,8 +34,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  std::uint16_t port() const;
-  /// "http://127.0.0.1:5984"
+  /// "http://127.0.0.1:5984"; empty if it does not listen.
   std::string url() const;
   /// Where a password was made and written down at this start; empty if there was one already.
   const std::string& new_admin_file() const;

@@ -65,6 +65,9 @@ class Builder {
   /// nor be accepted by another commit.
   void take_in(kv::Transaction& tx, std::string_view type);
 
+  /// How many builds run.
+  std::size_t running() const { return busy_; }
+
   /// One build, on the calling thread: to its end, or until stop. For the threads, and for tests.
   void run(const jobs::AcceptedJob& job);
 

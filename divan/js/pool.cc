@@ -434,6 +434,7 @@ std::unique_ptr<Process> Pool::start(std::size_t memory) {
     try {
       process = std::make_unique<Process>(options_.binary, memory, stop_fd_);
     } catch (const Error&) {
+      refuse_if_stopping();
       // The kernel may have chosen it when memory ran short.
       if (attempt == kStartAttempts) throw;
     }

@@ -288,6 +288,16 @@ TEST_F(JsPool, StoppingBlamesNoDocument) {
   EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
 }
 
+TEST_F(JsPool, StoppingWhileAProcessStartsBlamesNobody) {
+  auto options = test_options();
+  options.binary = "/bin/sleep";  // for as many seconds as it may have bytes
+  Pool pool(options, clock_);
+  auto call = std::async(std::launch::async, [&] { return map_one(pool, kEmitN); });
+  ASSERT_TRUE(eventually([&] { return !children().empty(); }));
+  pool.stop();
+  EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
+}
+
 TEST_F(JsPool, OneThatHangsStopsNoOther) {
   Pool pool(test_options(2), clock_);
   map_one(pool, kEmitN);

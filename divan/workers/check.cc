@@ -40,6 +40,8 @@ bool Check::row(std::string_view key, std::string_view value) {
     heartbeats_.add(registration(*role, id, value));
   } else if (part == "hold" && kv::has_shape(id, "s") && kv::has_shape(value, "ss")) {
     // Which registration it was is of no account when its server is not running.
+  } else if (part == "load" && kv::has_shape(id, "s") && kv::has_shape(value, "s")) {
+    // Nor is how busy it was.
   } else {
     findings_.add("this is no row of a worker", key);
   }

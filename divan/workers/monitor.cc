@@ -11,8 +11,12 @@ constexpr Duration kPauseAfterError = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalWorker::LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout)
-    : monitor_(monitor), options_(std::move(options)), timeout_(timeout), ref_(std::move(ref)) {}
+LocalWorker::LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout, Load load)
+    : monitor_(monitor),
+      options_(std::move(options)),
+      timeout_(timeout),
+      load_(std::move(load)),
+      ref_(std::move(ref)) {}
 
 LocalWorker::~LocalWorker() { monitor_.forget(*this); }
 
@@ -45,10 +49,11 @@ bool Monitor::woken() const {
 }
 
 std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_view id,
-                                          std::string_view options, Duration timeout) {
+                                          std::string_view options, Duration timeout, Load load) {
   WorkerRef ref =
       store_.run([&](kv::Transaction& tx) { return registry_.add(tx, role, id, options, timeout); });
-  std::unique_ptr<LocalWorker> worker(new LocalWorker(*this, std::move(ref), std::string(options), timeout));
+  std::unique_ptr<LocalWorker> worker(
+      new LocalWorker(*this, std::move(ref), std::string(options), timeout, std::move(load)));
   {
     std::lock_guard lock(mutex_);
     local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
@@ -127,10 +132,19 @@ MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
     }
   }
   if (due.empty()) return next;
+  std::map<LocalWorker*, std::string> loads;
+  for (LocalWorker* worker : due) {
+    if (worker->load_) loads[worker] = worker->load_();
+  }
   const auto lost = store_.run([&](kv::Transaction& tx) {
     std::vector<LocalWorker*> gone;
     for (LocalWorker* worker : due) {
-      if (!registry_.heartbeat(tx, worker->ref())) gone.push_back(worker);
+      const auto load = loads.find(worker);
+      if (!registry_.heartbeat(tx, worker->ref())) {
+        gone.push_back(worker);
+      } else if (load != loads.end()) {
+        registry_.set_load(tx, worker->ref(), load->second);
+      }
     }
     return gone;
   });

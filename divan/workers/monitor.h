@@ -13,6 +13,10 @@ namespace divan::workers {
 
 class Monitor;
 
+/// How busy a worker is, a JSON object. Called before each heartbeat, which carries it, by one thread at a
+/// time.
+using Load = std::function<std::string()>;
+
 /// A worker of this process; it is registered while this object lives. Thread-safe; the monitor must outlive
 /// it.
 class LocalWorker {
@@ -27,11 +31,12 @@ class LocalWorker {
 
  private:
   friend class Monitor;
-  LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout);
+  LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout, Load load);
 
   Monitor& monitor_;
   const std::string options_;
   const Duration timeout_;
+  const Load load_;
   mutable std::mutex mutex_;
   WorkerRef ref_;
 };
@@ -44,9 +49,9 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// Registers a worker and keeps its heartbeat going.
+  /// Registers a worker and keeps its heartbeat going. Without `load` it does not tell how busy it is.
   std::unique_ptr<LocalWorker> add(std::string_view role, std::string_view id, std::string_view options,
-                                   Duration timeout = kDefaultTimeout);
+                                   Duration timeout = kDefaultTimeout, Load load = {});
 
   /// Starts the thread that calls step() when there is something to do.
   void start();

@@ -38,6 +38,12 @@ std::string hold_key(std::string_view role, std::string_view id) {
   return key;
 }
 
+std::string load_key(std::string_view role, std::string_view id) {
+  std::string key = role_key(role, "load");
+  Packer(key).string(id);
+  return key;
+}
+
 std::string encode_hold(const Hold& hold) {
   std::string value;
   Packer(value).string(hold.ref.incarnation).string(hold.token);
@@ -156,6 +162,7 @@ void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::strin
   tx.clear(worker_key(role, id));
   tx.clear(heartbeat_key(role, id));
   tx.clear(hold_key(role, id));
+  tx.clear(load_key(role, id));
   raise_version(tx, role);
   for (const auto& hook : hooks_) hook(tx, role, id);
 }
@@ -181,6 +188,26 @@ bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
   if (!row) throw damaged();
   tx.set(key, encode_heartbeat(ref.incarnation, decode_heartbeat(*row).counter + 1));
   return true;
+}
+
+void Registry::set_load(kv::Transaction& tx, const WorkerRef& ref, std::string_view load) {
+  std::string value;
+  Packer(value).string(load);
+  tx.set(load_key(ref.role, ref.id), value);
+}
+
+std::map<std::string, std::string> Registry::loads(kv::Transaction& tx, std::string_view role) {
+  std::map<std::string, std::string> loads;
+  const std::string prefix = role_key(role, "load");
+  tx.scan(below(prefix), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            auto id = Reader(key.substr(prefix.size())).take_string();
+            auto load = Reader(value).take_string();
+            if (!id || !load) throw damaged();
+            loads.emplace(*std::move(id), *std::move(load));
+            return true;
+          });
+  return loads;
 }
 
 Hold Registry::hold(kv::Transaction& tx, const WorkerRef& ref) {

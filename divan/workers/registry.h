@@ -9,7 +9,7 @@
 // heartbeats, which the worker itself sends, tell of those that are frozen or cut off.
 //
 // Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id),
-// ("workers", role, "hold", id).
+// ("workers", role, "hold", id), ("workers", role, "load", id).
 #pragma once
 
 #include <functional>
@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxOptionsBytes = 10'000;
 
 /// The role of the server processes themselves. A node's options say where it is and what it does: `address`
-/// (its URL), `version`, `started` (milliseconds since 1970) and `background` (the kinds of work).
+/// (its URL; null if it listens nowhere), `serves` (false: background work only), `version`, `started`
+/// (milliseconds since 1970) and `background` (the kinds of work).
 inline constexpr std::string_view kNodeRole = "_node";
 
 /// A registration: what proves that one is this worker.
@@ -93,6 +94,11 @@ class Registry {
 
   /// Moves the heartbeat on. False if the registration does not hold any more: then nothing is written.
   bool heartbeat(kv::Transaction& tx, const WorkerRef& ref);
+
+  /// Tells how busy a worker is, a JSON object, in the transaction of a heartbeat of its.
+  void set_load(kv::Transaction& tx, const WorkerRef& ref, std::string_view load);
+  /// By id, of those workers of a role that tell. As a snapshot: it changes with each heartbeat.
+  std::map<std::string, std::string> loads(kv::Transaction& tx, std::string_view role);
 
   /// Lets a connection hold a registration that this transaction knows to be there.
   Hold hold(kv::Transaction& tx, const WorkerRef& ref);

@@ -1,6 +1,8 @@
+#include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
 #include "divan/kv/tuple_packer.h"
+#include "divan/workers/check.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::workers {
@@ -300,6 +302,32 @@ TEST_F(Workers, TheMonitorsThreadDoesTheSame) {
   EXPECT_TRUE(watch->wait_until(real, real.now() + seconds(60)));
   EXPECT_EQ(ids(), "");
   EXPECT_EQ(members("other").workers.size(), 1u);
+}
+
+TEST_F(Workers, AMonitorTellsWithEachHeartbeatHowBusyItsWorkerIs) {
+  Monitor monitor(*store, registry, clock, rng);
+  int calls = 0;
+  auto worker = monitor.add("role", "w1", "{}", seconds(15),
+                            [&] { return R"({"n":)" + std::to_string(++calls) + "}"; });
+  const auto silent = monitor.add("role", "w2", "{}");
+  const auto loads = [&] {
+    return store->run([&](kv::Transaction& tx) { return registry.loads(tx, "role"); });
+  };
+  const auto version = members().version;
+  EXPECT_TRUE(loads().empty());
+  for (const char* load : {R"({"n":1})", R"({"n":2})"}) {
+    clock.advance(seconds(5));
+    monitor.step();
+    EXPECT_EQ(loads(), (std::map<std::string, std::string>{{"w1", load}}));
+  }
+  EXPECT_EQ(members().version, version) << "nobody is woken";
+  kv::testing::MapRows rows(*store);
+  kv::Findings findings;
+  Check check(store->begin()->read_version(), findings);
+  kv::testing::run_checks(rows, {&check});
+  EXPECT_THAT(findings.kept(), testing::IsEmpty());
+  worker.reset();
+  EXPECT_TRUE(loads().empty());
 }
 
 TEST_F(Workers, DamagedRowsAreRefused) {

@@ -114,15 +114,15 @@ export class Server {
   #databases = 0
 
   /**
-   * `args`: more arguments of `serve`; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: one that is there already
+   * `command`: `worker` is one that listens; `args`: more arguments of it; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: one that is there already
    * (it is then left there by stop()); `local`: the text of its local.ini; `port`: where an earlier one listened.
    */
-  static async start({ args = [], env = {}, dataDir, local, port = 0, admin = ADMIN } = {}) {
+  static async start({ command = 'serve', args = [], env = {}, dataDir, local, port = 0, admin = ADMIN } = {}) {
     const server = new Server()
     server.ownsDirectory = dataDir === undefined
     server.dataDir = dataDir ?? temporaryDirectory()
     if (local !== undefined) writeFileSync(path.join(server.dataDir, 'local.ini'), local)
-    const all = ['serve', '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
+    const all = [command, '--data-dir', server.dataDir, '--port', `${port}`, ...(admin ? ['--admin', admin] : []), ...args]
     server.#process = new Process(all, { ...storeSettings(server.dataDir), ...env })
     await within('the server to listen', server.#listening(admin))
     return server

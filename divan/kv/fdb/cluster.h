@@ -42,13 +42,17 @@ class Cluster {
   /// What the client has to find out first (a version to read, say) is not counted by itself.
   void count_round_trip() const { ++round_trips_; }
   std::uint64_t round_trips() const { return round_trips_; }
+  /// The same of transactions with writes: committed, or refused for a conflict.
+  void count_commit(bool conflicted) const { ++(conflicted ? conflicts_ : commits_); }
+  std::uint64_t commits() const { return commits_; }
+  std::uint64_t conflicts() const { return conflicts_; }
 
  private:
   const Client& client_;
   const Clock& clock_;
   const Duration answer_timeout_;
   FdbDatabaseHandle* handle_ = nullptr;
-  mutable std::atomic<std::uint64_t> round_trips_ = 0;
+  mutable std::atomic<std::uint64_t> round_trips_ = 0, commits_ = 0, conflicts_ = 0;
 };
 
 /// One page of a range.

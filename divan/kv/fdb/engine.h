@@ -49,6 +49,8 @@ class FdbDatabase final : public Database {
 
   /// How often a thread has waited for the cluster since this object was made.
   std::uint64_t round_trips() const { return store_.cluster.round_trips(); }
+  std::uint64_t commits() const { return store_.cluster.commits(); }
+  std::uint64_t conflicts() const { return store_.cluster.conflicts(); }
 
   /// Of FoundationDB's client: "7.1.67".
   std::string client_version() const { return store_.cluster.client().version(); }

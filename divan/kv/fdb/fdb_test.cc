@@ -107,6 +107,19 @@ TEST_F(KvFdbCluster, TwoProcessesSeeEachOthersWritesAtOnce) {
 }
 
 // A store that is filled from a backup.
+TEST_F(KvFdbCluster, CommitsAndConflictsAreCounted) {
+  TemporaryStore store(clock_);
+  const auto first = store->begin(), second = store->begin();
+  for (Transaction* tx : {first.get(), second.get()}) {
+    tx->get("key");
+    tx->set("key", "value");
+  }
+  first->commit();
+  EXPECT_THROW(second->commit(), Error);
+  EXPECT_EQ(store->commits(), 1u);
+  EXPECT_EQ(store->conflicts(), 1u);
+}
+
 TEST_F(KvFdbCluster, AnUnfinishedStoreIsServedByNobodyAndBegunAnew) {
   Options options = temporary_options(rng_);
   options.unfinished = true;

@@ -109,6 +109,7 @@ void FdbTransaction::check_range(std::string_view begin, std::string_view end) c
 
 void FdbTransaction::fail(FdbError code) {
   last_error_ = code;
+  if (code == kNotCommitted) store_.cluster.count_commit(true);
   throw error_of(store_.cluster.api(), code);
 }
 
@@ -482,6 +483,7 @@ void FdbTransaction::commit_writes() {
 void FdbTransaction::stamp_is(std::string stamp) {
   version_ = static_cast<Version>(read_u64(stamp));
   stamp_ = std::move(stamp);
+  store_.cluster.count_commit(false);
 }
 
 void FdbTransaction::settle(const std::string& mark) {
