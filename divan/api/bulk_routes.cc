@@ -4,6 +4,7 @@
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
+#include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 
@@ -140,6 +141,7 @@ class BulkGetPages final : public PageSource {
       next_ = first;
       read_page(tx, out);
     });
+    ahead_.end_page();
     if (next_ < wanted_.size()) return true;
     out += "]}\n";
     return false;
@@ -152,12 +154,8 @@ class BulkGetPages final : public PageSource {
   };
 
   void read_page(kv::Transaction& tx, std::string& out) {
-    const std::size_t end = std::min(wanted_.size(), next_ + kPageRows);
-    std::vector<std::string_view> ids;
-    for (std::size_t i = next_; i < end; ++i) {
-      if (wanted_[i].id) ids.push_back(*wanted_[i].id);
-    }
-    docs::expect_documents(tx, context_.catalog, name_, ids);
+    const std::size_t end = std::min(wanted_.size(), next_ + ahead_.next());
+    expect_documents(tx, end);
     std::optional<docs::Database> database;
     std::optional<Error> missing;
     try {
@@ -167,6 +165,7 @@ class BulkGetPages final : public PageSource {
     }
     if (database) expect_bodies(tx, *database, end);
     while (next_ < end && out.size() < kPageBytes) {
+      ahead_.used();
       const auto& [id, rev] = wanted_[next_];
       if (next_++ > 0) out += ",\n";
       if (!id) {
@@ -189,19 +188,39 @@ class BulkGetPages final : public PageSource {
     }
   }
 
-  // Of the documents of this page that were named without a revision, or whose revision is the winner.
+  void expect_documents(kv::Transaction& tx, std::size_t end) const {
+    if (!tx.is_remote()) return;
+    std::vector<std::string_view> ids;
+    for (std::size_t i = next_; i < end; ++i) {
+      if (wanted_[i].id) ids.push_back(*wanted_[i].id);
+    }
+    docs::expect_documents(tx, context_.catalog, name_, ids);
+  }
+
   void expect_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
     if (!tx.is_remote()) return;
     std::vector<docs::Leaf> leaves;
     std::uint64_t bytes = 0;
     for (std::size_t i = next_; i < end && bytes < kPageBytes; ++i) {
-      if (!wanted_[i].id) continue;
-      auto tree = docs::read_tree(tx, database, *wanted_[i].id, kv::Isolation::snapshot);
-      if (tree.empty()) continue;
-      bytes += tree.front().body_bytes;
-      leaves.push_back(std::move(tree.front()));
+      const auto& [id, rev] = wanted_[i];
+      if (!id) continue;
+      const auto tree = docs::read_tree(tx, database, *id, kv::Isolation::snapshot);
+      const auto leaf = wanted_leaf(tree, rev);
+      if (leaf == tree.end()) continue;
+      bytes += leaf->body_bytes;
+      leaves.push_back(*leaf);
     }
     docs::expect_bodies(tx, database, leaves);
+  }
+
+  // As find_document() chooses it.
+  docs::RevTree::const_iterator wanted_leaf(const docs::RevTree& tree, const std::string& rev) const {
+    if (rev.empty()) return tree.begin();
+    const auto revision = docs::Revision::parse(rev);
+    if (!revision) return tree.end();
+    return std::find_if(tree.begin(), tree.end(), [&](const docs::Leaf& leaf) {
+      return latest_ ? leaf.path.contains(*revision) : leaf.revision() == *revision;
+    });
   }
 
   void append_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,
@@ -227,10 +246,12 @@ class BulkGetPages final : public PageSource {
   docs::DocumentOptions options_;
   std::vector<WantedDocument> wanted_;
   std::size_t next_ = 0;
+  docs::ReadAhead ahead_{kPageRows};
 };
 
 // Says what for_each_revision_list() will have its visitor read.
 void expect_listed(kv::Transaction& tx, const docs::Database& database, const std::string& body) {
+  if (!tx.is_remote()) return;
   std::vector<std::string> ids;
   json::for_each_member(body, [&](std::string_view raw_id, std::string_view) {
     ids.push_back(json::unescape(raw_id));

@@ -425,9 +425,11 @@ class BulkReport {
   }
 
   std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
-    std::vector<std::string_view> ids;
-    for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
-    Queue::expect(tx, reports_[begin].attempt.type, ids);
+    if (tx.is_remote()) {
+      std::vector<std::string_view> ids;
+      for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
+      Queue::expect(tx, reports_[begin].attempt.type, ids);
+    }
     std::vector<std::string> answers;
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [attempt, body] = reports_[i];

@@ -3,6 +3,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
+#include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/params.h"
@@ -14,8 +15,8 @@ using index::views::ViewParams;
 
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
-// Of keys that are looked up, those whose documents are asked for together.
-constexpr std::size_t kKeysTogether = 1'000;
+// Of documents that are read from a remote store, those that are asked for together.
+constexpr std::size_t kDocumentsTogether = 1'000;
 // Behind all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
@@ -81,34 +82,31 @@ class DocumentPages final : public PageSource {
   bool read_range(kv::Transaction& tx, const docs::Database& database, std::string& out) {
     if (left_ == 0) return false;
     std::size_t rows = 0;
-    std::uint64_t bodies = 0;
     bool cut = false;
+    // Where bodies are far away, those of a page are asked for together, when its rows are known.
+    const bool later = params_.include_docs && tx.is_remote();
     std::vector<std::pair<std::string, docs::Leaf>> found;
+    std::uint64_t bytes = 0;  // of their documents
     docs::visit_documents(tx, database, range_, [&](const std::string& id, const docs::Leaf& winner) {
       if (resumed_at_ == id) return true;
       resumed_at_ = id;
       if (skip_ > 0) {
         --skip_;
       } else {
-        if (params_.include_docs) {
+        if (later) {
           found.emplace_back(id, winner);
-          bodies += winner.body_bytes;
+          found.back().second.path.ids.resize(1);
+          bytes += winner.body_bytes;
         } else {
           begin_row(out);
           append_row(tx, database, id, id, &winner, out);
         }
         if (--left_ == 0) return false;
       }
-      cut = out.size() + bodies >= kPageBytes || ++rows >= kPageRows;
+      cut = out.size() + bytes >= kPageBytes || ++rows >= kPageRows || found.size() >= kDocumentsTogether;
       return !cut;
     });
-    std::vector<docs::Leaf> leaves;
-    for (const auto& [id, winner] : found) leaves.push_back(winner);
-    docs::expect_bodies(tx, database, leaves);
-    for (const auto& [id, winner] : found) {
-      begin_row(out);
-      append_row(tx, database, id, id, &winner, out);
-    }
+    if (later) append_found(tx, database, found, out);
     if (!cut || left_ == 0) return false;
     range_.start_id = resumed_at_;
     return true;
@@ -116,9 +114,10 @@ class DocumentPages final : public PageSource {
 
   bool read_keys(kv::Transaction& tx, const docs::Database& database, std::string& out) {
     const auto& keys = *params_.keys;
-    std::size_t expected = next_key_;
+    std::size_t expected = 0;
     while (next_key_ < keys.size() && left_ > 0) {
-      if (next_key_ == expected) expected += expect_keys(tx, database);
+      if (tx.is_remote() && skip_ == 0 && next_key_ >= expected)
+        expected = next_key_ + expect_keys(tx, database, ahead_.next());
       const std::string& key = keys[params_.descending ? keys.size() - 1 - next_key_ : next_key_];
       ++next_key_;
       if (skip_ > 0) {
@@ -126,6 +125,7 @@ class DocumentPages final : public PageSource {
         continue;
       }
       --left_;
+      ahead_.used();
       begin_row(out);
       const std::string id = id_of(key);
       const auto tree =
@@ -137,17 +137,35 @@ class DocumentPages final : public PageSource {
       }
       if (out.size() >= kPageBytes) break;
     }
+    ahead_.end_page();
     return next_key_ < keys.size() && left_ > 0;
   }
 
-  // The next ones of `keys`; answers how many.
-  std::size_t expect_keys(kv::Transaction& tx, const docs::Database& database) const {
+  // The next ones of `keys`, at most so many; answers how many.
+  std::size_t expect_keys(kv::Transaction& tx, const docs::Database& database, std::size_t most) const {
     const auto& keys = *params_.keys;
     std::vector<std::string> ids;
-    for (std::size_t i = next_key_; i < keys.size() && ids.size() < kKeysTogether; ++i)
+    for (std::size_t i = next_key_; i < keys.size() && ids.size() < std::min<std::uint64_t>(left_, most); ++i)
       ids.push_back(id_of(keys[params_.descending ? keys.size() - 1 - i : i]));
     docs::expect_trees(tx, database, ids);
+    if (params_.include_docs) docs::expect_winners(tx, database, ids, kPageBytes);
     return ids.size();
+  }
+
+  void append_found(kv::Transaction& tx, const docs::Database& database,
+                    const std::vector<std::pair<std::string, docs::Leaf>>& found, std::string& out) {
+    std::vector<docs::Leaf> leaves;
+    std::vector<std::string> ids;
+    for (const auto& [id, winner] : found) {
+      leaves.push_back(winner);
+      ids.push_back(id);
+    }
+    docs::expect_bodies(tx, database, leaves);
+    if (params_.conflicts) docs::expect_trees(tx, database, ids);
+    for (const auto& [id, winner] : found) {
+      begin_row(out);
+      append_row(tx, database, id, id, &winner, out);
+    }
   }
 
   void begin_row(std::string& out) {
@@ -189,6 +207,7 @@ class DocumentPages final : public PageSource {
   std::string
       resumed_at_;  // the last document that was read: the next page begins with it, and leaves it out
   std::size_t next_key_ = 0;
+  docs::ReadAhead ahead_{kDocumentsTogether};
 };
 
 }  // namespace

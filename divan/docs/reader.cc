@@ -116,6 +116,21 @@ void expect_bodies(kv::Transaction& tx, const Database& database, std::span<cons
   tx.expect(reads);
 }
 
+void expect_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
+                    std::uint64_t max_bytes) {
+  if (!tx.is_remote()) return;
+  std::vector<Leaf> winners;
+  std::uint64_t bytes = 0;
+  for (const auto& id : ids) {
+    if (bytes >= max_bytes) break;
+    auto tree = read_tree(tx, database, id, kv::Isolation::snapshot);
+    if (tree.empty() || tree.front().deleted) continue;
+    bytes += tree.front().body_bytes;
+    winners.push_back(std::move(tree.front()));
+  }
+  expect_bodies(tx, database, winners);
+}
+
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
                   kv::Isolation isolation) {
   RevTree tree;

@@ -16,6 +16,9 @@ void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view na
                       std::span<const std::string_view> ids, bool to_write = false);
 void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
 void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
+/// The bodies of the winners, up to about `max_bytes`; reads the trees.
+void expect_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
+                    std::uint64_t max_bytes);
 /// What last_sequence() reads.
 void expect_last_sequence(kv::Expectation& reads, const Database& database);
 inline void expect_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,

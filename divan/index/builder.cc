@@ -129,6 +129,10 @@ class Builder::Claim {
  public:
   explicit Claim(Builder& builder) : builder_(builder) {}
   ~Claim() {
+    // Its transaction has failed for good. If that was for want of an answer, the commit may have been made
+    // or be made yet: then the job has nobody to run it. (After a failure that is tried again it was not
+    // made.)
+    if (job_ && std::uncaught_exceptions() > 0) builder_.acceptor_.give_back_later({&*job_, 1}, true);
     std::lock_guard lock(builder_.mutex_);
     --builder_.claimed_;
     builder_.changed_.notify_all();
@@ -136,13 +140,16 @@ class Builder::Claim {
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
 
-  void hand_over(jobs::AcceptedJob job) {
+  void take(jobs::AcceptedJob job) { job_ = std::move(job); }
+  void hand_over() {
     std::lock_guard lock(builder_.mutex_);
-    builder_.taken_.push_back(std::move(job));
+    builder_.taken_.push_back(*std::move(job_));
+    job_.reset();
   }
 
  private:
   Builder& builder_;
+  std::optional<jobs::AcceptedJob> job_;
 };
 
 void Builder::take_in(kv::Transaction& tx, std::string_view type) {
@@ -156,7 +163,8 @@ void Builder::take_in(kv::Transaction& tx, std::string_view type) {
   std::vector<jobs::Taker> takers{{.worker = worker(), .must_exist = false}};
   jobs::deal(queue_, tx, types, std::nullopt, takers);
   if (takers.front().jobs.empty()) return;
-  tx.after_commit([claim, job = std::move(takers.front().jobs.front())] { claim->hand_over(job); });
+  claim->take(std::move(takers.front().jobs.front()));
+  tx.after_commit([claim] { claim->hand_over(); });
 }
 
 void Builder::work() {
@@ -343,7 +351,7 @@ bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
     const auto last = docs::last_sequence(tx, database, isolation);
     if (last > state.written && !state.cancelled && state.wanted) return false;
   }
-  jobs::finish(queue_, tx, state.attempt);
+  jobs::finish(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
   return true;
 }
 

@@ -12,6 +12,8 @@ constexpr std::chrono::seconds kFallbackPoll(5);
 constexpr std::size_t kMinLines = 64;
 // Types whose queues are remembered.
 constexpr std::size_t kMaxHeads = 10'000;
+// How long a commit whose answer is missing may be made yet.
+constexpr std::chrono::seconds kUnsureFor(60);
 
 // When a line is to look again that found nothing due before `next_due_at`.
 MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
@@ -224,7 +226,7 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
     if (waiter.get() != &own && !waiter->try_wake()) give_back(abandon(waiter));
   }
   for (const auto& taker : party.takers) {
-    if (!taker.jobs.empty()) give_back(taker.jobs);
+    if (!taker.jobs.empty()) give_back(taker.jobs, seen.failure != nullptr);
   }
   lock.lock();
   // Who looks is awake.
@@ -289,19 +291,34 @@ void Acceptor::deal_out(Line& line, Party& party, Seen& seen) {
     waiter.looked_for = true;
     waiter.served = false;
     waiter.error = seen.failure ? seen.failure : party.takers[i].error;
-    const auto& undeclared = seen.found.undeclared;
-    if (waiter.options.must_be_declared && !undeclared.empty() && !waiter.error &&
-        party.takers[i].jobs.empty())
-      waiter.error = std::make_exception_ptr(no_such_job_type(*undeclared.begin()));
     if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(party.takers[i].jobs);
     waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
     if (waiter.done) std::erase(line.waiters, party.waiters[i]);
   }
   std::erase_if(party.waiters, [](const auto& waiter) { return !waiter->done; });
+  if (!seen.found.undeclared.empty()) tell_of_undeclared(line, party, *seen.found.undeclared.begin());
   // They end the old watches, which call nobody who would wait for this lock.
   std::swap(line.watches, seen.watches);
   line.look_at = look_again_at(clock_, seen.found.next_due_at);
   if (seen.failure || seen.found.more) line.woken = true;
+}
+
+// All who wait for a type that is not declared, and want to know it, are out of the line.
+void Acceptor::tell_of_undeclared(Line& line, Party& party, const std::string& type) {
+  const auto wants_to_know = [](const auto& waiter) {
+    return waiter->options.must_be_declared && waiter->jobs.empty() && !waiter->abandoned;
+  };
+  const auto error = std::make_exception_ptr(no_such_job_type(type));
+  for (const auto& waiter : party.waiters) {
+    if (wants_to_know(waiter)) waiter->error = error;
+  }
+  for (const auto& waiter : line.waiters) {
+    if (!wants_to_know(waiter)) continue;
+    waiter->error = error;
+    waiter->done = true;
+    party.waiters.push_back(waiter);
+  }
+  std::erase_if(line.waiters, [](const auto& waiter) { return waiter->done; });
 }
 
 bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
@@ -336,39 +353,45 @@ std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter
   return jobs;
 }
 
-void Acceptor::give_back_later(const std::vector<AcceptedJob>& jobs) {
+void Acceptor::give_back_later(std::span<const AcceptedJob> jobs, bool unsure) {
+  const MonotonicTime until = unsure ? clock_.now() + kUnsureFor : MonotonicTime::min();
   std::lock_guard lock(unwanted_mutex_);
-  for (const auto& job : jobs) unwanted_.push_back(job.attempt());
+  for (const auto& job : jobs) unwanted_.push_back({job.attempt(), until});
 }
 
-void Acceptor::give_back(const std::vector<AcceptedJob>& jobs) {
-  give_back_later(jobs);
-  std::vector<Attempt> attempts;
+void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
+  give_back_later(jobs, unsure);
+  std::vector<Unwanted> all, left;
   {
     std::lock_guard lock(unwanted_mutex_);
-    attempts.swap(unwanted_);
+    all.swap(unwanted_);
   }
-  std::size_t given = 0;
+  auto next = all.begin();
   try {
-    for (; given < attempts.size(); ++given) release_unwanted(attempts[given]);
+    for (; next != all.end(); ++next) {
+      if (!release_unwanted(*next)) left.push_back(*next);
+    }
   } catch (const std::exception& error) {
-    attempts.erase(attempts.begin(), attempts.begin() + static_cast<std::ptrdiff_t>(given));
-    log::warning("{} jobs were accepted for nobody and cannot be given back yet: {}", attempts.size(),
+    log::warning("{} jobs were accepted for nobody and cannot be given back yet: {}", all.end() - next,
                  error.what());
-    std::lock_guard lock(unwanted_mutex_);
-    std::move(attempts.begin(), attempts.end(), std::back_inserter(unwanted_));
+    left.insert(left.end(), next, all.end());
   }
+  std::lock_guard lock(unwanted_mutex_);
+  std::move(left.begin(), left.end(), std::back_inserter(unwanted_));
 }
 
-void Acceptor::release_unwanted(const Attempt& attempt) {
+// Whether that is settled.
+bool Acceptor::release_unwanted(const Unwanted& unwanted) {
+  const Attempt& attempt = unwanted.attempt;
   try {
     store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
   } catch (const kv::Error&) { throw; } catch (const Error& error) {
     // It was not accepted after all, or is somebody else's by now.
-    if (error.name() == "halt") return;
+    if (error.name() == "halt") return clock_.now() >= unwanted.until;
     log::error("Job {}/{} was accepted for nobody and cannot be given back: {}", attempt.type, attempt.id,
                error.what());
   }
+  return true;
 }
 
 std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, const AcceptOptions& options,

@@ -66,9 +66,11 @@ class Acceptor {
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
   /// Releases jobs that were accepted for somebody who has gone, in a transaction each. Those that the store
   /// does not take now are given back later.
-  void give_back(const std::vector<AcceptedJob>& jobs);
-  /// The same with the next call of give_back(), or when somebody looks for jobs. Does not block.
-  void give_back_later(const std::vector<AcceptedJob>& jobs);
+  void give_back(std::span<const AcceptedJob> jobs, bool unsure = false);
+  /// The same with the next call of give_back(), or when somebody looks for jobs. Does not block. With
+  /// `unsure`, the commit that accepted them may be made later than that, if at all: they are tried for a
+  /// minute.
+  void give_back_later(std::span<const AcceptedJob> jobs, bool unsure = false);
 
  private:
   struct Line;
@@ -78,9 +80,14 @@ class Acceptor {
   void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
   Seen ask(Line& line, std::vector<Taker>& takers);
   void deal_out(Line& line, Party& party, Seen& seen);
+  static void tell_of_undeclared(Line& line, Party& party, const std::string& type);
   QueueHeads known_heads(std::span<const std::string> types);
   void remember(const QueueHeads& heads);
-  void release_unwanted(const Attempt& attempt);
+  struct Unwanted {
+    Attempt attempt;
+    MonotonicTime until;  // it may be accepted yet
+  };
+  bool release_unwanted(const Unwanted& unwanted);
 
   Queue& queue_;
   kv::Database& store_;
@@ -94,7 +101,7 @@ class Acceptor {
   QueueHeads heads_;  // as the last looks left them
 
   std::mutex unwanted_mutex_;
-  std::vector<Attempt> unwanted_;  // accepted for nobody, and not given back yet
+  std::vector<Unwanted> unwanted_;  // accepted for nobody, and not given back yet
 
   // Shared with callbacks that may come when this object has gone.
   struct Interrupt {

@@ -64,6 +64,28 @@ struct Acceptors : testing::Test {
   }
 };
 
+TEST_F(Acceptors, AllAreToldThatATypeIsNotDeclaredAnyMore) {
+  const AcceptOptions told{.limit = kMaxAcceptLimit, .must_be_declared = true};
+  const auto waiting = line(3, told);
+  const auto patient = join();
+  EXPECT_EQ(step(patient), std::nullopt);
+  store->run([&](kv::Transaction& tx) { queue.remove_type(tx, "t", false); });
+  EXPECT_GE(*waiting[0].woken, 1);
+  for (const auto& one : waiting) {
+    EXPECT_THROW(step(one), Error);
+    EXPECT_GE(*one.woken, 1);
+  }
+  EXPECT_EQ(step(patient), std::nullopt);
+  // Whoever comes now, too; whether or not their worker is there.
+  EXPECT_THROW(step(join(told)), Error);
+  auto lost = told;
+  lost.worker = workers::WorkerRef{"r", "nobody", {}};
+  try {
+    step(join(lost));
+    ADD_FAILURE() << "It waits.";
+  } catch (const Error& error) { EXPECT_EQ(error.name(), "no_such_job_type"); }
+}
+
 TEST_F(Acceptors, OneJobWakesOneOfThem) {
   const auto waiting = line(5);
   add("a");

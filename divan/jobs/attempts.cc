@@ -252,8 +252,12 @@ class Deal {
 
   Found run(std::span<const std::string> types) {
     for (const auto& type : types) {
-      if (is_full() || cut_) break;
-      deal_type(type);
+      if (cut_) break;
+      if (!is_full()) {
+        deal_type(type);
+      } else if (jobs_ == 0 && !queue_.find_type(tx_, type)) {
+        found_.undeclared.insert(type);
+      }
     }
     found_.more = is_full() || cut_;
     return std::move(found_);
@@ -398,12 +402,14 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
   return {job.resubmit, job.cancel};
 }
 
-void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data) {
+void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
+            std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
+    if (progress) changed.progress = *progress;
     changed.failures = 0;
     changed.last_error.clear();
     // Nobody sees them if the next run has data of its own.

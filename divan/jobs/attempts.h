@@ -92,7 +92,8 @@ UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
 /// The attempt has done its job: it is finished (or cancelled, if that was asked for), or, when it was
 /// resubmitted, pending again. Throws halt.
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
-            std::optional<std::string_view> data = std::nullopt);
+            std::optional<std::string_view> data = std::nullopt,
+            std::optional<std::string_view> progress = std::nullopt);
 
 /// The attempt failed: the job runs again after a pause that grows with its failures, or is failed for good.
 /// Throws halt.

@@ -120,6 +120,8 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   }
   tx.clear(type_key(type));
   tx.add(types_key(), 1);
+  // Those who wait for its jobs wait in vain.
+  tx.add(wake_key(type), 1);
 }
 
 std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_view type) {

@@ -10,8 +10,6 @@ namespace {
 
 // A page ends with this much of an answer, or after this many rows.
 constexpr std::size_t kPageBytes = 256 << 10;
-// Documents that rows show are asked for together, so many at once.
-constexpr std::size_t kDocumentsTogether = 1'000;
 constexpr std::size_t kPageRows = 20'000;
 // Looking up where a key's rows begin takes about as long as reading so many rows, also if there are none.
 constexpr std::size_t kRowsOfALookup = 10;
@@ -162,6 +160,7 @@ bool Query::next(std::string& out) {
       number_ = database.number();
     }
     read_page(*tx, database, out);
+    ahead_.end_page();
   }
   if (reduces_) append_groups(out);
   if (!is_done()) return true;
@@ -188,20 +187,18 @@ void Query::expect_state(kv::Transaction& tx) {
 // The documents that the next rows show.
 void Query::expect_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys) {
   std::vector<std::string> ids;
+  std::uint64_t skip = skip_;
+  const auto most = std::min<std::uint64_t>(left_, ahead_.next());
   visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
-    ids.push_back(document_of(row).first);
-    return ids.size() < std::min<std::uint64_t>(skip_ + left_, kDocumentsTogether);
+    if (skip > 0) {
+      --skip;
+    } else {
+      ids.push_back(document_of(row).first);
+    }
+    return ids.size() < most;
   });
   docs::expect_trees(tx, database, ids);
-  std::vector<docs::Leaf> winners;
-  std::uint64_t bytes = 0;
-  for (const auto& id : ids) {
-    auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-    if (tree.empty() || bytes >= kPageBytes) continue;
-    bytes += tree.front().body_bytes;
-    winners.push_back(std::move(tree.front()));
-  }
-  docs::expect_bodies(tx, database, winners);
+  docs::expect_winners(tx, database, ids, kPageBytes);
 }
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
@@ -257,7 +254,8 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
 void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
                       Page& page) {
   const std::size_t rows_first = std::min(index_->spread().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
-  if (params_.include_docs && tx.is_remote()) expect_documents(tx, database, keys);
+  // Keys that are looked up have few rows each.
+  if (params_.include_docs && !params_.keys && tx.is_remote()) expect_documents(tx, database, keys);
   std::string place;
   bool large = false;
   bool cut = false;
@@ -342,6 +340,7 @@ bool Query::take_row(kv::Transaction& tx, const docs::Database& database, const 
     return true;
   }
   if (left_ == 0) return false;
+  ahead_.used();
   append_row(tx, database, row, out);
   return --left_ > 0;
 }

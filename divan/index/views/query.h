@@ -6,6 +6,7 @@
 #include <string>
 
 #include "divan/docs/catalog.h"
+#include "divan/docs/read_ahead.h"
 #include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/params.h"
 #include "divan/index/views/reduction.h"
@@ -72,6 +73,7 @@ class Query {
   std::deque<Range> ranges_;            // still to be read, the one that is being read first
   std::uint64_t skip_;
   std::uint64_t left_;
+  docs::ReadAhead ahead_{1'000};  // documents that rows show
   bool first_row_ = true;
   bool ended_ = false;
 

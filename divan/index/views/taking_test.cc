@@ -44,6 +44,25 @@ class MeddlingStore final : public kv::ForwardingDatabase {
   int left_ = INT_MAX;
 };
 
+// Makes commits and loses the answers, as a cluster may.
+class SilentStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override { return std::make_unique<Silent>(inner().begin()); }
+
+ private:
+  class Silent final : public kv::ForwardingTransaction {
+   public:
+    using ForwardingTransaction::ForwardingTransaction;
+
+   protected:
+    void do_commit() override {
+      ForwardingTransaction::do_commit();
+      throw kv::Error(kv::ErrorCode::transaction_timed_out);
+    }
+  };
+};
+
 struct Taking : testing::ViewsFixture {
   void SetUp() override {
     ViewsFixture::SetUp();
@@ -135,6 +154,26 @@ TEST_F(Taking, ABuilderThatStopsWaitsForWhatIsBeingTaken) {
   tx->commit();
   end.join();
   EXPECT_EQ(counts()[jobs::State::running], 0);
+}
+
+TEST_F(Taking, AJobThatWasTakenWithoutAnAnswerIsGivenBack) {
+  builder->start("test");
+  expect_two_commits();
+  SilentStore silent(*store);
+  for (int i = 0; i < 5; ++i) {
+    put("{}");
+    EXPECT_THROW(silent.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
+    wait_until_idle();
+  }
+}
+
+TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {
+  for (int i = 0; i < 150; ++i) put("{}");
+  request();
+  for (const auto& job : accept()) builder->run(job);
+  const auto jobs = store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", {}, "", 10); });
+  EXPECT_THAT(jobs.at(0).progress,
+              ::testing::HasSubstr(R"("changes_done":151,"total_changes":151,"progress":100)"));
 }
 
 // Whoever finds the job running does not ask for another run: so it must not end without having seen what
