@@ -16,7 +16,9 @@ struct FdbTransactionHandle;
 using FdbError = int;  // 0: none
 using FdbBool = int;
 
-#pragma pack(push, 4)
+// The library's own declaration aligns it to four bytes, but its rows lie at any address; the members are
+// where they are there.
+#pragma pack(push, 1)
 /// A row of a range, in the client's memory.
 struct FdbKeyValue {
   const std::uint8_t* key;
@@ -25,6 +27,7 @@ struct FdbKeyValue {
   int value_length;
 };
 #pragma pack(pop)
+static_assert(sizeof(FdbKeyValue) == 24);
 
 // Numbers of the interface ("fdb.options" in FoundationDB's documentation of its options).
 enum class NetworkOption {
