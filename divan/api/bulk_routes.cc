@@ -118,11 +118,11 @@ std::string replicate_all(const Context& context, const std::string& name,
 // `_bulk_get`, page by page; each page is read in one transaction.
 class BulkGetPages final : public PageSource {
  public:
-  BulkGetPages(const Context& context, const Call& call, std::string body)
-      : context_(context), name_(call.path()[0]), body_(std::move(body)), latest_(call.flag("latest")) {
+  BulkGetPages(const Context& context, const Call& call, const std::string& body)
+      : context_(context), name_(call.path()[0]), latest_(call.flag("latest")) {
     options_.revs = call.flag("revs");
     const bool is_array =
-        json::for_each_element(json::member(body_, "docs").value_or(""), [&](std::string_view item) {
+        json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
           const auto member = [&](const char* name) {
             return json::string_value(json::member(item, name).value_or(""));
           };
@@ -205,22 +205,19 @@ class BulkGetPages final : public PageSource {
       const auto& [id, rev] = wanted_[i];
       if (!id) continue;
       const auto tree = docs::read_tree(tx, database, *id, kv::Isolation::snapshot);
-      const auto leaf = wanted_leaf(tree, rev);
-      if (leaf == tree.end()) continue;
+      const docs::Leaf* leaf = wanted_leaf(tree, rev);
+      if (leaf == nullptr) continue;
       bytes += leaf->body_bytes;
       leaves.push_back(*leaf);
     }
     docs::expect_bodies(tx, database, leaves);
   }
 
-  // As find_document() chooses it.
-  docs::RevTree::const_iterator wanted_leaf(const docs::RevTree& tree, const std::string& rev) const {
-    if (rev.empty()) return tree.begin();
+  // The one that append_document() will take.
+  const docs::Leaf* wanted_leaf(const docs::RevTree& tree, const std::string& rev) const {
+    if (rev.empty()) return tree.empty() ? nullptr : &tree.front();
     const auto revision = docs::Revision::parse(rev);
-    if (!revision) return tree.end();
-    return std::find_if(tree.begin(), tree.end(), [&](const docs::Leaf& leaf) {
-      return latest_ ? leaf.path.contains(*revision) : leaf.revision() == *revision;
-    });
+    return revision ? docs::find_leaf(tree, *revision, latest_) : nullptr;
   }
 
   void append_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,
@@ -241,7 +238,6 @@ class BulkGetPages final : public PageSource {
 
   const Context& context_;
   const std::string name_;
-  const std::string body_;
   const bool latest_;
   docs::DocumentOptions options_;
   std::vector<WantedDocument> wanted_;

@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/kv/chunks.h"
 
 namespace divan::docs {
 namespace {
@@ -149,16 +150,10 @@ RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_vie
 std::string read_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
                       std::uint32_t chunks) {
   if (chunks == 0) return "{}";
-  std::vector<std::string> keys;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
-    keys.push_back(database.keys().body(sequence, chunk));
-  std::string body;
-  for (auto& piece : tx.get_many(keys, kv::Isolation::snapshot)) {
-    if (!piece) throw damaged();
-    if (chunks == 1) return *std::move(piece);
-    body += *piece;
-  }
-  return body;
+  auto body =
+      kv::read_chunks(tx, chunks, [&](std::uint32_t chunk) { return database.keys().body(sequence, chunk); });
+  if (!body) throw damaged();
+  return *std::move(body);
 }
 
 FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
@@ -170,12 +165,9 @@ FoundDocument find_document(kv::Transaction& tx, const Database& database, std::
   if (!revision) {
     if (tree.front().deleted) throw not_found("deleted");
   } else {
-    const auto matches = [&](const Leaf& leaf) {
-      return latest ? leaf.path.contains(*revision) : leaf.revision() == *revision;
-    };
-    const auto it = std::find_if(tree.begin(), tree.end(), matches);
-    if (it == tree.end()) throw not_found("missing");
-    found.leaf = static_cast<std::size_t>(it - tree.begin());
+    const Leaf* leaf = find_leaf(tree, *revision, latest);
+    if (leaf == nullptr) throw not_found("missing");
+    found.leaf = static_cast<std::size_t>(leaf - tree.data());
   }
   found.body = read_body(tx, database, found.revision());
   return found;

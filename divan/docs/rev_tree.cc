@@ -56,9 +56,10 @@ bool knows(const RevTree& tree, const Revision& revision) {
                      [&](const Leaf& leaf) { return leaf.path.contains(revision); });
 }
 
-const Leaf* find_leaf(const RevTree& tree, const Revision& revision) {
-  const auto it =
-      std::find_if(tree.begin(), tree.end(), [&](const Leaf& leaf) { return leaf.revision() == revision; });
+const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest) {
+  const auto it = std::find_if(tree.begin(), tree.end(), [&](const Leaf& leaf) {
+    return latest ? leaf.path.contains(revision) : leaf.revision() == revision;
+  });
   return it == tree.end() ? nullptr : &*it;
 }
 

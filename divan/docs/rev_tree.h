@@ -72,7 +72,7 @@ Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limi
 /// Whether the tree knows the revision, as a leaf or as an ancestor of one.
 bool knows(const RevTree& tree, const Revision& revision);
 
-/// The leaf of this revision, or nothing.
-const Leaf* find_leaf(const RevTree& tree, const Revision& revision);
+/// The leaf of this revision, with `latest` the first one that came of it; or nothing.
+const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest = false);
 
 }  // namespace divan::docs

@@ -231,11 +231,8 @@ void relink(kv::Transaction& tx, const Job& given, State before, const std::stri
 std::string read_data(kv::Transaction& tx, const Job& job, DataSlot slot) {
   const std::int64_t chunks = chunks_of(job, slot);
   if (chunks == 0) return std::string(kNoData);
-  std::vector<std::string> keys;
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) keys.push_back(chunk_key(job, slot, chunk));
-  std::string data;
-  for (const auto& piece : tx.get_many(keys, kv::Isolation::snapshot)) data += required(piece);
-  return data;
+  return required(kv::read_chunks(tx, static_cast<std::uint32_t>(chunks),
+                                  [&](std::uint32_t chunk) { return chunk_key(job, slot, chunk); }));
 }
 
 void check_data(std::string_view json) {

@@ -2,7 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "divan/kv/store.h"
 
 namespace divan::kv {
 
@@ -20,6 +25,21 @@ void for_each_chunk(std::string_view value, Write&& write) {
   for (std::uint32_t i = 0; i < chunk_count(value.size()); ++i) {
     write(i, value.substr(i * kChunkBytes, kChunkBytes));
   }
+}
+
+/// The value whose chunks lie under `key_of(chunk number)`, all read together, as a snapshot; nothing if one
+/// is missing.
+template <class KeyOf>
+std::optional<std::string> read_chunks(Transaction& tx, std::uint32_t chunks, KeyOf&& key_of) {
+  if (chunks == 1) return tx.get(key_of(0), Isolation::snapshot);
+  std::vector<std::string> keys;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) keys.push_back(key_of(chunk));
+  std::string value;
+  for (const auto& piece : tx.get_many(keys, Isolation::snapshot)) {
+    if (!piece) return std::nullopt;
+    value += *piece;
+  }
+  return value;
 }
 
 }  // namespace divan::kv
