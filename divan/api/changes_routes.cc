@@ -103,7 +103,7 @@ class ChangesReader final : public RowReader {
   void append_rows(kv::Transaction& tx, const docs::Database& database, const Collector& found,
                    RowPage& page) const {
     page.more = found.cut;
-    if (needs_trees()) {
+    if (tx.is_remote() && needs_trees()) {
       std::vector<std::string> ids;
       for (const auto& change : found.changes) ids.push_back(change.id);
       docs::expect_trees(tx, database, ids);

@@ -223,9 +223,11 @@ std::string write_document(kv::Transaction& tx, docs::Writer& writer, const docs
 std::string write_documents(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = "{";
   for (const auto& [name, documents] : request.databases) {
-    std::vector<std::string_view> ids;
-    for (const auto& document : documents) ids.push_back(document.id);
-    docs::expect_documents(tx, context.catalog, name, ids, true);
+    if (tx.is_remote()) {
+      std::vector<std::string_view> ids;
+      for (const auto& document : documents) ids.push_back(document.id);
+      docs::expect_documents(tx, context.catalog, name, ids, true);
+    }
     const auto database =
         about(fmt::format("Database `{}`", name), [&] { return context.catalog.open(tx, name); });
     docs::Writer writer(tx, database);

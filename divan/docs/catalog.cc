@@ -9,7 +9,7 @@ namespace {
 using events::DatabaseEvent;
 
 constexpr std::size_t kMaxNameBytes = 238;
-// Of databases whose number is remembered.
+// Databases whose numbers are remembered.
 constexpr std::size_t kMaxKnown = 10'000;
 // The number that the next database gets.
 constexpr std::string_view kNextNumber = "next_db";
@@ -80,7 +80,9 @@ std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name
 
 void Catalog::remember(const Database& database) {
   std::lock_guard lock(known_mutex_);
-  if (known_.size() >= kMaxKnown && !known_.contains(database.name())) known_.clear();
+  const auto found = known_.find(database.name());
+  if (found != known_.end() && found->second.number() == database.number()) return;
+  if (found == known_.end() && known_.size() >= kMaxKnown) known_.clear();
   known_.insert_or_assign(database.name(), database);
 }
 

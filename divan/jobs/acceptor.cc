@@ -364,6 +364,7 @@ void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
   std::vector<Unwanted> all, left;
   {
     std::lock_guard lock(unwanted_mutex_);
+    if (unwanted_.empty()) return;
     all.swap(unwanted_);
   }
   auto next = all.begin();

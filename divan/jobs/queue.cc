@@ -142,11 +142,13 @@ Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optiona
 
 std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view type,
                                          std::span<const NewJob> jobs) {
-  std::vector<std::string_view> ids;
-  for (const auto& job : jobs) {
-    if (job.id) ids.push_back(*job.id);
+  if (tx.is_remote()) {
+    std::vector<std::string_view> ids;
+    for (const auto& job : jobs) {
+      if (job.id) ids.push_back(*job.id);
+    }
+    expect(tx, type, ids);
   }
-  expect(tx, type, ids);
   check_declared(tx, type);
   std::vector<Added> added;
   added.reserve(jobs.size());
