@@ -253,6 +253,7 @@ class Deal {
   Found run(std::span<const std::string> types) {
     for (const auto& type : types) {
       if (cut_) break;
+      // Where nobody takes any, there is only to say which types there are not.
       if (!is_full()) {
         deal_type(type);
       } else if (jobs_ == 0 && !queue_.find_type(tx_, type)) {
@@ -363,6 +364,11 @@ void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::s
   tx.expect(reads);
 }
 
+void check_progress(std::optional<std::string_view> progress) {
+  if (progress && (progress->size() > kMaxProgressBytes || !is_utf8(*progress)))
+    throw bad_request("A job's progress is at most 10,000 bytes of JSON.");
+}
+
 }  // namespace
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
@@ -388,8 +394,7 @@ std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view 
 UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
                     std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);
-  if (progress && (progress->size() > kMaxProgressBytes || !is_utf8(*progress)))
-    throw bad_request("A job's progress is at most 10,000 bytes of JSON.");
+  check_progress(progress);
   const bool changed_progress = progress && *progress != job.progress;
   // A job on a worker lives by the worker's heartbeat: without news there is nothing to write.
   if (job.activity || changed_progress || data) {
@@ -407,6 +412,7 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
+  check_progress(progress);
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
     if (progress) changed.progress = *progress;

@@ -90,7 +90,7 @@ UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> progress = std::nullopt);
 
 /// The attempt has done its job: it is finished (or cancelled, if that was asked for), or, when it was
-/// resubmitted, pending again. Throws halt.
+/// resubmitted, pending again; with new data and a last progress, if given. Throws halt.
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> data = std::nullopt,
             std::optional<std::string_view> progress = std::nullopt);
