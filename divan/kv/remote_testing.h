@@ -134,7 +134,6 @@ class CountedStore {
     }
   }
   Database& operator*() { return cluster_ ? static_cast<Database&>(**cluster_) : *counting_; }
-  Database* operator->() { return &**this; }
 
   /// How many it costs.
   template <class Fn>

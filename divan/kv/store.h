@@ -150,8 +150,8 @@ class Transaction {
   virtual bool is_remote() const { return false; }
 
   /// Reads in one go, where the store is remote, what will be asked for soon; whoever then asks need not
-  /// wait. Changes nothing else: conflicts are those of the reads, answers too. What nobody asks for was read
-  /// in vain.
+  /// wait. Conflicts are those of the reads, answers too, but that they may still come when the 5 s are over.
+  /// What nobody asks for was read in vain.
   virtual void expect(const Expectation& /*reads*/) {}
 
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys

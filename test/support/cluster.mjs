@@ -19,6 +19,19 @@ export const noPrograms = programs.every((file) => existsSync(file)) ? false : '
 /** The settings of a store that no other test has. */
 export const newStore = () => clusterSettings(`test ${randomUUID().slice(0, 8)}`)
 
+// Does it; if it fails, the nodes that there are by then are killed and the ends of their logs told.
+async function orKilled(nodes, body) {
+  try {
+    await body()
+  } catch (error) {
+    for (const node of nodes) {
+      error.message += '\n' + node.lastLog
+      await node.kill()
+    }
+    throw error
+  }
+}
+
 /**
  * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings and `more`. Afterwards those that the array has
  * by then stop in order, and what is in the store is checked.
@@ -28,16 +41,10 @@ export function onNodes(count, name, body, more = {}) {
     const { DIVAN_DIVAN_STORE: store, ...settings } = newStore()
     const env = { DIVAN_DIVAN_STORE: store, ...settings, ...more }
     const nodes = []
-    try {
+    await orKilled(nodes, async () => {
       for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
       await body(nodes, env)
-    } catch (error) {
-      for (const node of nodes) {
-        error.message += '\n' + node.lastLog
-        await node.kill()
-      }
-      throw error
-    }
+    })
     await Promise.all(nodes.map((node) => node.stop()))
     const { code, stdout, stderr } = await runDivan(['verify', '--store', store, '--quiet'], { env: settings })
     assert.equal(code, 0, stdout + stderr)
@@ -118,13 +125,7 @@ export function onOwnCluster(name, options, body) {
       return nodes.at(-1)
     }
     try {
-      await body(cluster, start)
-    } catch (error) {
-      for (const node of nodes) {
-        error.message += '\n' + node.lastLog
-        await node.kill()
-      }
-      throw error
+      await orKilled(nodes, () => body(cluster, start))
     } finally {
       await cluster.kill()
     }

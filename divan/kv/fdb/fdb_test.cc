@@ -106,7 +106,6 @@ TEST_F(KvFdbCluster, TwoProcessesSeeEachOthersWritesAtOnce) {
   EXPECT_TRUE(watch->fired());
 }
 
-// A store that is filled from a backup.
 TEST_F(KvFdbCluster, CommitsAndConflictsAreCounted) {
   TemporaryStore store(clock_);
   const auto first = store->begin(), second = store->begin();
@@ -120,6 +119,7 @@ TEST_F(KvFdbCluster, CommitsAndConflictsAreCounted) {
   EXPECT_EQ(store->conflicts(), 1u);
 }
 
+// A store that is filled from a backup.
 TEST_F(KvFdbCluster, AnUnfinishedStoreIsServedByNobodyAndBegunAnew) {
   Options options = temporary_options(rng_);
   options.unfinished = true;
