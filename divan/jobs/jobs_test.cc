@@ -369,6 +369,24 @@ TEST_F(Jobs, UpdatesKeepAJob) {
   EXPECT_EQ(job("a").progress, R"({"done":9})");
 }
 
+TEST_F(Jobs, ProgressThatIsTooLargeOrNotTextIsRefused) {
+  add("a");
+  const auto accepted = accept_one();
+  update(accepted, "\"" + std::string(kMaxProgressBytes - 2, 'x') + "\"");
+  const auto finish_with = [&](std::string_view progress) {
+    store->run(
+        [&](kv::Transaction& tx) { jobs::finish(queue, tx, accepted.attempt(), std::nullopt, progress); });
+  };
+  for (const std::string& progress :
+       {"\"" + std::string(kMaxProgressBytes - 1, 'x') + "\"", std::string("\"\xff\"")}) {
+    EXPECT_EQ(error_of([&] { update(accepted, progress); }), "bad_request");
+    EXPECT_EQ(error_of([&] { finish_with(progress); }), "bad_request");
+  }
+  EXPECT_EQ(state("a"), State::running);
+  finish_with("{}");
+  EXPECT_EQ(job("a").progress, "{}");
+}
+
 TEST_F(Jobs, AWorkersJobsArePendingInTheCommitThatEndsIt) {
   const auto ref = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w1", "{}"); });
   in_tx([&](kv::Transaction& tx) { registry.add(tx, "r", "w10", "{}"); });
