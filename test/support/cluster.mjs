@@ -33,20 +33,19 @@ async function orKilled(nodes, body) {
 }
 
 /**
- * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings and `more`. Afterwards those that the array has
+ * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards those that the array has
  * by then stop in order, and what is in the store is checked.
  */
-export function onNodes(count, name, body, more = {}) {
+export function onNodes(count, name, body, args = []) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
-    const { DIVAN_DIVAN_STORE: store, ...settings } = newStore()
-    const env = { DIVAN_DIVAN_STORE: store, ...settings, ...more }
+    const env = newStore()
     const nodes = []
     await orKilled(nodes, async () => {
-      for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
+      for (let i = 0; i < count; ++i) nodes.push(await Server.start({ args, env }))
       await body(nodes, env)
     })
     await Promise.all(nodes.map((node) => node.stop()))
-    const { code, stdout, stderr } = await runDivan(['verify', '--store', store, '--quiet'], { env: settings })
+    const { code, stdout, stderr } = await runDivan(['verify', '--store', env.DIVAN_DIVAN_STORE, '--quiet'], { env })
     assert.equal(code, 0, stdout + stderr)
   })
 }
