@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, noCluster, onNodes, onOwnCluster } from './support/cluster.mjs'
-import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { membersSeenBy, newStore, noCluster, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
+import { Server, temporaryDirectory } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
 const LOST = 1500 // milliseconds after which whoever asks gives up an answer
@@ -249,15 +249,6 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   const { rows } = await other.client.ok('GET', '/effects/_all_docs?include_docs=true')
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
 }, ONE_PROCESS)
-
-// A server that does not start, and says why in a line.
-async function refused(settings, words) {
-  const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
-  const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
-  assert.deepEqual([code, stdout], [1, ''], stderr)
-  assert.match(stderr, words)
-  assert.equal(stderr.split('\n').length, 2, stderr)
-}
 
 const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 

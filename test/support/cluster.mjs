@@ -56,18 +56,38 @@ export async function membersSeenBy(node) {
   return Object.values(nodes).map(({ address }) => address).sort()
 }
 
+/** A server that does not start, and says why in a line. */
+export async function refused(settings, words) {
+  const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
+  const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
+  assert.deepEqual([code, stdout], [1, ''], stderr)
+  assert.match(stderr, words)
+  assert.equal(stderr.split('\n').length, 2, stderr)
+}
+
+// One that is refused is not throttled.
+const TLS_KNOBS = ['--knob_tls_server_connection_throttle_attempts=1000000']
+const tlsArgs = ({ certificate, key, ca }) => ['--tls_certificate_file', certificate, '--tls_key_file', key, '--tls_ca_file', ca]
+
+/** Settings of a server with these certificates: {certificate, key, ca}, any of them or none. */
+export function tlsSettings({ certificate = '', key = '', ca = '' }) {
+  return { DIVAN_FDB_TLS_CERTIFICATE_FILE: certificate, DIVAN_FDB_TLS_KEY_FILE: key, DIVAN_FDB_TLS_CA_FILE: ca }
+}
+
 /** A cluster of one process with its data in memory, which a test may freeze and end. */
 export class OwnCluster {
   #child
   #directory = temporaryDirectory()
-  #port
+  #address
+  #tls
 
-  /** `args`: more arguments of fdbserver. */
-  static async start(args = []) {
+  /** `args`: more arguments of fdbserver; `tls`: {server, client}, the certificates with which it, and who uses it, speak TLS. */
+  static async start(args = [], tls = undefined) {
     const cluster = new OwnCluster()
-    cluster.#port = await freePort()
+    cluster.#tls = tls
+    cluster.#address = `127.0.0.1:${await freePort()}${tls ? ':tls' : ''}`
     cluster.file = path.join(cluster.#directory, 'fdb.cluster')
-    writeFileSync(cluster.file, `test:test@127.0.0.1:${cluster.#port}\n`)
+    writeFileSync(cluster.file, `test:test@${cluster.#address}\n`)
     cluster.run(args)
     await waitFor('a cluster to be made', async () => {
       await cluster.#fdbcli('configure new single memory') // an error if it was made and the answer lost
@@ -76,17 +96,19 @@ export class OwnCluster {
     return cluster
   }
 
-  /** Starts its process, on the data of the one before. */
-  run(args = []) {
-    const at = ['-C', this.file, '-p', `127.0.0.1:${this.#port}`, '-l', 'public', '--datadir', this.#directory, '--logdir', this.#directory]
+  /** Starts its process, on the data of the one before. `server`: other certificates than at the start. */
+  run(args = [], server = this.#tls?.server) {
+    const at = ['-C', this.file, '-p', this.#address, '-l', 'public', '--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...limits, ...args], { stdio: 'ignore' })
+    const tls = server ? [...tlsArgs(server), ...TLS_KNOBS] : []
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...limits, ...tls, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
   /** Settings of a server on a store there, which waits for an answer for a second. */
   settings() {
-    return { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
+    const store = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
+    return this.#tls ? { ...store, ...tlsSettings(this.#tls.client) } : store
   }
 
   signal(name) {
@@ -99,8 +121,10 @@ export class OwnCluster {
   }
 
   #fdbcli(command) {
-    const args = ['-C', this.file, '--timeout', '10', '--exec', command]
-    return new Promise((resolve) => execFile(programs[1], args, (error, stdout) => resolve(stdout)))
+    const args = ['-C', this.file, '--timeout', '10', ...(this.#tls ? tlsArgs(this.#tls.client) : []), '--exec', command]
+    // Settings of the client are those of the servers: with another library fdbcli forgets its own for TLS.
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FDB_NETWORK_OPTION_')))
+    return new Promise((resolve) => execFile(programs[1], args, { env }, (error, stdout) => resolve(stdout)))
   }
 }
 
@@ -114,13 +138,16 @@ function freePort() {
   })
 }
 
-/** A test with a cluster of its own: `body(cluster, start)`, where start() starts a server on a store there. */
-export function onOwnCluster(name, options, body) {
-  test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
-    const cluster = await OwnCluster.start(options)
+/**
+ * A test with a cluster of its own, which has `args`: `body(cluster, start)`, where start(settings) starts a server on a store there,
+ * with more settings. `tls`: as for OwnCluster.start(), what answers it; `skip`: why it is skipped.
+ */
+export function onOwnCluster(name, args, body, { tls = () => undefined, skip = false } = {}) {
+  test(`cluster: ${name}`, { skip: noCluster || noPrograms || skip }, async () => {
+    const cluster = await OwnCluster.start(args, tls())
     const nodes = []
-    const start = async () => {
-      nodes.push(await Server.start({ env: cluster.settings() }))
+    const start = async (settings = {}) => {
+      nodes.push(await Server.start({ env: { ...cluster.settings(), ...settings } }))
       return nodes.at(-1)
     }
     try {
