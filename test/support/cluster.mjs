@@ -6,11 +6,15 @@ import { existsSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
+import { Network } from './network.mjs'
 import { clusterSettings, runDivan, Server, temporaryDirectory } from './server.mjs'
 import { waitFor } from './wait.mjs'
 
 /** Why tests that need a cluster are skipped, or false. */
 export const noCluster = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
+
+/** What a node says that has lost its cluster, with the settings of a cluster of a test's own. */
+export const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 
 const programs = ['fdbserver', 'fdbcli'].map((name) => path.join(process.env.DIVAN_FDB_PROGRAMS ?? '/', name))
 /** Why tests that start a cluster of their own are skipped, or false. */
@@ -32,22 +36,26 @@ async function orKilled(nodes, body) {
   }
 }
 
+// They stop in order, and what is in their store is checked.
+async function stopAll(nodes, { DIVAN_DIVAN_STORE: store, ...settings }) {
+  await Promise.all(nodes.map((node) => node.stop()))
+  const { code, stdout, stderr } = await runDivan(['verify', '--store', store, '--quiet'], { env: settings })
+  assert.equal(code, 0, stdout + stderr)
+}
+
 /**
  * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings and `more`. Afterwards those that the array has
  * by then stop in order, and what is in the store is checked.
  */
 export function onNodes(count, name, body, more = {}) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
-    const { DIVAN_DIVAN_STORE: store, ...settings } = newStore()
-    const env = { DIVAN_DIVAN_STORE: store, ...settings, ...more }
+    const env = { ...newStore(), ...more }
     const nodes = []
     await orKilled(nodes, async () => {
       for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
       await body(nodes, env)
     })
-    await Promise.all(nodes.map((node) => node.stop()))
-    const { code, stdout, stderr } = await runDivan(['verify', '--store', store, '--quiet'], { env: settings })
-    assert.equal(code, 0, stdout + stderr)
+    await stopAll(nodes, env)
   })
 }
 
@@ -62,13 +70,16 @@ export class OwnCluster {
   #child
   #directory = temporaryDirectory()
   #port
+  #publicPort
 
-  /** `args`: more arguments of fdbserver. */
-  static async start(args = []) {
+  /** `args`: more arguments of fdbserver. `isBehind`: it is reached through `network` alone, a proxy. */
+  static async start(args = [], { isBehind = false } = {}) {
     const cluster = new OwnCluster()
     cluster.#port = await freePort()
+    if (isBehind) cluster.network = await Network.start(cluster.#port)
+    cluster.#publicPort = cluster.network?.port ?? cluster.#port
     cluster.file = path.join(cluster.#directory, 'fdb.cluster')
-    writeFileSync(cluster.file, `test:test@127.0.0.1:${cluster.#port}\n`)
+    writeFileSync(cluster.file, `test:test@127.0.0.1:${cluster.#publicPort}\n`)
     cluster.run(args)
     await waitFor('a cluster to be made', async () => {
       await cluster.#fdbcli('configure new single memory') // an error if it was made and the answer lost
@@ -79,9 +90,10 @@ export class OwnCluster {
 
   /** Starts its process, on the data of the one before. */
   run(args = []) {
-    const at = ['-C', this.file, '-p', `127.0.0.1:${this.#port}`, '-l', 'public', '--datadir', this.#directory, '--logdir', this.#directory]
+    const at = ['-C', this.file, '-p', `127.0.0.1:${this.#publicPort}`, '-l', `127.0.0.1:${this.#port}`]
+    const where = ['--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...limits, ...args], { stdio: 'ignore' })
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...where, ...limits, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
@@ -128,6 +140,28 @@ export function onOwnCluster(name, options, body) {
       await orKilled(nodes, () => body(cluster, start))
     } finally {
       await cluster.kill()
+    }
+  })
+}
+
+/**
+ * A test with nodes on a cluster of its own, each with a link to it that may fail: `body(nodes, links)`. Afterwards the nodes that the
+ * array has by then stop in order, and what is in the store is checked.
+ */
+export function onNetwork(count, name, body, more = {}) {
+  test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
+    const cluster = await OwnCluster.start([], { isBehind: true })
+    const env = { ...cluster.settings(), ...more }
+    const nodes = []
+    try {
+      await orKilled(nodes, async () => {
+        for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
+        await body(nodes, nodes.map((node) => cluster.network.to(node)))
+        await stopAll(nodes, env)
+      })
+    } finally {
+      await cluster.kill()
+      cluster.network.close()
     }
   })
 }
