@@ -329,7 +329,9 @@ async function assertNoStart(args, message, options) {
 testWithServer('a data directory that is in use', {}, async (server) => {
   const db = await server.newDatabase()
   const env = storeSettings(server.dataDir)
-  await assertNoStart(['--data-dir', server.dataDir, '--admin', ADMIN], /Data directory .* is in use by another process\.\n$/, { env })
+  for (const store of [env, { ...env, DIVAN_DIVAN_STORE: 'embedded' }, { ...env, DIVAN_DIVAN_STORE: 'fdb:/dev/null' }]) {
+    await assertNoStart(['--data-dir', server.dataDir, '--admin', ADMIN], /Data directory .* is in use by another process\.\n$/, { env: store })
+  }
   assert.equal((await server.client.put(`/${db}/a`, {})).status, 201)
 })
 

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, NO_ANSWER, noCluster, onNodes, onOwnCluster } from './support/cluster.mjs'
+import { membersSeenBy, newStore, NO_ANSWER, noCluster, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
 import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './support/load.mjs'
-import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
+import { Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
@@ -42,7 +42,7 @@ onNodes(3, 'a build goes on when its node is killed, and so does the look-out fo
   await one.client.ok('PUT', '/shop/late', { n: 1 })
   await fresh(other, 'shop', 8001)
   nodes[i] = await Server.start({ env })
-}, ONE_PROCESS)
+}, { env: ONE_PROCESS })
 
 onNodes(3, 'a node that was frozen until it was given up writes nothing for what it lost', async (nodes) => {
   const ask = await withIndex(nodes[0], 'shop', 2)
@@ -78,16 +78,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   assert.equal((await other.client.ok('GET', '/shop/_design/d/_view/v?update=false&reduce=false&limit=0')).total_rows, 8000)
   const { rows } = await other.client.ok('GET', '/effects/_all_docs?include_docs=true')
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
-}, ONE_PROCESS)
-
-// A server that does not start, and says why in a line.
-async function refused(settings, words) {
-  const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
-  const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
-  assert.deepEqual([code, stdout], [1, ''], stderr)
-  assert.match(stderr, words)
-  assert.equal(stderr.split('\n').length, 2, stderr)
-}
+}, { env: ONE_PROCESS })
 
 onOwnCluster('a node that has lost its cluster says so, goes on by itself, and can be stopped', [], async (cluster, start) => {
   const node = await start()

@@ -72,7 +72,7 @@ onNetwork(3, 'a node is cut off until others give it up, and comes back', async 
     nodes.forEach((node, n) => node === lost || assert.equal(changes[n].opened, 1)) // their feeds went on
   }, { followed: nodes, again: true })
   await complete(lost)
-}, ONE_PROCESS)
+}, { env: ONE_PROCESS })
 
 onNetwork(1, 'a build goes on after a moment without the cluster', async (nodes, [link]) => {
   const [node] = nodes
@@ -81,7 +81,7 @@ onNetwork(1, 'a build goes on after a moment without the cluster', async (nodes,
   await waitFor('the build to be broken off', () => /The build of .* was broken off/.test(node.log))
   link.held = undefined
   await complete(node)
-}, ONE_PROCESS)
+}, { env: ONE_PROCESS })
 
 onNetwork(3, 'connections are cut over and over, answers with them, and new ones refused', async (nodes, links) => {
   await underLoad(nodes, async (load) => {
@@ -141,4 +141,4 @@ onNetwork(3, 'a node that is cut off can be stopped', async (nodes, links) => {
   await feed.close()
   await complete(one)
   await waitFor('it to be given up', async () => !(await isMember(one, lost)))
-}, ONE_PROCESS)
+}, { env: ONE_PROCESS })

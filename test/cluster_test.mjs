@@ -1,9 +1,9 @@
 // Several servers on one FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, noCluster, onNodes } from './support/cluster.mjs'
+import { membersSeenBy, newStore, noCluster, onNodes, refused } from './support/cluster.mjs'
 import { runDivan, Server, startDivan, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
@@ -123,6 +123,31 @@ onNodes(3, 'the death of a node loses nothing that was acknowledged', async (nod
     assert.deepEqual([...acknowledged].filter((id) => !there.has(id)), [])
     assert.equal((await node.client.ok('GET', '/shop')).doc_count, rows.length)
   }
+})
+
+const { DIVAN_FDB_LIBRARY: library } = process.env
+const noLibrary = noCluster || (library ? false : 'DIVAN_FDB_LIBRARY does not name the library to make a copy of')
+
+test('cluster: the client may use libraries of a directory, with threads of their own that call back', { skip: noLibrary }, async () => {
+  const directory = temporaryDirectory()
+  copyFileSync(library, path.join(directory, 'libfdb_c_copy.so'))
+  const option = (name, value = '') => ({ [`FDB_NETWORK_OPTION_${name}`]: value })
+  const others = { ...option('EXTERNAL_CLIENT_DIRECTORY', directory), ...option('DISABLE_LOCAL_CLIENT') }
+  const threads = { ...others, ...option('CLIENT_THREADS_PER_VERSION', '2'), ...option('CALLBACKS_ON_EXTERNAL_THREADS') }
+  const env = newStore()
+  const nodes = [await Server.start({ env: { ...env, ...others } }), await Server.start({ env: { ...env, ...threads } })]
+  const [a, b] = nodes
+  assert.match(readFileSync(`/proc/${a.pid}/maps`, 'utf8'), /libfdb_c_copy\.so/)
+  await a.client.ok('PUT', '/shop')
+  const feed = await b.client.open('/shop/_changes?feed=continuous&heartbeat=1000')
+  const { rev } = await a.client.ok('PUT', '/shop/tea', {})
+  assert.equal((await feed.row()).id, 'tea')
+  feed.close()
+  assert.equal((await b.client.ok('GET', '/shop/tea'))._rev, rev)
+  for (const node of nodes) await node.stop()
+
+  const none = { ...others, ...option('EXTERNAL_CLIENT_DIRECTORY', temporaryDirectory()) }
+  await refused({ ...env, ...none }, /client cannot be started: .* environment variables right, FDB_NETWORK_OPTION_/)
 })
 
 test('cluster: a worker builds for nodes that only serve, and gives its build back when it stops', { skip: noCluster }, async () => {

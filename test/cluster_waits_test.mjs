@@ -1,13 +1,10 @@
 // How often requests wait for a FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { newStore, noCluster } from './support/cluster.mjs'
-import { Server } from './support/server.mjs'
+import { onNodes } from './support/cluster.mjs'
 
 const REQUESTS = 40
 
-test('cluster: what requests read is asked for in one go', { skip: noCluster }, async () => {
-  const node = await Server.start({ args: ['--background=views'], env: newStore() })
+onNodes(1, 'what requests read is asked for in one go', async ([node]) => {
   const waits = async () => {
     const metrics = (await node.client.get('/_node/_local/_prometheus')).text
     return Number(/^divan_store_round_trips_total(?:\{[^}]*\})? ([0-9.e+]+)$/m.exec(metrics)[1])
@@ -40,10 +37,12 @@ test('cluster: what requests read is asked for in one go', { skip: noCluster }, 
   await atMost(2, '_missing_revs', () => client.ok('POST', '/shop/_missing_revs', revs))
   await atMost(5, '_all_docs of keys', () => client.ok('POST', '/shop/_all_docs', { keys: ids }))
   await atMost(6, '_all_docs with documents', () => client.ok('GET', '/shop/_all_docs?include_docs=true'))
-  await atMost(7, '_changes of all leaves', () => client.ok('GET', '/shop/_changes?style=all_docs'))
+  await atMost(3, '_changes', () => client.ok('GET', '/shop/_changes'))
+  const { last_seq: last } = await client.ok('GET', '/shop/_changes')
+  await atMost(3, '_changes with nothing new', () => client.ok('GET', `/shop/_changes?since=${last}`))
+  await atMost(4, '_changes of all leaves', () => client.ok('GET', '/shop/_changes?style=all_docs'))
   await client.ok('PUT', '/shop/_design/d', { views: { v: { map: 'function (doc) { emit(doc.n, 1) }', reduce: '_sum' } } })
   await client.ok('POST', '/shop/_design/d/_view/v', {})
   await atMost(5, 'GET of a view', () => client.ok('GET', '/shop/_design/d/_view/v?key=7'))
   await atMost(12, 'GET of a view with documents', () => client.ok('GET', '/shop/_design/d/_view/v?reduce=false&include_docs=true'))
-  await node.stop()
-})
+}, { args: ['--background=views'] })

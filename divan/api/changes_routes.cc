@@ -17,6 +17,8 @@ constexpr std::int64_t kMaxCounted = 10'000;
 constexpr std::size_t kMaxLookedAt = 10'000;
 // Rows that are made before more are sent, by their bytes.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
+// Changes that a remote store is asked for together with the database's record.
+constexpr std::size_t kMaxReadAhead = 1000;
 
 // What a row shows beside the document's id.
 struct Shape {
@@ -28,15 +30,16 @@ struct Shape {
 class ChangesReader final : public RowReader {
  public:
   ChangesReader(const Context& context, const docs::Database& database, Shape shape)
-      : context_(context), name_(database.name()), number_(database.number()), shape_(shape) {}
+      : context_(context), database_(database), shape_(shape) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
     RowPage page{.place = since};
     const auto tx = context_.store.begin();
-    if (const auto database = open(*tx, page)) {
+    expect_changes(*tx, since, limit);
+    if (is_there(*tx, page)) {
       Collector found(limit, wanted);
-      docs::visit_changes(*tx, *database, since, found.visitor());
-      append_rows(*tx, *database, found, page);
+      docs::visit_changes(*tx, database_, since, found.visitor());
+      append_rows(*tx, found, page);
     }
     return page;
   }
@@ -45,10 +48,10 @@ class ChangesReader final : public RowReader {
                          std::size_t limit, const Wanted& wanted) const override {
     RowPage page{.place = before.value_or(since)};
     const auto tx = context_.store.begin();
-    if (const auto database = open(*tx, page)) {
+    if (is_there(*tx, page)) {
       Collector found(limit, wanted);
-      docs::visit_changes_backwards(*tx, *database, since, before, found.visitor());
-      append_rows(*tx, *database, found, page);
+      docs::visit_changes_backwards(*tx, database_, since, before, found.visitor());
+      append_rows(*tx, found, page);
     }
     return page;
   }
@@ -56,16 +59,15 @@ class ChangesReader final : public RowReader {
   kv::Versionstamp last() const override {
     const auto tx = context_.store.begin();
     RowPage page;
-    const auto database = open(*tx, page);
-    return database ? docs::last_sequence(*tx, *database) : kv::Versionstamp();
+    return is_there(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
   }
 
   std::optional<std::int64_t> pending(const kv::Versionstamp& place) const override {
     const auto tx = context_.store.begin();
+    expect_changes(*tx, place, kMaxReadAhead);
     RowPage page;
-    const auto database = open(*tx, page);
-    if (!database) return 0;
-    const std::int64_t count = docs::count_changes(*tx, *database, place, kMaxCounted);
+    if (!is_there(*tx, page)) return 0;
+    const std::int64_t count = docs::count_changes(*tx, database_, place, kMaxCounted);
     if (count < kMaxCounted) return count;
     return std::nullopt;
   }
@@ -92,28 +94,34 @@ class ChangesReader final : public RowReader {
     bool cut = false;
   };
 
-  // Nothing, and the feed's end, when the database was deleted (or made anew) since the feed began.
-  std::optional<docs::Database> open(kv::Transaction& tx, RowPage& page) const {
-    auto database = context_.catalog.find(tx, name_);
-    if (database && database->number() == number_) return database;
-    page.ended = true;
-    return std::nullopt;
+  void expect_changes(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) const {
+    if (!tx.is_remote()) return;
+    kv::Expectation reads;
+    context_.catalog.expect(reads, database_.name());
+    docs::expect_changes(reads, database_, since, std::min(limit, kMaxReadAhead));
+    tx.expect(reads);
   }
 
-  void append_rows(kv::Transaction& tx, const docs::Database& database, const Collector& found,
-                   RowPage& page) const {
+  // When the database was deleted (or made anew) since the feed began, that is the feed's end.
+  bool is_there(kv::Transaction& tx, RowPage& page) const {
+    const auto found = context_.catalog.find(tx, database_.name());
+    page.ended = !found || found->number() != database_.number();
+    return !page.ended;
+  }
+
+  void append_rows(kv::Transaction& tx, const Collector& found, RowPage& page) const {
     page.more = found.cut;
     if (tx.is_remote() && needs_trees()) {
       std::vector<std::string> ids;
       for (const auto& change : found.changes) ids.push_back(change.id);
-      docs::expect_trees(tx, database, ids);
+      docs::expect_trees(tx, database_, ids);
     }
     if (found.last_looked_at) page.place = *found.last_looked_at;
     std::vector<std::string> bodies(found.changes.size());
-    if (shape_.include_docs) bodies = docs::read_bodies(tx, database, found.changes, kMaxPageBytes);
+    if (shape_.include_docs) bodies = docs::read_bodies(tx, database_, found.changes, kMaxPageBytes);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       const docs::Change& change = found.changes[i];
-      page.rows.push_back({change.sequence, change.id, row(tx, database, change, bodies[i])});
+      page.rows.push_back({change.sequence, change.id, row(tx, change, bodies[i])});
     }
     if (bodies.size() < found.changes.size()) {
       page.more = true;
@@ -121,8 +129,7 @@ class ChangesReader final : public RowReader {
     }
   }
 
-  FeedRow row(kv::Transaction& tx, const docs::Database& database, const docs::Change& change,
-              const std::string& body) const {
+  FeedRow row(kv::Transaction& tx, const docs::Change& change, const std::string& body) const {
     FeedRow row;
     row.seq = docs::to_sequence(change.sequence);
     row.json = "{\"seq\":";
@@ -131,7 +138,7 @@ class ChangesReader final : public RowReader {
     json::append_string(row.json, change.id);
     row.json += ",\"changes\":[";
     docs::RevTree tree;
-    if (needs_trees()) tree = docs::read_tree(tx, database, change.id, kv::Isolation::snapshot);
+    if (needs_trees()) tree = docs::read_tree(tx, database_, change.id, kv::Isolation::snapshot);
     append_revisions(change, tree, row.json);
     row.json += change.deleted ? "],\"deleted\":true" : "]";
     if (shape_.include_docs) {
@@ -158,8 +165,7 @@ class ChangesReader final : public RowReader {
   }
 
   const Context& context_;
-  const std::string name_;
-  const std::int64_t number_;
+  const docs::Database database_;
   const Shape shape_;
 };
 

@@ -1,4 +1,4 @@
-// A process among others on a shared store.
+// A process and its data directory.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace divan::app {
 
 /// The name of the node whose data directory this is: made once and kept in DIR/node. As long as this object
-/// lives, no other process can be this node.
+/// lives, no other process can be this node, on whatever store.
 class Node {
  public:
   /// Throws divan::Error 500 if the file cannot be had, or another process has it.

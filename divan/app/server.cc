@@ -172,8 +172,9 @@ struct Server::Parts {
   std::string uuid;
 
   const std::string store_name = config.get("divan", "store", kEmbedded);
-  const std::unique_ptr<const Node> node;  // among others, if the store is shared
-  const std::string node_name = node ? node->name() : "divan";
+  const Node node;
+  const std::string shared_name = is_shared(store_name) ? node.name() : "";  // among other nodes on the store
+  const std::string node_name = shared_name.empty() ? "divan" : shared_name;
   const OpenStore opened;
   kv::Database& store = *opened.database;
   events::Bus bus;
@@ -206,10 +207,10 @@ struct Server::Parts {
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
         settings(the_settings),
-        node(is_shared(store_name) ? std::make_unique<Node>(prepared(settings.data_dir), rng) : nullptr),
-        opened(open_store(store_name, prepared(settings.data_dir) + "/store", config, clock, rng)),
+        node(prepared(settings.data_dir), rng),
+        opened(open_store(store_name, settings.data_dir + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
-        sequencer(store, catalog, clock, updates_options(config), node ? node->name() : "") {
+        sequencer(store, catalog, clock, updates_options(config), shared_name) {
     // As long as there are requests, which stop() ends, a setting may change.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
@@ -230,7 +231,7 @@ struct Server::Parts {
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
-    if (!node) remove_dead_workers();
+    if (shared_name.empty()) remove_dead_workers();
     monitor.start();
     sequencer.start();
     restores.start();

@@ -64,6 +64,12 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   return change;
 }
 
+void expect_changes(kv::Expectation& reads, const Database& database, const kv::Versionstamp& since,
+                    std::size_t limit) {
+  if (kv::KeyRange range = after(database, since); range.begin < range.end)
+    reads.range(std::move(range), limit);
+}
+
 void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
                    const ChangeVisitor& visit) {
   visit_range(tx, database, after(database, since), false, visit);

@@ -22,6 +22,10 @@ struct Change {
 /// Receives a change; answers whether to go on.
 using ChangeVisitor = std::function<bool(const Change&)>;
 
+/// What visit_changes() and count_changes() read of the next `limit` ones, for Transaction::expect().
+void expect_changes(kv::Expectation& reads, const Database& database, const kv::Versionstamp& since,
+                    std::size_t limit);
+
 /// Visits the changes after `since`. Reads a snapshot.
 void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
                    const ChangeVisitor& visit);

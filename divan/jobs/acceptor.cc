@@ -12,6 +12,8 @@ constexpr std::chrono::seconds kFallbackPoll(5);
 constexpr std::size_t kMinLines = 64;
 // Types whose queues are remembered.
 constexpr std::size_t kMaxHeads = 10'000;
+// Nodes that would disturb each other at the front of a queue take from among this many times what they want.
+constexpr std::size_t kMaxSpread = 64;
 // How long a commit whose answer is missing may be made yet.
 constexpr std::chrono::seconds kUnsureFor(60);
 
@@ -42,6 +44,19 @@ std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<con
     if (error.code() != kv::ErrorCode::too_many_watches) throw;
   }
   return watches;
+}
+
+// Who has lost a race with another node for the front of a queue takes jobs from a part of it that is four
+// times as wide; who has not, from one that is smaller by one.
+void adapt_spread(QueueHeads& heads, std::span<const std::string> types, int lost) {
+  if (lost == 0) {
+    for (auto& [type, head] : heads) head.spread = std::max(head.spread, std::size_t{2}) - 1;
+    return;
+  }
+  for (const auto& type : types) {
+    std::size_t& spread = heads[type].spread;
+    spread = std::min(spread << std::min(2 * lost, 6), kMaxSpread);
+  }
 }
 
 }  // namespace
@@ -241,10 +256,12 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
 Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
   Seen seen;
   QueueHeads heads;
+  int tries = 0;
   try {
     give_back({});
     store_.run([&](kv::Transaction& tx) {
       heads = known_heads(line.types);
+      if (tx.is_remote()) adapt_spread(heads, line.types, tries++);
       seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads);
       seen.watches = seen.found.more ? decltype(seen.watches)() : watch(tx, line.types, seen.found.full);
     });

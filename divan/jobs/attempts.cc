@@ -38,14 +38,15 @@ class DueScanner {
   // The beginning of the keys of pending jobs.
   static JobKey all(std::string_view type) { return JobKey("pend").string(type).integer(kShard); }
 
-  DueScan scan(std::size_t limit, const QueueHead& head) {
+  // Up to `limit`; of the first priority, if that has so many, up to `window`.
+  DueScan scan(std::size_t limit, std::size_t window, const QueueHead& head) {
     DueScan found{.ids = {}, .head = head};
     kv::KeyRange range = prefix_.range();
     if (!head.begin.empty()) range.begin = head.begin;
     for (std::size_t behind = 0; found.ids.size() < limit; behind += found.ids.empty() ? 0 : 1) {
       found.cut = behind > most_behind_;
       if (found.cut) break;
-      const auto later = scan_some(range, limit, found);
+      const auto later = scan_some(range, limit, window, found);
       if (!later) {
         found.head.begin = found.ids.size() < limit ? range.end : priority_range(last_priority_).begin;
         break;
@@ -61,7 +62,8 @@ class DueScanner {
   }
 
   // Up to the first job that is not due: answers its priority.
-  std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, DueScan& found) {
+  std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, std::size_t window,
+                                        DueScan& found) {
     std::optional<std::int64_t> later;
     // Acceptors would fight over the head of the queue: what they look at does not conflict, what they take
     // does.
@@ -72,15 +74,17 @@ class DueScanner {
       auto id = reader.take_string();
       if (!priority || !due_at || !id)
         throw internal_error("A row of the job queue in the store is damaged.");
+      if (found.ids.size() >= limit && *priority != last_priority_) return false;
       if (*due_at > due_until_) {
         auto& next = found.head.next_due_at;
         next = std::min(next.value_or(*due_at), *due_at);
         later = *priority;
         return false;
       }
+      if (found.ids.empty()) first_priority_ = *priority;
       last_priority_ = *priority;
       found.ids.push_back(*std::move(id));
-      return found.ids.size() < limit;
+      return found.ids.size() < (*priority == first_priority_ ? window : limit);
     });
     return later;
   }
@@ -89,7 +93,7 @@ class DueScanner {
   const JobKey prefix_;
   const std::int64_t due_until_;
   const std::size_t most_behind_;
-  std::int64_t last_priority_ = 0;  // of a job that was found
+  std::int64_t first_priority_ = 0, last_priority_ = 0;  // of jobs that were found
 };
 
 // How many more jobs of the type may run: SIZE_MAX without a limit.
@@ -282,13 +286,17 @@ class Deal {
     const std::size_t free = free_places(tx_, type, *settings);
     const std::size_t before = jobs_;
     const QueueHead head = head_of(type);
+    // Under a limit nodes go one after the other anyway.
+    const std::size_t spread = settings->max_running ? 1 : head.spread;
     DueScanner scanner(tx_, type, due_until_, heads_ ? kMaxPrioritiesBehind : SIZE_MAX);
     // Missed occurrences that are skipped make room for others.
     std::size_t skipped = 0;
     for (bool again = free > 0; again && skipped < kMaxSkipped && !is_full();) {
       const std::size_t skipped_before = skipped;
       const std::size_t wanted = std::min({free - (jobs_ - before), takers_.free(), kMaxAcceptLimit - jobs_});
-      auto due = scanner.scan(wanted, head);
+      auto due = scanner.scan(wanted, std::min(wanted * spread, kMaxAcceptLimit), head);
+      const std::size_t slices = std::max(due.ids.size() / wanted, std::size_t{1});
+      const bool leaves = choose(due, wanted, slices);
       // Where the past is asked for, no time makes more jobs due.
       if (due.head.next_due_at && due_until_ >= now_) look_again_at(*due.head.next_due_at);
       if (tx_.is_remote()) expect_jobs(type, due.ids);
@@ -296,7 +304,8 @@ class Deal {
       while (taken < due.ids.size() && !is_full() && take(type, due.ids[taken], skipped)) ++taken;
       again = skipped > skipped_before;
       cut_ = due.cut;
-      if (heads_ && taken == due.ids.size()) (*heads_)[type] = std::move(due.head);
+      if (heads_ && taken == due.ids.size() && !leaves) (*heads_)[type] = std::move(due.head);
+      if (heads_) (*heads_)[type].spread = std::min(spread, slices);
     }
     // What else is due is for the next call.
     if (skipped >= kMaxSkipped) look_again_at(now_);
@@ -310,8 +319,17 @@ class Deal {
     QueueHead& head = (*heads_)[type];
     auto wakes = tx_.get(wake_key(type), kv::Isolation::snapshot).value_or("");
     const bool holds = head.wakes == wakes && head.next_due_at.value_or(INT64_MAX) > due_until_;
-    if (!holds) head = {.wakes = std::move(wakes)};
+    if (!holds) head = {.wakes = std::move(wakes), .spread = head.spread};
     return head;
+  }
+
+  // Leaves one of the slices of which each has as many as are wanted; answers whether there were others.
+  bool choose(DueScan& due, std::size_t wanted, std::size_t slices) {
+    if (due.ids.size() <= wanted) return false;
+    const std::size_t first = slices > 1 ? queue_.rng().below(slices) * wanted : 0;
+    due.ids.resize(first + wanted);
+    due.ids.erase(due.ids.begin(), due.ids.begin() + static_cast<std::ptrdiff_t>(first));
+    return true;
   }
 
   // False if nobody takes jobs any more.
@@ -348,7 +366,8 @@ class Deal {
 };
 
 // Says what a look at short queues reads before it knows of any job.
-void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::span<const Taker> takers) {
+void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::span<const Taker> takers,
+                 const QueueHeads* heads) {
   kv::Expectation reads;
   std::size_t limit = 1;
   for (const auto& taker : takers) {
@@ -359,7 +378,9 @@ void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::s
     reads.key(type_key(type));
     reads.key(wake_key(type));
     reads.key(count_key(type, State::running));
-    reads.range(DueScanner::all(type).range(), std::min(limit, kMaxAcceptLimit + 1));
+    const auto head = heads ? heads->find(type) : QueueHeads::const_iterator();
+    const std::size_t spread = heads && head != heads->end() ? head->second.spread : 1;
+    reads.range(DueScanner::all(type).range(), std::min(limit * spread, kMaxAcceptLimit + 1));
   }
   tx.expect(reads);
 }
@@ -373,7 +394,7 @@ void check_progress(std::optional<std::string_view> progress) {
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
            std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads) {
-  if (tx.is_remote()) expect_deal(tx, types, takers);
+  if (tx.is_remote()) expect_deal(tx, types, takers, heads);
   return Deal(queue, tx, max_scheduled_at, takers, heads).run(types);
 }
 
@@ -386,7 +407,7 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
 }
 
 std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view type) {
-  const auto due = DueScanner(tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind).scan(1, {});
+  const auto due = DueScanner(tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind).scan(1, 1, {});
   if (due.ids.empty()) return std::nullopt;
   return read_job(tx, type, due.ids.front(), kv::Isolation::snapshot);
 }

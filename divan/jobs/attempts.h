@@ -48,6 +48,9 @@ struct QueueHead {
   std::optional<std::string> wakes{};         // the type's counter of jobs that became pending
   std::string begin{};                        // a key of the queue
   std::optional<std::int64_t> next_due_at{};  // the first job before it
+  // Where other nodes take jobs of the type at the same time, those of one priority are not taken from the
+  // very front, but from somewhere among this many times as many as are wanted. At least 1.
+  std::size_t spread = 1;
 };
 /// By type.
 using QueueHeads = std::map<std::string, QueueHead, std::less<>>;

@@ -37,22 +37,22 @@ async function orKilled(nodes, body) {
 }
 
 // They stop in order, and what is in their store is checked.
-async function stopAll(nodes, { DIVAN_DIVAN_STORE: store, ...settings }) {
+async function stopAll(nodes, env) {
   await Promise.all(nodes.map((node) => node.stop()))
-  const { code, stdout, stderr } = await runDivan(['verify', '--store', store, '--quiet'], { env: settings })
+  const { code, stdout, stderr } = await runDivan(['verify', '--store', env.DIVAN_DIVAN_STORE, '--quiet'], { env })
   assert.equal(code, 0, stdout + stderr)
 }
 
 /**
- * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings and `more`. Afterwards those that the array has
- * by then stop in order, and what is in the store is checked.
+ * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards those that the array has
+ * by then stop in order, and what is in the store is checked. `args` and `env`: more arguments and settings of the nodes.
  */
-export function onNodes(count, name, body, more = {}) {
+export function onNodes(count, name, body, { args = [], env: more = {} } = {}) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
     const env = { ...newStore(), ...more }
     const nodes = []
     await orKilled(nodes, async () => {
-      for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
+      for (let i = 0; i < count; ++i) nodes.push(await Server.start({ args, env }))
       await body(nodes, env)
     })
     await stopAll(nodes, env)
@@ -65,21 +65,48 @@ export async function membersSeenBy(node) {
   return Object.values(nodes).map(({ address }) => address).sort()
 }
 
+/** A server that does not start, and says why in a line. */
+export async function refused(settings, words) {
+  const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
+  const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
+  assert.deepEqual([code, stdout], [1, ''], stderr)
+  assert.match(stderr, words)
+  assert.equal(stderr.split('\n').length, 2, stderr)
+}
+
+// One that is refused is not throttled.
+const TLS_KNOBS = ['--knob_tls_server_connection_throttle_attempts=1000000']
+const tlsArgs = ({ certificate, key, ca }) => ['--tls_certificate_file', certificate, '--tls_key_file', key, '--tls_ca_file', ca]
+
+/** Settings of a server with these certificates: {certificate, key, ca}, any of them or none. */
+export function tlsSettings({ certificate = '', key = '', ca = '' }) {
+  return { DIVAN_FDB_TLS_CERTIFICATE_FILE: certificate, DIVAN_FDB_TLS_KEY_FILE: key, DIVAN_FDB_TLS_CA_FILE: ca }
+}
+
 /** A cluster of one process with its data in memory, which a test may freeze and end. */
 export class OwnCluster {
   #child
   #directory = temporaryDirectory()
-  #port
-  #publicPort
+  #address
+  #listen = 'public'
+  #tls
 
-  /** `args`: more arguments of fdbserver. `isBehind`: it is reached through `network` alone, a proxy. */
-  static async start(args = [], { isBehind = false } = {}) {
+  /**
+   * `args`: more arguments of fdbserver. `tls`: {server, client}, the certificates with which it, and who uses it, speak TLS. `isBehind`:
+   * it is reached through `network` alone, a proxy.
+   */
+  static async start(args = [], { tls, isBehind = false } = {}) {
     const cluster = new OwnCluster()
-    cluster.#port = await freePort()
-    if (isBehind) cluster.network = await Network.start(cluster.#port)
-    cluster.#publicPort = cluster.network?.port ?? cluster.#port
+    cluster.#tls = tls
+    let port = await freePort()
+    if (isBehind) {
+      cluster.network = await Network.start(port)
+      cluster.#listen = `127.0.0.1:${port}`
+      port = cluster.network.port
+    }
+    cluster.#address = `127.0.0.1:${port}${tls ? ':tls' : ''}`
     cluster.file = path.join(cluster.#directory, 'fdb.cluster')
-    writeFileSync(cluster.file, `test:test@127.0.0.1:${cluster.#publicPort}\n`)
+    writeFileSync(cluster.file, `test:test@${cluster.#address}\n`)
     cluster.run(args)
     await waitFor('a cluster to be made', async () => {
       await cluster.#fdbcli('configure new single memory') // an error if it was made and the answer lost
@@ -88,18 +115,20 @@ export class OwnCluster {
     return cluster
   }
 
-  /** Starts its process, on the data of the one before. */
-  run(args = []) {
-    const at = ['-C', this.file, '-p', `127.0.0.1:${this.#publicPort}`, '-l', `127.0.0.1:${this.#port}`]
+  /** Starts its process, on the data of the one before. `server`: other certificates than at the start. */
+  run(args = [], server = this.#tls?.server) {
+    const at = ['-C', this.file, '-p', this.#address, '-l', this.#listen]
     const where = ['--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...where, ...limits, ...args], { stdio: 'ignore' })
+    const tls = server ? [...tlsArgs(server), ...TLS_KNOBS] : []
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...where, ...limits, ...tls, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
   /** Settings of a server on a store there, which waits for an answer for a second. */
   settings() {
-    return { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
+    const store = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
+    return this.#tls ? { ...store, ...tlsSettings(this.#tls.client) } : store
   }
 
   signal(name) {
@@ -112,8 +141,10 @@ export class OwnCluster {
   }
 
   #fdbcli(command) {
-    const args = ['-C', this.file, '--timeout', '10', '--exec', command]
-    return new Promise((resolve) => execFile(programs[1], args, (error, stdout) => resolve(stdout)))
+    const args = ['-C', this.file, '--timeout', '10', ...(this.#tls ? tlsArgs(this.#tls.client) : []), '--exec', command]
+    // Settings of the client are those of the servers: with another library fdbcli forgets its own for TLS.
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FDB_NETWORK_OPTION_')))
+    return new Promise((resolve) => execFile(programs[1], args, { env }, (error, stdout) => resolve(stdout)))
   }
 }
 
@@ -127,13 +158,16 @@ function freePort() {
   })
 }
 
-/** A test with a cluster of its own: `body(cluster, start)`, where start() starts a server on a store there. */
-export function onOwnCluster(name, options, body) {
-  test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
-    const cluster = await OwnCluster.start(options)
+/**
+ * A test with a cluster of its own, which has `args`: `body(cluster, start)`, where start(settings) starts a server on a store there,
+ * with more settings. `tls`: as for OwnCluster.start(), what answers it; `skip`: why it is skipped.
+ */
+export function onOwnCluster(name, args, body, { tls = () => undefined, skip = false } = {}) {
+  test(`cluster: ${name}`, { skip: noCluster || noPrograms || skip }, async () => {
+    const cluster = await OwnCluster.start(args, { tls: tls() })
     const nodes = []
-    const start = async () => {
-      nodes.push(await Server.start({ env: cluster.settings() }))
+    const start = async (settings = {}) => {
+      nodes.push(await Server.start({ env: { ...cluster.settings(), ...settings } }))
       return nodes.at(-1)
     }
     try {
@@ -146,9 +180,9 @@ export function onOwnCluster(name, options, body) {
 
 /**
  * A test with nodes on a cluster of its own, each with a link to it that may fail: `body(nodes, links)`. Afterwards the nodes that the
- * array has by then stop in order, and what is in the store is checked.
+ * array has by then stop in order, and what is in the store is checked. `env`: more settings of the nodes.
  */
-export function onNetwork(count, name, body, more = {}) {
+export function onNetwork(count, name, body, { env: more = {} } = {}) {
   test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
     const cluster = await OwnCluster.start([], { isBehind: true })
     const env = { ...cluster.settings(), ...more }

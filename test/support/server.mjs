@@ -65,7 +65,12 @@ export function onlyEmbedded(declare) {
 export async function runDivan(args, { env = {}, input = '', limit } = {}) {
   const process_ = startDivan(args, { env })
   process_.child.stdin.end(input)
-  await within(`the end of divan ${args.join(' ')}`, process_.exit, limit)
+  try {
+    await within(`the end of divan ${args.join(' ')}`, process_.exit, limit)
+  } catch (error) {
+    process_.child.kill('SIGKILL')
+    throw error
+  }
   return process_
 }
 

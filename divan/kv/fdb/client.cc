@@ -8,6 +8,7 @@
 
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/kv/fdb/tls.h"
 
 namespace divan::kv::fdb {
 namespace {
@@ -28,7 +29,10 @@ void Client::stop() {
 
 const Client& Client::of_this_process(const ClientOptions& options) {
   std::lock_guard lock(mutex);
-  if (!client) client.reset(new Client(options));
+  if (!client) {
+    check_tls_files(options);
+    client.reset(new Client(options));
+  }
   if (!(client->options_ == options))
     throw internal_error("FoundationDB's client runs in this process already, with other options.");
   return *client;
@@ -53,8 +57,12 @@ Client::Client(const ClientOptions& options) : options_(options), api_(options.l
   set_option(NetworkOption::tls_key_path, options.tls_key_file);
   set_option(NetworkOption::tls_ca_path, options.tls_ca_file);
   set_option(NetworkOption::tls_verify_peers, options.tls_verify_peers);
-  if (const FdbError code = api_.setup_network(); code != 0)
-    throw internal_error("FoundationDB's client cannot be started: " + api_.describe(code));
+  if (const FdbError code = api_.setup_network(); code != 0) {
+    throw internal_error(
+        fmt::format("FoundationDB's client cannot be started: {}. Are its environment variables right, "
+                    "FDB_NETWORK_OPTION_...?",
+                    api_.describe(code)));
+  }
 }
 
 void Client::run() const {

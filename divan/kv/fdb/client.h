@@ -1,5 +1,6 @@
-// FoundationDB's client in this process: the library, the version of its interface, and the one thread on
-// which it talks to clusters. It can be started once only, and must be stopped before the process ends.
+// FoundationDB's client in this process: the library, the version of its interface, and the thread on which
+// it talks to clusters. (It has more if its environment names libraries of other versions: callbacks may come
+// on any.) It can be started once only, and must be stopped before the process ends.
 #pragma once
 
 #include <mutex>
@@ -39,6 +40,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   const Api& api() const { return api_; }
+  const ClientOptions& options() const { return options_; }
   /// Starts the thread, unless it runs. Until then it can answer nothing; once it runs it must have had
   /// something to do before it is stopped.
   void run() const;

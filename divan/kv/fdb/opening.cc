@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 namespace divan::kv::fdb {
 namespace {
@@ -19,6 +20,22 @@ bool speaks(const Cluster& cluster) {
   if (api.database_get_server_protocol == nullptr) return false;
   const Future future(api, api.database_get_server_protocol(cluster.handle(), 0));
   return future.wait(cluster.clock(), cluster.clock().now() + kProtocolTimeout) && future.error() == 0;
+}
+
+// What to look at if nobody answers.
+std::string questions(const Cluster& cluster, const std::string& file) {
+  std::ifstream in(file);
+  const std::string addresses{std::istreambuf_iterator<char>(in), {}};
+  const ClientOptions& options = cluster.client().options();
+  if (addresses.find(":tls") != std::string::npos) {
+    return "is it running, can it be reached from here, and do it and this process accept each other's "
+           "certificates ([fdb] tls_certificate_file, tls_key_file, tls_ca_file, tls_verify_peers)?";
+  }
+  if (!addresses.empty() && !options.tls_certificate_file.empty()) {
+    return "is it running, can it be reached from here, and is it one without TLS? No address there ends in "
+           "`:tls`";
+  }
+  return "is it running, and can it be reached from here?";
 }
 
 // What is where a store is to be.
@@ -76,7 +93,7 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
     problem = speaks(cluster)
                   ? "its coordinators can be reached, but it is not available, or of a version that this "
                     "client does not understand"
-                  : "is it running, and can it be reached from here?";
+                  : questions(cluster, file);
   }
   throw internal_error(
       fmt::format("FoundationDB's cluster{} has not answered within {:g} s: {} (client library {})",
