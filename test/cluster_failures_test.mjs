@@ -4,159 +4,14 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, noCluster, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
+import { membersSeenBy, newStore, NO_ANSWER, noCluster, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
+import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './support/load.mjs'
 import { Server, temporaryDirectory } from './support/server.mjs'
-import { pause, waitFor } from './support/wait.mjs'
-
-const LOST = 1500 // milliseconds after which whoever asks gives up an answer
-const ONE_PROCESS = { DIVAN_DIVAN_JS_PROCESSES: '1' } // so that a build takes a while on any machine
-
-const fresh = (node, db, count) =>
-  waitFor(`the index of ${db} to be fresh`, async () => {
-    const { total_rows } = await node.client.ok('GET', `/${db}/_design/d/_view/v?update=false&reduce=false&limit=0`)
-    return total_rows === count
-  })
-
-// A database with an index whose map function takes `ms` for each document.
-async function withIndex({ client }, db, ms = 0) {
-  await client.ok('PUT', `/${db}`)
-  const map = `function (doc) { var end = Date.now() + ${ms}; while (Date.now() < end) {} emit(null, doc.n) }`
-  return () => client.ok('PUT', `/${db}/_design/d`, { views: { v: { map, reduce: '_sum' } } })
-}
-
-// The node that builds the index of a database, when it has come to its second batch.
-async function builderOf(nodes, db) {
-  const task = await waitFor('a build', async () => {
-    const tasks = await nodes[0].client.ok('GET', '/_active_tasks')
-    return tasks.find(({ database, changes_done }) => database === db && changes_done > 0)
-  })
-  const known = (await nodes[0].client.ok('GET', '/_membership')).nodes
-  return nodes.findIndex(({ url }) => url === known[task.node].address)
-}
-
-// The rows of a continuous feed, as they come. `again`: one that is cut off is opened again where it was.
-async function follow(node, target, { again = false } = {}) {
-  const rows = []
-  let closed = false
-  let feed
-  const open = async () => {
-    const since = rows.at(-1)?.seq ?? 0
-    feed = await node.client.open(`${target}?feed=continuous&heartbeat=1000&since=${since}`)
-    if (closed) feed.close()
-  }
-  await open()
-  const reading = (async () => {
-    for (;;) {
-      for (let row; (row = await feed.row()); ) rows.push(row)
-      if (closed || !again) return
-      await open()
-    }
-  })()
-  const close = async () => {
-    closed = true
-    feed.close()
-    await reading
-  }
-  return { rows, close }
-}
-
-// Work for jobs that write one document each, and workers that do it, through any node. Whose answer is lost asks another.
-class Load {
-  added = new Set()
-  databases = new Set()
-  answered = new Set() // jobs that are done, or that their worker has lost
-  #adding = true
-  #working = true
-  #over = false
-  #failure
-  #adders
-  #workers
-
-  constructor(nodes) {
-    this.nodes = nodes
-    const start = (task) => task.catch((error) => (this.#failure ??= error))
-    this.#adders = [0, 1, 2].map((who) => start(this.#add(who)))
-    this.#workers = [0, 1, 2, 3, 4, 5].map(() => start(this.#work()))
-  }
-
-  async #ask(method, target, body) {
-    const node = this.nodes[Math.floor(Math.random() * this.nodes.length)]
-    const asked = node.client.request(method, target, { body }).catch(() => undefined)
-    const answer = await Promise.race([asked, pause(LOST)])
-    if (answer && answer.status < 500) return answer
-    await pause(20)
-  }
-  // Asks until there is an answer.
-  async #insist(method, target, body) {
-    for (;;) {
-      const answer = await this.#ask(method, target, body)
-      if (answer) return answer
-      if (this.#over) throw new Error('the test is over')
-    }
-  }
-
-  async #add(who) {
-    for (let n = 0; this.#adding; ++n) {
-      while (this.added.size > this.answered.size + 30 && this.#adding) await pause(15)
-      const id = `${who}-${n}`
-      const job = { type: 'work', id, data: {} }
-      const { status, text } = await this.#insist('POST', '/_transact', { docs: { orders: [{ _id: id, n: 1 }] }, jobs: { add: [job] } })
-      assert.ok(status === 200 || status === 409, text) // 409: it was done, and the answer lost
-      this.added.add(id)
-      if (n % 10 !== 0) continue
-      const { status: made } = await this.#insist('PUT', `/made-${id}`)
-      assert.ok(made === 201 || made === 412)
-      this.databases.add(`made-${id}`)
-    }
-  }
-
-  async #work() {
-    while (this.#working) {
-      const accepted = await this.#ask('POST', '/_jobs/work/_accept', { timeout: 500 })
-      for (const { id, lock } of accepted?.json.jobs ?? []) {
-        const effect = { docs: { effects: [{ job: id }] }, jobs: { finish: [{ type: 'work', id, lock }] } }
-        const { status, json } = await this.#insist('POST', '/_transact', effect)
-        if (status !== 200) assert.deepEqual([status, json.error], [409, 'halt']) // done, and the answer lost; or somebody else has it
-        this.answered.add(id)
-      }
-    }
-  }
-
-  /** Waits until so many more were done. */
-  async goesOn(count = 20) {
-    const before = this.answered.size
-    await this.#until('jobs to be done', () => this.answered.size >= before + count)
-  }
-
-  async #until(what, condition) {
-    await waitFor(what, () => this.#failure || condition())
-    if (this.#failure) throw this.#failure
-  }
-
-  /** Adds no more and waits until all is done. */
-  async end({ client }) {
-    this.#adding = false
-    await Promise.all(this.#adders)
-    await this.#until('all jobs to be done', async () => (await client.ok('GET', '/_jobs/work')).counts.finished === this.added.size)
-    await this.stop()
-  }
-
-  async stop() {
-    this.#adding = this.#working = false
-    this.#over = true
-    await Promise.all([...this.#adders, ...this.#workers])
-  }
-}
+import { waitFor } from './support/wait.mjs'
 
 onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
   const [a] = nodes // nothing happens to this one
-  await (await withIndex(a, 'orders'))()
-  await a.client.ok('PUT', '/effects')
-  await a.client.ok('PUT', '/_jobs/work', { timeout: 2000 })
-  const changes = await follow(a, '/orders/_changes')
-  const updates = await follow(a, '/_db_updates')
-  const load = new Load(nodes)
-  try {
+  await underLoad(nodes, async (load) => {
     for (let round = 0; round < 6; ++round) {
       const i = 1 + (round % 2)
       const victim = nodes[i]
@@ -173,32 +28,7 @@ onNodes(3, 'nodes die and freeze: every write is there, every job has its effect
       victim.thaw()
       await waitFor('it to be back', async () => (await membersSeenBy(a)).includes(victim.url))
     }
-    await load.end(a)
-  } finally {
-    await load.stop()
-  }
-
-  const { added, databases } = load
-  const effects = (await a.client.ok('GET', '/effects/_all_docs?include_docs=true')).rows.map(({ doc }) => doc.job)
-  assert.deepEqual(effects.sort(), [...added].sort())
-  for (const node of nodes) {
-    const { rows } = await node.client.ok('GET', '/orders/_all_docs')
-    assert.deepEqual(rows.map(({ id }) => id).sort(), [...added, '_design/d'].sort())
-    await fresh(node, 'orders', added.size) // without being asked
-  }
-  const { results } = await a.client.ok('GET', '/orders/_changes')
-  await waitFor('the feed of changes', () => changes.rows.at(-1)?.seq === results.at(-1).seq)
-  assert.deepEqual(changes.rows.map(({ seq }) => seq), results.map(({ seq }) => seq))
-  // Of each database the listing has the last rows only.
-  const listed = await waitFor('the feed of updates', async () => {
-    const { results: rows } = await a.client.ok('GET', '/_db_updates')
-    return updates.rows.at(-1)?.seq === rows.at(-1).seq && rows
   })
-  const last = new Set(listed.map(({ seq }) => seq))
-  assert.deepEqual(updates.rows.filter(({ seq }) => last.has(seq)), listed)
-  const created = updates.rows.filter(({ type, db_name }) => type === 'created' && db_name.startsWith('made-'))
-  assert.deepEqual(created.map(({ db_name }) => db_name).sort(), [...databases].sort())
-  await Promise.all([changes.close(), updates.close()])
 })
 
 onNodes(3, 'a build goes on when its node is killed, and so does the look-out for changes', async (nodes, env) => {
@@ -212,7 +42,7 @@ onNodes(3, 'a build goes on when its node is killed, and so does the look-out fo
   await one.client.ok('PUT', '/shop/late', { n: 1 })
   await fresh(other, 'shop', 8001)
   nodes[i] = await Server.start({ env })
-}, ONE_PROCESS)
+}, { env: ONE_PROCESS })
 
 onNodes(3, 'a node that was frozen until it was given up writes nothing for what it lost', async (nodes) => {
   const ask = await withIndex(nodes[0], 'shop', 2)
@@ -248,9 +78,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   assert.equal((await other.client.ok('GET', '/shop/_design/d/_view/v?update=false&reduce=false&limit=0')).total_rows, 8000)
   const { rows } = await other.client.ok('GET', '/effects/_all_docs?include_docs=true')
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
-}, ONE_PROCESS)
-
-const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
+}, { env: ONE_PROCESS })
 
 onOwnCluster('a node that has lost its cluster says so, goes on by itself, and can be stopped', [], async (cluster, start) => {
   const node = await start()

@@ -45,4 +45,4 @@ onNodes(1, 'what requests read is asked for in one go', async ([node]) => {
   await client.ok('POST', '/shop/_design/d/_view/v', {})
   await atMost(5, 'GET of a view', () => client.ok('GET', '/shop/_design/d/_view/v?key=7'))
   await atMost(12, 'GET of a view with documents', () => client.ok('GET', '/shop/_design/d/_view/v?reduce=false&include_docs=true'))
-}, ['--background=views'])
+}, { args: ['--background=views'] })

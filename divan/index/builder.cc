@@ -242,6 +242,11 @@ void Builder::run(const jobs::AcceptedJob& job) {
     if (gone) return log::info("{} ends with the database.", state.name());
     log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
   };
+  // The worker lives, so nobody misses the job.
+  const auto give_back_later = [&](const std::exception& error) {
+    log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
+    acceptor_.give_back_later({&job, 1});
+  };
   try {
     try {
       state.request = BuildRequest::parse(job.data);
@@ -251,10 +256,12 @@ void Builder::run(const jobs::AcceptedJob& job) {
       if (stopping_ && error.status() == 503) return give_back(state);
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
-  } catch (const std::exception& error) {
-    // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
-    log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
-  }
+  } catch (const Error& error) {
+    // Somebody else has the job, or nobody needs it any more.
+    if (error.name() == "halt")
+      return log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
+    give_back_later(error);
+  } catch (const std::exception& error) { give_back_later(error); }
 }
 
 // Whether its database was deleted.

@@ -6,11 +6,15 @@ import { existsSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
+import { Network } from './network.mjs'
 import { clusterSettings, runDivan, Server, temporaryDirectory } from './server.mjs'
 import { waitFor } from './wait.mjs'
 
 /** Why tests that need a cluster are skipped, or false. */
 export const noCluster = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
+
+/** What a node says that has lost its cluster, with the settings of a cluster of a test's own. */
+export const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 
 const programs = ['fdbserver', 'fdbcli'].map((name) => path.join(process.env.DIVAN_FDB_PROGRAMS ?? '/', name))
 /** Why tests that start a cluster of their own are skipped, or false. */
@@ -32,21 +36,26 @@ async function orKilled(nodes, body) {
   }
 }
 
+// They stop in order, and what is in their store is checked.
+async function stopAll(nodes, env) {
+  await Promise.all(nodes.map((node) => node.stop()))
+  const { code, stdout, stderr } = await runDivan(['verify', '--store', env.DIVAN_DIVAN_STORE, '--quiet'], { env })
+  assert.equal(code, 0, stdout + stderr)
+}
+
 /**
  * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards those that the array has
- * by then stop in order, and what is in the store is checked.
+ * by then stop in order, and what is in the store is checked. `args` and `env`: more arguments and settings of the nodes.
  */
-export function onNodes(count, name, body, args = []) {
+export function onNodes(count, name, body, { args = [], env: more = {} } = {}) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
-    const env = newStore()
+    const env = { ...newStore(), ...more }
     const nodes = []
     await orKilled(nodes, async () => {
       for (let i = 0; i < count; ++i) nodes.push(await Server.start({ args, env }))
       await body(nodes, env)
     })
-    await Promise.all(nodes.map((node) => node.stop()))
-    const { code, stdout, stderr } = await runDivan(['verify', '--store', env.DIVAN_DIVAN_STORE, '--quiet'], { env })
-    assert.equal(code, 0, stdout + stderr)
+    await stopAll(nodes, env)
   })
 }
 
@@ -79,13 +88,23 @@ export class OwnCluster {
   #child
   #directory = temporaryDirectory()
   #address
+  #listen = 'public'
   #tls
 
-  /** `args`: more arguments of fdbserver; `tls`: {server, client}, the certificates with which it, and who uses it, speak TLS. */
-  static async start(args = [], tls = undefined) {
+  /**
+   * `args`: more arguments of fdbserver. `tls`: {server, client}, the certificates with which it, and who uses it, speak TLS. `isBehind`:
+   * it is reached through `network` alone, a proxy.
+   */
+  static async start(args = [], { tls, isBehind = false } = {}) {
     const cluster = new OwnCluster()
     cluster.#tls = tls
-    cluster.#address = `127.0.0.1:${await freePort()}${tls ? ':tls' : ''}`
+    let port = await freePort()
+    if (isBehind) {
+      cluster.network = await Network.start(port)
+      cluster.#listen = `127.0.0.1:${port}`
+      port = cluster.network.port
+    }
+    cluster.#address = `127.0.0.1:${port}${tls ? ':tls' : ''}`
     cluster.file = path.join(cluster.#directory, 'fdb.cluster')
     writeFileSync(cluster.file, `test:test@${cluster.#address}\n`)
     cluster.run(args)
@@ -98,10 +117,11 @@ export class OwnCluster {
 
   /** Starts its process, on the data of the one before. `server`: other certificates than at the start. */
   run(args = [], server = this.#tls?.server) {
-    const at = ['-C', this.file, '-p', this.#address, '-l', 'public', '--datadir', this.#directory, '--logdir', this.#directory]
+    const at = ['-C', this.file, '-p', this.#address, '-l', this.#listen]
+    const where = ['--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
     const tls = server ? [...tlsArgs(server), ...TLS_KNOBS] : []
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...limits, ...tls, ...args], { stdio: 'ignore' })
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...where, ...limits, ...tls, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
@@ -144,7 +164,7 @@ function freePort() {
  */
 export function onOwnCluster(name, args, body, { tls = () => undefined, skip = false } = {}) {
   test(`cluster: ${name}`, { skip: noCluster || noPrograms || skip }, async () => {
-    const cluster = await OwnCluster.start(args, tls())
+    const cluster = await OwnCluster.start(args, { tls: tls() })
     const nodes = []
     const start = async (settings = {}) => {
       nodes.push(await Server.start({ env: { ...cluster.settings(), ...settings } }))
@@ -154,6 +174,28 @@ export function onOwnCluster(name, args, body, { tls = () => undefined, skip = f
       await orKilled(nodes, () => body(cluster, start))
     } finally {
       await cluster.kill()
+    }
+  })
+}
+
+/**
+ * A test with nodes on a cluster of its own, each with a link to it that may fail: `body(nodes, links)`. Afterwards the nodes that the
+ * array has by then stop in order, and what is in the store is checked. `env`: more settings of the nodes.
+ */
+export function onNetwork(count, name, body, { env: more = {} } = {}) {
+  test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
+    const cluster = await OwnCluster.start([], { isBehind: true })
+    const env = { ...cluster.settings(), ...more }
+    const nodes = []
+    try {
+      await orKilled(nodes, async () => {
+        for (let i = 0; i < count; ++i) nodes.push(await Server.start({ env }))
+        await body(nodes, nodes.map((node) => cluster.network.to(node)))
+        await stopAll(nodes, env)
+      })
+    } finally {
+      await cluster.kill()
+      cluster.network.close()
     }
   })
 }

@@ -1,6 +1,7 @@
 // Builds that begin with the commit that asks for them, and end with the one that writes the last rows.
 #include "divan/index/views/views_testing.h"
 #include "divan/kv/forwarding.h"
+#include "divan/kv/tiring_testing.h"
 
 namespace divan::index::views {
 namespace {
@@ -165,6 +166,21 @@ TEST_F(Taking, AJobThatWasTakenWithoutAnAnswerIsGivenBack) {
     EXPECT_THROW(silent.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
     wait_until_idle();
   }
+}
+
+TEST_F(Taking, ABuildThatCannotSayHowItEndedIsGivenBack) {
+  kv::testing::TiringStore tiring(*store);
+  builder =
+      std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.threads = 1});
+  put("{}");
+  store->run([&](kv::Transaction& tx) { ask(tx); });
+  tiring.commits_left = 1;  // to accept it
+  builder->start("test");
+  for (int i = 0; i < 60'000 && tiring.commits_left > -2; ++i) clock.sleep(std::chrono::milliseconds(1));
+  EXPECT_EQ(counts()[jobs::State::running], 1);
+  tiring.commits_left = INT_MAX;
+  wait_until_idle();
+  expect_all(1);
 }
 
 TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {
