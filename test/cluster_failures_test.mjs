@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, noCluster, onNodes, onOwnCluster } from './support/cluster.mjs'
+import { membersSeenBy, newStore, noCluster, noNewer, onNodes, onOwnCluster } from './support/cluster.mjs'
 import { runDivan, Server, temporaryDirectory } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
 
@@ -148,6 +148,21 @@ class Load {
   }
 }
 
+// Every document that was added, every effect once, and every change in a feed.
+async function isThere({ added }, nodes, changes) {
+  const [{ client }] = nodes
+  const effects = (await client.ok('GET', '/effects/_all_docs?include_docs=true')).rows.map(({ doc }) => doc.job)
+  assert.deepEqual(effects.sort(), [...added].sort())
+  for (const node of nodes) {
+    const { rows } = await node.client.ok('GET', '/orders/_all_docs')
+    assert.deepEqual(rows.map(({ id }) => id).sort(), [...added, '_design/d'].sort())
+    await fresh(node, 'orders', added.size) // without being asked
+  }
+  const { results } = await client.ok('GET', '/orders/_changes')
+  await waitFor('the feed of changes', () => changes.rows.at(-1)?.seq === results.at(-1).seq)
+  assert.deepEqual(changes.rows.map(({ seq }) => seq), results.map(({ seq }) => seq))
+}
+
 onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
   const [a] = nodes // nothing happens to this one
   await (await withIndex(a, 'orders'))()
@@ -178,17 +193,7 @@ onNodes(3, 'nodes die and freeze: every write is there, every job has its effect
     await load.stop()
   }
 
-  const { added, databases } = load
-  const effects = (await a.client.ok('GET', '/effects/_all_docs?include_docs=true')).rows.map(({ doc }) => doc.job)
-  assert.deepEqual(effects.sort(), [...added].sort())
-  for (const node of nodes) {
-    const { rows } = await node.client.ok('GET', '/orders/_all_docs')
-    assert.deepEqual(rows.map(({ id }) => id).sort(), [...added, '_design/d'].sort())
-    await fresh(node, 'orders', added.size) // without being asked
-  }
-  const { results } = await a.client.ok('GET', '/orders/_changes')
-  await waitFor('the feed of changes', () => changes.rows.at(-1)?.seq === results.at(-1).seq)
-  assert.deepEqual(changes.rows.map(({ seq }) => seq), results.map(({ seq }) => seq))
+  await isThere(load, nodes, changes)
   // Of each database the listing has the last rows only.
   const listed = await waitFor('the feed of updates', async () => {
     const { results: rows } = await a.client.ok('GET', '/_db_updates')
@@ -197,7 +202,7 @@ onNodes(3, 'nodes die and freeze: every write is there, every job has its effect
   const last = new Set(listed.map(({ seq }) => seq))
   assert.deepEqual(updates.rows.filter(({ seq }) => last.has(seq)), listed)
   const created = updates.rows.filter(({ type, db_name }) => type === 'created' && db_name.startsWith('made-'))
-  assert.deepEqual(created.map(({ db_name }) => db_name).sort(), [...databases].sort())
+  assert.deepEqual(created.map(({ db_name }) => db_name).sort(), [...load.databases].sort())
   await Promise.all([changes.close(), updates.close()])
 })
 
@@ -298,6 +303,19 @@ onOwnCluster('a node that has lost its cluster says so, goes on by itself, and c
   await refused(cluster.settings(), /cluster of \S+ has not answered within 0\.5 s: /)
 })
 
+onOwnCluster('a build that its cluster did not answer goes on, though its node lived all the while', [], async (cluster, start) => {
+  const node = await start({ ...cluster.settings(), ...ONE_PROCESS })
+  const ask = await withIndex(node, 'shop', 2)
+  await node.client.ok('POST', '/shop/_bulk_docs', { docs: Array.from({ length: 8000 }, () => ({ n: 1 })) })
+  await ask()
+  await builderOf([node], 'shop')
+  cluster.signal('SIGSTOP')
+  await waitFor('it to leave the build', () => /The build of .* was left to others/.test(node.log))
+  cluster.signal('SIGCONT')
+  await fresh(node, 'shop', 8000)
+  await node.stop()
+})
+
 // A cluster takes no transactions at all when a disk, or memory, is nearly full: that of this one has room for little.
 onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (cluster, start) => {
   const node = await start()
@@ -320,6 +338,29 @@ onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (clu
   await node.stop()
 })
 
+// Of one version, then of a newer one: the client is to have the libraries of both.
+onOwnCluster('an upgrade: every write is there, every job has its effect once, no feed has a gap', [], async (cluster, start) => {
+  const settings = cluster.settings()
+  const nodes = [await start(settings), await start(settings)]
+  const [a] = nodes
+  await (await withIndex(a, 'orders'))()
+  await a.client.ok('PUT', '/effects')
+  await a.client.ok('PUT', '/_jobs/work', { timeout: 5000 })
+  const changes = await follow(a, '/orders/_changes', { again: true })
+  const load = new Load(nodes)
+  try {
+    await load.goesOn(100)
+    await cluster.upgrade()
+    await load.goesOn(200)
+    await load.end(a)
+    await isThere(load, nodes, changes)
+  } finally {
+    await Promise.all([load.stop(), changes.close()])
+  }
+  for (const node of nodes) assert.equal((await membersSeenBy(node)).length, 2)
+  await Promise.all(nodes.map((node) => node.stop()))
+}, noNewer)
+
 test('cluster: what is wrong with a cluster file when a server starts is said in a line', { skip: noCluster }, async () => {
   const directory = temporaryDirectory()
   const withFile = (name, text) => {
@@ -329,6 +370,6 @@ test('cluster: what is wrong with a cluster file when a server starts is said in
   }
   await refused(withFile('none'), /cluster file \S+none: No such file/)
   await refused(withFile('empty', ''), /cluster file \S+empty is empty/)
-  await refused(withFile('damaged', 'no cluster file\n'), /cluster file \S+damaged: /)
+  await refused(withFile('damaged', 'no cluster file\n'), /cluster (file|of) \S+damaged: /)
   await refused(withFile('nobody', 'test:test@127.0.0.1:1\n'), /cluster of \S+nobody has not answered within 0\.5 s: is it running/)
 })

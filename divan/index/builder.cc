@@ -167,8 +167,13 @@ void Builder::take_in(kv::Transaction& tx, std::string_view type) {
   tx.after_commit([claim] { claim->hand_over(); });
 }
 
+void Builder::pause() {
+  std::unique_lock lock(mutex_);
+  clock_.wait_until(lock, changed_, clock_.now() + std::chrono::seconds(1),
+                    [this] { return stopping_.load(); });
+}
+
 void Builder::work() {
-  constexpr Duration kPauseAfterError = std::chrono::seconds(1);
   for (;;) {
     try {
       const auto job = next_job();
@@ -181,8 +186,7 @@ void Builder::work() {
       }
     } catch (const Error& error) {
       log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
-      std::unique_lock lock(mutex_);
-      clock_.wait_until(lock, changed_, clock_.now() + kPauseAfterError, [this] { return stopping_.load(); });
+      pause();
     }
   }
 }
@@ -252,8 +256,21 @@ void Builder::run(const jobs::AcceptedJob& job) {
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const std::exception& error) {
-    // Somebody else has the job, or nobody needs it any more; otherwise it is taken back when it is missed.
+    // Somebody else has the job, or nobody needs it any more, or the store does not answer.
     log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
+    if (worker_ != nullptr) leave(state);
+  }
+}
+
+// Gives back a job that may still be ours, as soon as the store takes that: the heartbeat of a worker that
+// lives speaks for all its jobs, so nobody would miss it.
+void Builder::leave(const Build& state) {
+  while (!stopping_) {
+    try {
+      return store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt); });
+    } catch (const kv::Error&) { pause(); } catch (const std::exception&) {
+      return;  // it is not
+    }
   }
 }
 

@@ -92,6 +92,8 @@ class Builder {
   bool finish_in(kv::Transaction& tx, const Build& build);
   bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
+  void leave(const Build& build);
+  void pause();
   bool others_wait(const Build& build);
   Batch read_batch(Build& build, bool is_next);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,

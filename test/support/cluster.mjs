@@ -13,8 +13,11 @@ import { waitFor } from './wait.mjs'
 export const noCluster = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
 
 const programs = ['fdbserver', 'fdbcli'].map((name) => path.join(process.env.DIVAN_FDB_PROGRAMS ?? '/', name))
+const newerServer = path.join(process.env.DIVAN_FDB_NEWER_PROGRAMS ?? '/', 'fdbserver')
 /** Why tests that start a cluster of their own are skipped, or false. */
 export const noPrograms = programs.every((file) => existsSync(file)) ? false : 'DIVAN_FDB_PROGRAMS does not name the directory of fdbserver and fdbcli'
+/** Why tests that change a cluster's version are skipped, or false. */
+export const noNewer = existsSync(newerServer) ? false : 'DIVAN_FDB_NEWER_PROGRAMS does not name the directory of a newer fdbserver'
 
 /** The settings of a store that no other test has. */
 export const newStore = () => clusterSettings(`test ${randomUUID().slice(0, 8)}`)
@@ -78,16 +81,22 @@ export class OwnCluster {
   }
 
   /** Starts its process, on the data of the one before. */
-  run(args = []) {
+  run(args = [], server = programs[0]) {
     const at = ['-C', this.file, '-p', `127.0.0.1:${this.#port}`, '-l', 'public', '--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...limits, ...args], { stdio: 'ignore' })
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', server, ...at, ...limits, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
   /** Settings of a server on a store there, which waits for an answer for a second. */
   settings() {
     return { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
+  }
+
+  /** Ends its process and starts that of the newer version, on the same data. */
+  async upgrade() {
+    await this.kill()
+    this.run([], newerServer)
   }
 
   signal(name) {
@@ -115,13 +124,13 @@ function freePort() {
   })
 }
 
-/** A test with a cluster of its own: `body(cluster, start)`, where start() starts a server on a store there. */
-export function onOwnCluster(name, options, body) {
-  test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {
+/** A test with a cluster of its own: `body(cluster, start)`, where start() starts a server on a store there, of its own unless told. */
+export function onOwnCluster(name, options, body, skip = false) {
+  test(`cluster: ${name}`, { skip: noCluster || noPrograms || skip }, async () => {
     const cluster = await OwnCluster.start(options)
     const nodes = []
-    const start = async () => {
-      nodes.push(await Server.start({ env: cluster.settings() }))
+    const start = async (settings = cluster.settings()) => {
+      nodes.push(await Server.start({ env: settings }))
       return nodes.at(-1)
     }
     try {
