@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { membersSeenBy, newStore, NO_ANSWER, noCluster, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
+import { membersSeenBy, newStore, NO_ANSWER, noCluster, noNewer, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
 import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './support/load.mjs'
 import { Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
@@ -139,6 +139,19 @@ onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (clu
   await node.stop()
 })
 
+// Of one version, then of a newer one: the client is to have the libraries of both.
+onOwnCluster('an upgrade: every write is there, every job has its effect once, no feed has a gap', [], async (cluster, start) => {
+  const settings = cluster.settings()
+  const nodes = [await start(settings), await start(settings)]
+  await underLoad(nodes, async (load) => {
+    await load.goesOn(100)
+    await cluster.upgrade()
+    await load.goesOn(200)
+  }, { again: true })
+  for (const node of nodes) assert.equal((await membersSeenBy(node)).length, 2)
+  await Promise.all(nodes.map((node) => node.stop()))
+}, { skip: noNewer })
+
 test('cluster: what is wrong with a cluster file when a server starts is said in a line', { skip: noCluster }, async () => {
   const directory = temporaryDirectory()
   const withFile = (name, text) => {
@@ -148,6 +161,6 @@ test('cluster: what is wrong with a cluster file when a server starts is said in
   }
   await refused(withFile('none'), /cluster file \S+none: No such file/)
   await refused(withFile('empty', ''), /cluster file \S+empty is empty/)
-  await refused(withFile('damaged', 'no cluster file\n'), /cluster file \S+damaged: /)
+  await refused(withFile('damaged', 'no cluster file\n'), /cluster (file|of) \S+damaged: /)
   await refused(withFile('nobody', 'test:test@127.0.0.1:1\n'), /cluster of \S+nobody has not answered within 0\.5 s: is it running/)
 })

@@ -17,8 +17,11 @@ export const noCluster = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FIL
 export const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 
 const programs = ['fdbserver', 'fdbcli'].map((name) => path.join(process.env.DIVAN_FDB_PROGRAMS ?? '/', name))
+const newerServer = path.join(process.env.DIVAN_FDB_NEWER_PROGRAMS ?? '/', 'fdbserver')
 /** Why tests that start a cluster of their own are skipped, or false. */
 export const noPrograms = programs.every((file) => existsSync(file)) ? false : 'DIVAN_FDB_PROGRAMS does not name the directory of fdbserver and fdbcli'
+/** Why tests that change a cluster's version are skipped, or false. */
+export const noNewer = existsSync(newerServer) ? false : 'DIVAN_FDB_NEWER_PROGRAMS does not name the directory of a newer fdbserver'
 
 /** The settings of a store that no other test has. */
 export const newStore = () => clusterSettings(`test ${randomUUID().slice(0, 8)}`)
@@ -86,6 +89,7 @@ export function tlsSettings({ certificate = '', key = '', ca = '' }) {
 /** A cluster of one process with its data in memory, which a test may freeze and end. */
 export class OwnCluster {
   #child
+  #program = programs[0]
   #directory = temporaryDirectory()
   #address
   #listen = 'public'
@@ -121,7 +125,7 @@ export class OwnCluster {
     const where = ['--datadir', this.#directory, '--logdir', this.#directory]
     const limits = ['--memory', '2GiB', '--cache-memory', '64MiB']
     const tls = server ? [...tlsArgs(server), ...TLS_KNOBS] : []
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', programs[0], ...at, ...where, ...limits, ...tls, ...args], { stdio: 'ignore' })
+    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', this.#program, ...at, ...where, ...limits, ...tls, ...args], { stdio: 'ignore' })
     this.exit = new Promise((resolve) => this.#child.on('close', resolve))
   }
 
@@ -129,6 +133,13 @@ export class OwnCluster {
   settings() {
     const store = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${this.file}`, DIVAN_FDB_ANSWER_TIMEOUT: '1000' }
     return this.#tls ? { ...store, ...tlsSettings(this.#tls.client) } : store
+  }
+
+  /** Ends its process and starts one of the newer version, on the same data. */
+  async upgrade() {
+    await this.kill()
+    this.#program = newerServer
+    this.run()
   }
 
   signal(name) {

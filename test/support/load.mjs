@@ -158,7 +158,6 @@ class Load {
   }
 }
 
-
 /**
  * Work through all nodes while `body(load)` goes on. After it every write is there, every job had its effect once, indexes are complete
  * and the feeds of `followed` nodes have no gap. `again`: the feeds may be cut off.
@@ -197,7 +196,7 @@ async function check(nodes, load, changes, updates) {
   }
   const { results } = await a.client.ok('GET', '/orders/_changes')
   for (const { rows } of changes) {
-await waitFor('the feed of changes', () => rows.at(-1)?.seq === results.at(-1).seq)
+    await waitFor('the feed of changes', () => rows.at(-1)?.seq === results.at(-1).seq)
     assert.deepEqual(rows.map(({ seq }) => seq), results.map(({ seq }) => seq))
   }
   for (const { rows } of updates) {

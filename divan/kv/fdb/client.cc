@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -13,9 +12,9 @@
 namespace divan::kv::fdb {
 namespace {
 
-constexpr int kOldestApi = 630;
-// The newest whose changes are known here: each keeps its meaning in later libraries.
-constexpr int kNewestApi = 730;
+// Of the oldest library. Later ones have it, too, and all that are used beside one another must have it: a
+// newer one could not speak through an older one, to a cluster that is not upgraded yet.
+constexpr int kApi = 630;
 
 std::mutex mutex;
 std::unique_ptr<Client> client;  // of this process
@@ -39,17 +38,15 @@ const Client& Client::of_this_process(const ClientOptions& options) {
 }
 
 Client::Client(const ClientOptions& options) : options_(options), api_(options.library) {
-  const int newest = api_.get_max_api_version();
-  if (newest < kOldestApi) {
+  if (const int newest = api_.get_max_api_version(); newest < kApi) {
     throw internal_error(
         fmt::format("FoundationDB's client library {} is too old: it knows API version {}, Divan needs {} "
                     "(6.3) or later.",
-                    version(), newest, kOldestApi));
+                    version(), newest, kApi));
   }
-  api_version_ = std::min(newest, kNewestApi);
-  if (const FdbError code = api_.select_api_version(api_version_, api_version_); code != 0) {
+  if (const FdbError code = api_.select_api_version(kApi, kApi); code != 0) {
     throw internal_error(fmt::format("FoundationDB's client library {} refuses API version {}: {}", version(),
-                                     api_version_, api_.describe(code)));
+                                     kApi, api_.describe(code)));
   }
   set_option(NetworkOption::trace_enable, options.trace_directory);
   set_option(NetworkOption::tls_certificate_path, options.tls_certificate_file);

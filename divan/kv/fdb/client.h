@@ -46,8 +46,6 @@ class Client {
   void run() const;
   /// "7.1.67".
   std::string version() const;
-  /// 630 or more.
-  int api_version() const { return api_version_; }
 
  private:
   explicit Client(const ClientOptions& options);
@@ -55,7 +53,6 @@ class Client {
 
   const ClientOptions options_;
   const Api api_;
-  int api_version_ = 0;
   mutable std::once_flag started_;
   mutable std::thread network_;
 };

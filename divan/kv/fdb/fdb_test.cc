@@ -38,6 +38,16 @@ TEST(KvFdb, AnotherLibraryIsRefused) {
   EXPECT_TRUE(has(refusal(options), "it is no client library")) << refusal(options);
 }
 
+// Whatever tests have used the client: exit() is too late.
+class StopsClient : public testing::EmptyTestEventListener {
+  void OnTestProgramEnd(const testing::UnitTest&) override { Client::stop(); }
+};
+
+[[maybe_unused]] const bool stops_client = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new StopsClient);
+  return true;
+}();
+
 class KvFdbCluster : public testing::Test {
  protected:
   void SetUp() override {

@@ -87,7 +87,10 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
     if (version.error() == 0) return;
     problem = cluster.api().describe(version.error());
     const Future pause = tx.on_error(version.error());
-    if (!pause.wait(cluster.clock(), deadline) || pause.error() != 0) break;
+    if (!pause.wait(cluster.clock(), deadline)) break;
+    if (pause.error() != 0)
+      throw internal_error(
+          fmt::format("FoundationDB's cluster{}: {}", file.empty() ? "" : " of " + file, problem));
   }
   if (problem.empty()) {
     problem = speaks(cluster)
