@@ -103,6 +103,8 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
   const directory = temporaryDirectory()
   const garbage = path.join(directory, 'garbage.pem')
   writeFileSync(garbage, '-----BEGIN CERTIFICATE-----\nno\n')
+  const damaged = path.join(directory, 'damaged.pem')
+  writeFileSync(damaged, readFileSync(client.ca, 'utf8') + '-----BEGIN CERTIFICATE-----\nno\n')
   const none = path.join(directory, 'none')
   const cluster = path.join(directory, 'fdb.cluster')
   writeFileSync(cluster, 'test:test@127.0.0.1:1:tls\n')
@@ -112,11 +114,12 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
     [{ key: none }, 'tls_key_file', 'cannot be read: No such file or directory'],
     [{ ca: none }, 'tls_ca_file', 'cannot be read: No such file or directory'],
     [{ certificate: garbage }, 'tls_certificate_file', 'has no certificate in PEM'],
-    [{ certificate: directory }, 'tls_certificate_file', 'has no certificate in PEM'],
+    [{ certificate: directory }, 'tls_certificate_file', 'is no file'],
     [{ certificate: client.key }, 'tls_certificate_file', 'has no certificate in PEM'],
     [{ key: garbage }, 'tls_key_file', 'has no key in PEM'],
-    [{ key: directory }, 'tls_key_file', 'has no key in PEM'],
+    [{ key: directory }, 'tls_key_file', 'is no file'],
     [{ ca: garbage }, 'tls_ca_file', 'has no certificate in PEM'],
+    [{ ca: damaged }, 'tls_ca_file', 'has a damaged certificate'],
     [{ key: server.key }, 'tls_key_file', `is not the key of the first certificate in ${client.certificate}`],
     [{ key: encrypted }, 'tls_key_file', 'is encrypted, and there is no [fdb] tls_password'],
     [{ key: encrypted, password: 'another word' }, 'tls_key_file', 'is encrypted, and [fdb] tls_password is not its password']
@@ -126,4 +129,9 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
     const line = `divan: [fdb] ${setting}: ${Object.values(file)[0]} ${why}.\n`
     await refused(settings, new RegExp(`^${line.replaceAll(/[[\].]/g, '\\$&')}$`))
   }))
+  // Without settings the client's variables hold.
+  const variables = { FDB_TLS_CERTIFICATE_FILE: client.certificate, FDB_TLS_KEY_FILE: server.key, FDB_TLS_CA_FILE: client.ca }
+  const settings = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${cluster}` }
+  await refused({ ...settings, ...variables }, /^divan: FDB_TLS_KEY_FILE: \S+ is not the key of /)
+  await refused({ ...settings, DIVAN_DIVAN_STORE: 'fdb:', FDB_CLUSTER_FILE: cluster }, /: is it running, .* accept each other's certificates/)
 })

@@ -61,6 +61,16 @@ test('an index has a size', async () => {
   await server.stop()
 })
 
+it('a design document of a long name is indexed', async (server) => {
+  const db = await server.newDatabase()
+  await server.client.ok('PUT', `/${db}/a`, {})
+  for (const name of ['\u0001'.repeat(1900), '"'.repeat(3900)]) {
+    const target = `/${db}/_design/${encodeURIComponent(name)}`
+    await server.client.ok('PUT', target, { views: { v: { map: 'function (doc) { emit(doc._id, 1) }' } } })
+    assert.equal((await server.client.ok('GET', `${target}/_view/v`)).total_rows, 1)
+  }
+})
+
 testWithServer('queries that wait are answered when the server stops', { args: ['--no-background'] }, async (server) => {
   await server.client.ok('PUT', '/db')
   await server.client.ok('PUT', '/db/_design/d', { views: { v: { map: 'function (doc) { emit(1) }' } } })
@@ -120,7 +130,7 @@ it('metrics are lines that Prometheus reads', async (server) => {
   const { text, headers } = await server.client.get('/_node/_local/_prometheus')
   assert.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
   for (const line of text.trimEnd().split('\n')) {
-    assert.match(line, /^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \S+)$/)
+    assert.match(line, /^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z_]+="([^"\\]|\\.)*"(,[a-z_]+="([^"\\]|\\.)*")*\})? \S+)$/)
   }
   assert.ok(text.includes(`divan_jobs{state="pending",type="${db}"} 1`), text)
 })

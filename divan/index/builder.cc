@@ -2,6 +2,7 @@
 
 #include <absl/cleanup/cleanup.h>
 
+#include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
@@ -14,6 +15,17 @@ namespace {
 constexpr std::int64_t kMaxCounted = 1'000'000;
 // A build of no more changes does not say that it has begun.
 constexpr std::int64_t kSmallBuild = 100;
+// Of a design document's id, in what is told of a build.
+constexpr std::size_t kMaxShownBytes = 1000;
+
+// Whether the store has not said what became of a transaction, or takes none for now: a build need not fail
+// for that.
+bool is_unanswered(const Error& error) {
+  const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
+  if (of_store == nullptr) return false;
+  return of_store->code() == kv::ErrorCode::transaction_timed_out ||
+         of_store->code() == kv::ErrorCode::process_behind || of_store->maybe_committed();
+}
 
 }  // namespace
 
@@ -73,7 +85,7 @@ struct Builder::Build {
         .key("database")
         .string(request.database)
         .key("design_document")
-        .string(request.design_document)
+        .string(utf8_prefix(request.design_document, kMaxShownBytes))
         .key("changes_done")
         .number(done)
         .key("total_changes")
@@ -167,8 +179,13 @@ void Builder::take_in(kv::Transaction& tx, std::string_view type) {
   tx.after_commit([claim] { claim->hand_over(); });
 }
 
+void Builder::pause() {
+  std::unique_lock lock(mutex_);
+  clock_.wait_until(lock, changed_, clock_.now() + std::chrono::seconds(1),
+                    [this] { return stopping_.load(); });
+}
+
 void Builder::work() {
-  constexpr Duration kPauseAfterError = std::chrono::seconds(1);
   for (;;) {
     try {
       const auto job = next_job();
@@ -181,8 +198,7 @@ void Builder::work() {
       }
     } catch (const Error& error) {
       log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
-      std::unique_lock lock(mutex_);
-      clock_.wait_until(lock, changed_, clock_.now() + kPauseAfterError, [this] { return stopping_.load(); });
+      pause();
     }
   }
 }
@@ -245,6 +261,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
   // The worker lives, so nobody misses the job.
   const auto give_back_later = [&](const std::exception& error) {
     log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
+    pause();
     acceptor_.give_back_later({&job, 1});
   };
   try {
@@ -254,6 +271,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
       if (stopping_ && error.status() == 503) return give_back(state);
+      if (is_unanswered(error)) throw;
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const Error& error) {

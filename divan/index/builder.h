@@ -81,6 +81,7 @@ class Builder {
   // Holds a thread for a job that is being taken.
   class Claim;
 
+  void pause();  // a second, unless it is to stop
   void work();
   std::optional<jobs::AcceptedJob> next_job();
   std::optional<jobs::AcceptedJob> accept_job();

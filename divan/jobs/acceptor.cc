@@ -46,8 +46,8 @@ std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<con
   return watches;
 }
 
-// Who has lost a race with another node for the front of a queue takes jobs from a part of it that is four
-// times as wide; who has not, from one that is smaller by one.
+// Who has lost a race with another node (or tries again for another reason) for the front of a queue takes
+// jobs from a part of it that is four times as wide; who has not, from one that is smaller by one.
 void adapt_spread(QueueHeads& heads, std::span<const std::string> types, int lost) {
   if (lost == 0) {
     for (auto& [type, head] : heads) head.spread = std::max(head.spread, std::size_t{2}) - 1;
@@ -390,8 +390,7 @@ void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
       if (!release_unwanted(*next)) left.push_back(*next);
     }
   } catch (const std::exception& error) {
-    log::warning("{} jobs were accepted for nobody and cannot be given back yet: {}", all.end() - next,
-                 error.what());
+    log::warning("{} jobs that nobody works on cannot be given back yet: {}", all.end() - next, error.what());
     left.insert(left.end(), next, all.end());
   }
   std::lock_guard lock(unwanted_mutex_);
@@ -406,7 +405,7 @@ bool Acceptor::release_unwanted(const Unwanted& unwanted) {
   } catch (const kv::Error&) { throw; } catch (const Error& error) {
     // It was not accepted after all, or is somebody else's by now.
     if (error.name() == "halt") return clock_.now() >= unwanted.until;
-    log::error("Job {}/{} was accepted for nobody and cannot be given back: {}", attempt.type, attempt.id,
+    log::error("Nobody works on job {}/{}, and it cannot be given back: {}", attempt.type, attempt.id,
                error.what());
   }
   return true;

@@ -8,13 +8,15 @@
 
 namespace divan::kv::testing {
 
-/// Fails the commits of writes when `commits_left` have been made: transaction_timed_out. Thread-safe.
+/// Fails the commits of writes when `commits_left` have been made, the next `failures_left` ones:
+/// transaction_timed_out. Thread-safe.
 class TiringStore final : public ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<Transaction> begin() override { return std::make_unique<Tiring>(*this, inner().begin()); }
 
   std::atomic<int> commits_left = INT_MAX;
+  std::atomic<int> failures_left = INT_MAX;
 
  private:
   class Tiring final : public ForwardingTransaction {
@@ -24,7 +26,8 @@ class TiringStore final : public ForwardingDatabase {
 
    protected:
     void do_commit() override {
-      if (!read_only() && --store_.commits_left < 0) throw Error(ErrorCode::transaction_timed_out);
+      if (!read_only() && --store_.commits_left < 0 && --store_.failures_left >= 0)
+        throw Error(ErrorCode::transaction_timed_out);
       ForwardingTransaction::do_commit();
     }
 

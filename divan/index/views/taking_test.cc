@@ -183,6 +183,21 @@ TEST_F(Taking, ABuildThatCannotSayHowItEndedIsGivenBack) {
   expect_all(1);
 }
 
+TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
+  kv::testing::TiringStore tiring(*store);
+  builder =
+      std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.threads = 1});
+  put("{}");
+  store->run([&](kv::Transaction& tx) { ask(tx); });
+  tiring.commits_left = 1;  // to accept it
+  tiring.failures_left = 1;
+  builder->start("test");
+  wait_until_idle();
+  EXPECT_LT(tiring.failures_left, 1);
+  EXPECT_EQ(counts()[jobs::State::failed], 0);
+  expect_all(1);
+}
+
 TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {
   for (int i = 0; i < 150; ++i) put("{}");
   request();

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -24,7 +25,9 @@ bool speaks(const Cluster& cluster) {
 
 // What to look at if nobody answers.
 std::string questions(const Cluster& cluster, const std::string& file) {
-  std::ifstream in(file);
+  // Without one the client takes what it is told elsewhere.
+  const char* const told = std::getenv("FDB_CLUSTER_FILE");
+  std::ifstream in(!file.empty() ? file : told != nullptr ? told : "/etc/foundationdb/fdb.cluster");
   const std::string addresses{std::istreambuf_iterator<char>(in), {}};
   const ClientOptions& options = cluster.client().options();
   if (addresses.find(":tls") != std::string::npos) {

@@ -7,14 +7,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "divan/base/error.h"
 
 namespace divan::kv::fdb {
 namespace {
+
+constexpr std::size_t kMaxFileBytes = 1'000'000;
 
 template <class T, void (*free)(T*)>
 struct Free {
@@ -37,60 +39,77 @@ int give_password(char* into, int size, int, void* parameter) {
   return static_cast<int>(password.text.size());
 }
 
-Error refusal(const char* setting, const std::string& file, const std::string& why) {
-  ERR_clear_error();
-  return internal_error(fmt::format("[fdb] {}: {} {}.", setting, file, why));
+// What a setting says, or, without it, the variable in which FoundationDB's client looks then.
+struct Value {
+  std::string name;
+  std::string text;
+};
+
+Value value(const char* setting, const std::string& text, const char* variable) {
+  const char* const other = std::getenv(variable);
+  if (text.empty() && other != nullptr) return {variable, other};
+  return {fmt::format("[fdb] {}", setting), text};
 }
 
-std::string bytes_of(const char* setting, const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw refusal(setting, file, std::string("cannot be read: ") + std::strerror(errno));
-  std::ostringstream bytes;
-  bytes << in.rdbuf();  // nothing if it is a directory
-  return bytes.str();
+Error refusal(const Value& file, const std::string& why) {
+  ERR_clear_error();
+  return internal_error(fmt::format("{}: {} {}.", file.name, file.text, why));
+}
+
+std::string bytes_of(const Value& file) {
+  std::error_code error;
+  if (std::filesystem::exists(file.text, error) && !std::filesystem::is_regular_file(file.text, error))
+    throw refusal(file, "is no file");
+  std::ifstream in(file.text, std::ios::binary);
+  if (!in) throw refusal(file, std::string("cannot be read: ") + std::strerror(errno));
+  std::string bytes(kMaxFileBytes + 1, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  if (bytes.size() > kMaxFileBytes) throw refusal(file, "is too large");
+  return bytes;
 }
 
 Memory memory(const std::string& bytes) {
   return Memory(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
 }
 
-Certificate certificate_in(const char* setting, const std::string& file) {
-  const std::string bytes = bytes_of(setting, file);
-  Certificate certificate(PEM_read_bio_X509(memory(bytes).get(), nullptr, nullptr, nullptr));
-  if (!certificate) throw refusal(setting, file, "has no certificate in PEM");
-  return certificate;
+// The first one.
+Certificate certificate_in(const Value& file) {
+  const std::string bytes = bytes_of(file);
+  const Memory in = memory(bytes);
+  Certificate first(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+  if (!first) throw refusal(file, "has no certificate in PEM");
+  while (Certificate(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr))) {}
+  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+    throw refusal(file, "has a damaged certificate");
+  ERR_clear_error();
+  return first;
 }
 
-Key key_in(const char* setting, const std::string& file, Password password) {
-  const std::string bytes = bytes_of(setting, file);
+Key key_in(const Value& file, Password password) {
+  const std::string bytes = bytes_of(file);
   Key key(PEM_read_bio_PrivateKey(memory(bytes).get(), nullptr, &give_password, &password));
   if (key) return key;
-  if (!password.is_asked_for) throw refusal(setting, file, "has no key in PEM");
-  throw refusal(setting, file,
-                password.text.empty() ? "is encrypted, and there is no [fdb] tls_password"
-                                      : "is encrypted, and [fdb] tls_password is not its password");
-}
-
-// As FoundationDB's client finds it.
-std::string password_of(const ClientOptions& options) {
-  const char* const other = std::getenv("FDB_TLS_PASSWORD");
-  return options.tls_password.empty() && other != nullptr ? other : options.tls_password;
+  if (!password.is_asked_for) throw refusal(file, "has no key in PEM");
+  throw refusal(file, password.text.empty() ? "is encrypted, and there is no [fdb] tls_password"
+                                            : "is encrypted, and [fdb] tls_password is not its password");
 }
 
 }  // namespace
 
 void check_tls_files(const ClientOptions& options) {
+  const Value certificate_file =
+      value("tls_certificate_file", options.tls_certificate_file, "FDB_TLS_CERTIFICATE_FILE");
+  const Value key_file = value("tls_key_file", options.tls_key_file, "FDB_TLS_KEY_FILE");
+  const Value ca_file = value("tls_ca_file", options.tls_ca_file, "FDB_TLS_CA_FILE");
   Certificate certificate;
   Key key;
-  if (!options.tls_certificate_file.empty())
-    certificate = certificate_in("tls_certificate_file", options.tls_certificate_file);
-  if (!options.tls_key_file.empty())
-    key = key_in("tls_key_file", options.tls_key_file, {.text = password_of(options)});
-  if (!options.tls_ca_file.empty()) certificate_in("tls_ca_file", options.tls_ca_file);
-  if (certificate && key && X509_check_private_key(certificate.get(), key.get()) != 1) {
-    throw refusal("tls_key_file", options.tls_key_file,
-                  "is not the key of the first certificate in " + options.tls_certificate_file);
-  }
+  if (!certificate_file.text.empty()) certificate = certificate_in(certificate_file);
+  if (!key_file.text.empty())
+    key = key_in(key_file, {.text = value("tls_password", options.tls_password, "FDB_TLS_PASSWORD").text});
+  if (!ca_file.text.empty()) certificate_in(ca_file);
+  if (certificate && key && X509_check_private_key(certificate.get(), key.get()) != 1)
+    throw refusal(key_file, "is not the key of the first certificate in " + certificate_file.text);
 }
 
 }  // namespace divan::kv::fdb
