@@ -64,7 +64,7 @@ class Acceptor {
   /// The same for good, and at once. Answers jobs that it was given and nobody took, for give_back(); those
   /// that it is just being given go back by themselves.
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
-  /// Releases jobs that were accepted for somebody who has gone, in a transaction each. Those that the store
+  /// Releases jobs that were accepted and nobody works on, in a transaction each. Those that the store
   /// does not take now are given back later.
   void give_back(std::span<const AcceptedJob> jobs, bool unsure = false);
   /// The same with the next call of give_back(), or when somebody looks for jobs. Does not block. With
@@ -101,7 +101,7 @@ class Acceptor {
   QueueHeads heads_;  // as the last looks left them
 
   std::mutex unwanted_mutex_;
-  std::vector<Unwanted> unwanted_;  // accepted for nobody, and not given back yet
+  std::vector<Unwanted> unwanted_;  // nobody works on them, and they are not given back yet
 
   // Shared with callbacks that may come when this object has gone.
   struct Interrupt {

@@ -378,8 +378,8 @@ void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::s
     reads.key(type_key(type));
     reads.key(wake_key(type));
     reads.key(count_key(type, State::running));
-    const auto head = heads ? heads->find(type) : QueueHeads::const_iterator();
-    const std::size_t spread = heads && head != heads->end() ? head->second.spread : 1;
+    std::size_t spread = 1;
+    if (heads != nullptr && heads->contains(type)) spread = heads->at(type).spread;
     reads.range(DueScanner::all(type).range(), std::min(limit * spread, kMaxAcceptLimit + 1));
   }
   tx.expect(reads);

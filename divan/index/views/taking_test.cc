@@ -73,6 +73,13 @@ struct Taking : testing::ViewsFixture {
   void ask(kv::Transaction& tx) {
     request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, builder.get());
   }
+  // A builder on a store that takes the commit which accepts a job, and not the next ones.
+  void start_on(kv::testing::TiringStore& tiring) {
+    builder = std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock,
+                                        BuilderOptions{.threads = 1});
+    tiring.commits_left = 1;
+    builder->start("test");
+  }
   std::map<jobs::State, std::int64_t> counts() {
     return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
   }
@@ -168,14 +175,11 @@ TEST_F(Taking, AJobThatWasTakenWithoutAnAnswerIsGivenBack) {
   }
 }
 
-TEST_F(Taking, ABuildThatCannotSayHowItEndedIsGivenBack) {
+TEST_F(Taking, ABuildThatTheStoreDoesNotAnswerIsGivenBack) {
   kv::testing::TiringStore tiring(*store);
-  builder =
-      std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.threads = 1});
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
-  tiring.commits_left = 1;  // to accept it
-  builder->start("test");
+  start_on(tiring);
   for (int i = 0; i < 60'000 && tiring.commits_left > -2; ++i) clock.sleep(std::chrono::milliseconds(1));
   EXPECT_EQ(counts()[jobs::State::running], 1);
   tiring.commits_left = INT_MAX;
@@ -185,17 +189,24 @@ TEST_F(Taking, ABuildThatCannotSayHowItEndedIsGivenBack) {
 
 TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
   kv::testing::TiringStore tiring(*store);
-  builder =
-      std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.threads = 1});
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
-  tiring.commits_left = 1;  // to accept it
   tiring.failures_left = 1;
-  builder->start("test");
+  start_on(tiring);
   wait_until_idle();
   EXPECT_LT(tiring.failures_left, 1);
   EXPECT_EQ(counts()[jobs::State::failed], 0);
   expect_all(1);
+}
+
+TEST_F(Taking, ABuildThatCannotSayThatItFailedIsGivenBackAndSaysSoThen) {
+  kv::testing::TiringStore tiring(*store);
+  store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "damaged", R"("no request")"); });
+  tiring.failures_left = 1;
+  start_on(tiring);
+  wait_until_idle();
+  EXPECT_LT(tiring.failures_left, 1);
+  EXPECT_EQ(counts()[jobs::State::failed], 1);
 }
 
 TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {

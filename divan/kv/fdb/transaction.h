@@ -8,8 +8,6 @@
 // the commit, too. And it would hide the version that is read together with those to come, and so what was
 // committed last; so versionstamped keys are kept back until the commit, or until a clear may concern them.
 //
-// What was read ahead is answered however old the transaction is by then; its commit is not.
-//
 // A commit whose answer is lost. The client says commit_unknown_result: the writes may have been made. So
 // each commit leaves a mark with its writes, a row of the engine's own whose key nobody else uses and whose
 // value is the versionstamp. It has also read that row. Whoever has to find out reads the mark in another
