@@ -60,7 +60,8 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   }
   const auto chunks = reader.take_int();
   if (!chunks || !reader.at_end() || !key.at_end()) throw damaged();
-  change.chunks = narrow<std::uint32_t>(*chunks);
+  if (*chunks < 0 || *chunks > kMaxBodyChunks) throw damaged();
+  change.chunks = static_cast<std::uint32_t>(*chunks);
   return change;
 }
 

@@ -540,15 +540,23 @@ TEST(DamagedRows, LeavesAreRefused) {
   EXPECT_THROW(decode(key, good + "x"), Error);
   EXPECT_THROW(decode(key, good.substr(0, good.size() - 1)), Error);
   EXPECT_THROW(decode(key + "x", good), Error);
-  // More ancestors than generations, a generation or a count of chunks beyond 32 bits, no identifier.
+  // More ancestors than generations, a generation beyond 32 bits, no identifier.
   EXPECT_THROW(decode(packed_leaf(1, 1, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, (std::int64_t{1} << 32) + 3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);
-  std::string chunks = sequence;
-  append_varint(chunks, (std::uint64_t{1} << 32) + 1);
-  EXPECT_THROW(decode(key, chunks + std::string(2, '\0')), Error);
+  // More chunks than any body has: not even their keys would fit into memory.
+  const auto with_chunks = [&](std::uint64_t chunks) {
+    std::string value = sequence;
+    append_varint(value, chunks);
+    return value + std::string(2, '\0');
+  };
+  EXPECT_EQ(decode(key, with_chunks(kMaxBodyChunks)).chunks, kMaxBodyChunks);
+  for (const std::uint64_t chunks : {std::uint64_t{kMaxBodyChunks} + 1, std::uint64_t{UINT32_MAX},
+                                     (std::uint64_t{1} << 32) + 1, std::uint64_t{UINT64_MAX}}) {
+    EXPECT_THROW(decode(key, with_chunks(chunks)), Error) << chunks;
+  }
 }
 
 TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
@@ -572,7 +580,7 @@ TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
                Error);
   std::string key;
   kv::tuple::Packer(key).versionstamp(*kv::Versionstamp::from_bytes(std::string(12, '\1')));
-  for (const auto& [generation, chunks] : {std::pair{std::int64_t{1} << 32, 0}, {std::int64_t{1}, -1}}) {
+  const auto put_change = [&](std::int64_t generation, std::int64_t chunks) {
     std::string value;
     kv::tuple::Packer(value)
         .string("a")
@@ -582,7 +590,13 @@ TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
         .integer(0)
         .integer(chunks);
     put_row(Room::changes, key, value);
-    EXPECT_THROW(changes(), Error);
+  };
+  put_change(1, kMaxBodyChunks);
+  EXPECT_EQ(changes().size(), 1u);
+  for (const auto& [generation, chunks] :
+       {std::pair{std::int64_t{1} << 32, std::int64_t{0}}, {1, -1}, {1, kMaxBodyChunks + std::int64_t{1}}}) {
+    put_change(generation, chunks);
+    EXPECT_THROW(changes(), Error) << generation << ", " << chunks;
   }
 }
 

@@ -11,9 +11,14 @@
 #include <vector>
 
 #include "divan/docs/rev_tree.h"
+#include "divan/kv/chunks.h"
 
 namespace divan::docs {
 
+/// The largest document, in bytes of JSON (max_document_size in CouchDB): it has to fit into a transaction.
+inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
+/// The rows that its body takes in the store: a row that names more is damaged.
+inline constexpr std::uint32_t kMaxBodyChunks = kv::chunk_count(kMaxDocumentBytes);
 /// The longest document id, in bytes (zero bytes count twice): it must fit into keys beside an index's key.
 inline constexpr std::size_t kMaxDocumentIdBytes = 4000;
 /// Ancestors that a client may name in `_revisions`.

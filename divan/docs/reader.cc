@@ -19,10 +19,10 @@ std::uint64_t take_number(std::string_view& bytes) {
   return *number;
 }
 
-std::uint32_t take_number32(std::string_view& bytes) {
-  const std::uint64_t number = take_number(bytes);
-  if (number > UINT32_MAX) throw damaged();
-  return static_cast<std::uint32_t>(number);
+std::uint32_t take_chunks(std::string_view& bytes) {
+  const std::uint64_t chunks = take_number(bytes);
+  if (chunks > kMaxBodyChunks) throw damaged();
+  return static_cast<std::uint32_t>(chunks);
 }
 
 // The key of the first row that may belong to a document whose id is not below `id`.
@@ -72,7 +72,7 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;
   value.remove_prefix(kv::Versionstamp::kSize);
-  leaf.chunks = take_number32(value);
+  leaf.chunks = take_chunks(value);
   leaf.body_bytes = take_number(value);
   leaf.path.generation = static_cast<std::uint32_t>(*generation);
   const std::uint64_t ancestors = take_number(value);

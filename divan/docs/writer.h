@@ -11,9 +11,6 @@
 
 namespace divan::docs {
 
-/// The largest document, in bytes of JSON (max_document_size in CouchDB): it has to fit into a transaction.
-inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
-
 /// What became of one document.
 struct WriteResult {
   std::string id;

@@ -15,7 +15,7 @@ namespace divan::kv {
 inline constexpr std::size_t kChunkBytes = 96'000;
 
 /// How many chunks `bytes` need; an empty value has none.
-inline std::uint32_t chunk_count(std::size_t bytes) {
+constexpr std::uint32_t chunk_count(std::size_t bytes) {
   return static_cast<std::uint32_t>((bytes + kChunkBytes - 1) / kChunkBytes);
 }
 
