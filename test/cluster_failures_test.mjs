@@ -1,13 +1,13 @@
 // Nodes that are killed, frozen and cut off, on a FoundationDB cluster that FDB_CLUSTER_FILE names; and clusters that go away,
 // which DIVAN_FDB_PROGRAMS (a directory with fdbserver and fdbcli) is needed for.
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { membersSeenBy, newStore, NO_ANSWER, noCluster, noNewer, onNodes, onOwnCluster, refused } from './support/cluster.mjs'
 import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './support/load.mjs'
-import { Server, temporaryDirectory } from './support/server.mjs'
-import { waitFor } from './support/wait.mjs'
+import { Server, startDivan, temporaryDirectory } from './support/server.mjs'
+import { waitFor, within } from './support/wait.mjs'
 
 onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
   const [a] = nodes // nothing happens to this one
@@ -164,3 +164,17 @@ test('cluster: what is wrong with a cluster file when a server starts is said in
   await refused(withFile('damaged', 'no cluster file\n'), /cluster (file|of) \S+damaged: /)
   await refused(withFile('nobody', 'test:test@127.0.0.1:1\n'), /cluster of \S+nobody has not answered within 0\.5 s: is it running/)
 })
+
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  test(`cluster: a start that waits for its cluster ends with ${signal}`, { skip: noCluster }, async () => {
+    const dataDir = temporaryDirectory()
+    const file = path.join(dataDir, 'fdb.cluster')
+    writeFileSync(file, 'test:test@127.0.0.1:1\n')
+    const env = { ...newStore(), DIVAN_FDB_START_TIMEOUT: '3600000' }
+    const node = startDivan(['serve', '--data-dir', dataDir, '--port', '0', '--store', `fdb:${file}`], { env })
+    await waitFor('its data directory to be taken', () => existsSync(path.join(dataDir, 'node')))
+    node.child.kill(signal)
+    await within('its end', node.exit)
+    assert.deepEqual([node.code, node.signal, node.stdout], [null, signal, ''])
+  })
+}

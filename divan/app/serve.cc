@@ -4,7 +4,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
+#include <thread>
 
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
@@ -14,16 +17,39 @@
 namespace divan::app {
 namespace {
 
-// Signals go to the thread that waits for them, and to none of those that it starts.
-sigset_t block_stop_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  return signals;
-}
+// SIGTERM and SIGINT: a server that runs is stopped in order; one that is still starting, and may wait long
+// for its store, ends at once.
+class StopSignals {
+ public:
+  // Before there are other threads: a signal goes to the one that waits for it, and to none that come later.
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    // Not joined: if the start fails there is no signal to wait for.
+    std::thread([signals, phase = phase_] {
+      int number = 0;
+      sigwait(&signals, &number);
+      Phase expected = Phase::running;
+      if (phase->compare_exchange_strong(expected, Phase::stopping)) {
+        phase->notify_one();
+      } else {
+        signal(number, SIG_DFL);  // a shell's background processes have SIGINT ignored
+        pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+        raise(number);
+      }
+    }).detach();
+  }
+
+  void server_has_started() { *phase_ = Phase::running; }
+  void wait() { phase_->wait(Phase::running); }
+
+ private:
+  enum class Phase { starting, running, stopping };
+  std::shared_ptr<std::atomic<Phase>> phase_ = std::make_shared<std::atomic<Phase>>(Phase::starting);
+};
 
 // Each connection is a file to the system, and many systems give a program 1,024 unless it asks for more.
 void raise_file_limit() {
@@ -66,7 +92,8 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
 }  // namespace
 
 int serve(const ServeOptions& options, const char* const* environment) {
-  const sigset_t signals = block_stop_signals();
+  StopSignals signals;
+  signal(SIGPIPE, SIG_IGN);
   raise_file_limit();
   Config config;
   try {
@@ -79,9 +106,9 @@ int serve(const ServeOptions& options, const char* const* environment) {
           "directory has one process.");
     }
     Server server(config, options.server);
+    signals.server_has_started();
     announce(server, options, store);
-    int signal = 0;
-    sigwait(&signals, &signal);
+    signals.wait();
     log::info("Stopping.");
     server.stop();
     return 0;

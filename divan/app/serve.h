@@ -16,7 +16,8 @@ struct ServeOptions {
   std::string durability;
 };
 
-/// Runs until SIGTERM or SIGINT; answers the exit status. `environment` as in main().
+/// Runs until SIGTERM or SIGINT; answers the exit status. `environment` as in main(). A signal that comes
+/// before the server listens ends the process.
 int serve(const ServeOptions& options, const char* const* environment);
 
 }  // namespace divan::app
