@@ -60,7 +60,7 @@ std::string_view trimmed(std::string_view token) {
 
 void check_number(std::string_view token) {
   token = trimmed(token);
-  if (!is_number(token)) refuse(fmt::format("`{}` is not a value.", token.substr(0, 40)));
+  if (!is_number(token)) refuse(fmt::format("`{}` is not a value.", utf8_prefix(token, 40)));
 }
 
 void check_scalar(ondemand::value& value, ondemand::json_type type) {

@@ -1,5 +1,6 @@
 #include "divan/base/json.h"
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 
 namespace divan::json {
@@ -13,6 +14,7 @@ bool accepts(std::string_view text) {
     EXPECT_EQ(e.status(), 400);
     EXPECT_EQ(e.name(), "bad_request");
     EXPECT_EQ(e.reason().rfind("invalid UTF-8 JSON", 0), 0u) << e.reason();
+    EXPECT_TRUE(is_utf8(e.reason())) << e.reason();
     return false;
   }
 }
@@ -28,6 +30,13 @@ TEST(Json, CompactTakesWhiteSpaceOutAndNothingElse) {
   EXPECT_EQ(compact(" null"), "null");
   EXPECT_EQ(compact("[]"), "[]");
   EXPECT_EQ(compact("{}"), "{}");
+}
+
+// The reason shows a part of the text.
+TEST(Json, ReasonsAreUtf8WhereverTheTextIsCut) {
+  for (int ahead = 0; ahead < 4; ++ahead) {
+    EXPECT_FALSE(accepts("1" + std::string(36 + ahead, 'x') + "\xf0\x9f\x9b\x8b\xd0\xb1"));
+  }
 }
 
 TEST(Json, RefusesWhatIsNotJson) {
