@@ -1,7 +1,5 @@
 #include "divan/docs/changes.h"
 
-#include <limits>
-
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/tuple_packer.h"
@@ -11,14 +9,9 @@ namespace {
 
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
 
-template <class Int>
-Int narrow(std::int64_t number) {
-  if (number < 0 || number > static_cast<std::int64_t>(std::numeric_limits<Int>::max())) throw damaged();
-  return static_cast<Int>(number);
-}
-
 kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t user_version) {
-  return kv::Versionstamp::complete(stamp.transaction_version(), narrow<std::uint16_t>(user_version));
+  if (user_version < 0 || user_version > UINT16_MAX) throw damaged();
+  return kv::Versionstamp::complete(stamp.transaction_version(), static_cast<std::uint16_t>(user_version));
 }
 
 kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
@@ -50,7 +43,8 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   change.sequence = *sequence;
   change.id = *std::move(id);
   change.deleted = *deleted;
-  change.winner = {narrow<std::uint32_t>(*generation), *std::move(identifier)};
+  if (*generation < 1 || *generation > kMaxGeneration) throw damaged();
+  change.winner = {static_cast<std::uint32_t>(*generation), *std::move(identifier)};
   if (const auto user_version = reader.take_int()) {
     change.body_sequence = with_user_version(*sequence, *user_version);
   } else if (const auto elsewhere = reader.take_versionstamp()) {

@@ -472,6 +472,16 @@ TEST_F(Docs, ADeletedDocumentIsOnlyMadeAnew) {
   EXPECT_TRUE(put(R"({"_id":"a","n":1})").starts_with("3-"));
 }
 
+TEST_F(Docs, NoEditComesBehindTheHighestGeneration) {
+  replicate({R"({"_id":"a","_rev":"2147483647-x"})"});
+  const std::string last = put(R"({"_id":"a","_rev":"2147483647-x"})");
+  EXPECT_THAT(last, testing::StartsWith("2147483648-"));
+  const auto error = edit(R"({"_id":"a","_rev":")" + last + R"("})").error;
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), testing::HasSubstr("has the highest number"));
+  EXPECT_THAT(get("a"), testing::HasSubstr(last));
+}
+
 TEST_F(Docs, APathThatJoinsTwoLeavesReplacesBoth) {
   replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]}})"});
   replicate({R"({"_id":"a","_rev":"3-c","v":1})"});
@@ -518,47 +528,6 @@ TEST_F(Docs, TwoWritersOfOneDocumentNeverBothWin) {
   EXPECT_EQ(changes().size(), 1u);
 }
 
-std::string packed_leaf(std::int64_t live, std::int64_t generation, std::string_view id) {
-  std::string key;
-  kv::tuple::Packer(key).integer(live).integer(generation).bytes(id);
-  return key;
-}
-
-TEST(DamagedRows, LeavesAreRefused) {
-  const std::string sequence(12, '\0');
-  const std::string key = packed_leaf(1, 3, "a");
-  const auto decode = [](std::string_view row_key, std::string_view value) {
-    return decode_leaf(kv::tuple::Reader(row_key), value);
-  };
-  const std::string good = sequence + std::string(
-                                          "\x01\x07\x02\x01"
-                                          "b\x01"
-                                          "c",
-                                          7);
-  EXPECT_EQ(decode(key, good).path.ids, (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_EQ(encode_leaf(decode(key, good)), good);
-  EXPECT_THROW(decode(key, good + "x"), Error);
-  EXPECT_THROW(decode(key, good.substr(0, good.size() - 1)), Error);
-  EXPECT_THROW(decode(key + "x", good), Error);
-  // More ancestors than generations, a generation beyond 32 bits, no identifier.
-  EXPECT_THROW(decode(packed_leaf(1, 1, "a"), good), Error);
-  EXPECT_THROW(decode(packed_leaf(1, (std::int64_t{1} << 32) + 3, "a"), good), Error);
-  EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
-  EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
-  EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);
-  // More chunks than any body has: not even their keys would fit into memory.
-  const auto with_chunks = [&](std::uint64_t chunks) {
-    std::string value = sequence;
-    append_varint(value, chunks);
-    return value + std::string(2, '\0');
-  };
-  EXPECT_EQ(decode(key, with_chunks(kMaxBodyChunks)).chunks, kMaxBodyChunks);
-  for (const std::uint64_t chunks : {std::uint64_t{kMaxBodyChunks} + 1, std::uint64_t{UINT32_MAX},
-                                     (std::uint64_t{1} << 32) + 1, std::uint64_t{UINT64_MAX}}) {
-    EXPECT_THROW(decode(key, with_chunks(chunks)), Error) << chunks;
-  }
-}
-
 TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
   const auto put_row = [&](Room room, std::string_view key, std::string_view value) {
     with_db([&](auto& tx, const Database& db) { tx.set(db.keys().room(room) + std::string(key), value); });
@@ -593,8 +562,10 @@ TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
   };
   put_change(1, kMaxBodyChunks);
   EXPECT_EQ(changes().size(), 1u);
-  for (const auto& [generation, chunks] :
-       {std::pair{std::int64_t{1} << 32, std::int64_t{0}}, {1, -1}, {1, kMaxBodyChunks + std::int64_t{1}}}) {
+  for (const auto& [generation, chunks] : {std::pair{kMaxGeneration + std::int64_t{1}, std::int64_t{0}},
+                                           {0, 0},
+                                           {1, -1},
+                                           {1, kMaxBodyChunks + std::int64_t{1}}}) {
     put_change(generation, chunks);
     EXPECT_THROW(changes(), Error) << generation << ", " << chunks;
   }

@@ -83,7 +83,7 @@ void check_document_id(std::string_view id) {
 RevisionPath parse_revisions(std::string_view json) {
   if (!json.starts_with('{')) throw invalid("_revisions isn't an object.");
   const auto start = json::int_value(json::member(json, "start").value_or(""));
-  if (!start || *start < 0 || *start > 1u << 31) throw invalid("_revisions.start isn't an integer.");
+  if (!start || *start < 0 || *start > kMaxGeneration) throw invalid("_revisions.start isn't an integer.");
   RevisionPath path;
   path.generation = static_cast<std::uint32_t>(*start);
   const bool is_array =

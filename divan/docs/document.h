@@ -17,8 +17,9 @@ namespace divan::docs {
 
 /// The largest document, in bytes of JSON (max_document_size in CouchDB): it has to fit into a transaction.
 inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
-/// The rows that its body takes in the store: a row that names more is damaged.
-inline constexpr std::uint32_t kMaxBodyChunks = kv::chunk_count(kMaxDocumentBytes);
+/// How many rows a body of so many bytes takes in the store: {} takes none.
+constexpr std::uint32_t body_chunks(std::size_t bytes) { return bytes <= 2 ? 0 : kv::chunk_count(bytes); }
+inline constexpr std::uint32_t kMaxBodyChunks = body_chunks(kMaxDocumentBytes);
 /// The longest document id, in bytes (zero bytes count twice): it must fit into keys beside an index's key.
 inline constexpr std::size_t kMaxDocumentIdBytes = 4000;
 /// Ancestors that a client may name in `_revisions`.

@@ -19,12 +19,6 @@ std::uint64_t take_number(std::string_view& bytes) {
   return *number;
 }
 
-std::uint32_t take_chunks(std::string_view& bytes) {
-  const std::uint64_t chunks = take_number(bytes);
-  if (chunks > kMaxBodyChunks) throw damaged();
-  return static_cast<std::uint32_t>(chunks);
-}
-
 // The key of the first row that may belong to a document whose id is not below `id`.
 std::string first_leaf_key(const Database& database, std::string_view id) {
   std::string key;
@@ -67,16 +61,18 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   auto identifier = id_after.take_bytes();
   const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
   if (!live || !generation || !identifier || !sequence || !id_after.at_end()) throw damaged();
-  if (*live < 0 || *live > 1 || *generation < 0 || *generation > UINT32_MAX || identifier->empty())
+  if (*live < 0 || *live > 1 || *generation < 1 || *generation > kMaxGeneration || identifier->empty())
     throw damaged();
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;
   value.remove_prefix(kv::Versionstamp::kSize);
-  leaf.chunks = take_chunks(value);
+  const std::uint64_t chunks = take_number(value);
   leaf.body_bytes = take_number(value);
+  if (leaf.body_bytes > kMaxDocumentBytes || chunks != body_chunks(leaf.body_bytes)) throw damaged();
+  leaf.chunks = static_cast<std::uint32_t>(chunks);
   leaf.path.generation = static_cast<std::uint32_t>(*generation);
   const std::uint64_t ancestors = take_number(value);
-  if (ancestors > value.size() || ancestors > leaf.path.generation) throw damaged();
+  if (ancestors > value.size() || ancestors >= leaf.path.generation) throw damaged();
   leaf.path.ids.reserve(ancestors + 1);
   leaf.path.ids.push_back(*std::move(identifier));
   for (std::uint64_t i = 0; i < ancestors; ++i) {
@@ -197,8 +193,12 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     tx.expect(reads);
   }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
-  return {kv::decode_counter(counters[0]), kv::decode_counter(counters[1]), kv::decode_counter(counters[2]),
-          last_sequence(tx, database)};
+  // What is damaged can still be added up.
+  const auto count = [&](std::size_t i) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
+  };
+  return {count(0), count(1), count(2), last_sequence(tx, database)};
 }
 
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,

@@ -11,7 +11,6 @@ namespace divan::docs {
 namespace {
 
 constexpr std::size_t kDigestBytes = 16;
-constexpr std::uint32_t kMaxGeneration = 1u << 31;
 
 // MD5, as CouchDB uses it: for identity, not for security. Making a context costs more than digesting a small
 // document.

@@ -10,6 +10,8 @@
 
 namespace divan::docs {
 
+/// The highest generation.
+inline constexpr std::uint32_t kMaxGeneration = 1u << 31;
 /// The longest identifier, in bytes.
 inline constexpr std::size_t kMaxRevisionIdBytes = 256;
 

@@ -97,7 +97,7 @@ Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
   leaf.body_bytes = body.size();
-  leaf.chunks = body == "{}" ? 0 : kv::chunk_count(body.size());
+  leaf.chunks = body_chunks(body.size());
   return leaf;
 }
 
@@ -171,6 +171,9 @@ WriteResult Writer::edit(const IncomingDocument& document) {
       return refuse(error);
     }
   }
+
+  if (parent && parent->path.generation == kMaxGeneration)
+    return refuse(bad_request("The document's revision has the highest number that there is."));
 
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
   RevisionPath path;

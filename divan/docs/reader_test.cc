@@ -1,0 +1,64 @@
+#include "divan/docs/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "divan/base/bytes.h"
+#include "divan/base/error.h"
+
+namespace divan::docs {
+namespace {
+
+std::string packed_leaf(std::int64_t live, std::int64_t generation, std::string_view id) {
+  std::string key;
+  kv::tuple::Packer(key).integer(live).integer(generation).bytes(id);
+  return key;
+}
+
+TEST(DamagedRows, LeavesAreRefused) {
+  const std::string sequence(12, '\0');
+  const std::string key = packed_leaf(1, 3, "a");
+  const auto decode = [](std::string_view row_key, std::string_view value) {
+    return decode_leaf(kv::tuple::Reader(row_key), value);
+  };
+  const std::string good = sequence + std::string(
+                                          "\x01\x07\x02\x01"
+                                          "b\x01"
+                                          "c",
+                                          7);
+  EXPECT_EQ(decode(key, good).path.ids, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(encode_leaf(decode(key, good)), good);
+  EXPECT_THROW(decode(key, good + "x"), Error);
+  EXPECT_THROW(decode(key, good.substr(0, good.size() - 1)), Error);
+  EXPECT_THROW(decode(key + "x", good), Error);
+  const auto with_body = [&](std::uint64_t chunks, std::uint64_t bytes) {
+    std::string value = sequence;
+    append_varint(value, chunks);
+    append_varint(value, bytes);
+    return value + '\0';
+  };
+  // As many ancestors as generations, a generation that is none, no identifier.
+  EXPECT_THROW(decode(packed_leaf(1, 2, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, 0, "a"), with_body(1, 7)), Error);
+  EXPECT_EQ(decode(packed_leaf(1, kMaxGeneration, "a"), good).path.generation, kMaxGeneration);
+  EXPECT_THROW(decode(packed_leaf(1, std::int64_t{kMaxGeneration} + 1, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
+  EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);
+  // Chunks that are not those of so many bytes: of four thousand million not even the keys fit into memory.
+  EXPECT_EQ(decode(key, with_body(0, 2)).chunks, 0u);
+  EXPECT_EQ(decode(key, with_body(2, 96'001)).chunks, 2u);
+  EXPECT_EQ(decode(key, with_body(kMaxBodyChunks, kMaxDocumentBytes)).chunks, kMaxBodyChunks);
+  for (const auto& [chunks, bytes] :
+       std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 2},
+                                                            {0, 7},
+                                                            {UINT32_MAX, 7},
+                                                            {(std::uint64_t{1} << 32) + 1, 7},
+                                                            {UINT64_MAX, 7},
+                                                            {kMaxBodyChunks, kMaxDocumentBytes + 1},
+                                                            {0, UINT64_MAX}}) {
+    EXPECT_THROW(decode(key, with_body(chunks, bytes)), Error) << chunks << ", " << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace divan::docs
