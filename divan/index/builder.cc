@@ -18,13 +18,15 @@ constexpr std::int64_t kSmallBuild = 100;
 // Of a design document's id, in what is told of a build.
 constexpr std::size_t kMaxShownBytes = 1000;
 
-// Whether the store has not said what became of a transaction, or takes none for now: a build need not fail
-// for that.
-bool is_unanswered(const Error& error) {
+// So often in a row the store may break a build off that gets no further.
+constexpr int kMaxBrokenOff = 20;
+
+// Whether it may work another time: the store has not answered, or not in time. A build need not fail for
+// that.
+bool is_of_the_moment(const Error& error) {
   const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
-  if (of_store == nullptr) return false;
-  return of_store->code() == kv::ErrorCode::transaction_timed_out ||
-         of_store->code() == kv::ErrorCode::process_behind || of_store->maybe_committed();
+  return of_store != nullptr &&
+         (of_store->retryable() || of_store->code() == kv::ErrorCode::transaction_timed_out);
 }
 
 }  // namespace
@@ -262,16 +264,18 @@ void Builder::run(const jobs::AcceptedJob& job) {
   const auto give_back_later = [&](const std::exception& error) {
     log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
     pause();
-    acceptor_.give_back_later({&job, 1});
+    acceptor_.give_back({&job, 1});
   };
   try {
     try {
       state.request = BuildRequest::parse(job.data);
       build(state);
+      std::lock_guard lock(mutex_);
+      broken_off_.erase({state.attempt.type, state.attempt.id});
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
       if (stopping_ && error.status() == 503) return give_back(state);
-      if (is_unanswered(error)) throw;
+      if (is_of_the_moment(error) && may_break_off(state)) throw;
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const Error& error) {
@@ -280,6 +284,16 @@ void Builder::run(const jobs::AcceptedJob& job) {
       return log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
     give_back_later(error);
   } catch (const std::exception& error) { give_back_later(error); }
+}
+
+// Counts a build that the store broke off; false if that came too often in a row.
+bool Builder::may_break_off(const Build& state) {
+  std::lock_guard lock(mutex_);
+  const auto count = broken_off_.try_emplace({state.attempt.type, state.attempt.id}).first;
+  count->second = state.worked ? 1 : count->second + 1;
+  if (count->second < kMaxBrokenOff) return true;
+  broken_off_.erase(count);
+  return false;
 }
 
 // Whether its database was deleted.

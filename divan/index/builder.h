@@ -20,6 +20,7 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -86,6 +87,7 @@ class Builder {
   std::optional<jobs::AcceptedJob> next_job();
   std::optional<jobs::AcceptedJob> accept_job();
   workers::WorkerRef worker() const;
+  bool may_break_off(const Build& state);
   bool is_gone(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
@@ -121,6 +123,7 @@ class Builder {
   std::size_t idle_ = 0;     // the others
   std::size_t claimed_ = 0;  // of these
   std::deque<jobs::AcceptedJob> taken_;
+  std::map<std::pair<std::string, std::string>, int> broken_off_;  // jobs (type, id): how often in a row
   std::vector<std::thread> threads_;
 };
 

@@ -64,6 +64,57 @@ class SilentStore final : public kv::ForwardingDatabase {
   };
 };
 
+// Refuses reads, as a store may that has forgotten the version or does not answer.
+class RefusingStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    return std::make_unique<Refusing>(inner().begin(), *this);
+  }
+
+  std::function<void(std::string_view key)> before_read;  // throws, or does not
+
+ private:
+  class Refusing final : public kv::ForwardingTransaction {
+   public:
+    Refusing(std::unique_ptr<kv::Transaction> inner, RefusingStore& store)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+    std::optional<std::string> get(std::string_view key, kv::Isolation isolation) override {
+      store_.before_read(key);
+      return ForwardingTransaction::get(key, isolation);
+    }
+    std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
+                                                     kv::Isolation isolation) override {
+      for (const auto& key : keys) store_.before_read(key);
+      return ForwardingTransaction::get_many(keys, isolation);
+    }
+    using Transaction::scan;
+    bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+              const kv::RowVisitor& visit) override {
+      store_.before_read(begin.key);
+      return ForwardingTransaction::scan(begin, end, options, visit);
+    }
+
+   private:
+    RefusingStore& store_;
+  };
+};
+
+// For builders on a test's own thread, whose pauses nobody ends.
+class NoPauses final : public Clock {
+ public:
+  MonotonicTime now() const override { return system_.now(); }
+  std::int64_t wall_ms() const override { return system_.wall_ms(); }
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+                  const std::function<bool()>& done) const override {
+    return done();
+  }
+
+ private:
+  SystemClock system_;
+};
+
 struct Taking : testing::ViewsFixture {
   void SetUp() override {
     ViewsFixture::SetUp();
@@ -79,6 +130,9 @@ struct Taking : testing::ViewsFixture {
                                         BuilderOptions{.threads = 1});
     tiring.commits_left = 1;
     builder->start("test");
+  }
+  docs::Database open() {
+    return store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); });
   }
   std::map<jobs::State, std::int64_t> counts() {
     return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
@@ -197,6 +251,65 @@ TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
   EXPECT_LT(tiring.failures_left, 1);
   EXPECT_EQ(counts()[jobs::State::failed], 0);
   expect_all(1);
+}
+
+TEST_F(Taking, AReadThatIsRefusedForTheMomentFailsNoBuild) {
+  const NoPauses hasty;
+  RefusingStore refusing(*store);
+  Builder refused(refusing, catalog, queue, monitor, kinds, hasty, BuilderOptions{.batch_documents = 7});
+  int left = 0, broken_off = 0;
+  refusing.before_read = [&](std::string_view) {
+    if (left-- == 0) throw kv::Error(kv::ErrorCode::transaction_too_old);
+  };
+  std::size_t documents = 0;
+  for (int point = 0; left < 0 || point == 0; ++point) {
+    ASSERT_LT(point, 1000);
+    left = INT_MAX;
+    put("{}");
+    request();
+    const auto jobs = accept();
+    left = point;
+    for (const auto& job : jobs) refused.run(job);
+    broken_off += static_cast<int>(counts()[jobs::State::pending]);
+    for (const auto& job : accept()) refused.run(job);
+    expect_all(++documents);
+    ASSERT_EQ(counts()[jobs::State::failed], 0) << point;
+  }
+  EXPECT_GT(broken_off, 0);
+}
+
+TEST_F(Taking, ABuildThatTheStoreNeverLetsWorkFailsInTheEnd) {
+  const NoPauses hasty;
+  RefusingStore refusing(*store);
+  Builder refused(refusing, catalog, queue, monitor, kinds, hasty, BuilderOptions{});
+  const auto refuse_documents =
+      [lists = IndexKeys(open(), index()->signature()).part(kDocumentsPart)](std::string_view key) {
+        if (key.starts_with(lists)) throw kv::Error(kv::ErrorCode::transaction_timed_out);
+      };
+  const auto run = [&](int times) {
+    for (; times > 0; --times) {
+      const auto jobs = accept();
+      ASSERT_EQ(jobs.size(), 1u);
+      refused.run(jobs.front());
+    }
+  };
+  // What was broken off before something worked does not count.
+  build();
+  for (int round = 0; round < 3; ++round) {
+    put("{}");
+    request();
+    refusing.before_read = refuse_documents;
+    run(19);
+    EXPECT_EQ(counts()[jobs::State::pending], 1);
+    refusing.before_read = [](std::string_view) {};
+    run(1);
+    expect_all(static_cast<std::size_t>(round) + 1);
+  }
+  put("{}");
+  request();
+  refusing.before_read = refuse_documents;
+  run(20);
+  EXPECT_EQ(counts()[jobs::State::failed], 1);
 }
 
 TEST_F(Taking, ABuildThatCannotSayThatItFailedIsGivenBackAndSaysSoThen) {
