@@ -134,4 +134,6 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
   const variables = { FDB_TLS_CERTIFICATE_FILE: client.certificate, FDB_TLS_KEY_FILE: server.key, FDB_TLS_CA_FILE: client.ca }
   const settings = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${cluster}` }
   await refused({ ...settings, ...variables }, /^divan: FDB_TLS_KEY_FILE: \S+ is not the key of /)
+  const wrong = { ...variables, FDB_TLS_KEY_FILE: encrypted, FDB_TLS_PASSWORD: 'another word' }
+  await refused({ ...settings, ...wrong }, /^divan: FDB_TLS_KEY_FILE: \S+ is encrypted, and FDB_TLS_PASSWORD is not its password\.$/m)
 })

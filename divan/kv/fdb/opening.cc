@@ -27,7 +27,8 @@ bool speaks(const Cluster& cluster) {
 std::string questions(const Cluster& cluster, const std::string& file) {
   // Without one the client takes what it is told elsewhere.
   const char* const told = std::getenv("FDB_CLUSTER_FILE");
-  std::ifstream in(!file.empty() ? file : told != nullptr ? told : "/etc/foundationdb/fdb.cluster");
+  std::ifstream in(!file.empty() ? file : told != nullptr ? told : "fdb.cluster");
+  if (!in && file.empty() && told == nullptr) in.open("/etc/foundationdb/fdb.cluster");
   const std::string addresses{std::istreambuf_iterator<char>(in), {}};
   const ClientOptions& options = cluster.client().options();
   if (addresses.find(":tls") != std::string::npos) {

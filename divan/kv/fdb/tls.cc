@@ -27,6 +27,7 @@ using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY, EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, Free<BIO, BIO_free_all>>;
 
 struct Password {
+  std::string name;  // of what says it
   std::string text;
   bool is_asked_for = false;
 };
@@ -92,7 +93,7 @@ Key key_in(const Value& file, Password password) {
   if (key) return key;
   if (!password.is_asked_for) throw refusal(file, "has no key in PEM");
   throw refusal(file, password.text.empty() ? "is encrypted, and there is no [fdb] tls_password"
-                                            : "is encrypted, and [fdb] tls_password is not its password");
+                                            : "is encrypted, and " + password.name + " is not its password");
 }
 
 }  // namespace
@@ -105,8 +106,10 @@ void check_tls_files(const ClientOptions& options) {
   Certificate certificate;
   Key key;
   if (!certificate_file.text.empty()) certificate = certificate_in(certificate_file);
-  if (!key_file.text.empty())
-    key = key_in(key_file, {.text = value("tls_password", options.tls_password, "FDB_TLS_PASSWORD").text});
+  if (!key_file.text.empty()) {
+    const Value password = value("tls_password", options.tls_password, "FDB_TLS_PASSWORD");
+    key = key_in(key_file, {password.name, password.text});
+  }
   if (!ca_file.text.empty()) certificate_in(ca_file);
   if (certificate && key && X509_check_private_key(certificate.get(), key.get()) != 1)
     throw refusal(key_file, "is not the key of the first certificate in " + certificate_file.text);
