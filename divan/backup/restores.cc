@@ -126,46 +126,55 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
     read(tx, id);
     return targets(tx, id);
   });
-  const auto rows = moved_rows(databases, piece);
-  std::size_t next = 0;
-  do {
-    next = store_.run([&](kv::Transaction& tx) {
+  std::int64_t rows = 0;
+  // Of a bad piece nothing is written.
+  visit_moved(databases, piece, [&](std::string, std::string_view) { ++rows; });
+  // A piece may be many times as large as its bytes, so its rows are never all in memory.
+  std::vector<kv::KeyValue> together;
+  std::size_t bytes = 0;
+  bool is_taken = false;
+  const auto write_them = [&](bool last) {
+    if (is_taken) return;
+    is_taken = store_.run([&](kv::Transaction& tx) {
       // In each transaction, so that none is committed any more once the restore is further or over.
       Progress progress = read(tx, id);
-      if (progress.next_piece > number) return rows.size();
+      if (progress.next_piece > number) return true;
       if (progress.next_piece < number)
         throw conflict(fmt::format("Piece {} must come first.", progress.next_piece));
-      std::size_t bytes = 0, i = next;
-      for (; i < rows.size() && bytes < kTransactionBytes; ++i) {
-        tx.set(rows[i].key, rows[i].value);
-        bytes += rows[i].key.size() + rows[i].value.size();
-      }
-      if (i == rows.size()) {
+      for (const auto& row : together) tx.set(row.key, row.value);
+      if (last) {
         ++progress.next_piece;
-        progress.rows += static_cast<std::int64_t>(rows.size());
+        progress.rows += rows;
         write(tx, id, progress);
       }
-      return i;
+      return last;
     });
-  } while (next < rows.size());
+    together.clear();
+    bytes = 0;
+  };
+  visit_moved(databases, piece, [&](std::string key, std::string_view value) {
+    bytes += key.size() + value.size();
+    together.push_back({std::move(key), std::string(value)});
+    if (bytes >= kTransactionBytes) write_them(false);
+  });
+  write_them(true);
 }
 
 // The rows of a piece, under the numbers that they have here.
-std::vector<kv::KeyValue> Restores::moved_rows(const Targets& databases, std::string_view piece) {
-  std::vector<kv::KeyValue> rows;
+void Restores::visit_moved(const Targets& databases, std::string_view piece,
+                           const std::function<void(std::string key, std::string_view value)>& visit) {
   Parser parser([&](std::string_view key, std::string_view value) {
     Reader reader(key);
     const bool is_of_database = reader.take_string() == "db";
     const auto found = is_of_database ? databases.find(reader.take_int().value_or(-1)) : databases.end();
     if (found == databases.end() || reader.at_end())
       throw bad_request("A piece has a row of something else than the restore's databases.");
-    const docs::DatabaseKeys keys(found->second.number);
-    rows.push_back({keys.prefix() + std::string(reader.rest()), std::string(value)});
-    if (rows.back().key.size() > kv::kMaxKeyBytes) throw bad_request("A key becomes too long.");
+    std::string moved = docs::DatabaseKeys(found->second.number).prefix() + std::string(reader.rest());
+    if (moved.size() > kv::kMaxKeyBytes) throw bad_request("A key becomes too long.");
+    visit(std::move(moved), value);
   });
   parser.feed(piece);
   parser.end();
-  return rows;
 }
 
 void Restores::finish(const std::string& id, std::int64_t rows) {
@@ -228,7 +237,7 @@ std::optional<Restores::Progress> Restores::find(kv::Transaction& tx, const std:
   Progress progress;
   progress.next_piece = required(reader.take_int());
   progress.rows = required(reader.take_int());
-  progress.heard_ms = required(reader.take_int());
+  progress.heard_ms = std::max<std::int64_t>(required(reader.take_int()), 0);
   return progress;
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -84,7 +85,8 @@ class Restores {
   void write(kv::Transaction& tx, const std::string& id, const Progress& progress);
   Targets targets(kv::Transaction& tx, const std::string& id);
   void clear(kv::Transaction& tx, const std::string& id);
-  std::vector<kv::KeyValue> moved_rows(const Targets& targets, std::string_view piece);
+  static void visit_moved(const Targets& targets, std::string_view piece,
+                          const std::function<void(std::string key, std::string_view value)>& visit);
   void run();
 
   kv::Database& store_;

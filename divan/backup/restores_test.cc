@@ -235,6 +235,33 @@ TEST_F(RestoresTest, VersionsCanGoOn) {
   EXPECT_GT(parser.end().version, kMaxRaisedVersion);
 }
 
+TEST_F(RestoresTest, APieceMayBeMuchLargerThanItsBytes) {
+  const auto key_of = [&](std::string_view name, std::int64_t other = 0) {
+    std::string key;
+    kv::tuple::Packer(key).string("db").integer(pieces.database.number + other);
+    return key + std::string(9'000, 'k') + std::string(name);
+  };
+  std::vector<kv::KeyValue> rows;
+  for (int i = 0; i < 1000; ++i) rows.push_back({key_of(fmt::format("{:04}", i)), "x"});
+  const std::string piece = piece_of(rows);
+  EXPECT_LT(piece.size(), 100'000u);
+  const std::string id = begin();
+  // The last block is damaged: nothing of the others is written.
+  const std::size_t before = target.rows();
+  EXPECT_EQ(refusal([&] { target.restores.add(id, 0, piece.substr(0, piece.size() - 1)); }), "bad_backup");
+  rows.push_back({key_of("", 1), "x"});
+  EXPECT_EQ(refusal([&] { target.restores.add(id, 0, piece_of(rows)); }), "bad_request");
+  EXPECT_EQ(target.rows(), before);
+  const auto commits = target.store->stats().commits;
+  target.restores.add(id, 0, piece);
+  EXPECT_GE(target.store->stats().commits - commits, 9u);
+  EXPECT_EQ(target.rows(), before + 1000);
+  target.restores.add(id, 0, piece);
+  EXPECT_EQ(target.rows(), before + 1000);
+  target.restores.finish(id, 1000);
+  EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
+}
+
 TEST_F(RestoresTest, OtherRowsAreRefused) {
   const std::string id = begin();
   const auto key_of = [](auto&&... numbers) {

@@ -106,7 +106,8 @@ std::size_t free_places(kv::Transaction& tx, std::string_view type, const TypeSe
   if (!settings.max_running) return SIZE_MAX;
   const std::int64_t running =
       kv::decode_counter(tx.get(count_key(type, State::running), kv::Isolation::snapshot));
-  return running >= *settings.max_running ? 0 : static_cast<std::size_t>(*settings.max_running - running);
+  const std::int64_t free = *settings.max_running - std::max<std::int64_t>(running, 0);
+  return free > 0 ? static_cast<std::size_t>(free) : 0;
 }
 
 void take_turn(kv::Transaction& tx, std::string_view type) {

@@ -110,7 +110,8 @@ void Check::count_row(std::string_view rest, std::string_view value) {
   const auto type = reader.take_string();
   const auto state = reader.take_int();
   // Of all shards together.
-  counters_[{*type, *state}] += kv::decode_counter(value);
+  auto& sum = counters_[{*type, *state}];
+  if (__builtin_add_overflow(sum, kv::decode_counter(value), &sum)) throw wrong("this is no counter");
 }
 
 void Check::data_row(std::string_view key, std::string_view rest, std::string_view value) {

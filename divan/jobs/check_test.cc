@@ -1,6 +1,7 @@
 #include "divan/jobs/check.h"
 
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/history.h"
 #include "divan/jobs/queue.h"
 #include "divan/jobs/rows.h"
 #include "divan/kv/check_testing.h"
@@ -142,6 +143,33 @@ TEST_F(JobsCheck, DamagedRowsAreFound) {
   EXPECT_THAT(unnoticed, ElementsAre());
   rows.map()[JobKey("nonsense").key()] = "";
   EXPECT_EQ(check(rows).count(), 1u);
+}
+
+TEST_F(JobsCheck, CountsOfAJobAreWithinTheirLimits) {
+  MapRows rows(*store);
+  std::size_t tried = 0;
+  for (const auto& [key, value] : rows.map()) {
+    kv::tuple::Reader reader(key);
+    if (reader.take_string() != "jobs" || reader.take_string() != "job") continue;
+    const auto type = *reader.take_string(), id = *reader.take_string();
+    const Job job = decode_job(type, id, value);
+    if (job.activity) continue;
+    ++tried;
+    std::string last;
+    kv::tuple::Packer(last).integer(job.history);
+    ASSERT_TRUE(value.ends_with(last));
+    for (const std::int64_t history :
+         {std::int64_t{0}, kMaxHistory, std::int64_t{-1}, kMaxHistory + 1, INT64_MAX}) {
+      std::string changed = value.substr(0, value.size() - last.size());
+      kv::tuple::Packer(changed).integer(history);
+      if (history >= 0 && history <= kMaxHistory) {
+        EXPECT_EQ(decode_job(type, id, changed).history, history);
+      } else {
+        EXPECT_THROW(decode_job(type, id, changed), Error);
+      }
+    }
+  }
+  EXPECT_GT(tried, 0u);
 }
 
 TEST_F(JobsCheck, NothingIsLaterThanTheStore) {

@@ -33,7 +33,7 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
 
 bool is_to_be_skipped(const Job& job, std::int64_t now) {
   // What was asked for explicitly, to run at once, has no tick.
-  if (!is_periodic(job) || job.attempt > 0 || job.scheduled_at == 0) return false;
+  if (!is_periodic(job) || job.attempt > 0 || job.scheduled_at <= 0) return false;
   try {
     const auto schedule = Schedule::of_json(job.schedule);
     if (waits_for_schedule(job) && schedule.next_after(job.scheduled_at - 1) != job.scheduled_at) {

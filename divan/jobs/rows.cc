@@ -1,5 +1,6 @@
 #include "divan/jobs/rows.h"
 
+#include "divan/jobs/history.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::jobs {
@@ -12,6 +13,7 @@ constexpr std::int64_t kHeaderLayout = 3;
 
 // The data of most jobs of some types: they take no rows.
 constexpr std::string_view kNoData = "{}";
+constexpr std::int64_t kMaxChunks = kv::chunk_count(kMaxDataBytes);
 
 std::string header_key(std::string_view type, std::string_view id) {
   return JobKey("job").string(type).string(id).key();
@@ -79,11 +81,14 @@ void encode_header(Packer& packer, const Job& job) {
   if (job.activity) packer.versionstamp(*job.activity);
 }
 
-std::int64_t take_chunks(Reader& reader, std::int64_t least) {
-  const auto chunks = required(reader.take_int());
-  if (chunks < least || chunks > kv::chunk_count(kMaxDataBytes)) throw damaged();
-  return chunks;
+std::int64_t take_between(Reader& reader, std::int64_t least, std::int64_t most) {
+  const auto number = required(reader.take_int());
+  if (number < least || number > most) throw damaged();
+  return number;
 }
+
+// What is counted up.
+std::int64_t take_count(Reader& reader) { return take_between(reader, 0, INT64_MAX - 1); }
 
 Packer activity_packer(std::string& key, const Job& job) {
   key = JobKey("act").string(job.type).integer(kShard).key();
@@ -106,8 +111,8 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.priority = required(reader.take_int());
   job.scheduled_at = required(reader.take_int());
   job.due_at = required(reader.take_int());
-  job.attempt = required(reader.take_int());
-  job.failures = required(reader.take_int());
+  job.attempt = take_count(reader);
+  job.failures = take_count(reader);
   job.lock = required(reader.take_string());
   job.epoch = required(reader.take_int());
   job.resubmit = required(reader.take_bool());
@@ -121,10 +126,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.progress = required(reader.take_string());
   job.last_error = required(reader.take_string());
   job.schedule = required(reader.take_string());
-  job.data_chunks = take_chunks(reader, 0);
-  job.next_chunks = take_chunks(reader, kSameData);
+  job.data_chunks = take_between(reader, 0, kMaxChunks);
+  job.next_chunks = take_between(reader, kSameData, kMaxChunks);
   job.swapped = required(reader.take_bool());
-  job.history = required(reader.take_int());
+  job.history = take_between(reader, 0, kMaxHistory);
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;

@@ -129,7 +129,11 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   } else if (row == nullptr && job && job->state == jobs::State::failed) {
     // Who has seen it fail knows how often; nobody else knows better than this.
     decision.error = job->last_error;
-    decision.again_at = now + std::chrono::milliseconds(job->finished_at - clock_.wall_ms()) + kLongestPause;
+    // Clocks that do not agree do not make it longer.
+    const std::int64_t now_ms = clock_.wall_ms();
+    constexpr auto kLongestMs = std::chrono::duration_cast<std::chrono::milliseconds>(kLongestPause).count();
+    const auto since = std::clamp<std::int64_t>(job->finished_at, now_ms - kLongestMs, now_ms) - now_ms;
+    decision.again_at = now + std::chrono::milliseconds(since) + kLongestPause;
   }
   if (decision.again_at > now && decision.again_at != MonotonicTime::max()) {
     decision.hold = Hold::failed;

@@ -41,7 +41,7 @@ void Findings::add(const Findings& more) {
 bool ChunkedValue::add(std::int64_t number, std::string_view piece) {
   const bool next = number == chunks_ && last_bytes_ == kChunkBytes;
   last_bytes_ = piece.size();
-  chunks_ = number + 1;
+  chunks_ = number < INT64_MAX ? number + 1 : number;
   bytes_ += piece.size();
   whole_ = whole_ && next && bytes_ <= kMaxChunkedBytes;
   if (whole_) text_ += piece;

@@ -32,8 +32,8 @@ class CountReducer final : public Reducer {
   using Reducer::merge;
   void merge(std::string_view partial, std::uint64_t) override {
     const auto count = json::int_value(partial);
-    if (!count) throw internal_error("A partial result of _count is not a number.");
-    count_ += *count;
+    if (!count || __builtin_add_overflow(count_, *count, &count_))
+      throw internal_error("A partial result of _count is not a number.");
   }
 
   std::string result() const override { return std::to_string(count_); }

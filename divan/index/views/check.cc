@@ -78,13 +78,13 @@ void Check::look_at(std::string_view rest, std::string_view value) {
 void Check::row_row(std::string_view rest, std::string_view value) {
   Reader behind_view(rest);
   const auto view = required(behind_view.take_int());
-  const auto [place, chunk] = split_row_key(rest);
+  const auto [place_in_view, chunk] = split_row_key(behind_view.rest());
+  const std::string_view place = split_row_key(rest).first;
   if (row_ && row_->place() != place) end_row();
   if (!row_) row_.emplace(std::string(place));
   tally_->rows.add(rest);
   if (chunk == 0) {
     ++tally_->counted[view];
-    const std::string_view place_in_view = place.substr(rest.size() - behind_view.rest().size());
     for (int level = Spread().level(place_in_view); level > 0; --level)
       tally_->boundaries[view].add(node_name(level, place_in_view));
   }

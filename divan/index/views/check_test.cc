@@ -1,8 +1,10 @@
 #include "divan/index/views/check.h"
 
+#include "divan/base/bytes.h"
 #include "divan/docs/catalog.h"
 #include "divan/index/views/collation.h"
 #include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/row_lists.h"
 #include "divan/index/views/view_batch.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
@@ -11,9 +13,12 @@
 namespace divan::index::views {
 namespace {
 
+using namespace std::string_view_literals;
 using kv::testing::MapRows;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct ViewsCheck : ::testing::Test {
   kv::embedded::TemporaryStore store;
@@ -87,6 +92,33 @@ TEST_F(ViewsCheck, RowsThatAreLostOrDamagedAreFound) {
   kv::tuple::Packer(counter).integer(0);
   index.map()[counter] = std::string("\x05\0\0\0\0\0\0\0", 8);
   EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("the counter of view 0 is 5, and it has 6 rows")));
+}
+
+TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
+  const docs::Database database(catalog, "db", 1, 0);
+  const IndexKeys keys(database, std::string(16, 'a'));
+  const auto found = [&](const std::string& key, const std::string& value) {
+    MapRows index(MapRows::Map{{key, value}});
+    return check(index).kept();
+  };
+  // Too short for a number and a chunk behind the view, whatever that is.
+  for (const std::string_view behind : {"\x1c\1\1\1\1\1\1\0\0"sv, "\x18\1\1\1\0\0"sv, "\x14\0\0\0\0\0"sv}) {
+    EXPECT_THAT(found(keys.part(kRowsPart) + std::string(behind), "x"), Contains(HasSubstr("is damaged")));
+  }
+  // View 0, key "", number 0; and chunks, of all the document's rows more than what one may emit.
+  const auto list = [](std::uint64_t chunks, int rows) {
+    std::string one("\0\0\0", 3), all;
+    append_varint(one, chunks);
+    for (; rows > 0; --rows) all += one;
+    return all;
+  };
+  const std::string key = list_key(keys, "doc");
+  EXPECT_THAT(found(key, list(64, 1)), Not(Contains(HasSubstr("is damaged"))));
+  EXPECT_THAT(found(key, list(22, 3)), Not(Contains(HasSubstr("is damaged"))));
+  for (const auto& value :
+       {list(0, 1), list(65, 1), list(22, 4), list(UINT64_MAX, 1), list(1 << 16, 10'000)}) {
+    EXPECT_THAT(found(key, value), Contains(HasSubstr("is damaged")));
+  }
 }
 
 // Damage that leaves every row where it is.

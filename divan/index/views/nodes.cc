@@ -11,6 +11,8 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr int kNodesPart = 4;
+// Of what a node stands for: far from what overflows.
+constexpr std::uint64_t kMaxBytesBelow = std::uint64_t{1} << 56;
 
 Error damaged() { return internal_error("A node of a view in the store is damaged."); }
 
@@ -169,7 +171,7 @@ std::string encode_node(const std::optional<Partial>& partial) {
 std::optional<Partial> decode_node(std::string_view value) {
   if (value.empty()) return std::nullopt;
   const auto bytes = take_varint(value);
-  if (!bytes || value.empty()) throw damaged();
+  if (!bytes || *bytes > kMaxBytesBelow || value.empty()) throw damaged();
   return Partial{std::string(value), *bytes};
 }
 

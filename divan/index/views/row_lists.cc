@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "divan/base/bytes.h"
+#include "divan/index/views/view_index.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::index::views {
@@ -10,7 +11,8 @@ namespace {
 
 using kv::tuple::Packer;
 
-constexpr std::uint32_t kMaxChunks = 1u << 16;
+// Behind the first ones, of all rows of a document together.
+constexpr std::uint64_t kMaxMoreChunks = kv::chunk_count(kMaxEmittedBytes);
 
 Error damaged() { return internal_error("The list of a document's rows in views is damaged."); }
 
@@ -56,13 +58,15 @@ std::string encode_places(const std::vector<RowPlace>& places) {
 
 std::vector<RowPlace> decode_places(std::string_view bytes, std::size_t views) {
   std::vector<RowPlace> places;
+  std::uint64_t more_chunks = 0;
   while (!bytes.empty()) {
     RowPlace place;
     place.view = take_number<int>(bytes, INT_MAX);
     if (static_cast<std::size_t>(place.view) >= views) throw damaged();
     place.encoded_key = take_bytes(bytes);
     place.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
-    place.chunks = take_number<std::uint32_t>(bytes, kMaxChunks);
+    place.chunks = take_number<std::uint32_t>(bytes, kMaxMoreChunks + 1);
+    if (place.chunks == 0 || (more_chunks += place.chunks - 1) > kMaxMoreChunks) throw damaged();
     places.push_back(std::move(place));
   }
   return places;

@@ -207,7 +207,7 @@ void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const 
   if (state.kind == Kind::given_up || (state.kind == Kind::none && !is_new)) return;
   const auto rows = row_changes(view.number);
   const std::int64_t changes = std::max(behind, static_cast<std::int64_t>(rows.size()));
-  const bool many = changes > kManyChanges && changes * kRowsReadForAChange > rows_before;
+  const bool many = changes > kManyChanges && changes > rows_before / kRowsReadForAChange;
   if (many || state.kind == Kind::building) {
     if (!is_new) nodes_[view.number] = {.clear = true, .nodes = {}, .state = NodesState{}};
     return;
