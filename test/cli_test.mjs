@@ -1,10 +1,11 @@
 // The command line: what it says, what it loads, and how the server ends.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
-import { waitFor } from './support/wait.mjs'
+import { runDivan, Server, shareServer, startDivan, temporaryDirectory, testWithServer } from './support/server.mjs'
+import { waitFor, within } from './support/wait.mjs'
 
 const it = shareServer()
 
@@ -21,6 +22,21 @@ function runTool(server, args, options) {
 
 // The cells of a table: rows of words.
 const table = (text) => text.trimEnd().split('\n').map((line) => line.trimEnd().split(/\s{2,}/))
+
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  test(`cli: a server that is still starting ends with ${signal}`, async () => {
+    const dataDir = temporaryDirectory()
+    const settings = path.join(dataDir, 'settings')
+    execFileSync('mkfifo', [settings])
+    const server = startDivan(['serve', '--data-dir', dataDir, '--port', '0', '--config', settings])
+    // It reads its settings, which have no end.
+    const writer = await waitFor('it to read', () => openSync(settings, constants.O_WRONLY | constants.O_NONBLOCK))
+    server.child.kill(signal)
+    await within('its end', server.exit)
+    closeSync(writer)
+    assert.deepEqual([server.code, server.signal, server.stdout], [null, signal, ''])
+  })
+}
 
 test('cli: help names every command, and every setting of the server', async () => {
   const { code, stdout } = await runDivan(['--help'])

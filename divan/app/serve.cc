@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -39,6 +40,7 @@ class StopSignals {
         signal(number, SIG_DFL);  // a shell's background processes have SIGINT ignored
         pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
         raise(number);
+        _exit(128 + number);  // the first process of a container is spared by signals
       }
     }).detach();
   }

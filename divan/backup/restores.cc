@@ -134,8 +134,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   std::size_t bytes = 0;
   bool is_taken = false;
   const auto write_them = [&](bool last) {
-    if (is_taken) return;
-    is_taken = store_.run([&](kv::Transaction& tx) {
+    is_taken = is_taken || store_.run([&](kv::Transaction& tx) {
       // In each transaction, so that none is committed any more once the restore is further or over.
       Progress progress = read(tx, id);
       if (progress.next_piece > number) return true;
@@ -153,6 +152,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
     bytes = 0;
   };
   visit_moved(databases, piece, [&](std::string key, std::string_view value) {
+    if (is_taken) return;
     bytes += key.size() + value.size();
     together.push_back({std::move(key), std::string(value)});
     if (bytes >= kTransactionBytes) write_them(false);

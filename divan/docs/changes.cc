@@ -43,7 +43,7 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   change.sequence = *sequence;
   change.id = *std::move(id);
   change.deleted = *deleted;
-  if (*generation < 1 || *generation > kMaxGeneration) throw damaged();
+  if (*generation < 1 || *generation > UINT32_MAX) throw damaged();
   change.winner = {static_cast<std::uint32_t>(*generation), *std::move(identifier)};
   if (const auto user_version = reader.take_int()) {
     change.body_sequence = with_user_version(*sequence, *user_version);

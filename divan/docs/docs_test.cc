@@ -472,14 +472,26 @@ TEST_F(Docs, ADeletedDocumentIsOnlyMadeAnew) {
   EXPECT_TRUE(put(R"({"_id":"a","n":1})").starts_with("3-"));
 }
 
-TEST_F(Docs, NoEditComesBehindTheHighestGeneration) {
-  replicate({R"({"_id":"a","_rev":"2147483647-x"})"});
-  const std::string last = put(R"({"_id":"a","_rev":"2147483647-x"})");
-  EXPECT_THAT(last, testing::StartsWith("2147483648-"));
-  const auto error = edit(R"({"_id":"a","_rev":")" + last + R"("})").error;
+TEST_F(Docs, EditsGoOnBehindTheHighestReplicatedGeneration) {
+  replicate({R"({"_id":"a","_rev":"2147483648-x"})"});
+  const std::string edited = put(R"({"_id":"a","_rev":"2147483648-x"})");
+  EXPECT_THAT(edited, testing::StartsWith("2147483649-"));
+  EXPECT_THAT(get("a", {}, edited), testing::HasSubstr(edited));
+  EXPECT_THAT(put(R"({"_id":"a","_deleted":true,"_rev":")" + edited + R"("})"),
+              testing::StartsWith("2147483650-"));
+  EXPECT_EQ(changes().size(), 1u);
+  EXPECT_THAT(error_of([&] { replicate({R"({"_id":"b","_rev":"2147483649-x"})"}); }),
+              testing::HasSubstr("Invalid rev format"));
+  // There is an end.
+  Leaf last;
+  last.path = {UINT32_MAX, {"z"}};
+  last.body_bytes = 2;
+  with_db([&](auto& tx, const Database& db) {
+    tx.set(db.keys().leaf("c", false, last.revision()), encode_leaf(last));
+  });
+  const auto error = edit(R"({"_id":"c","_rev":"4294967295-z"})").error;
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), testing::HasSubstr("has the highest number"));
-  EXPECT_THAT(get("a"), testing::HasSubstr(last));
 }
 
 TEST_F(Docs, APathThatJoinsTwoLeavesReplacesBoth) {
@@ -562,7 +574,7 @@ TEST_F(Docs, DamagedLocalDocumentsAndChangesAreRefused) {
   };
   put_change(1, kMaxBodyChunks);
   EXPECT_EQ(changes().size(), 1u);
-  for (const auto& [generation, chunks] : {std::pair{kMaxGeneration + std::int64_t{1}, std::int64_t{0}},
+  for (const auto& [generation, chunks] : {std::pair{UINT32_MAX + std::int64_t{1}, std::int64_t{0}},
                                            {0, 0},
                                            {1, -1},
                                            {1, kMaxBodyChunks + std::int64_t{1}}}) {

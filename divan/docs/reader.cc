@@ -61,7 +61,7 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   auto identifier = id_after.take_bytes();
   const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
   if (!live || !generation || !identifier || !sequence || !id_after.at_end()) throw damaged();
-  if (*live < 0 || *live > 1 || *generation < 1 || *generation > kMaxGeneration || identifier->empty())
+  if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX || identifier->empty())
     throw damaged();
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;

@@ -39,8 +39,8 @@ TEST(DamagedRows, LeavesAreRefused) {
   // As many ancestors as generations, a generation that is none, no identifier.
   EXPECT_THROW(decode(packed_leaf(1, 2, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, 0, "a"), with_body(1, 7)), Error);
-  EXPECT_EQ(decode(packed_leaf(1, kMaxGeneration, "a"), good).path.generation, kMaxGeneration);
-  EXPECT_THROW(decode(packed_leaf(1, std::int64_t{kMaxGeneration} + 1, "a"), good), Error);
+  EXPECT_EQ(decode(packed_leaf(1, UINT32_MAX, "a"), good).path.generation, UINT32_MAX);
+  EXPECT_THROW(decode(packed_leaf(1, std::int64_t{UINT32_MAX} + 1, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);

@@ -61,7 +61,6 @@ std::optional<Revision> Revision::parse(std::string_view text) {
   if (error != std::errc() || rest == end || *rest != '-') return std::nullopt;
   const std::string_view id(rest + 1, static_cast<std::size_t>(end - rest - 1));
   if (id.empty() || id.size() > kMaxRevisionIdBytes || !is_utf8(id)) return std::nullopt;
-  if (revision.generation > kMaxGeneration) return std::nullopt;
   revision.id = parse_id(id);
   return revision;
 }

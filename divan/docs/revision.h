@@ -10,7 +10,7 @@
 
 namespace divan::docs {
 
-/// The highest generation.
+/// The highest generation of a replicated revision; edits may go on behind it.
 inline constexpr std::uint32_t kMaxGeneration = 1u << 31;
 /// The longest identifier, in bytes.
 inline constexpr std::size_t kMaxRevisionIdBytes = 256;
@@ -28,7 +28,7 @@ struct Revision {
   /// "N-id".
   std::string to_string() const;
 
-  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^31, the identifier 1 to 256 bytes
+  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^32 - 1, the identifier 1 to 256 bytes
   /// of UTF-8.
   static std::optional<Revision> parse(std::string_view text);
 

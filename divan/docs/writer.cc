@@ -24,6 +24,7 @@ RevisionPath given_path(const IncomingDocument& document) {
   if (document.revisions) return *document.revisions;
   if (!document.revision || document.revision->generation == 0)
     throw bad_request("Document rev must be given");
+  if (document.revision->generation > kMaxGeneration) throw bad_request("Invalid rev format");
   return {document.revision->generation, {document.revision->id}};
 }
 
@@ -172,7 +173,7 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     }
   }
 
-  if (parent && parent->path.generation == kMaxGeneration)
+  if (parent && parent->path.generation == UINT32_MAX)
     return refuse(bad_request("The document's revision has the highest number that there is."));
 
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;

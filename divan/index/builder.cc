@@ -18,8 +18,11 @@ constexpr std::int64_t kSmallBuild = 100;
 // Of a design document's id, in what is told of a build.
 constexpr std::size_t kMaxShownBytes = 1000;
 
-// So often in a row the store may break a build off that gets no further.
+// A build fails if the store has broken it off so often, and for so long, without letting it get any further.
 constexpr int kMaxBrokenOff = 20;
+constexpr Duration kMaxBrokenOffFor = std::chrono::minutes(2);
+// What was longer ago is another matter.
+constexpr Duration kBrokenOffLapse = std::chrono::minutes(10);
 
 // Whether it may work another time: the store has not answered, or not in time. A build need not fail for
 // that.
@@ -250,6 +253,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.priority = job.job.priority;
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
+  const BrokenOff before = take_broken_off(state.attempt);
   const auto give_up = [&](std::string_view why) {
     bool gone = false;
     store_.run([&](kv::Transaction& tx) {
@@ -264,18 +268,17 @@ void Builder::run(const jobs::AcceptedJob& job) {
   const auto give_back_later = [&](const std::exception& error) {
     log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
     pause();
-    acceptor_.give_back({&job, 1});
+    // If it is to stop, its worker's end gives all back.
+    if (!stopping_) acceptor_.give_back({&job, 1});
   };
   try {
     try {
       state.request = BuildRequest::parse(job.data);
       build(state);
-      std::lock_guard lock(mutex_);
-      broken_off_.erase({state.attempt.type, state.attempt.id});
     } catch (const Error& error) {
       if (error.name() == "halt") throw;
       if (stopping_ && error.status() == 503) return give_back(state);
-      if (is_of_the_moment(error) && may_break_off(state)) throw;
+      if (is_of_the_moment(error) && may_break_off(state, before)) throw;
       give_up(error.what());
     } catch (const std::exception& error) { give_up(error.what()); }
   } catch (const Error& error) {
@@ -286,14 +289,24 @@ void Builder::run(const jobs::AcceptedJob& job) {
   } catch (const std::exception& error) { give_back_later(error); }
 }
 
-// Counts a build that the store broke off; false if that came too often in a row.
-bool Builder::may_break_off(const Build& state) {
+// Notes that the store broke a build off; false if it is to fail for that.
+bool Builder::may_break_off(const Build& state, const BrokenOff& before) {
+  const MonotonicTime now = clock_.now();
+  BrokenOff after{1, now, now};
+  if (!state.worked && before.count > 0 && now - before.last < kBrokenOffLapse)
+    after = {before.count + 1, before.first, now};
+  if (after.count >= kMaxBrokenOff && now - after.first >= kMaxBrokenOffFor) return false;
   std::lock_guard lock(mutex_);
-  const auto count = broken_off_.try_emplace({state.attempt.type, state.attempt.id}).first;
-  count->second = state.worked ? 1 : count->second + 1;
-  if (count->second < kMaxBrokenOff) return true;
-  broken_off_.erase(count);
-  return false;
+  std::erase_if(broken_off_, [&](const auto& entry) { return now - entry.second.last >= kBrokenOffLapse; });
+  broken_off_.insert_or_assign({state.attempt.type, state.attempt.id}, after);
+  return true;
+}
+
+// What is known of the job from before; it is forgotten unless it is broken off again.
+Builder::BrokenOff Builder::take_broken_off(const jobs::Attempt& attempt) {
+  std::lock_guard lock(mutex_);
+  const auto found = broken_off_.extract({attempt.type, attempt.id});
+  return found.empty() ? BrokenOff() : found.mapped();
 }
 
 // Whether its database was deleted.

@@ -87,7 +87,13 @@ class Builder {
   std::optional<jobs::AcceptedJob> next_job();
   std::optional<jobs::AcceptedJob> accept_job();
   workers::WorkerRef worker() const;
-  bool may_break_off(const Build& state);
+  // Of a job, in a row.
+  struct BrokenOff {
+    int count = 0;
+    MonotonicTime first, last;
+  };
+  bool may_break_off(const Build& state, const BrokenOff& before);
+  BrokenOff take_broken_off(const jobs::Attempt& attempt);
   bool is_gone(const Build& state, kv::Transaction& tx);
   void build(Build& build);
   bool begin(Build& build);
@@ -123,7 +129,7 @@ class Builder {
   std::size_t idle_ = 0;     // the others
   std::size_t claimed_ = 0;  // of these
   std::deque<jobs::AcceptedJob> taken_;
-  std::map<std::pair<std::string, std::string>, int> broken_off_;  // jobs (type, id): how often in a row
+  std::map<std::pair<std::string, std::string>, BrokenOff> broken_off_;  // by type and id
   std::vector<std::thread> threads_;
 };
 

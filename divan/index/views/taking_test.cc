@@ -101,18 +101,22 @@ class RefusingStore final : public kv::ForwardingDatabase {
   };
 };
 
-// For builders on a test's own thread, whose pauses nobody ends.
-class NoPauses final : public Clock {
+// For builders on a test's own thread: it stands still but for their pauses, and those pass at once.
+class PassingClock final : public Clock {
  public:
-  MonotonicTime now() const override { return system_.now(); }
-  std::int64_t wall_ms() const override { return system_.wall_ms(); }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+  MonotonicTime now() const override { return now_; }
+  std::int64_t wall_ms() const override {
+    return 1'700'000'000'000 + now_.time_since_epoch().count() / 1'000'000;
+  }
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime deadline,
                   const std::function<bool()>& done) const override {
+    now_ = std::max(now_, deadline);
     return done();
   }
+  void advance(Duration by) { now_ += by; }
 
  private:
-  SystemClock system_;
+  mutable MonotonicTime now_{};
 };
 
 struct Taking : testing::ViewsFixture {
@@ -130,9 +134,6 @@ struct Taking : testing::ViewsFixture {
                                         BuilderOptions{.threads = 1});
     tiring.commits_left = 1;
     builder->start("test");
-  }
-  docs::Database open() {
-    return store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); });
   }
   std::map<jobs::State, std::int64_t> counts() {
     return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
@@ -254,9 +255,9 @@ TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
 }
 
 TEST_F(Taking, AReadThatIsRefusedForTheMomentFailsNoBuild) {
-  const NoPauses hasty;
+  const PassingClock passing;
   RefusingStore refusing(*store);
-  Builder refused(refusing, catalog, queue, monitor, kinds, hasty, BuilderOptions{.batch_documents = 7});
+  Builder refused(refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 7});
   int left = 0, broken_off = 0;
   refusing.before_read = [&](std::string_view) {
     if (left-- == 0) throw kv::Error(kv::ErrorCode::transaction_too_old);
@@ -278,38 +279,71 @@ TEST_F(Taking, AReadThatIsRefusedForTheMomentFailsNoBuild) {
   EXPECT_GT(broken_off, 0);
 }
 
-TEST_F(Taking, ABuildThatTheStoreNeverLetsWorkFailsInTheEnd) {
-  const NoPauses hasty;
-  RefusingStore refusing(*store);
-  Builder refused(refusing, catalog, queue, monitor, kinds, hasty, BuilderOptions{});
-  const auto refuse_documents =
-      [lists = IndexKeys(open(), index()->signature()).part(kDocumentsPart)](std::string_view key) {
-        if (key.starts_with(lists)) throw kv::Error(kv::ErrorCode::transaction_timed_out);
-      };
-  const auto run = [&](int times) {
+struct BrokenOffByTheStore : Taking {
+  PassingClock passing;
+  RefusingStore refusing{*store};
+  Builder refused{refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 1}};
+  int batches = 0;  // that it lets a run write
+
+  void SetUp() override {
+    Taking::SetUp();
+    build();
+    // What the documents have in the index is read for each batch.
+    const auto database = store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); });
+    refusing.before_read =
+        [&, lists = IndexKeys(database, index()->signature()).part(kDocumentsPart)](std::string_view key) {
+          if (key.starts_with(lists) && batches-- <= 0) throw kv::Error(kv::ErrorCode::transaction_timed_out);
+        };
+  }
+  // Each run pauses for a second.
+  void run(int times, int batches_each) {
     for (; times > 0; --times) {
       const auto jobs = accept();
       ASSERT_EQ(jobs.size(), 1u);
+      batches = batches_each;
       refused.run(jobs.front());
     }
-  };
-  // What was broken off before something worked does not count.
-  build();
-  for (int round = 0; round < 3; ++round) {
-    put("{}");
-    request();
-    refusing.before_read = refuse_documents;
-    run(19);
-    EXPECT_EQ(counts()[jobs::State::pending], 1);
-    refusing.before_read = [](std::string_view) {};
-    run(1);
-    expect_all(static_cast<std::size_t>(round) + 1);
   }
-  put("{}");
-  request();
-  refusing.before_read = refuse_documents;
-  run(20);
+  void put_some(int documents) {
+    for (; documents > 0; --documents) put("{}");
+    request();
+  }
+};
+
+TEST_F(BrokenOffByTheStore, ABuildThatGetsNowhereFailsInTheEnd) {
+  put_some(1);
+  run(120, 0);
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+  run(1, 0);
   EXPECT_EQ(counts()[jobs::State::failed], 1);
+  // It is asked for again, and what was before does not count.
+  request();
+  run(120, 0);
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+  run(1, INT_MAX);
+  expect_all(1);
+}
+
+TEST_F(BrokenOffByTheStore, AFewTimesInALongWhileAreNotEnough) {
+  put_some(1);
+  for (int i = 0; i < 19; ++i) {
+    run(1, 0);
+    passing.advance(std::chrono::minutes(9));
+  }
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+  // That is another matter by now.
+  passing.advance(std::chrono::minutes(1));
+  run(1, 0);
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+}
+
+TEST_F(BrokenOffByTheStore, ABuildThatGetsFurtherDoesNotFail) {
+  put_some(150);
+  run(149, 1);
+  EXPECT_EQ(counts()[jobs::State::pending], 1);
+  run(1, 1);
+  EXPECT_EQ(counts()[jobs::State::finished], 1);
+  expect_all(150);
 }
 
 TEST_F(Taking, ABuildThatCannotSayThatItFailedIsGivenBackAndSaysSoThen) {
