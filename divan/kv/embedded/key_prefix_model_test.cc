@@ -122,9 +122,11 @@ class Life {
 
   void open() {
     database_.reset();
-    database_ = std::make_unique<EmbeddedDatabase>(
-        Options{.directory = directory_.path() + "/store", .durable = false, .cache_bytes = 8 << 20, .least_passed = 1}, clock_,
-        rng_);
+    database_ = std::make_unique<EmbeddedDatabase>(Options{.directory = directory_.path() + "/store",
+                                                           .durable = false,
+                                                           .cache_bytes = 8 << 20,
+                                                           .least_passed = 1},
+                                                   clock_, rng_);
   }
 
   // All files anew, with filters for the beginnings that `prefixes` makes.

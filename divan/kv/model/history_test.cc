@@ -141,7 +141,9 @@ class SlowStore {
   SystemClock clock_;
   SystemRng rng_;
   embedded::EmbeddedDatabase database_{
-      {.directory = "/store", .durable = true, .cache_bytes = 8 << 20, .least_passed = 1, .env = &machine_}, clock_, rng_};
+      {.directory = "/store", .durable = true, .cache_bytes = 8 << 20, .least_passed = 1, .env = &machine_},
+      clock_,
+      rng_};
 };
 
 TEST(KvModel, ConcurrentHistoriesAreStrictlySerialisable) {
