@@ -265,7 +265,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
     log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
   };
   // The worker lives, so nobody misses the job.
-  const auto give_back_later = [&](const std::exception& error) {
+  const auto break_off = [&](const std::exception& error) {
     log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
     pause();
     // If it is to stop, its worker's end gives all back.
@@ -285,8 +285,8 @@ void Builder::run(const jobs::AcceptedJob& job) {
     // Somebody else has the job, or nobody needs it any more.
     if (error.name() == "halt")
       return log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
-    give_back_later(error);
-  } catch (const std::exception& error) { give_back_later(error); }
+    break_off(error);
+  } catch (const std::exception& error) { break_off(error); }
 }
 
 // Notes that the store broke a build off; false if it is to fail for that.
