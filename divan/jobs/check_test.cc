@@ -143,6 +143,13 @@ TEST_F(JobsCheck, DamagedRowsAreFound) {
   EXPECT_THAT(unnoticed, ElementsAre());
   rows.map()[JobKey("nonsense").key()] = "";
   EXPECT_EQ(check(rows).count(), 1u);
+  rows.map() = original;
+  // Shards of a counter that are no number together.
+  for (const int shard : {1, 2}) {
+    const auto key = JobKey("cnt").string("mail").integer(0).integer(shard).key();
+    rows.map()[key] = std::string(7, '\xff') + '\x7f';
+  }
+  EXPECT_THAT(check(rows).kept(), testing::Contains(HasSubstr("this is no counter")));
 }
 
 TEST_F(JobsCheck, CountsOfAJobAreWithinTheirLimits) {

@@ -33,6 +33,9 @@ TEST(ChunkedValue, ChunksComeInOrderAndAllButTheLastAreFull) {
   EXPECT_TRUE(with_short_one.add(0, "short"));
   EXPECT_FALSE(with_short_one.add(1, "end"));
   for (const auto* value : {&without_first, &with_gap, &with_short_one}) EXPECT_FALSE(value->text());
+  ChunkedValue with_last_number("p");
+  EXPECT_FALSE(with_last_number.add(INT64_MAX, full));
+  EXPECT_EQ(with_last_number.chunks(), INT64_MAX);
 }
 
 }  // namespace

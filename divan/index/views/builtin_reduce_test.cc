@@ -54,6 +54,12 @@ void expect_stats_error(const Values& values, std::string_view reason) {
   EXPECT_EQ(error.reason(), reason);
 }
 
+TEST(BuiltinReduce, counts_that_add_up_to_no_number_are_refused) {
+  EXPECT_EQ(rereduce(BuiltinReduce::count, {"9223372036854775806", "1"}), "9223372036854775807");
+  EXPECT_THROW(rereduce(BuiltinReduce::count, {"9223372036854775806", "2"}), Error);
+  EXPECT_THROW(rereduce(BuiltinReduce::count, {"\"1\""}), Error);
+}
+
 TEST(BuiltinReduce, is_named_by_the_beginning_of_the_source) {
   EXPECT_EQ(builtin_reduce("_count"), BuiltinReduce::count);
   EXPECT_EQ(builtin_reduce("_sum\n"), BuiltinReduce::sum);
