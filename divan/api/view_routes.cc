@@ -27,6 +27,7 @@ constexpr std::int64_t kMaxPending = 100'000;
 struct Found {
   docs::Database database;
   docs::Leaf design;
+  std::string body;
   std::shared_ptr<const ViewIndex> index;
 };
 
@@ -45,14 +46,14 @@ Found find_views(const Context& context, kv::Transaction& tx, const std::string&
   const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
   if (tree.empty()) throw not_found("missing");
   if (tree.front().deleted) throw not_found("deleted");
-  const std::string body = docs::read_body(tx, database, tree.front());
+  std::string body = docs::read_body(tx, database, tree.front());
   for (const auto& kind : context.kinds) {
     for (const auto& index : kind->indexes(design_id, body, &database)) {
       if (auto views = std::dynamic_pointer_cast<const ViewIndex>(index))
-        return {std::move(database), tree.front(), std::move(views)};
+        return {std::move(database), tree.front(), std::move(body), std::move(views)};
     }
   }
-  return {std::move(database), tree.front(), nullptr};
+  return {std::move(database), tree.front(), std::move(body), nullptr};
 }
 
 class QueryPages final : public PageSource {
@@ -88,6 +89,7 @@ class ViewTask final : public PageStream {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
       if (index && !any(Update::wait)) index = answering(tx, found);
+      if (!index) index::views::check_language(found.body, view_name_);
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
       const View& view = *index->find(view_name_);
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);

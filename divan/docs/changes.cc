@@ -53,9 +53,14 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
     throw damaged();
   }
   const auto chunks = reader.take_int();
-  if (!chunks || !reader.at_end() || !key.at_end()) throw damaged();
-  if (*chunks < 0 || *chunks > kMaxBodyChunks) throw damaged();
+  if (!chunks || *chunks < 0 || *chunks > kMaxBodyChunks) throw damaged();
   change.chunks = static_cast<std::uint32_t>(*chunks);
+  if (!reader.at_end()) {
+    const auto others = reader.take_int();
+    if (!others || *others < 0 || *others > UINT32_MAX) throw damaged();
+    change.other_leaves = static_cast<std::uint32_t>(*others);
+  }
+  if (!reader.at_end() || !key.at_end()) throw damaged();
   return change;
 }
 
@@ -149,6 +154,7 @@ void write_change(kv::Transaction& tx, const Database& database, const Change& c
     row.versionstamp(change.body_sequence);
   }
   row.integer(change.chunks);
+  if (change.other_leaves) row.integer(*change.other_leaves);
   tx.set_versionstamped_key(key, value);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "divan/docs/catalog.h"
@@ -17,6 +18,7 @@ struct Change {
   bool deleted = false;
   kv::Versionstamp body_sequence;  // of the winner's body
   std::uint32_t chunks = 0;
+  std::optional<std::uint32_t> other_leaves;  // besides the winner; rows of older versions do not say
 };
 
 /// Receives a change; answers whether to go on.

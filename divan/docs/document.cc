@@ -147,6 +147,12 @@ void append_open_document(std::string& out, std::string_view id, const Revision&
   }
 }
 
+void append_conflicts(std::string& out, const RevTree& tree) {
+  if (tree.empty()) return;
+  append_revision_list(out, "_conflicts", tree, tree.front(), false);
+  append_revision_list(out, "_deleted_conflicts", tree, tree.front(), true);
+}
+
 void append_document(std::string& out, std::string_view id, const Leaf& leaf, std::string_view body,
                      const RevTree& tree, const DocumentOptions& options) {
   append_open_document(out, id, leaf.revision(), leaf.deleted, body);

@@ -68,6 +68,9 @@ struct DocumentOptions {
 void append_open_document(std::string& out, std::string_view id, const Revision& revision, bool deleted,
                           std::string_view body);
 
+/// Appends `_conflicts` and `_deleted_conflicts` of a document whose winner is shown, each if there are any.
+void append_conflicts(std::string& out, const RevTree& tree);
+
 /// Appends the JSON of a revision of a document. `tree` is needed for the options that speak of other leaves.
 void append_document(std::string& out, std::string_view id, const Leaf& leaf, std::string_view body,
                      const RevTree& tree, const DocumentOptions& options);

@@ -140,6 +140,7 @@ void Writer::record(std::string_view id, const RevTree& before, const RevTree& a
   change.deleted = winner.deleted;
   change.body_sequence = winner.sequence;
   change.chunks = winner.chunks;
+  change.other_leaves = static_cast<std::uint32_t>(after.size() - 1);
   const bool here = !winner.sequence.is_complete();
   write_change(tx_, database_, change, here ? std::optional(winner.sequence.user_version()) : std::nullopt);
 }

@@ -448,11 +448,24 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
     state.read_all = changes.size() < options_.batch_documents && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
+    // As in CouchDB, functions see which other leaves there are.
+    const auto may_have_conflicts = [](const docs::Change& change) {
+      return !change.deleted && change.other_leaves != 0;
+    };
+    std::vector<std::string> conflicting;
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      if (may_have_conflicts(changes[i])) conflicting.push_back(changes[i].id);
+    }
+    docs::expect_trees(tx, database, conflicting);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
       if (!document.change.deleted) {
         docs::append_open_document(document.json, document.change.id, document.change.winner, false,
                                    bodies[i]);
+        if (may_have_conflicts(document.change)) {
+          docs::append_conflicts(document.json,
+                                 docs::read_tree(tx, database, document.change.id, kv::Isolation::snapshot));
+        }
         document.json += '}';
       }
       batch.documents.push_back(std::move(document));

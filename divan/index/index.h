@@ -20,7 +20,8 @@ namespace divan::index {
 /// A document on its way into an index: the last revision, at its place in the changes.
 struct SourceDocument {
   docs::Change change;
-  std::string json;  // with _id and _rev; empty if the document is deleted
+  // With _id, _rev and, where there are any, _conflicts and _deleted_conflicts; empty if it is deleted.
+  std::string json;
 };
 
 /// Where an index of a database is in the store: ("db", number, 7, signature, part, ...).

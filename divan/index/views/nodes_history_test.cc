@@ -32,8 +32,9 @@ struct ModelRow {
   std::string id;
   std::string key;
   std::string value;
+  std::string terms;  // orders a document's rows of one key
   bool operator<(const ModelRow& other) const {
-    return std::tie(encoded, id) < std::tie(other.encoded, other.id);
+    return std::tie(encoded, id, terms) < std::tie(other.encoded, other.id, other.terms);
   }
 };
 using Documents = std::map<std::string, NodesBench::Rows>;
@@ -43,7 +44,9 @@ std::vector<ModelRow> rows_of(const Documents& documents, int view) {
   std::vector<ModelRow> rows;
   for (const auto& [id, emitted] : documents) {
     for (const auto& [number, key, value] : emitted) {
-      if (number == view) rows.push_back({encode_key(key, collation_of(view)), id, key, value});
+      if (number != view) continue;
+      std::string terms = encode_key(key, Collation::raw) + encode_key(value, Collation::raw);
+      rows.push_back({encode_key(key, collation_of(view)), id, key, value, std::move(terms)});
     }
   }
   std::stable_sort(rows.begin(), rows.end());

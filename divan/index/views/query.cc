@@ -30,25 +30,29 @@ std::string first_elements(std::string_view array, std::uint64_t count) {
   return out + "]";
 }
 
-// A value that names a document stands for it ("linked documents").
-std::pair<std::string, std::optional<docs::Revision>> document_of(const ViewRow& row) {
-  std::string id(row.id);
+// The document that a row shows.
+struct ShownDocument {
+  std::optional<std::string> id;  // nullopt: what the row names cannot be a document
   std::optional<docs::Revision> revision;
-  if (row.value.starts_with('{')) {
-    if (const auto linked = json::string_value(json::member(row.value, "_id").value_or(""))) id = *linked;
-    if (const auto rev = json::string_value(json::member(row.value, "_rev").value_or("")))
-      revision = docs::Revision::parse(*rev);
-  }
-  return {std::move(id), std::move(revision)};
+};
+
+// A value that names a document stands for it ("linked documents").
+ShownDocument document_of(const ViewRow& row) {
+  ShownDocument shown{std::string(row.id), {}};
+  if (!row.value.starts_with('{')) return shown;
+  if (const auto linked = json::member(row.value, "_id")) shown.id = json::string_value(*linked);
+  if (const auto rev = json::string_value(json::member(row.value, "_rev").value_or("")))
+    shown.revision = docs::Revision::parse(*rev);
+  return shown;
 }
 
-void append_document_or_null(kv::Transaction& tx, const docs::Database& database, std::string_view id,
-                             const std::optional<docs::Revision>& revision, bool conflicts,
-                             std::string& out) {
-  const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+void append_document_or_null(kv::Transaction& tx, const docs::Database& database, const ShownDocument& shown,
+                             bool conflicts, std::string& out) {
+  docs::RevTree tree;
+  if (shown.id) tree = docs::read_tree(tx, database, *shown.id, kv::Isolation::snapshot);
   const docs::Leaf* leaf = nullptr;
-  if (revision) {
-    leaf = docs::find_leaf(tree, *revision);
+  if (shown.revision) {
+    leaf = docs::find_leaf(tree, *shown.revision);
   } else if (!tree.empty() && !tree.front().deleted) {
     leaf = &tree.front();
   }
@@ -56,7 +60,8 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
     out += "null";
     return;
   }
-  docs::append_document(out, id, *leaf, docs::read_body(tx, database, *leaf), tree, {.conflicts = conflicts});
+  docs::append_document(out, *shown.id, *leaf, docs::read_body(tx, database, *leaf), tree,
+                        {.conflicts = conflicts});
 }
 
 }  // namespace
@@ -88,6 +93,8 @@ void Query::plan_ranges(const docs::Database& database) {
   };
   if (params_.keys) {
     for (const auto& key : *params_.keys) exactly(key);
+    // As in CouchDB (fabric_view_map:go); groups keep the order of the request (fabric_view:get_next_row).
+    if (params_.descending && !reduces_) std::reverse(ranges_.begin(), ranges_.end());
     return;
   }
   RowRange range = all_rows(keys, view_.number);
@@ -193,7 +200,7 @@ void Query::expect_documents(kv::Transaction& tx, const docs::Database& database
     if (skip > 0) {
       --skip;
     } else {
-      ids.push_back(document_of(row).first);
+      if (auto id = document_of(row).id) ids.push_back(*std::move(id));
     }
     return ids.size() < most;
   });
@@ -356,9 +363,8 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
   out += ",\"value\":";
   out += row.value;
   if (params_.include_docs) {
-    const auto [id, revision] = document_of(row);
     out += ",\"doc\":";
-    append_document_or_null(tx, database, id, revision, params_.conflicts.value_or(false), out);
+    append_document_or_null(tx, database, document_of(row), params_.conflicts.value_or(false), out);
   }
   out += '}';
 }
@@ -394,12 +400,31 @@ void Query::end_group() {
   group_.reset();
 }
 
+// The row of a group.
+std::string Query::shown_row(std::string_view key, Reduced reduced) const {
+  if (reduced.error && reduced.error->name() == kOverflowError) {
+    // Without its key, as CouchDB shows it (fabric_view_row:transform).
+    std::string row;
+    json::Writer(row)
+        .begin_object()
+        .key("key")
+        .null()
+        .key("error")
+        .string(kOverflowError)
+        .key("reason")
+        .string(reduced.error->reason())
+        .end_object();
+    return row;
+  }
+  return fmt::format("{{\"key\":{},\"value\":{}}}", key, reduction_->shown(std::move(reduced)));
+}
+
 void Query::append_groups(std::string& out) {
   for (auto& reduced : reduction_->take()) {
     const std::string key = std::move(group_keys_.front());
     group_keys_.pop_front();
     if (left_ == 0) continue;
-    const std::string value = reduction_->shown(std::move(reduced));
+    std::string row = shown_row(key, std::move(reduced));
     if (skip_ > 0) {
       --skip_;
       continue;
@@ -407,10 +432,10 @@ void Query::append_groups(std::string& out) {
     --left_;
     out += first_row_ ? "\n" : ",\n";
     first_row_ = false;
-    out += fmt::format("{{\"key\":{},\"value\":{}}}", key, value);
+    out += row;
   }
   // If it ends the request, then now.
-  if (const Reduced* failed = reduction_->failed(); failed && left_ > 0) reduction_->shown(*failed);
+  if (const Reduced* failed = reduction_->failed(); failed && left_ > 0) shown_row("null", *failed);
 }
 
 }  // namespace divan::index::views

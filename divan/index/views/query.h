@@ -55,6 +55,7 @@ class Query {
   void append_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
   bool take_reduced(const ViewRow& row);
   void end_group();
+  std::string shown_row(std::string_view key, Reduced reduced) const;
   void append_groups(std::string& out);
   bool is_done() const;
   bool has_enough() const;

@@ -7,7 +7,6 @@ namespace divan::index::views {
 namespace {
 
 constexpr std::string_view kSumErrorName = "builtin_reduce_error";
-constexpr std::string_view kOverflowName = "reduce_overflow_error";
 
 js::Function function_of(const ViewIndex& index, const View& view) {
   return {view.name, view.reduce, index.origin().owner};
@@ -18,7 +17,7 @@ SumLimit sum_limit(const ViewIndex& index, const View& view) {
   return {.limit = index.pool().reduce_limit(),
           .context = js::reduce_context(function),
           .log = [function, &pool = index.pool()](const std::string& message) {
-            pool.log_failure(function, fmt::format("{}: {}", kOverflowName, message));
+            pool.log_failure(function, fmt::format("{}: {}", kOverflowError, message));
           }};
 }
 
@@ -147,11 +146,7 @@ class JsReduction final : public Reduction {
     }
     const auto& failure = std::get<js::Failure>(result);
     if (failure.kind == js::FailureKind::reduce_overflow) {
-      group.result.error = Error(500, std::string(kOverflowName), failure.message);
-      // As CouchDB shows it in the place of a value.
-      auto& shown = group.result.partial.value;
-      shown.clear();
-      json::Writer(shown).begin_object().key(kOverflowName).string(failure.message).end_object();
+      group.result.error = Error(500, std::string(kOverflowError), failure.message);
       return;
     }
     const bool threw =
@@ -201,8 +196,7 @@ class JsReduction final : public Reduction {
 }  // namespace
 
 std::string Reduction::shown(Reduced reduced) const {
-  if (reduced.error && reduced.error->name() != kSumErrorName && reduced.error->name() != kOverflowName)
-    throw Error(*reduced.error);
+  if (reduced.error && reduced.error->name() != kSumErrorName) throw Error(*reduced.error);
   return std::move(reduced.partial.value);
 }
 

@@ -11,6 +11,9 @@
 
 namespace divan::index::views {
 
+/// The error of a reduction that does not shrink: a query shows it in place of the group's row.
+inline constexpr std::string_view kOverflowError = "reduce_overflow_error";
+
 /// What rows were reduced to.
 struct Partial {
   std::string value;        // JSON
@@ -39,8 +42,8 @@ class Reduction {
   /// inside a transaction.
   virtual std::vector<Reduced> take() = 0;
 
-  /// The value (JSON) that a query shows of a group. Errors of _sum, and reductions that do not
-  /// shrink, are one; any other ends the request, as in CouchDB: it is thrown.
+  /// The value (JSON) that a query shows of a group. An error of _sum is one; any other is thrown: it ends
+  /// the request, except kOverflowError.
   virtual std::string shown(Reduced reduced) const;
 
   /// The present group, if it has failed already, as far as take() knows; else null.

@@ -105,15 +105,36 @@ void ViewBatch::empty_view(std::size_t place, int view) {
 }
 
 std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
+  const std::vector<Row>& rows = document.rows;
   std::vector<RowPlace> places;
-  places.reserve(document.rows.size());
-  std::map<std::pair<int, std::string_view>, std::uint32_t> numbers;
-  for (const Row& row : document.rows) {
+  places.reserve(rows.size());
+  for (const Row& row : rows) {
     const std::size_t bytes = encoded_row_bytes(row.encoded_key, row.key, row.value);
-    const std::uint32_t number = document.rows.size() == 1 ? 0 : numbers[{row.view, row.encoded_key}]++;
-    places.push_back({row.view, row.encoded_key, number, kv::chunk_count(bytes)});
+    places.push_back({row.view, row.encoded_key, 0, kv::chunk_count(bytes)});
   }
+  if (rows.size() > 1) number_equal_keys(rows, places);
   return places;
+}
+
+// Rows of one document with one key come in the order of their values, as in CouchDB: it sorts what was
+// emitted as Erlang terms (couch_mrview_updater:insert_results), whose order is that of raw collation. Equal
+// values stay in the order of their emission.
+void ViewBatch::number_equal_keys(const std::vector<Row>& rows, std::vector<RowPlace>& places) {
+  std::map<std::pair<int, std::string_view>, std::vector<std::size_t>> by_key;
+  for (std::size_t i = 0; i < rows.size(); ++i) by_key[{rows[i].view, rows[i].encoded_key}].push_back(i);
+  for (const auto& [key, equal] : by_key) {
+    if (equal.size() == 1) continue;
+    std::vector<std::pair<std::string, std::size_t>> order;
+    order.reserve(equal.size());
+    for (const std::size_t i : equal) {
+      std::string terms = encode_key(rows[i].key, Collation::raw);
+      append_key(terms, rows[i].value, Collation::raw);
+      order.emplace_back(std::move(terms), i);
+    }
+    std::sort(order.begin(), order.end());
+    for (std::size_t number = 0; number < order.size(); ++number)
+      places[order[number].second].number = static_cast<std::uint32_t>(number);
+  }
 }
 
 std::vector<RowPlace> ViewBatch::Change::sorted() const {

@@ -57,6 +57,7 @@ class ViewBatch final : public MappedBatch {
   void leave_out(std::size_t document, int view, std::string_view why);
   void empty_view(std::size_t document, int view);
   static std::vector<RowPlace> places_of(const Document& document);
+  static void number_equal_keys(const std::vector<Row>& rows, std::vector<RowPlace>& places);
   void find_unchanged(kv::Transaction& tx, const IndexKeys& keys);
   void prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view, std::int64_t behind);
   std::vector<EntryChange> row_changes(int view) const;

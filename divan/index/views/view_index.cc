@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSignatureBytes = 16;
 // What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
-constexpr std::string_view kRowLayout = "view rows 2";
+constexpr std::string_view kRowLayout = "view rows 3";
 // A function that ran into a limit this often in one batch will not end any better.
 constexpr std::size_t kMaxStrikes = 3;
 
@@ -188,6 +188,18 @@ bool ViewIndex::needs_work(kv::Transaction& tx, const IndexKeys& keys) const {
     const View& view = named.second;
     return view.has_nodes() && !read_nodes_state(tx, NodeKeys(keys, view.number)).settled();
   });
+}
+
+void check_language(std::string_view body, std::string_view view_name) {
+  const auto language = json::string_value(json::member(body, "language").value_or(""));
+  if (!language || *language == "javascript") return;
+  bool found = false;
+  json::for_each_member(json::member(body, "views").value_or("{}"),
+                        [&](std::string_view raw, std::string_view) {
+                          found = json::unescape(raw) == view_name;
+                          return !found;
+                        });
+  if (found) throw Error(500, "unknown_query_language", *language);
 }
 
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,

@@ -102,6 +102,10 @@ class ViewKind final : public Kind {
   const Spread spread_;
 };
 
+/// Throws unknown_query_language (500, as CouchDB does) if the design document has a view of this name and is
+/// in another language than JavaScript.
+void check_language(std::string_view body, std::string_view view_name);
+
 /// The views of a design document, or nothing if it has none (or is in another language than JavaScript).
 /// Throws invalid_design_doc (400).
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,

@@ -73,6 +73,8 @@ TEST_F(Views, RangesKeysAndLimits) {
   EXPECT_EQ(ids({{"descending", "true"}}), "543210");
   EXPECT_EQ(ids({{"key", "1"}}), "23");
   EXPECT_EQ(ids({{"keys", "[2,0,7]"}}), "4501");
+  EXPECT_EQ(ids({{"keys", "[2,0,7]"}, {"descending", "true"}}), "1054");
+  EXPECT_EQ(ids({{"keys", "[2,0,1]"}, {"descending", "true"}, {"skip", "1"}, {"limit", "2"}}), "21");
   EXPECT_EQ(ids({{"startkey", "1"}}), "2345");
   EXPECT_EQ(ids({{"start_key", "1"}, {"end_key", "1"}}), "23");
   EXPECT_EQ(ids({{"endkey", "1"}, {"inclusive_end", "false"}}), "01");
@@ -105,12 +107,28 @@ TEST_F(Views, UpdatesAndDeletionsTakeOldRowsOut) {
 }
 
 TEST_F(Views, EqualKeysOfOneDocumentAreRowsOfTheirOwn) {
-  put_design(R"({"v":{"map":"function(doc) { emit(1, 'x'); emit(1.0, 'y'); }"}})");
-  const auto rev = put(R"({"_id":"a"})");
+  put_design(
+      R"({"v":{"map":"function(doc) { doc.values.forEach(function(v, i) { emit(i % 2 ? 1 : 1.0, v); }); }"}})");
+  const auto values = [&] {
+    std::string found;
+    const std::string result = query("v");
+    json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
+      EXPECT_EQ(json::member(row, "key"), "1");
+      found += std::string(*json::member(row, "value")) + ' ';
+      return true;
+    });
+    return found;
+  };
+  // In the order of their values, as Erlang sorts terms, whatever the order of their emission.
+  auto rev = put(R"({"_id":"a","values":["b","a","B",true,{"a":1},[1],[],null,10,9,false,"a"]})");
   build();
-  EXPECT_EQ(
-      query("v"),
-      R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":1,"value":"x"},{"id":"a","key":1,"value":"y"}]})");
+  EXPECT_EQ(values(), R"(9 10 false null true {"a":1} [] [1] "B" "a" "a" "b" )");
+  rev = put(R"({"_id":"a","values":["y","x"],"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(values(), R"("x" "y" )");
+  rev = put(R"({"_id":"a","values":["x","y"],"_rev":")" + rev + "\"}");
+  build();
+  EXPECT_EQ(values(), R"("x" "y" )");
   put(R"({"_id":"a","_deleted":true,"_rev":")" + rev + "\"}");
   build();
   EXPECT_EQ(query("v"), R"({"total_rows":0,"offset":0,"rows":[]})");
@@ -208,6 +226,19 @@ TEST_F(Views, IncludeDocsFollowsLinks) {
       R"({"total_rows":3,"offset":0,"rows":[{"id":"a","key":"a","value":{"_id":"b"},"doc":{"_id":"b","_rev":")" +
           rev_b + R"(","x":1}},{"id":"b","key":"b","value":null,"doc":{"_id":"b","_rev":")" + rev_b +
           R"(","x":1}},{"id":"c","key":"c","value":{"_id":"missing"},"doc":null}]})");
+}
+
+TEST_F(Views, AValueThatNamesNoDocumentShowsNone) {
+  put_design(R"({"v":{"map":"function(doc) { emit(doc._id, {_id: doc.to}); }"}})");
+  for (const auto* to : {"5", "null", R"(["b"])", "{}"}) put(fmt::format(R"({{"to":{}}})", to));
+  build();
+  const std::string result = query("v", {{"include_docs", "true"}});
+  std::size_t rows = 0;
+  json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
+    EXPECT_EQ(json::member(row, "doc"), "null") << row;
+    return ++rows > 0;
+  });
+  EXPECT_EQ(rows, 4u);
 }
 
 TEST_F(Views, AFunctionThatThrowsCostsItsOwnRowsOnly) {
