@@ -94,8 +94,9 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
                                      std::span<const Change> changes, std::size_t max_bytes) {
   std::vector<std::string> bodies(changes.size());
   std::size_t swept_bytes = 0;
-  // Winners whose body lies at their change are met in order by a sweep over the bodies; the others, whose
-  // last change was to a losing revision, are read one by one.
+  const bool reverse = changes.size() > 1 && changes.back().sequence < changes.front().sequence;
+  // Winners whose body lies at their change are met in order by a scan of the bodies; the others, whose last
+  // change was to a losing revision, are read one by one.
   std::size_t next = 0;
   const auto in_sweep = [&](const Change& change) {
     return change.chunks > 0 &&
@@ -107,19 +108,28 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
   skip_to_sweep();
   if (next < changes.size()) {
     const std::size_t prefix = database.keys().room(Room::body).size();
-    const kv::KeyRange range{database.keys().body(changes[next].body_sequence, 0),
-                             below(database.keys().room(Room::body)).end};
-    tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
+    kv::KeyRange range = below(database.keys().room(Room::body));
+    if (reverse) {
+      range.end = database.keys().body(changes[next].body_sequence, changes[next].chunks);
+    } else {
+      range.begin = database.keys().body(changes[next].body_sequence, 0);
+    }
+    const kv::RangeOptions options{.reverse = reverse, .isolation = kv::Isolation::snapshot};
+    tx.scan(range, options, [&](std::string_view key, std::string_view value) {
       const auto sequence = kv::tuple::Reader(key.substr(prefix)).take_versionstamp();
       if (!sequence) throw damaged();
-      while (next < changes.size() && changes[next].body_sequence < *sequence) {
+      const auto is_behind = [&](const kv::Versionstamp& wanted) {
+        return reverse ? *sequence < wanted : wanted < *sequence;
+      };
+      while (next < changes.size() && is_behind(changes[next].body_sequence)) {
         ++next;
         skip_to_sweep();
       }
       if (next == changes.size()) return false;
       if (changes[next].body_sequence != *sequence) return true;
       if (swept_bytes >= max_bytes && bodies[next].empty()) return false;
-      bodies[next] += value;
+      // In reverse a body's last chunk comes first.
+      bodies[next].insert(reverse ? 0 : bodies[next].size(), value);
       swept_bytes += value.size();
       return true;
     });

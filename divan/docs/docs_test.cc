@@ -331,6 +331,40 @@ TEST_F(Docs, BodiesAreReadAsFarAsWanted) {
   EXPECT_EQ(count(SIZE_MAX), 5u);
 }
 
+// Forwards and backwards, whatever of the documents lies where, and however many bytes are wanted.
+TEST_F(Docs, BodiesAreReadInTheOrderOfTheChanges) {
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
+  put(R"({"_id":"b","t":"b"})");
+  put(R"({"_id":"empty"})");
+  put(R"({"_id":"large","t":")" + std::string(250'000, 'l') + std::string(50'000, 'm') + "\"}");
+  const auto gone = put(R"({"_id":"gone","t":"gone"})");
+  put(R"({"_id":"c","t":"c"})");
+  put(R"({"_id":"gone","_rev":")" + gone + R"(","_deleted":true})");
+  replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["c","r"]},"v":"loser"})"});
+  put(R"({"_id":"d","t":"d"})");
+  auto all = changes();
+  for (const bool reverse : {false, true}) {
+    if (reverse) std::reverse(all.begin(), all.end());
+    with_db([&](auto& tx, const Database& db) {
+      std::vector<std::string> one_by_one;
+      for (const auto& change : all)
+        one_by_one.push_back(read_body(tx, db, change.body_sequence, change.chunks));
+      for (const std::size_t max_bytes : {1u, 12u, 30u, 300'000u, 1'000'000u}) {
+        for (std::size_t first = 0; first < all.size(); ++first) {
+          const auto bodies = read_bodies(tx, db, std::span(all).subspan(first), max_bytes);
+          std::size_t bytes = 0;
+          for (std::size_t i = 0; i < bodies.size(); ++i) {
+            EXPECT_LT(bytes, max_bytes);
+            EXPECT_EQ(bodies[i], one_by_one[first + i]) << all[first + i].id;
+            bytes += bodies[i].size();
+          }
+          EXPECT_TRUE(bytes >= max_bytes || first + bodies.size() == all.size());
+        }
+      }
+    });
+  }
+}
+
 TEST_F(Docs, SequencesOfStrangersAreRefused) {
   for (const std::string_view text :
        {"", "x", "-1", "1-", "1-zz", "1-00000000000000020000ffff", "1x-", "now"}) {
