@@ -167,13 +167,16 @@ class AcceptTask final : public Task {
 
  private:
   bool step() override {
-    if (!waiter_) {
+    const bool begins = !waiter_;
+    if (begins) {
       heed_stop();
       if (stopping()) return respond();
       waiter_ = context_.acceptor.join(types_, options_, waker());
     }
     auto found = context_.acceptor.step(waiter_);
     jobs_ = std::move(found.jobs);
+    // Whoever stops sending while it waits is probably dead: it gets no job.
+    if (!begins && exchange().half_closed()) return leave();
     const auto now = context_.clock.now();
     if (!found.done && (stopping() || now >= deadline_)) {
       if (!context_.acceptor.leave(waiter_)) return false;
@@ -182,6 +185,12 @@ class AcceptTask final : public Task {
     if (found.done) return respond();
     wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
     return false;
+  }
+
+  // Answers without jobs; those that the waiter has go back.
+  bool leave() {
+    exchange().respond(json_response(200, accepted_json({})));
+    return true;
   }
 
   bool respond() {

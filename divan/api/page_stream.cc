@@ -22,7 +22,7 @@ bool PageStream::step() {
   if (!source_) source_ = open();
   if (!source_) return exchange().answered();
   for (;;) {
-    // Nobody reads the rest.
+    // Nobody reads the rest. (A client that has only ended its side does.)
     if (exchange().closed()) return true;
     if (exchange().unsent() > kMaxUnsent) {
       exchange().on_drained(waker());

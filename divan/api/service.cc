@@ -29,12 +29,7 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     auto response = http::error_response(error);
     response.headers.push_back({"Allow", error.allowed()});
     exchange->respond(std::move(response));
-  } catch (const Error& error) {
-    if (error.status() >= 500 && error.status() != 501) {
-      log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
-    }
-    exchange->respond(http::error_response(error));
-  } catch (const std::exception& error) {
+  } catch (const Error& error) { exchange->fail(error); } catch (const std::exception& error) {
     log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
     exchange->respond(http::error_response(internal_error("The server failed; its log says more.")));
   }

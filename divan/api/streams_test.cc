@@ -1,9 +1,12 @@
 // Long answers over real connections: what they do when the client goes away, and when they fail.
+#include <fstream>
 #include <future>
 
 #include "divan/api/page_stream.h"
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
+#include "divan/docs/writer.h"
 #include "divan/jobs/attempts.h"
 
 namespace divan::api {
@@ -60,6 +63,44 @@ TEST_F(Streams, AnUnforeseenFailureCutsTheConnection) {
   EXPECT_TRUE(gone.wait());
 }
 
+// What a source or a route fails with, before anything is answered.
+class Failing final : public PageSource {
+ public:
+  explicit Failing(Error error) : error_(std::move(error)) {}
+  bool next(std::string&) override { throw error_; }
+
+ private:
+  const Error error_;
+};
+
+TEST_F(Streams, EveryFailureOfTheServerIsLoggedWithItsRequest) {
+  kv::embedded::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/log";
+  log::configure(log::Level::info, path);
+  std::vector<int> statuses;
+  const auto ask = [&](const std::string& target, Answerer how) {
+    answerer = std::move(how);
+    statuses.push_back(http::Client("127.0.0.1", test.server.port()).request("GET", target).status);
+  };
+  ask("/stream?n=1", [&](const CallPtr& call) {
+    stream_pages(context, call, std::make_unique<Failing>(internal_error("damaged.")));
+  });
+  ask("/stream?n=2", [&](const CallPtr& call) {
+    stream_pages(context, call, std::make_unique<Failing>(Error(501, "not_implemented", "not there.")));
+  });
+  ask("/stream?n=3", [&](const CallPtr& call) {
+    stream_pages(context, call, std::make_unique<Failing>(not_found("not to be logged.")));
+  });
+  ask("/forgotten", [](const CallPtr&) {});
+  log::configure(log::Level::info);
+  EXPECT_EQ(statuses, (std::vector{500, 501, 404, 500}));
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(text, testing::HasSubstr("GET /stream?n=1: 500 internal_server_error: damaged."));
+  EXPECT_THAT(text, testing::HasSubstr("GET /forgotten: 500 internal_server_error: The request was not"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+}
+
 // A row, and then much to look at that makes none.
 class Rows final : public FeedSource {
  public:
@@ -89,6 +130,7 @@ TEST_F(Streams, NoRowsAreReadForAClientThatIsGone) {
     RawClient client(test.server);
     client.send(kGet);
     client.until("xxxx");
+    client.reset_at_close();
   }
   EXPECT_TRUE(gone.wait());
   ended = true;
@@ -125,6 +167,75 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
       std::async(std::launch::async, [&] { return get("/_jobs/t/j?feed=longpoll&since=" + *seq).body; });
   store->run([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {}); });
   EXPECT_THAT(second.get(), testing::HasSubstr(R"("state":"running")"));
+}
+
+// Long before the first step of its task.
+TEST_F(Requests, AClientThatEndsItsSideIsAnswered) {
+  store->run([&](kv::Transaction& tx) {
+    catalog.create(tx, "db");
+    queue.set_type(tx, "t", {});
+    queue.add(tx, "t", "j", "{}");
+  });
+  std::vector documents{docs::parse_document(R"({"_id":"a"})")};
+  docs::bulk_edit(*store, catalog, "db", documents, rng);
+  const auto answer_now = answerer;
+  answerer = [&](const CallPtr& call) {
+    EXPECT_TRUE(http::testing::eventually([&] { return call->exchange()->half_closed(); }));
+    answer_now(call);
+  };
+  const auto answers = [&](const std::vector<std::string>& lines, const std::string& body = "") {
+    RawClient client(test.server);
+    for (const auto& line : lines)
+      client.send(
+          fmt::format("{} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}", line, body.size(), body));
+    client.end_output();
+    std::vector<std::string> bodies;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const auto response = client.response();
+      EXPECT_EQ(response.status, 200) << lines[i] << ": " << response.body;
+      bodies.push_back(response.body);
+    }
+    EXPECT_EQ(client.until_end(), "");
+    return bodies;
+  };
+  const auto body_of = [&](const std::string& line) { return answers({line}).front(); };
+  EXPECT_THAT(body_of("GET /db/_all_docs"), testing::HasSubstr(R"("id":"a")"));
+  EXPECT_THAT(body_of("GET /db/_changes"), testing::HasSubstr(R"("pending":0)"));
+  EXPECT_THAT(body_of("GET /_db_updates"), testing::HasSubstr("last_seq"));
+  // What would wait ends with what there is.
+  for (const std::string feed : {"longpoll", "continuous", "eventsource"}) {
+    const auto ends_with = feed == "eventsource" ? "\n\n" : "}\n";
+    const std::string changes = body_of("GET /db/_changes?heartbeat=3600000&feed=" + feed);
+    EXPECT_THAT(changes, testing::HasSubstr(R"("id":"a")"));
+    EXPECT_THAT(changes, testing::EndsWith(ends_with));
+    EXPECT_THAT(body_of("GET /_jobs/t/j?heartbeat=3600000&feed=" + feed), testing::HasSubstr("pending"));
+  }
+  EXPECT_EQ(json::compact(body_of("GET /db/_changes?feed=longpoll&heartbeat=3600000&since=now"))
+                .find(R"({"results":[],"last_seq":)"),
+            0u);
+  EXPECT_EQ(body_of("GET /_events/c?heartbeat=3600000"), "");
+  // Each of several gets its answer, and none holds up the others.
+  const auto several = answers({"GET /db/_changes?feed=continuous&heartbeat=3600000", "GET /db/_all_docs",
+                                "GET /db/_changes?feed=longpoll&since=now", "GET /db"});
+  EXPECT_THAT(several[1], testing::HasSubstr(R"("id":"a")"));
+  EXPECT_THAT(several[3], testing::HasSubstr(R"("db_name":"db")"));
+  // There is a job, and it need not wait for it; then there is none.
+  EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, "{}").front(), testing::HasSubstr(R"("id":"j")"));
+  EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, R"({"timeout":3600000})").front(),
+              testing::HasSubstr(R"("jobs":[])"));
+  answerer = answer_now;
+}
+
+// Its connection stands for the worker.
+TEST_F(Requests, AWorkerThatEndsItsSideIsGone) {
+  RawClient client(test.server);
+  client.send("POST /_workers/r/w/_hold HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+  client.until("incarnation");
+  client.end_output();
+  EXPECT_THAT(client.until_end(), testing::EndsWith("0\r\n\r\n"));
+  EXPECT_TRUE(http::testing::eventually([&] {
+    return store->run([&](kv::Transaction& tx) { return registry.members(tx, "r").workers.empty(); });
+  }));
 }
 
 // What was queued, or came on an open connection, while the server was told to stop.

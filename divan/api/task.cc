@@ -24,11 +24,12 @@ void Task::heed_stop() {
 }
 
 void Task::start() {
-  // Until the answer is complete or the client gone, this keeps the task alive.
+  // Until the answer is complete or the connection lost, this keeps the task alive.
   exchange().on_close([self = shared_from_this()] {
     std::lock_guard lock(self->mutex_);
     if (self->state_ == State::waiting) self->state_ = State::done;
   });
+  exchange().on_half_close(waker());
   run();
 }
 
@@ -91,7 +92,9 @@ void Task::run() {
 
 void Task::fail(const Error& error) {
   if (!exchange().answered()) {
-    exchange().respond(http::error_response(error));
+    // That the server stops is no failure, and there may be thousands that hear of it.
+    if (stopping() && error.status() == 503) return exchange().respond(http::error_response(error));
+    exchange().fail(error);
     return;
   }
   // Nothing keeps the exchange any more, which cuts the connection: the client sees that something is

@@ -12,8 +12,11 @@
 namespace divan::api {
 
 /// A request that is worked on in steps. A step runs on the thread pool; between steps the task waits for
-/// wake(), which events, watches, timers and drained sockets call. It ends when a step says so or the client
-/// goes away. The exchange owns the task while it waits. Steps never overlap; wake() is thread-safe.
+/// wake(), which events, watches, timers and drained sockets call. It ends when a step says so or the
+/// connection is lost. The exchange owns the task while it waits. Steps never overlap; wake() is thread-safe.
+///
+/// A client that ends its side of the connection wakes its task: what waits for something that may never come
+/// (a feed, a worker's registration) ends itself then (Exchange::half_closed()); everything else goes on.
 class Task : public std::enable_shared_from_this<Task> {
  public:
   Task(const Context& context, CallPtr call) : context_(context), call_(std::move(call)) {}

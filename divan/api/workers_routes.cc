@@ -136,6 +136,12 @@ class HoldTask final : public Task {
  private:
   bool step() override {
     const bool begins = !hold_;
+    if (exchange().half_closed()) {
+      if (begins)
+        throw bad_request("A registration ends with its connection, of which the client has ended its side.");
+      exchange().end();
+      return true;
+    }
     if (begins) heed_stop();
     if (stopping()) {
       if (begins) throw Error(503, "service_unavailable", "The server is stopping.");

@@ -129,6 +129,7 @@ http::ServerOptions http_options(const Config& config) {
   timeout("head_timeout", options.head_timeout);
   timeout("body_timeout", options.body_timeout);
   timeout("send_timeout", options.send_timeout);
+  timeout("half_close_timeout", options.half_close_timeout);
   options.stop_timeout = kStopTimeout;
   return options;
 }

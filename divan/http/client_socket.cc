@@ -112,6 +112,11 @@ bool ClientSocket::readable() const { return poll_for(fd_, POLLIN, std::chrono::
 
 void ClientSocket::end_output() { shutdown(fd_, SHUT_WR); }
 
+void ClientSocket::reset_at_close() {
+  const linger at_once{1, 0};
+  setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 void ClientSocket::wait(short events, bool limited) {
   constexpr std::chrono::milliseconds kForEver(-1);
   if (poll_for(fd_, events, limited ? io_timeout_ : kForEver)) return;

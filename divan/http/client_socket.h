@@ -35,6 +35,9 @@ class ClientSocket {
   /// Ends our side: the server sees the end of the input, and its answer can still be received.
   void end_output();
 
+  /// From now on closing resets the connection, as if this machine had lost it.
+  void reset_at_close();
+
  private:
   void wait(short events, bool limited = true);
 

@@ -249,7 +249,7 @@ TEST(HttpClient, AStreamIsLeftWhenTheCallerHasEnough) {
   Flag closed;
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
     exchange->start({200, {}, "one\ntwo\nthree\n"});
-    exchange->on_close([&closed, exchange] { closed.raise(); });
+    exchange->on_half_close([&closed, exchange] { closed.raise(); });
   });
   Client client(kLocal, test.server.port());
   int lines = 0;

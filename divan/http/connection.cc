@@ -1,5 +1,6 @@
 #include "divan/http/connection.h"
 
+#include <fmt/format.h>
 #include <netinet/tcp.h>
 
 #include <climits>
@@ -11,6 +12,12 @@ namespace divan::http {
 namespace {
 
 Error request_timeout() { return {408, "timeout", "The request did not arrive in time."}; }
+
+Error half_close_timeout(std::chrono::milliseconds limit) {
+  return {408, "timeout",
+          fmt::format("The client ended its side of the connection, and there was no answer within {} ms.",
+                      limit.count())};
+}
 
 }  // namespace
 
@@ -73,7 +80,7 @@ void Connection::on_input_end() {
     case Phase::reading:
       if (parser_.stage() == RequestParser::Stage::idle) return close();
       return refuse(bad_request("The request is cut short."));
-    case Phase::answering: return exchange_->client_left();
+    case Phase::answering: touch(); return exchange_->half_close();
     case Phase::lingering: return close();
     case Phase::refusing:
     case Phase::closed: return;
@@ -120,16 +127,18 @@ void Connection::dispatch() {
       std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(), loop_.options().max_unsent_bytes);
   exchange_->connection = this;
   phase_ = Phase::answering;
+  if (input_ended_) touch();
   {
     const auto exchange = std::make_shared<Exchange>(exchange_);
-    std::optional<Response> failure;
     try {
       loop_.handler()(exchange);
-    } catch (const Error& error) { failure = error_response(error); } catch (const std::exception& error) {
-      log::error("{} {}: {}", exchange->request().method(), exchange->request().path(), error.what());
-      failure = error_response(internal_error("The request failed."));
+    } catch (const Error& error) {
+      if (!exchange->answered()) exchange->fail(error);
+    } catch (const std::exception& error) {
+      log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
+      if (!exchange->answered())
+        exchange->respond(error_response(internal_error("The request failed; the server's log says why.")));
     }
-    if (failure && !exchange->answered()) exchange->respond(std::move(*failure));
   }
   service();
 }
@@ -206,6 +215,10 @@ void Connection::check_timeouts(SteadyTime now) {
     return;
   }
   if (phase_ == Phase::lingering && waited >= options.linger_timeout) return close();
+  if (is_half_closed() && waited >= options.half_close_timeout) {
+    if (exchange_->answered()) return abort();
+    return refuse(half_close_timeout(options.half_close_timeout));
+  }
   if (phase_ != Phase::reading) return;
   switch (parser_.stage()) {
     case RequestParser::Stage::idle:

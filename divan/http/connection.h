@@ -31,7 +31,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Closes or answers 408 if the client has been waited for too long.
   void check_timeouts(SteadyTime now);
   /// Whether the client is waited for.
-  bool is_timed() const { return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering; }
+  bool is_timed() const {
+    return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering || is_half_closed();
+  }
   /// Closes if no request is under way; otherwise the answer will be the last one.
   void stop();
   /// Closes at once; what the client has not read is lost to it.
@@ -61,6 +63,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end_output();
   void close();
   void touch();
+  // The client has ended its side, and its answer is not complete.
+  bool is_half_closed() const { return phase_ == Phase::answering && input_ended_; }
 
   // Output (connection_output.cc).
   void set_timers(ExchangeState::Work& work);

@@ -20,7 +20,7 @@ bool has_no_body(int status) { return status == 204 || status == 304; }
 void Connection::service() {
   if (phase_ != Phase::answering) return;
   auto work = exchange_->take(!writing_);
-  if (input_ended_) exchange_->client_left();
+  if (input_ended_) exchange_->half_close();
   pump(std::move(work));
 }
 
@@ -30,6 +30,7 @@ void Connection::pump(ExchangeState::Work work) {
     if (work.cut) return abort();
     if (writing_) return;
     if (!work.response && work.data.empty() && !work.ended) return exchange_->drained();
+    if (input_ended_) touch();  // something is sent: half_close_timeout begins anew
     if (!stage(std::move(work))) return abort();
     if (!flush()) return;
     if (last_batch_) return finish_exchange();

@@ -15,18 +15,29 @@ void run(const Exchange::Callback& callback) {
 
 }  // namespace
 
+void log_failure(const Request& request, const Error& error) {
+  if (error.status() < 500 || error.status() == 501) return;
+  log::error("{} {}: {} {}", request.method(), request.target(), error.status(), error.what());
+}
+
 Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
 Exchange::~Exchange() { state_->abandon(); }
 
 const Request& Exchange::request() const { return state_->request; }
 std::string Exchange::take_body() { return state_->request.take_body(); }
 void Exchange::respond(Response response) { state_->respond(std::move(response)); }
+void Exchange::fail(const Error& error) {
+  log_failure(request(), error);
+  respond(error_response(error));
+}
 void Exchange::start(Response head) { state_->start(std::move(head)); }
 bool Exchange::answered() const { return state_->answered(); }
 void Exchange::write(std::string bytes) { state_->write(std::move(bytes)); }
 void Exchange::end() { state_->end(); }
 std::size_t Exchange::unsent() const { return state_->unsent(); }
 void Exchange::on_drained(Callback callback) { state_->on_drained(std::move(callback)); }
+void Exchange::on_half_close(Callback callback) { state_->on_half_close(std::move(callback)); }
+bool Exchange::half_closed() const { return state_->half_closed(); }
 void Exchange::on_close(Callback callback) { state_->on_close(std::move(callback)); }
 bool Exchange::closed() const { return state_->closed(); }
 Exchange::TimerId Exchange::after(std::chrono::milliseconds delay, Callback callback) {
@@ -104,16 +115,28 @@ void ExchangeState::on_drained(Callback callback) {
   schedule(std::move(lock));
 }
 
+void ExchangeState::on_half_close(Callback callback) {
+  std::unique_lock lock(mutex_);
+  if (over_) return;
+  std::swap(callbacks_.half_close, callback);
+  if (half_closed_) schedule(std::move(lock));
+}
+
+bool ExchangeState::half_closed() const {
+  std::lock_guard lock(mutex_);
+  return half_closed_;
+}
+
 void ExchangeState::on_close(Callback callback) {
   std::unique_lock lock(mutex_);
-  if (over_ && !left_) return;
+  if (over_ && !lost_) return;
   std::swap(callbacks_.close, callback);
-  if (left_) schedule(std::move(lock));
+  if (lost_) schedule(std::move(lock));
 }
 
 bool ExchangeState::closed() const {
   std::lock_guard lock(mutex_);
-  return left_;
+  return lost_;
 }
 
 ExchangeState::TimerId ExchangeState::after(std::chrono::milliseconds delay, Callback callback) {
@@ -138,7 +161,9 @@ void ExchangeState::abandon() {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::complete) return;
   if (phase_ == Phase::waiting) {
-    begin(std::move(lock), Phase::complete, error_response(internal_error("The request was not answered.")));
+    const auto error = internal_error("The request was not answered.");
+    if (!over_) log_failure(request, error);
+    begin(std::move(lock), Phase::complete, error_response(error));
     return;
   }
   phase_ = Phase::complete;
@@ -180,12 +205,15 @@ void ExchangeState::run_timer(TimerId id) {
   if (timer) run(timer.mapped());
 }
 
-void ExchangeState::client_left() {
+void ExchangeState::half_close() {
+  Callback callback;
   {
     std::lock_guard lock(mutex_);
-    left_ = true;
+    half_closed_ = true;
+    callback.swap(callbacks_.half_close);
+    if (phase_ == Phase::complete) return;
   }
-  call_on_close();
+  run(callback);
 }
 
 void ExchangeState::served_late() {
@@ -200,7 +228,7 @@ void ExchangeState::call_on_close() {
   Callback callback;
   {
     std::lock_guard lock(mutex_);
-    if (left_) callback.swap(callbacks_.close);
+    if (lost_) callback.swap(callbacks_.close);
     if (phase_ == Phase::complete) return;
   }
   run(callback);
@@ -214,7 +242,11 @@ void ExchangeState::finish() {
 }
 
 void ExchangeState::lose() {
-  client_left();
+  {
+    std::lock_guard lock(mutex_);
+    lost_ = half_closed_ = true;
+  }
+  call_on_close();
   finish();
 }
 

@@ -13,6 +13,10 @@ namespace divan::http {
 
 class ExchangeState;
 
+/// Logs a failure of the server while it worked on a request: a status from 500 on, except 501 (which says
+/// what the server does not have).
+void log_failure(const Request& request, const Error& error);
+
 /// One request and its answer, which is either respond(), or start(), write()s and end(). The handler keeps
 /// it as long as it needs to answer, on any thread and beyond the end of the handler's call. Destroyed
 /// unanswered, it answers 500; destroyed between start() and end(), it cuts the connection, so that the
@@ -38,6 +42,8 @@ class Exchange {
 
   /// Answers. For HEAD, answer as for GET: the body is counted but not sent.
   void respond(Response response);
+  /// Answers with the error, and logs it if log_failure() does.
+  void fail(const Error& error);
 
   /// Begins a streamed answer; the head's body, if any, is its first part. Chunked for HTTP/1.1 and ended by
   /// the connection's end for HTTP/1.0, unless the head has a Content-Length field: then the stream must have
@@ -56,12 +62,20 @@ class Exchange {
   /// Calls once, as soon as unsent() is 0 (also if it is already). A second one replaces the first.
   void on_drained(Callback callback);
 
-  /// Calls once when the client goes away (or is dropped, or the server stops) before the answer is complete;
-  /// also if that has happened already. A second one replaces the first. A client that only ends its side of
-  /// the connection counts as gone here, yet still gets what is written. Not called after the server has
-  /// stopped.
+  /// Calls once when the client has ended its side of the connection before the answer is complete; also if
+  /// that has happened already. A second one replaces the first. The client may be gone, or have closed its
+  /// side only (a half-close) and wait for the answer: nothing tells the two apart before something is
+  /// written. So what is finite is answered to its end, and what would wait or go on without end (a feed)
+  /// ends now. What is not answered within ServerOptions::half_close_timeout is dropped.
+  void on_half_close(Callback callback);
+  /// Returns true if the client has ended its side of the connection.
+  bool half_closed() const;
+
+  /// Calls once when the connection is lost (or the client dropped, or the server stopped) before the answer
+  /// is complete; also if that has happened already. A second one replaces the first. Not called after the
+  /// server has stopped.
   void on_close(Callback callback);
-  /// Whether the client has gone away.
+  /// Returns true if the connection is lost: nothing that is written reaches the client.
   bool closed() const;
 
   /// Calls once after `delay`, unless the exchange is over by then or the timer is cancelled.

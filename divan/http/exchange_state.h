@@ -68,6 +68,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void end();
   std::size_t unsent() const;
   void on_drained(Callback callback);
+  void on_half_close(Callback callback);
+  bool half_closed() const;
   void on_close(Callback callback);
   bool closed() const;
   TimerId after(std::chrono::milliseconds delay, Callback callback);
@@ -83,8 +85,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// Calls on_drained's callback if nothing is unsent.
   void drained();
   void run_timer(TimerId id);
-  /// The client will send no more: calls on_close's callback, if there is one now.
-  void client_left();
+  /// The client has ended its side: calls on_half_close's callback, if there is one now.
+  void half_close();
   /// The mailbox has given out a state whose exchange is over.
   void served_late();
   /// The answer is complete.
@@ -97,6 +99,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
 
   struct Callbacks {
     Callback drained{};
+    Callback half_close{};
     Callback close{};
     std::map<TimerId, Callback> timers{};
   };
@@ -111,8 +114,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   mutable std::mutex mutex_;
   Phase phase_ = Phase::waiting;
   bool scheduled_ = true;
-  bool left_ = false;  // the client's side has ended
-  bool over_ = false;  // the connection does not serve this exchange any more
+  bool half_closed_ = false;  // the client's side has ended
+  bool lost_ = false;         // the connection is lost before the answer was complete
+  bool over_ = false;         // the connection does not serve this exchange any more
   std::size_t unsent_ = 0;
   TimerId last_timer_ = 0;
   Work work_;

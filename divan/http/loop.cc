@@ -12,7 +12,7 @@ namespace {
 // nothing. They are late by at most a tick, a quarter of the shortest of them.
 std::chrono::milliseconds tick_length(const ServerOptions& options) {
   const auto shortest = std::min({options.idle_timeout, options.head_timeout, options.body_timeout,
-                                  options.send_timeout, options.linger_timeout});
+                                  options.send_timeout, options.linger_timeout, options.half_close_timeout});
   return std::clamp<std::chrono::milliseconds>(shortest / 4, std::chrono::milliseconds(5),
                                                std::chrono::milliseconds(1000));
 }

@@ -25,6 +25,9 @@ struct ServerOptions {
   std::chrono::milliseconds head_timeout{30'000};   ///< from a request's first byte to the end of its head
   std::chrono::milliseconds body_timeout{60'000};   ///< without a byte of a body that is under way
   std::chrono::milliseconds send_timeout{60'000};   ///< without a byte taken by a client that is sent to
+  std::chrono::milliseconds half_close_timeout{
+      30'000};                                      ///< without a byte of an answer to send, for a client
+                                                    ///< that has ended its side; else it is dropped
   std::chrono::milliseconds linger_timeout{2'000};  ///< for a client to read a last answer before the close
   std::chrono::milliseconds stop_timeout{10'000};   ///< for requests under way when the server stops
 };

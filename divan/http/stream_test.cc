@@ -160,16 +160,19 @@ TEST(HttpStream, WritesOfAThreadKeepTheirOrder) {
 }
 
 TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
-  Held held;
+  auto options = testing::options();
+  options.half_close_timeout = milliseconds(20);
+  Held held(options);
   Flag before_start, in_stream;
   std::optional<RawClient> client(held.server());
   client->send(kGet);
   const auto waiting = held.take();
-  waiting->on_close([&] { before_start.raise(); });
-  EXPECT_FALSE(waiting->closed());
+  waiting->on_half_close([&] { before_start.raise(); });
+  EXPECT_FALSE(waiting->half_closed());
   client.emplace(held.server());
   EXPECT_TRUE(before_start.wait());
-  EXPECT_TRUE(waiting->closed());
+  EXPECT_TRUE(waiting->half_closed());
+  EXPECT_TRUE(eventually([&] { return waiting->closed(); }));
 
   client->send(kGet);
   const auto stream = held.take();
@@ -177,6 +180,7 @@ TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
   stream->on_close([&] { in_stream.raise(); });
   client->until("\r\n\r\n");
   EXPECT_EQ(in_stream.times(), 0);
+  client->reset_at_close();
   client.reset();
   EXPECT_TRUE(in_stream.wait());
   // All of this does nothing now.
@@ -186,6 +190,54 @@ TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
   EXPECT_TRUE(eventually([&] { return held.server().connections() == 0; }));
   EXPECT_EQ(before_start.times(), 1);
   EXPECT_EQ(in_stream.times(), 1);
+}
+
+TEST(HttpStream, AClientThatEndsItsSideGetsTheRestOfAStream) {
+  Held held;
+  RawClient client(held.server());
+  client.send(kGet);
+  const auto exchange = held.take();
+  exchange->start({});
+  client.until("\r\n\r\n");
+  Flag half_closed, told_late;
+  exchange->on_half_close([&] { half_closed.raise(); });
+  client.end_output();
+  EXPECT_TRUE(half_closed.wait());
+  exchange->on_half_close([&] { told_late.raise(); });
+  EXPECT_TRUE(told_late.wait());
+  EXPECT_FALSE(exchange->closed());
+  exchange->write("abc");
+  EXPECT_EQ(client.until("abc\r\n"), "3\r\nabc\r\n");
+  exchange->end();
+  EXPECT_EQ(client.until_end(), "0\r\n\r\n");
+  EXPECT_FALSE(client.broken());
+  EXPECT_EQ(half_closed.times(), 1);
+}
+
+// It may be gone, so nothing is kept for it forever.
+TEST(HttpStream, AClientThatHasEndedItsSideIsAnsweredInTimeOrNotAtAll) {
+  auto options = testing::options();
+  options.half_close_timeout = milliseconds(20);
+  Held held(options);
+  RawClient waiting(held.server());
+  waiting.send(kGet);
+  waiting.end_output();
+  const auto exchange = held.take();
+  Flag closed;
+  exchange->on_close([&] { closed.raise(); });
+  const auto response = waiting.response();
+  EXPECT_EQ(response.status, 408);
+  EXPECT_EQ(response.header("Connection"), "close");
+  EXPECT_EQ(waiting.until_end(), "");
+  EXPECT_TRUE(closed.wait());
+
+  RawClient reading(held.server());
+  reading.send(kGet);
+  const auto stream = held.take();
+  stream->start({200, {}, "part"});
+  reading.end_output();
+  EXPECT_FALSE(reading.until_end().ends_with("0\r\n\r\n"));
+  EXPECT_TRUE(reading.broken());
 }
 
 TEST(HttpStream, OnCloseIsCalledAlsoForOneThatComesTooLate) {

@@ -74,6 +74,7 @@ class RawClient {
   /// False if the server has closed the connection.
   bool send(std::string_view bytes) { return socket_.send(bytes); }
   void end_output() { socket_.end_output(); }
+  void reset_at_close() { socket_.reset_at_close(); }
   /// Whether the connection did not end but broke.
   bool broken() const { return broken_; }
   bool readable() const { return !input_.empty() || socket_.readable(); }
