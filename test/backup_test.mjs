@@ -5,42 +5,13 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSy
 import net from 'node:net'
 import path from 'node:path'
 import { test } from 'node:test'
+import { backUp, restoreInto, run, withRestored } from './support/backup.mjs'
 import { startProxy } from './support/proxy.mjs'
 import { authorization } from './support/raw.mjs'
 import { binary, runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const it = shareServer()
-
-function run(server, args, url = server.url) {
-  return runDivan([...args, '--quiet', '--url', url, '--user', server.credentials])
-}
-
-// Takes a backup: the file.
-async function backUp(server) {
-  const file = path.join(temporaryDirectory(), 'backup')
-  const { code, stderr } = await run(server, ['backup', file])
-  assert.equal(code, 0, stderr)
-  return file
-}
-
-async function restoreInto(server, file, ...args) {
-  const { code, stderr } = await run(server, ['restore', file, ...args])
-  assert.equal(code, 0, stderr)
-}
-
-// Makes a data directory of a backup, and runs `body` on a server there.
-async function withRestored(file, body) {
-  const dataDir = path.join(temporaryDirectory(), 'new')
-  const { code, stderr } = await runDivan(['restore', file, '--quiet', '--data-dir', dataDir])
-  assert.equal(code, 0, stderr)
-  const server = await Server.start({ dataDir, env: { DIVAN_DIVAN_STORE: 'embedded' } })
-  try {
-    await body(server)
-  } finally {
-    await server.stop()
-  }
-}
 
 const VIEWS = {
   views: { by: { map: 'function (doc) { emit(doc.kind, doc.n); }', reduce: '_stats' }, ids: { map: 'function (doc) { emit(doc._id); }' } }

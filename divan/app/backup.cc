@@ -11,6 +11,7 @@
 #include "divan/backup/backup.h"
 #include "divan/backup/restores.h"
 #include "divan/base/error.h"
+#include "divan/base/json.h"
 #include "divan/kv/embedded/engine.h"
 
 namespace divan::app {
@@ -58,15 +59,18 @@ class NewDataDirectory {
 };
 
 // Answers how many rows there were.
-std::uint64_t load(const RestoreOptions& options, kv::Database& store, Progress& progress) {
+std::uint64_t load(const RestoreOptions& options, kv::Database& store, const Clock& clock,
+                   Progress& progress) {
   backup::RowLoader loader(store);
-  backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+  backup::Header header;
+  backup::Parser parser([&](std::string_view key, std::string_view value) { loader.add(key, value); },
+                        [&](const backup::Header& read) { header = read; });
   read_file(options.file, [&](std::string_view piece, double fraction) {
     parser.feed(piece);
     if (!options.quiet) progress.show(fraction, static_cast<std::int64_t>(parser.rows()));
   });
   const auto end = parser.end();
-  loader.finish(end.version);
+  loader.finish(backup::version_after_restore(header, end.version, clock.wall_ms()));
   return end.rows;
 }
 
@@ -86,7 +90,7 @@ void restore_directory(const RestoreOptions& options) {
     kv::embedded::Options store_options;
     store_options.directory = directory.store().string();
     kv::embedded::EmbeddedDatabase store(store_options, clock, rng);
-    rows = load(options, store, progress);
+    rows = load(options, store, clock, progress);
   }
   directory.complete();
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
@@ -98,7 +102,7 @@ void restore_store(const RestoreOptions& options) {
   CommandEnvironment with;
   Progress progress("Restoring", "rows", with.clock);
   NewStore store(options.store, with.config, with.clock, with.rng);
-  const auto rows = load(options, store.database(), progress);
+  const auto rows = load(options, store.database(), with.clock, progress);
   store.complete();
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
 }
@@ -146,6 +150,14 @@ std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, cons
   return databases;
 }
 
+// The version that a running server must reach. Its own backups hold none that it has not reached; for a
+// cluster a higher one means a recovery.
+kv::Version version_for(http::Client& client, const Contents& contents, const Clock& clock) {
+  const auto uuid = json::parse_object(ask(client, "GET", "/")).at("uuid");
+  if (uuid.as_string() == contents.header.server_uuid) return contents.end.version;
+  return backup::version_after_restore(contents.header, contents.end.version, clock.wall_ms());
+}
+
 // The file is read twice: nothing of a damaged one reaches the server, and the databases' names stand behind
 // their rows.
 void restore_databases(const RestoreOptions& options) {
@@ -160,7 +172,7 @@ void restore_databases(const RestoreOptions& options) {
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) numbers.insert(database.number);
   http::Client client = connect(options.connection);
-  Upload upload(client, clock, contents.header, contents.end.version, databases);
+  Upload upload(client, clock, contents.header, version_for(client, contents, clock), databases);
   Progress progress("Restoring", "rows", clock);
   std::int64_t rows = 0;
   backup::Parser parser([&](std::string_view key, std::string_view value) {

@@ -1,5 +1,7 @@
 #include "divan/backup/backup.h"
 
+#include "divan/base/error.h"
+#include "divan/kv/clock_version.h"
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::backup {
@@ -7,6 +9,10 @@ namespace {
 
 // Far below the store's limit, which counts more than keys and values.
 constexpr std::size_t kTransactionBytes = 4 << 20;
+
+// A cluster counts a million versions a second, a bit more or less, and a hundred million for each recovery:
+// so twice the time, and 36 recoveries of its last hour.
+constexpr kv::Version kClusterMargin = 3'600'000'000;
 
 std::string packed(std::string_view text) {
   std::string key;
@@ -16,8 +22,9 @@ std::string packed(std::string_view text) {
 
 }  // namespace
 
-bool write_backup(kv::Database& store, const Header& header, const ByteSink& sink) {
+bool write_backup(kv::Database& store, Header header, const ByteSink& sink) {
   const std::string commit_marks = packed("txid");
+  header.shared = store.begin()->is_remote();
   Writer writer(header, sink);
   bool going_on = true;
   const kv::Version version = store.dump([&](std::string_view key, std::string_view value) {
@@ -25,6 +32,20 @@ bool write_backup(kv::Database& store, const Header& header, const ByteSink& sin
     return going_on;
   });
   return going_on && writer.finish(version);
+}
+
+kv::Version version_after_restore(const Header& header, kv::Version version, std::int64_t now_ms) {
+  // A clock that is behind the backup says nothing about what came after it.
+  const auto created = kv::version_of_clock(header.created_ms);
+  const auto now = std::max(kv::version_of_clock(now_ms), created);
+  const auto lost = now - created;
+  // A store of one process begins with the clock's version at each start, and was started meanwhile, perhaps.
+  // A cluster's versions have nothing to do with the date.
+  const auto next = header.shared ? version + 2 * lost + kClusterMargin : std::max(version + lost, now);
+  if (next <= kMaxRaisedVersion) return next;
+  throw bad_request(
+      fmt::format("The backup ends with version {}, from which no store can go on: at most {} is expected.",
+                  version, kMaxRaisedVersion));
 }
 
 void RowLoader::add(std::string_view key, std::string_view value) {

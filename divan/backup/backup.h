@@ -7,7 +7,13 @@ namespace divan::backup {
 
 /// Writes all rows as they are at one version while the store goes on (but for marks of commits, which mean
 /// nothing later). Answers whether the sink took them all. Throws what the store throws.
-bool write_backup(kv::Database& store, const Header& header, const ByteSink& sink);
+/// Sets `header.shared`.
+bool write_backup(kv::Database& store, Header header, const ByteSink& sink);
+
+/// The version from which a store goes on that was restored from a backup which ends with `version`: greater
+/// than any version that the store of the backup can have given out since, `now_ms` (since 1970) being now.
+/// Throws bad_request if it would be too high to go on from: the clock is wrong, or the backup.
+kv::Version version_after_restore(const Header& header, kv::Version version, std::int64_t now_ms);
 
 /// Writes the rows of a backup into a store, many a transaction. Not thread-safe.
 class RowLoader {
@@ -16,7 +22,7 @@ class RowLoader {
   explicit RowLoader(kv::Database& store) : store_(store) {}
 
   void add(std::string_view key, std::string_view value);
-  /// Writes what is left, and makes versions go on from where the backup's end.
+  /// Writes what is left, and lets later versions be greater than `version`.
   void finish(kv::Version version);
 
  private:

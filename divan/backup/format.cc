@@ -52,15 +52,16 @@ std::string head() {
 
 std::string header_json(const Header& header) {
   std::string json;
-  json::Writer(json)
-      .begin_object()
+  json::Writer writer(json);
+  writer.begin_object()
       .key("divan")
       .string(header.divan_version)
       .key("uuid")
       .string(header.server_uuid)
       .key("created")
-      .number(header.created_ms)
-      .end_object();
+      .number(header.created_ms);
+  if (header.shared) writer.key("shared").boolean(true);
+  writer.end_object();
   return json;
 }
 
@@ -190,6 +191,7 @@ void Parser::read_header(std::string_view payload) {
     header.divan_version = object.at("divan").as_string();
     header.server_uuid = object.at("uuid").as_string();
     header.created_ms = object.at("created").as_int64();
+    if (const auto* shared = object.if_contains("shared")) header.shared = shared->as_bool();
   } catch (const std::exception&) { throw damaged("its header is not what it should be"); }
   if (on_header_) on_header_(header);
 }

@@ -28,6 +28,7 @@ struct Header {
   std::string divan_version;
   std::string server_uuid;
   std::int64_t created_ms = 0;  // since 1970
+  bool shared = false;          // of a store on a cluster, which counts its versions by itself
 };
 
 /// Takes the next bytes of a backup; answers whether to go on.

@@ -10,7 +10,7 @@ namespace {
 
 using Rows = std::map<std::string, std::string>;
 
-const Header kHeader{"1.2.3", "0123456789abcdef0123456789abcdef", 1'700'000'000'000};
+const Header kHeader{"1.2.3", "0123456789abcdef0123456789abcdef", 1'700'000'000'000, true};
 
 std::string written(const Rows& rows, kv::Version version = 7) {
   std::string bytes;
@@ -73,6 +73,7 @@ TEST(BackupFormat, RowsComeBackFromPiecesOfAnySize) {
     EXPECT_EQ(result.header->divan_version, kHeader.divan_version);
     EXPECT_EQ(result.header->server_uuid, kHeader.server_uuid);
     EXPECT_EQ(result.header->created_ms, kHeader.created_ms);
+    EXPECT_TRUE(result.header->shared);
   }
   EXPECT_TRUE(read(written({})).rows.empty());
 }

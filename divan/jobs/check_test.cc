@@ -56,7 +56,7 @@ struct JobsCheck : testing::Test {
         [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs.at(0); });
   }
 
-  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+  static kv::Findings check(MapRows& rows, kv::Version version = INT64_MAX) {
     kv::Findings findings;
     Check jobs(version, findings);
     workers::Check workers(version, findings);

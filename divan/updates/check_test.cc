@@ -26,7 +26,7 @@ struct UpdatesCheck : testing::Test {
     });
     store->run([&](kv::Transaction& tx) { catalog.remove(tx, "b"); });
   }
-  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+  static kv::Findings check(MapRows& rows, kv::Version version = INT64_MAX) {
     kv::Findings findings;
     Check check(version, findings);
     kv::testing::run_checks(rows, {&check});

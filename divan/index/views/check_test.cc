@@ -51,7 +51,7 @@ struct ViewsCheck : ::testing::Test {
       }
     }
   }
-  static kv::Findings check(MapRows& rows, kv::Version version = 1000) {
+  static kv::Findings check(MapRows& rows, kv::Version version = INT64_MAX) {
     kv::Findings findings;
     Check check(version, findings, [](std::int64_t number) {
       return number == 1 ? std::optional<std::string>("db") : std::nullopt;

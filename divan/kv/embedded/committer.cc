@@ -8,6 +8,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
+#include "divan/kv/clock_version.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
@@ -27,6 +28,9 @@ constexpr std::size_t kCompany = 8;
 // Transactions live kTransactionLifetime; the rest is for those that are just being queued.
 constexpr Duration kConflictWindow = kTransactionLifetime + std::chrono::seconds(1);
 
+// A minute: clocks are adjusted by seconds all the time.
+constexpr Version kMaxVersionLead = 60'000'000;
+
 Version stored_version(rocksdb::DB& db) {
   std::string value;
   const auto status = db.Get(rocksdb::ReadOptions(), slice(kVersionKey), &value);
@@ -34,6 +38,23 @@ Version stored_version(rocksdb::DB& db) {
   check_status(status);
   if (value.size() != 8) throw Error(ErrorCode::io_error, "The stored version is damaged.");
   return static_cast<Version>(read_u64(value));
+}
+
+// This state of the store may be older than what the store gave out: an old copy was put back, or the power
+// went before commits that were not synced reached the disk. Nothing in it says so.
+Version first_version(rocksdb::DB& db, const Clock& clock) {
+  const Version stored = stored_version(db);
+  const Version now = version_of_clock(clock.wall_ms());
+  if (stored - now > kMaxVersionLead) {
+    log::warning(
+        "The store's versions are {} minutes ahead of the system clock, which was set back or is wrong. "
+        "Should "
+        "an old copy of the data directory be put back before it has caught up, versions, epochs and "
+        "sequences "
+        "may repeat.",
+        (stored - now) / 60'000'000);
+  }
+  return std::max(stored, now);
 }
 
 }  // namespace
@@ -59,7 +80,7 @@ struct Committer::GroupWrite {
 
 Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options)
     : db_(db), clock_(clock), options_(options), gaps_(options.least_passed), watches_(options.max_watches) {
-  publish(stored_version(db_));
+  publish(first_version(db_, clock));
 }
 
 Committer::~Committer() {

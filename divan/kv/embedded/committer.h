@@ -66,6 +66,7 @@ struct CommitterOptions {
 /// Thread-safe.
 class Committer {
  public:
+  /// Versions go on from the one that is stored, or from the clock's if that is greater (clock_version.h).
   Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options);
   ~Committer();
   Committer(const Committer&) = delete;
