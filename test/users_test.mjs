@@ -1,6 +1,8 @@
 // Users who are no administrators: their documents, what they may do, and that changes count at once.
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
 
 const path = (name) => `/_users/org.couchdb.user:${name}`
 const user = (name, more) => ({ name, type: 'user', roles: [], ...more })
@@ -109,4 +111,79 @@ testWithServer('a user\'s document of any kind leaves the administrators alone',
   await server.client.ok('PUT', path('admin'), user('admin', { password: 'mine' }))
   assert.equal(await session(server, 'admin:mine'), WRONG)
   assert.deepEqual(await session(server, server.credentials), { name: 'admin', roles: ['_admin'] })
+})
+
+const SLOW = '20000' // iterations: a comparison takes some 10 ms
+
+/** The status of a request with these credentials, on a connection of its own, from an address of 127.0.0.0/8. */
+function status(server, credentials, from = '127.0.0.1') {
+  const { hostname, port } = new URL(server.url)
+  const headers = { Authorization: 'Basic ' + Buffer.from(credentials).toString('base64') }
+  return new Promise((resolve, reject) => {
+    const request = http.get({ hostname, port, path: '/_session', headers, localAddress: from, agent: false }, (answer) => {
+      answer.resume().on('end', () => resolve(answer.statusCode))
+    })
+    request.on('error', reject)
+  })
+}
+const all = (count, make) => Promise.all(Array.from({ length: count }, (_, i) => make(i)))
+const names = (count) => Array.from({ length: count }, (_, i) => `user${i}`)
+
+async function prepareSlow(server, users) {
+  await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', `"${SLOW}"`)
+  await server.client.ok('PUT', '/_users')
+  const docs = users.map((name) => ({ _id: `org.couchdb.user:${name}`, ...user(name, { password: `pw-${name}` }) }))
+  await server.client.ok('POST', '/_users/_bulk_docs', { docs })
+}
+
+testWithServer('many who log in at once all get in', {}, async (server) => {
+  await prepareSlow(server, names(100))
+  assert.deepEqual(new Set(await all(300, () => status(server, 'user0:pw-user0'))), new Set([200]))
+  assert.deepEqual(new Set(await all(100, (i) => status(server, `user${i}:pw-user${i}`))), new Set([200]))
+  assert.ok((await server.metric('divan_password_checks_total')) <= 102) // one for each name, and the administrator's
+})
+
+testWithServer('users log in, known and new, while clients guess passwords', {}, async (server) => {
+  await prepareSlow(server, names(30))
+  let guesses = 0
+  let over = false
+  // Forty clients of one address try one name, forty try it from an address each, and forty try unknown names.
+  const guesser = async (name, from) => {
+    const seen = new Set()
+    while (!over) seen.add(await status(server, `${name()}:guess${++guesses}`, from))
+    return seen
+  }
+  const guessers = [
+    ...Array.from({ length: 40 }, () => guesser(() => 'user0', '127.0.0.66')),
+    ...Array.from({ length: 40 }, (_, i) => guesser(() => 'user0', `127.0.1.${i}`)),
+    ...Array.from({ length: 40 }, () => guesser(() => `nobody${guesses}`, '127.0.0.67'))
+  ]
+  await waitFor('guesses', async () => (await server.metric('divan_password_failures_total')) >= 130)
+  // The name that is guessed and others, from addresses of their own and from one with clients that guess.
+  const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...names(30).slice(20).map((name) => [name, '127.0.0.66'])]
+  const first = await Promise.all(users.map(([name, from]) => status(server, `${name}:pw-${name}`, from)))
+  assert.deepEqual(first, users.map(() => 200))
+  assert.equal(await status(server, 'user0:pw-user0', '127.0.0.66'), 200)
+  over = true
+  const seen = new Set((await Promise.all(guessers)).flatMap((statuses) => [...statuses]))
+  seen.delete(429)
+  assert.deepEqual(seen, new Set([401]))
+})
+
+testWithServer('a name is locked for an address where the settings say so', {}, async (server) => {
+  await prepare(server)
+  for (const name of ['ann', 'bob']) await server.client.ok('PUT', path(name), user(name, { password: 'pw' }))
+  const setting = (key) => `/_node/_local/_config/chttpd_auth_lockout/${key}`
+  assert.equal((await server.client.put(setting('mode'), '"maybe"')).status, 400)
+  await server.client.ok('PUT', setting('mode'), '"enforce"')
+  for (let i = 0; i < 5; ++i) assert.equal(await status(server, `ann:wrong${i}`, '127.0.0.66'), 401)
+  const { status: code, json } = await server.as('ann:wrong').get('/_session')
+  assert.deepEqual([code, json.error], [401, 'unauthorized'], 'of another address')
+  assert.equal(await status(server, 'ann:wrong', '127.0.0.66'), 401, 'known to be wrong')
+  assert.equal(await status(server, 'ann:pw', '127.0.0.66'), 403)
+  assert.equal(await status(server, 'bob:pw', '127.0.0.66'), 200)
+  assert.equal(await status(server, 'ann:pw'), 200)
+  assert.equal(await status(server, 'ann:pw', '127.0.0.66'), 200, 'known to be right')
+  await server.client.ok('PUT', setting('mode'), '"warn"')
+  assert.equal(await status(server, 'ann:other', '127.0.0.66'), 401)
 })

@@ -1,12 +1,8 @@
 #include "divan/api/accounts.h"
 
-#include <absl/cleanup/cleanup.h>
-
 #include <charconv>
-#include <mutex>
 
 #include "divan/base/bytes.h"
-#include "divan/base/digest.h"
 #include "divan/base/error.h"
 #include "divan/http/basic_auth.h"
 
@@ -15,10 +11,38 @@ namespace {
 
 // For passwords that are given in plain text: high enough to be slow, low enough for every start of the
 // server.
-constexpr int kIterations = 50'000;
-constexpr std::size_t kMaxVerified = 1000;
+constexpr int kAdminIterations = 50'000;
+constexpr std::size_t kKeyBytes = 32;
+
+LockoutSettings lockout_settings(const Config& config) {
+  constexpr const char* kSection = "chttpd_auth_lockout";
+  LockoutSettings settings;
+  const std::string mode = config.get(kSection, "mode", "warn");
+  if (mode == "off") {
+    settings.mode = LockoutSettings::Mode::off;
+  } else if (mode == "enforce") {
+    settings.mode = LockoutSettings::Mode::enforce;
+  } else if (mode != "warn") {
+    throw bad_request(
+        fmt::format("Setting [{}] mode is `{}`; expected one of off, warn, enforce.", kSection, mode));
+  }
+  settings.threshold = static_cast<std::size_t>(config.get_int(
+      kSection, "threshold", static_cast<std::int64_t>(settings.threshold), 1, kMaxLockoutThreshold));
+  settings.lifetime = std::chrono::milliseconds(
+      config.get_int(kSection, "max_lifetime", settings.lifetime.count(), 1, kMaxLockoutLifetimeMs));
+  return settings;
+}
 
 }  // namespace
+
+Accounts::Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options)
+    : rng_(rng), nobody_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0}, checks_(clock, std::move(options)) {}
+
+void Accounts::configure(const Config& config) {
+  const auto iterations = password_iterations(config);
+  checks_.configure(lockout_settings(config));
+  user_iterations_ = iterations;
+}
 
 PasswordHash Accounts::parse_hash(std::string_view text) {
   const Error malformed = bad_request("A hashed password is malformed.");
@@ -41,47 +65,35 @@ PasswordHash Accounts::parse_hash(std::string_view text) {
 }
 
 void Accounts::add_admin(const std::string& name, const std::string& password) {
-  admins_[name] =
-      password.starts_with("-pbkdf2") ? parse_hash(password) : hash_password(password, kIterations, rng_);
+  auto hash = password.starts_with("-pbkdf2") ? parse_hash(password)
+                                              : hash_password(password, kAdminIterations, rng_);
+  admin_iterations_ = std::max(admin_iterations_, hash.iterations);
+  admins_[name] = std::move(hash);
 }
 
-User Accounts::authenticate(std::optional<std::string_view> authorization) const {
-  if (!authorization) return {};
+PasswordHash Accounts::placeholder() const {
+  PasswordHash hash = nobody_;
+  hash.iterations = std::max<int>(user_iterations_, admin_iterations_);
+  return hash;
+}
+
+std::optional<User> Accounts::authenticate(std::optional<std::string_view> authorization,
+                                           std::string_view address, PasswordWaiter waiter) {
+  if (!authorization) return User{};
   const auto credentials = http::parse_basic(*authorization);
   if (!credentials) throw unauthorized("Only Basic authentication is supported.");
   // An administrator's name is never looked for among the users: nothing there can lock one out.
   const auto admin = admins_.find(credentials->name);
-  if (admin != admins_.end()) {
-    check_password(*authorization, credentials->password, admin->second);
-    return {credentials->name, true};
-  }
-  auto account = find_user_ ? find_user_(credentials->name) : std::nullopt;
-  if (!account) throw unauthorized("Name or password is incorrect.");
-  check_password(*authorization, credentials->password, account->password);
-  return {credentials->name, false, std::move(account->roles)};
-}
-
-bool Accounts::is_verified(const std::string& digest, const PasswordHash& hash) const {
-  std::shared_lock lock(mutex_);
-  const auto found = verified_.find(digest);
-  return found != verified_.end() && found->second == hash;
-}
-
-void Accounts::check_password(std::string_view authorization, std::string_view password,
-                              const PasswordHash& hash) const {
-  const std::string digest = sha256(authorization);
-  if (is_verified(digest, hash)) return;
-  const absl::Cleanup leave = [this] { --at_hashing_; };
-  if (++at_hashing_ > kMaxAtHashing)
-    throw Error(503, "service_unavailable", "Too many passwords are being checked; try again later.");
-  hashing_.acquire();
-  const absl::Cleanup release = [this] { hashing_.release(); };
-  // A client's first requests come together: the first of them has done the work for the others.
-  if (is_verified(digest, hash)) return;
-  if (!is_password(password, hash)) throw unauthorized("Name or password is incorrect.");
-  std::unique_lock lock(mutex_);
-  if (verified_.size() >= kMaxVerified) verified_.clear();
-  verified_[digest] = hash;
+  std::optional<Account> account;
+  if (admin == admins_.end() && find_user_) account = find_user_(credentials->name);
+  const PasswordHash nobody = placeholder();
+  const PasswordHash& hash = admin != admins_.end() ? admin->second : (account ? account->password : nobody);
+  const auto right = checks_.check(
+      {credentials->name, credentials->password, address, hash, nobody.iterations}, std::move(waiter));
+  if (!right) return std::nullopt;
+  if (!*right) throw unauthorized("Name or password is incorrect.");
+  if (admin != admins_.end()) return User{credentials->name, true};
+  return User{credentials->name, false, std::move(account->roles)};
 }
 
 }  // namespace divan::api

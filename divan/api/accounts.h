@@ -6,13 +6,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <semaphore>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "divan/api/password.h"
+#include "divan/api/password_checks.h"
+#include "divan/base/config.h"
 
 namespace divan::api {
 
@@ -37,45 +36,50 @@ struct Account {
 /// add_admin() and look_up_users().
 class Accounts {
  public:
-  /// Answers the account of a user as it is now; nothing if there is none, or none that may log in. May throw
+  /// Returns the account of a user as it is now; nullopt if there is none, or none that may log in. May throw
   /// divan::Error, which becomes the request's answer.
   using FindUser = std::function<std::optional<Account>(std::string_view name)>;
 
-  explicit Accounts(Rng& rng) : rng_(rng) {}
+  Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
+
+  /// Reads [chttpd_auth] iterations and [chttpd_auth_lockout] mode, threshold and max_lifetime. Throws
+  /// bad_request for a bad value.
+  void configure(const Config& config);
 
   /// `password` as it is, or as CouchDB writes hashed ones: "-pbkdf2-KEY,SALT,ITERATIONS" (SHA-1) or
   /// "-pbkdf2:sha256-KEY,SALT,ITERATIONS". Throws bad_request for a malformed hash.
   void add_admin(const std::string& name, const std::string& password);
 
-  /// Where those are found who are no administrators. It is asked at each of their requests, so that a
+  /// Where those are found who are no administrators. It is called for each of their requests, so that a
   /// changed password, a role or a removed user counts from the next request on.
   void look_up_users(FindUser find) { find_user_ = std::move(find); }
 
   /// Reads a request's Authorization field. Throws unauthorized (401) for wrong credentials, bad_request for
-  /// malformed ones, 503 if too many passwords are being checked already. Without a field: nobody.
-  User authenticate(std::optional<std::string_view> authorization) const;
+  /// malformed ones, forbidden (403) for a locked account. Without a field: nobody.
+  ///
+  /// Returns nullopt if the password has to be compared with a hash first, which is slow: then `waiter.done`
+  /// is called, on any thread, when the same call again would succeed or throw, or with why it was refused.
+  /// `address` is the client's.
+  std::optional<User> authenticate(std::optional<std::string_view> authorization, std::string_view address,
+                                   PasswordWaiter waiter);
+
+  /// Refuses all requests that wait, and those that would.
+  void stop() { checks_.stop(); }
+
+  PasswordCheckStats stats() const { return checks_.stats(); }
 
  private:
-  // A password hash is slow on purpose: so many are computed at once, and so many requests wait for that.
-  static constexpr std::ptrdiff_t kMaxHashing = 2;
-  static constexpr std::size_t kMaxAtHashing = 16;
-
   static PasswordHash parse_hash(std::string_view text);
-  void check_password(std::string_view authorization, std::string_view password,
-                      const PasswordHash& hash) const;
-
-  bool is_verified(const std::string& digest, const PasswordHash& hash) const;
+  // What the passwords of unknown names are compared with.
+  PasswordHash placeholder() const;
 
   Rng& rng_;
-  // Who takes part in hashing, waiting included: the requests of others shall find a thread.
-  mutable std::counting_semaphore<> hashing_{kMaxHashing};
-  mutable std::atomic<std::size_t> at_hashing_ = 0;
   std::map<std::string, PasswordHash> admins_;
+  int admin_iterations_ = 1;  // the most of an administrator's hash
   FindUser find_user_;
-  // What was found right, since a password hash is slow on purpose: digests of fields, each with the hash
-  // that it was compared with, so that it counts no longer than that hash does.
-  mutable std::shared_mutex mutex_;
-  mutable std::map<std::string, PasswordHash> verified_;
+  const PasswordHash nobody_;  // no password's; its iterations are placeholder()'s to set
+  std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
+  PasswordChecks checks_;
 };
 
 }  // namespace divan::api

@@ -34,7 +34,7 @@ struct Context {
   Rng& rng;
   Config& config;
   Metrics& metrics;
-  const Accounts& accounts;
+  Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
   ThreadPool& backups;          // a thread for each that is being taken

@@ -23,15 +23,28 @@ std::string derive(std::string_view password, const PasswordHash& hash, std::siz
 
 }  // namespace
 
+int password_iterations(const Config& config) {
+  return static_cast<int>(
+      config.get_int("chttpd_auth", "iterations", kDefaultPasswordIterations, 1, kMaxPasswordIterations));
+}
+
 PasswordHash hash_password(std::string_view password, int iterations, Rng& rng) {
   PasswordHash hash{"SHA256", {}, rng.uuid(), iterations};
   hash.key = derive(password, hash, kKeyBytes);
   return hash;
 }
 
-bool is_password(std::string_view password, const PasswordHash& hash) {
+PasswordComparison compare_password(std::string_view password, const PasswordHash& hash, int min_iterations) {
   const std::string key = derive(password, hash, hash.key.size());
-  return CRYPTO_memcmp(key.data(), hash.key.data(), key.size()) == 0;
+  if (CRYPTO_memcmp(key.data(), hash.key.data(), key.size()) == 0) return {true, hash.iterations};
+  if (hash.iterations >= min_iterations) return {false, hash.iterations};
+  // The rest of the work, for its time alone.
+  derive(password, {"SHA256", {}, hash.salt, min_iterations - hash.iterations}, kKeyBytes);
+  return {false, min_iterations};
+}
+
+bool is_password(std::string_view password, const PasswordHash& hash) {
+  return compare_password(password, hash).equal;
 }
 
 }  // namespace divan::api

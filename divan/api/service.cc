@@ -7,6 +7,12 @@
 #include "divan/base/log.h"
 
 namespace divan::api {
+namespace {
+
+// For clients whose passwords cannot be checked now.
+constexpr int kRetryAfterSeconds = 5;
+
+}  // namespace
 
 Service::Service(Context context) : context_(std::move(context)) {}
 
@@ -18,12 +24,27 @@ void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
 
 void Service::stop() const { stop_tasks(context_); }
 
+PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& exchange) const {
+  return {.bytes = exchange->request().body().size(),
+          .gone = [exchange] { return exchange->closed(); },
+          .done =
+              [this, exchange](const Error* refusal) {
+                if (refusal == nullptr) return handle(exchange);
+                auto response = http::error_response(*refusal);
+                response.headers.push_back({"Retry-After", std::to_string(kRetryAfterSeconds)});
+                exchange->respond(std::move(response));
+              }};
+}
+
 void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
   // What still waited when its connection was cut.
   if (context_.stopping && exchange->closed()) return;
   try {
     const auto call = std::make_shared<Call>(exchange);
-    call->set_user(context_.accounts.authenticate(exchange->request().header("Authorization")));
+    auto user = context_.accounts.authenticate(exchange->request().header("Authorization"),
+                                               exchange->request().peer(), password_waiter(exchange));
+    if (!user) return;
+    call->set_user(*std::move(user));
     if (auto response = route(context_, call)) exchange->respond(*std::move(response));
   } catch (const MethodNotAllowed& error) {
     auto response = http::error_response(error);

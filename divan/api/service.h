@@ -18,6 +18,8 @@ class Service {
   void stop() const;
 
  private:
+  // Handles the exchange again when its password has been checked.
+  PasswordWaiter password_waiter(const std::shared_ptr<http::Exchange>& exchange) const;
   void work(const std::shared_ptr<http::Exchange>& exchange) const;
 
   const Context context_;

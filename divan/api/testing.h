@@ -28,7 +28,7 @@ struct Streams : ::testing::Test {
   index::Kinds kinds;
   Config config;
   Metrics metrics;
-  Accounts accounts{rng};
+  Accounts accounts{rng, clock};
   Answerer answerer;
   ThreadPool pool{"request", 2, 100};
   std::atomic<bool> stopping = false;

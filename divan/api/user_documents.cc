@@ -10,8 +10,6 @@ namespace divan::api {
 namespace {
 
 constexpr std::string_view kIdPrefix = "org.couchdb.user:";
-// CouchDB's, from 3.4 on.
-constexpr int kDefaultIterations = 600'000;
 // More would make a hash slow beyond its iterations.
 constexpr std::size_t kMaxKeyBytes = 64;
 
@@ -142,9 +140,7 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
 void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
                       Rng& rng) {
   if (database != kUsersDatabase) return;
-  const auto iterations =
-      config.get_int("chttpd_auth", "iterations", kDefaultIterations, 1, kMaxPasswordIterations);
-  prepare_user_document(document, static_cast<int>(iterations), rng);
+  prepare_user_document(document, password_iterations(config), rng);
 }
 
 std::optional<Account> read_user_document(std::string_view name, std::string_view body) {

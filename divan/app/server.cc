@@ -168,7 +168,7 @@ struct Server::Parts {
   SystemClock clock;
   SystemRng rng;
   Metrics metrics;
-  api::Accounts accounts{rng};
+  api::Accounts accounts{rng, clock};
   std::string new_admin_file;
   std::string uuid;
 
@@ -217,9 +217,11 @@ struct Server::Parts {
       if (section == "global_changes") sequencer.configure(updates_options(config));
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
+      if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
       if (section == "ken" && ken) ken->reconsider();
       if (section == "ken.ignore" && ken) ken->add(key);
     });
+    accounts.configure(config);
     if (settings.listens) choose_admins();
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
@@ -370,6 +372,14 @@ struct Server::Parts {
     gauge("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
     gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
+    gauge("divan_password_checks_total", "Passwords compared with a hash.",
+          [=, this] { return number(accounts.stats().right + accounts.stats().wrong); });
+    gauge("divan_password_failures_total", "Those of them that were wrong.",
+          [=, this] { return number(accounts.stats().wrong); });
+    gauge("divan_password_refusals_total", "Requests whose passwords were not checked: too many waited.",
+          [=, this] { return number(accounts.stats().refused); });
+    gauge("divan_password_checks_waiting", "Passwords that wait to be compared.",
+          [=, this] { return number(accounts.stats().waiting); });
     gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
     gauge("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
           [=, this] { return number(js_pool.stats().died); });
@@ -451,6 +461,7 @@ struct Server::Parts {
     // What strangers' functions do is not waited for. The builders are to know why their calls end.
     if (builder) builder->stop();
     js_pool.stop();
+    accounts.stop();
     if (http) http->stop();
     if (request_pool) request_pool->stop();
     if (tails) tails->stop();

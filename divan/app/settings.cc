@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "divan/api/password.h"
+#include "divan/api/accounts.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -82,6 +82,13 @@ std::vector<Setting> own_settings() {
       {"chttpd_auth", "iterations", "600000",
        "rounds of the hashes of users' passwords that are written from now on",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
+      {"chttpd_auth_lockout", "mode", "warn",
+       "a name that fails from one address again and again: off, warn (a line in the log), enforce (refused)",
+       one_of("chttpd_auth_lockout", "mode", {"warn", "off", "enforce"})},
+      {"chttpd_auth_lockout", "threshold", "5", "so many wrong passwords of a name from one address",
+       integer("chttpd_auth_lockout", "threshold", 1, api::kMaxLockoutThreshold)},
+      {"chttpd_auth_lockout", "max_lifetime", "300000", "for which failures count after the last one, in ms",
+       integer("chttpd_auth_lockout", "max_lifetime", 1, api::kMaxLockoutLifetimeMs)},
       {"couchdb", "os_process_timeout", "5000",
        "milliseconds that one call of a JavaScript function may take",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},

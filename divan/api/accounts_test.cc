@@ -1,0 +1,278 @@
+// Checking passwords: together, in an order, with limits.
+#include "divan/api/accounts.h"
+
+#include <gmock/gmock.h>
+
+#include <condition_variable>
+#include <set>
+
+#include "divan/http/basic_auth.h"
+
+namespace divan::api {
+namespace {
+
+constexpr const char* kWrong = "401 Name or password is incorrect.";
+
+// Comparisons that wait until the test lets them go, counted.
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool open = false;
+  std::size_t begun = 0;
+  std::multiset<std::string> compared;
+
+  void set_open(bool value) {
+    std::lock_guard lock(mutex);
+    open = value;
+    changed.notify_all();
+  }
+  void wait_for_begun(std::size_t count) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return begun >= count; });
+  }
+  bool compare(const PasswordCheck& check) {
+    std::unique_lock lock(mutex);
+    ++begun;
+    changed.notify_all();
+    changed.wait(lock, [&] { return open; });
+    compared.insert(check.password);
+    lock.unlock();
+    return compare_password(check.password, check.hash, check.min_iterations).equal;
+  }
+};
+
+struct AccountsTest : testing::Test {
+  ManualClock clock;
+  SystemRng rng;
+  Gate gate;
+  Config config;
+  PasswordHash hash = hash_password("right", 2, rng);
+  PasswordQueueLimits limits;
+  std::optional<Accounts> made;
+
+  Accounts& accounts() {
+    if (made) return *made;
+    made.emplace(rng, clock, PasswordChecks::Options{.limits = limits, .compare = [this](const auto& check) {
+                                                       return gate.compare(check);
+                                                     }});
+    made->add_admin("admin", "-pbkdf2-00,salt,3");
+    made->look_up_users([this](std::string_view name) {
+      return name.starts_with("nobody") ? std::nullopt : std::optional(Account{hash, {}});
+    });
+    config.override_with("chttpd_auth", "iterations", "5");
+    made->configure(config);
+    return *made;
+  }
+
+  // One login with its outcome: a name, or status and reason.
+  struct Login {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::string outcome;
+
+    std::string get() {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return !outcome.empty(); });
+      return outcome;
+    }
+    bool ended() {
+      std::lock_guard lock(mutex);
+      return !outcome.empty();
+    }
+    void set(std::string text) {
+      std::lock_guard lock(mutex);
+      outcome = std::move(text);
+      changed.notify_all();
+    }
+  };
+  using LoginPtr = std::shared_ptr<Login>;
+
+  static std::string text(const Error& error) { return fmt::format("{} {}", error.status(), error.reason()); }
+
+  LoginPtr begin(const std::string& address, const std::string& name, const std::string& password,
+                 LoginPtr login = std::make_shared<Login>()) {
+    const PasswordWaiter waiter{.done = [this, address, name, password, login](const Error* refusal) {
+      refusal != nullptr ? login->set(text(*refusal)) : void(begin(address, name, password, login));
+    }};
+    try {
+      const auto user = accounts().authenticate(http::basic_authorization({name, password}), address, waiter);
+      if (user) login->set(user->name);
+    } catch (const Error& error) { login->set(text(error)); }
+    return login;
+  }
+
+  std::string log_in(const std::string& address, const std::string& name, const std::string& password) {
+    return begin(address, name, password)->get();
+  }
+
+  ~AccountsTest() override {
+    gate.set_open(true);
+    made.reset();
+  }
+};
+
+TEST_F(AccountsTest, AllWhoComeWithTheSamePasswordWaitForOneCheck) {
+  std::vector<LoginPtr> logins;
+  for (int i = 0; i < 300; ++i) logins.push_back(begin("10.0.0.1", "ann", "right"));
+  for (const auto& login : logins) EXPECT_FALSE(login->ended());
+  gate.set_open(true);
+  for (const auto& login : logins) EXPECT_EQ(login->get(), "ann");
+  EXPECT_EQ(log_in("10.0.0.2", "ann", "right"), "ann");
+  EXPECT_EQ(gate.compared.size(), 1u);
+}
+
+TEST_F(AccountsTest, ThreeHundredUsersComeAtOnce) {
+  std::vector<LoginPtr> logins;
+  for (int i = 0; i < 300; ++i) logins.push_back(begin("10.0.0.1", fmt::format("user{}", i), "right"));
+  gate.set_open(true);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(logins[i]->get(), fmt::format("user{}", i));
+}
+
+// A client with an old password asks again and again.
+TEST_F(AccountsTest, AWrongPasswordIsComparedOnce) {
+  gate.set_open(true);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(log_in("10.0.0.1", "ann", "wrong"), kWrong);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(log_in("10.0.0.1", "nobody", "wrong"), kWrong);
+  EXPECT_EQ(gate.compared.size(), 2u);
+}
+
+TEST_F(AccountsTest, AnotherPasswordMakesBothOutcomesWorthless) {
+  gate.set_open(true);
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), kWrong);
+  hash = hash_password("other", 2, rng);
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), kWrong);
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), "ann");
+}
+
+// The check was of the old password; the request is answered by the new one.
+TEST_F(AccountsTest, APasswordThatChangesDuringItsCheck) {
+  const auto login = begin("10.0.0.1", "ann", "right");
+  gate.wait_for_begun(1);
+  hash = hash_password("other", 2, rng);
+  gate.set_open(true);
+  EXPECT_EQ(login->get(), kWrong);
+  EXPECT_EQ(gate.compared.size(), 2u);
+}
+
+TEST_F(AccountsTest, UsersLogInWhileOthersGuess) {
+  EXPECT_FALSE(begin("10.0.0.1", "cached", "right")->ended());
+  gate.set_open(true);
+  EXPECT_EQ(log_in("10.0.0.1", "cached", "right"), "cached");
+  for (int i = 0; i < 5; ++i) log_in("10.0.0.66", "ann", fmt::format("first {}", i));
+  gate.set_open(false);
+  const std::size_t before = gate.begun;
+  std::vector<LoginPtr> guesses;
+  for (int i = 0; i < 40; ++i) guesses.push_back(begin("10.0.0.66", "ann", fmt::format("wrong {}", i)));
+  gate.wait_for_begun(before + 1);
+  EXPECT_EQ(log_in("10.0.0.66", "cached", "right"), "cached");  // needs no check, wherever it comes from
+  const auto ann = begin("10.0.0.1", "ann", "right");
+  const auto bob = begin("10.0.0.66", "bob", "right");
+  gate.wait_for_begun(before + 2);  // Ann's, though 39 guesses came first
+  gate.set_open(true);
+  EXPECT_EQ(ann->get(), "ann");
+  EXPECT_EQ(bob->get(), "bob");
+  for (const auto& guess : guesses) EXPECT_EQ(guess->get(), kWrong);
+}
+
+TEST_F(AccountsTest, OfTooManyTheGuessersAreRefused) {
+  limits.checks = 20;
+  gate.set_open(true);
+  for (int i = 0; i < 5; ++i) log_in("10.0.0.66", "ann", fmt::format("first {}", i));
+  gate.set_open(false);
+  std::vector<LoginPtr> guesses, users;
+  for (int i = 0; i < 40; ++i) guesses.push_back(begin("10.0.0.66", "ann", fmt::format("wrong {}", i)));
+  for (int i = 0; i < 20; ++i) users.push_back(begin("10.0.0.1", fmt::format("user{}", i), "right"));
+  gate.set_open(true);
+  for (const auto& user : users) EXPECT_THAT(user->get(), testing::StartsWith("user"));
+  std::size_t refused = 0;
+  for (const auto& guess : guesses) refused += guess->get().starts_with("429 ") ? 1 : 0;
+  EXPECT_GE(refused, 38u);  // one was being compared, and users that began made room for another
+  EXPECT_EQ(accounts().stats().refused, refused);
+}
+
+// Also where the hash is weaker than usual, or an administrator's.
+TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
+  accounts();
+  EXPECT_EQ(compare_password("wrong", hash, 0).iterations, 2);
+  EXPECT_EQ(compare_password("wrong", hash, 5).iterations, 5);
+  EXPECT_EQ(compare_password("right", hash, 5).iterations, 2);
+  std::map<std::string, int> costs;
+  gate.set_open(true);
+  made.emplace(rng, clock, PasswordChecks::Options{.compare = [&](const PasswordCheck& check) {
+                 const auto compared = compare_password(check.password, check.hash, check.min_iterations);
+                 std::lock_guard lock(gate.mutex);
+                 costs[check.password] = compared.iterations;
+                 return compared.equal;
+               }});
+  made->add_admin("admin", "-pbkdf2-00,salt,3");
+  made->look_up_users([this](std::string_view name) {
+    return name == "ann" ? std::optional(Account{hash, {}}) : std::nullopt;
+  });
+  made->configure(config);
+  for (const auto* name : {"ann", "admin", "bob"}) EXPECT_EQ(log_in("10.0.0.1", name, name), kWrong);
+  EXPECT_THAT(costs,
+              testing::UnorderedElementsAre(std::pair("ann", 5), std::pair("admin", 5), std::pair("bob", 5)));
+}
+
+TEST_F(AccountsTest, ALockoutIsOfANameFromAnAddress) {
+  gate.set_open(true);
+  config.override_with("chttpd_auth_lockout", "mode", "enforce");
+  config.override_with("chttpd_auth_lockout", "threshold", "3");
+  config.override_with("chttpd_auth_lockout", "max_lifetime", "1000");
+  EXPECT_EQ(log_in("10.0.0.66", "known", "right"), "known");
+  for (const std::string name : {"ann", "nobody", "known"}) {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(log_in("10.0.0.66", name, fmt::format("wrong {}", i)), kWrong);
+    const auto compared = gate.compared.size();
+    EXPECT_EQ(log_in("10.0.0.66", name, "another"),
+              "403 Account is temporarily locked due to multiple authentication failures");
+    EXPECT_EQ(gate.compared.size(), compared);
+  }
+  EXPECT_EQ(log_in("10.0.0.66", "known", "right"), "known");  // it is known to be right
+  EXPECT_EQ(log_in("10.0.0.66", "bob", "right"), "bob");
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
+  EXPECT_EQ(log_in("10.0.0.1", "nobody", "wrong"), kWrong);
+  hash = hash_password("right", 2, rng);
+  EXPECT_EQ(log_in("10.0.0.66", "ann", "right"), "ann");  // whoever changed the password unlocked the name
+  EXPECT_THAT(log_in("10.0.0.66", "nobody", "once more"), testing::StartsWith("403 "));
+  clock.advance(std::chrono::milliseconds(1000));
+  EXPECT_EQ(log_in("10.0.0.66", "nobody", "once more"), kWrong);
+}
+
+TEST_F(AccountsTest, NobodyIsLockedOutUnlessTheSettingsSaySo) {
+  gate.set_open(true);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(log_in("10.0.0.1", "ann", fmt::format("wrong {}", i)), kWrong);
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
+}
+
+TEST_F(AccountsTest, BadSettings) {
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>{{"mode", "maybe"}, {"threshold", "0"}, {"max_lifetime", "long"}}) {
+    Config bad;
+    bad.override_with("chttpd_auth_lockout", key, value);
+    EXPECT_THROW(accounts().configure(bad), Error) << key;
+  }
+}
+
+TEST_F(AccountsTest, AStopRefusesWhatWaits) {
+  std::vector<LoginPtr> logins;
+  for (int i = 0; i < 10; ++i) logins.push_back(begin("10.0.0.1", fmt::format("user{}", i), "right"));
+  gate.wait_for_begun(2);
+  std::jthread stop([&] { accounts().stop(); });
+  for (const auto& login : logins) EXPECT_EQ(login->get(), "503 The server is stopping.");
+  gate.set_open(true);
+  stop.join();
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "503 The server is stopping.");
+}
+
+TEST_F(AccountsTest, AComparisonThatFailsIsNeitherRightNorWrong) {
+  made.emplace(rng, clock, PasswordChecks::Options{.compare = [](const PasswordCheck&) -> bool {
+                 throw internal_error("no memory");
+               }});
+  made->look_up_users([this](std::string_view) { return std::optional(Account{hash, {}}); });
+  EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "500 internal_server_error: no memory");
+  EXPECT_EQ(accounts().stats().wrong, 0u);
+}
+
+}  // namespace
+}  // namespace divan::api
