@@ -265,6 +265,23 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([worker.count('ran a'), worker.count('fail a no luck')], [3, 3])
   })
 
+  it(`${kit}: hooks run around the handlers, with the job's trace`, async (server) => {
+    const jobs = await newType(server, kit, { max_attempts: 1 })
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    await jobs.add('a', { do: 'hooked', traceparent })
+    const worker = jobs.start()
+    await jobs.is('a', 'finished')
+    assert.equal((await jobs.get('a')).data.hooked, true)
+    const order = ['before a outer ' + traceparent, 'before a inner', 'ran a', 'after a outer']
+    assert.deepEqual(worker.lines.filter((line) => / a( |$)/.test(line)), order)
+    await jobs.add('b', { do: 'hooked', skip: true, traceparent: 'malformed' })
+    await jobs.is('b', 'finished')
+    assert.deepEqual([(await jobs.get('b')).data, worker.count('ran b'), worker.count('before b outer none')], [{ skipped: true }, 0, 1])
+    await jobs.add('c', { do: 'hooked', fail: true })
+    await jobs.is('c', 'failed')
+    assert.deepEqual([(await jobs.get('c')).last_error, worker.count('caught c in a hook'), worker.count('fail c')], ['in a hook', 1, 1])
+  })
+
   it(`${kit}: a result that is too large is a failure, and spoils no other`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     await jobs.addMany(5, { do: 'note' })

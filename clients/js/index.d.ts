@@ -28,7 +28,7 @@ export class JobAborted extends Error {
   constructor(code: 'cancel' | 'halt' | 'stop', message: string)
 }
 
-/** Settings of a type; what is left out stays as it is. Times are in milliseconds. */
+/** Settings of a type; what is left out stays as it is. Times are in milliseconds, as everywhere in this kit. */
 export interface TypeSettings {
   timeout?: number
   max_attempts?: number
@@ -58,6 +58,10 @@ export interface JobOptions {
   priority?: number
   /** Again and again; not together with `scheduledAt`. A job that is there with the same schedule keeps its time. */
   schedule?: Schedule
+  /** The trace that the job belongs to (W3C Trace Context); its data, an object then, have it as a member. */
+  traceparent?: string
+  /** Whatever else the server's HTTP API takes for a job, by its names. */
+  [other: string]: unknown
 }
 
 export interface NewJob<Data = unknown> extends JobOptions {
@@ -134,6 +138,8 @@ export interface Job<Data = any, Result = any> {
   readonly type: string
   readonly id: string
   readonly data: Data
+  /** The `traceparent` in its data, if there is a well-formed one. */
+  readonly traceparent?: string
   /** How often the job was accepted: 1 the first time. */
   readonly attempt: number
   /** Grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing token). */
@@ -155,6 +161,9 @@ export interface Job<Data = any, Result = any> {
 
 /** Answers what becomes the job's data (nothing: they stay); a throw is a failed attempt. */
 export type Handler<Data = any, Result = any> = (job: Job<Data, Result>) => Promise<Result> | Result
+
+/** Runs around handlers: `next()` runs the next hook or the handler, and resolves or rejects as that does. */
+export type Hook = (job: Job, next: () => Promise<unknown>) => Promise<unknown> | unknown
 
 export interface WorkerOptions {
   /** What the worker is: workers of one role are listed together. */
@@ -199,6 +208,11 @@ export class Worker extends EventEmitter {
   /** Runs up to `concurrency` (1) jobs of a type at once with this handler. Before run(). */
   handle<Data = any, Result = any>(type: string, handler: Handler<Data, Result>, options?: { concurrency?: number }): this
   /**
+   * Adds a hook around the handlers of all types; the first one added is the outermost. What it returns is taken for the
+   * handler's result, and what it throws for the handler's failure. Before run().
+   */
+  use(hook: Hook): this
+  /**
    * Works until stop() has done. Throws what trying again would not cure: DivanError with `error` no_such_job_type
    * (the type is not declared) or status 401 or 403.
    */
@@ -218,11 +232,23 @@ export class Divan {
   declare(type: string, settings?: TypeSettings): Promise<void>
   /** Adds a job, which runs once, or by its schedule; without an id (null) it gets one. */
   enqueue(type: string, id: string | null | undefined, data?: unknown, options?: JobOptions): Promise<Added>
-  /** Adds all of them or none. */
+  /**
+   * Adds many jobs: all of them or none if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an
+   * error has those that were added before it as `added`; adding all again changes nothing for them, if they have ids.
+   */
   enqueueMany(type: string, jobs: NewJob[]): Promise<Added[]>
   /** Documents and jobs, all or nothing. */
   transact(changes: Changes): Promise<TransactAnswer>
   get<Data = unknown>(type: string, id: string): Promise<JobInfo<Data>>
+  /** The jobs of a type in the order of their ids, from `startId` on: `for await (const job of divan.list('letter'))`. */
+  list<Data = unknown>(type: string, options?: { state?: State; startId?: string }): AsyncGenerator<JobInfo<Data>>
+  /**
+   * Resolves when the job has ended, with what get() shows then. Rejects with status 404 if there is no such job, or not
+   * any more, and with the code ETIMEDOUT after `timeout` milliseconds. A periodic job ends only if it is cancelled.
+   */
+  wait<Data = unknown>(type: string, id: string, options?: { timeout?: number; signal?: AbortSignal }): Promise<JobInfo<Data>>
+  /** The job runs again, with the data that it has unless others are given; if it is running, once more afterwards. */
+  resubmit(type: string, id: string, options?: { data?: unknown; scheduledAt?: Date | number }): Promise<void>
   counts(type: string): Promise<Record<State, number>>
   /** A pending job is cancelled, the handler of a running one gets its signal. */
   cancel(type: string, id: string): Promise<void>

@@ -15,6 +15,27 @@ const told = new Promise((resolve) => (go = resolve))
 const divan = new Divan(url)
 const worker = divan.worker({ role: type, ...settings })
 
+// Around the handlers: the outer one sees a failure, the inner one changes a result, and one job has no handler.
+worker.use(async (job, next) => {
+  if (job.data.do !== 'hooked') return next()
+  say('before', job.id, 'outer', job.traceparent ?? 'none')
+  try {
+    return await next()
+  } catch (error) {
+    say('caught', job.id, error.message)
+    throw error
+  } finally {
+    say('after', job.id, 'outer')
+  }
+})
+worker.use(async (job, next) => {
+  if (job.data.do !== 'hooked') return next()
+  say('before', job.id, 'inner')
+  if (job.data.skip) return { skipped: true }
+  if (job.data.fail) throw new Error('in a hook')
+  return { ...(await next()), hooked: true }
+})
+
 worker.handle(
   type,
   async (job) => {

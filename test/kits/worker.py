@@ -41,6 +41,33 @@ divan = Divan(url)
 worker = divan.worker(job_type, **settings)
 
 
+# Around the handlers: the outer one sees a failure, the inner one changes a result, and one job has no handler.
+@worker.use
+def outer(job, next):
+    if job.data.get("do") != "hooked":
+        return next()
+    say("before", job.id, "outer", job.traceparent or "none")
+    try:
+        return next()
+    except Exception as error:
+        say("caught", job.id, error)
+        raise
+    finally:
+        say("after", job.id, "outer")
+
+
+@worker.use
+def inner(job, next):
+    if job.data.get("do") != "hooked":
+        return next()
+    say("before", job.id, "inner")
+    if job.data.get("skip"):
+        return {"skipped": True}
+    if job.data.get("fail"):
+        raise RuntimeError("in a hook")
+    return {**next(), "hooked": True}
+
+
 @worker.handle(job_type, concurrency=options.get("concurrency", 1))
 def run(job):
     what = job.data.get("do")

@@ -1,8 +1,12 @@
 // What everybody does with jobs who does not run them: adds them, looks at them, takes them away.
 import { randomUUID } from 'node:crypto'
-import { Transport } from './transport.mjs'
-import { changes, newJob } from './wire.mjs'
+import { DivanError, Transport } from './transport.mjs'
+import { changes, newJob, pieces, time } from './wire.mjs'
 import { Worker } from './worker.mjs'
+
+const LISTED = 1_000 // the server's limit
+const POLL_MS = 60_000
+const ENDED = ['finished', 'failed', 'cancelled']
 
 export class Divan {
   #transport
@@ -32,8 +36,33 @@ export class Divan {
   }
 
   async enqueueMany(type, jobs) {
-    const added = await this.#request('POST', `/_jobs/${encodeURIComponent(type)}/_bulk`, { jobs: jobs.map(newJob) })
-    return added.map(({ id, created }) => ({ id, created }))
+    // With ids of ours what was added before an error can be added again.
+    const all = jobs.map((job) => ({ ...newJob(job), id: job.id ?? randomUUID() }))
+    const ids = new Set()
+    for (const { id } of all) {
+      if (ids.has(id)) throw new TypeError(`job ${id} comes twice`)
+      ids.add(id)
+    }
+    const added = []
+    try {
+      for (const piece of pieces(all)) await this.#enqueuePiece(type, piece, added)
+    } catch (error) {
+      if (added.length > 0) error.added = added
+      throw error
+    }
+    return added
+  }
+
+  async #enqueuePiece(type, piece, added) {
+    try {
+      const answers = await this.#request('POST', `/_jobs/${encodeURIComponent(type)}/_bulk`, `{"jobs":[${piece}]}`)
+      for (const { id, created } of answers) added.push({ id, created })
+    } catch (error) {
+      if (error.status !== 413 || piece.length === 1) throw error
+      const middle = piece.length >> 1
+      await this.#enqueuePiece(type, piece.slice(0, middle), added)
+      await this.#enqueuePiece(type, piece.slice(middle), added)
+    }
   }
 
   transact(given) {
@@ -42,6 +71,36 @@ export class Divan {
 
   get(type, id) {
     return this.#request('GET', this.#job(type, id))
+  }
+  /** Page by page. */
+  async *list(type, { state, startId = '' } = {}) {
+    const query = new URLSearchParams({ limit: LISTED, ...(state && { state }) })
+    let last
+    for (let start = startId; ; ) {
+      query.set('start_id', JSON.stringify(start))
+      const { jobs } = await this.#request('GET', `/_jobs/${encodeURIComponent(type)}/_list?${query}`)
+      for (const job of jobs) if (job.id !== last) yield job
+      if (jobs.length < LISTED) return
+      start = last = jobs.at(-1).id
+    }
+  }
+  async wait(type, id, { timeout = Infinity, signal } = {}) {
+    const deadline = Date.now() + timeout
+    for (let since = ''; ; ) {
+      const poll = Math.max(0, Math.min(POLL_MS, deadline - Date.now()))
+      const query = new URLSearchParams({ feed: 'longpoll', timeout: Math.ceil(poll), since })
+      const options = { poll: true, timeout: poll + 30_000, signal, again: true }
+      const { results, last_seq } = await this.#transport.request('GET', `${this.#job(type, id)}?${query}`, undefined, options)
+      const { state } = results.at(-1) ?? {}
+      if (state === 'not_found') throw new DivanError(404, 'not_found', 'The job was removed.')
+      // Once more, for its attempts.
+      if (ENDED.includes(state)) return this.get(type, id)
+      since = last_seq
+      if (Date.now() >= deadline) throw Object.assign(new Error(`job ${id} has not ended in ${timeout} ms`), { code: 'ETIMEDOUT' })
+    }
+  }
+  async resubmit(type, id, { data, scheduledAt } = {}) {
+    await this.#request('POST', `${this.#job(type, id)}/_resubmit`, { data, scheduled_at: time(scheduledAt) })
   }
   async counts(type) {
     return (await this.#request('GET', `/_jobs/${encodeURIComponent(type)}`)).counts

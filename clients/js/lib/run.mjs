@@ -1,4 +1,5 @@
 // One attempt at a job: what a handler gets, and what the worker knows of it.
+import { traceOf } from './trace.mjs'
 
 /** Why a job's signal fired. `code`: "cancel" (somebody asks it to stop), "halt" (it is not ours any more), "stop". */
 export class JobAborted extends Error {
@@ -27,6 +28,9 @@ export class Run {
       attempt,
       epoch,
       lock,
+      get traceparent() {
+        return traceOf(data)
+      },
       get signal() {
         return run.#signal
       },

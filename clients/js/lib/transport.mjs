@@ -31,6 +31,13 @@ function parseError(status, text) {
   return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
 }
 
+// Errors show nothing of it: it may have a password.
+function parseUrl(url) {
+  const parsed = URL.canParse(url) ? new URL(url) : {}
+  if (parsed.protocol === 'http:' || parsed.protocol === 'https:') return parsed
+  throw new TypeError('the URL of the server is malformed; expected http://NAME:PASSWORD@HOST:PORT')
+}
+
 export class Transport {
   #calls
   #polls
@@ -40,8 +47,7 @@ export class Transport {
   #headersOfBody
 
   constructor(url) {
-    const { protocol, origin, pathname, username, password } = new URL(url)
-    if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`no address of a server: ${url}`)
+    const { protocol, origin, pathname, username, password } = parseUrl(url)
     this.#origin = origin
     this.#prefix = pathname.replace(/\/$/, '')
     this.#headers = ['Accept', 'application/json']

@@ -9,6 +9,7 @@ import { Transport } from './transport.mjs'
 
 export class Worker extends EventEmitter {
   #lanes = new Map()
+  #hooks = []
   #state = new Changing()
   #context
   #registration
@@ -54,8 +55,21 @@ export class Worker extends EventEmitter {
     if (this.#running) throw new Error('handlers are declared before run()')
     if (this.#lanes.has(type)) throw new Error(`two handlers for ${type}`)
     if (!(Number.isInteger(concurrency) && concurrency > 0)) throw new TypeError('concurrency is at least 1')
-    this.#lanes.set(type, new Lane(this.#context, type, handler, concurrency))
+    const run = (job) => this.#runHooks(0, job, handler)
+    this.#lanes.set(type, new Lane(this.#context, type, run, concurrency))
     return this
+  }
+
+  use(hook) {
+    if (this.#running) throw new Error('hooks are declared before run()')
+    if (typeof hook !== 'function') throw new TypeError('a hook is a function (job, next)')
+    this.#hooks.push(hook)
+    return this
+  }
+
+  async #runHooks(first, job, handler) {
+    if (first === this.#hooks.length) return handler(job)
+    return this.#hooks[first](job, () => this.#runHooks(first + 1, job, handler))
   }
 
   /** Works until stop(). */

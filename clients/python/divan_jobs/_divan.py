@@ -1,14 +1,23 @@
 """What everybody does with jobs who does not run them: adds them, looks at them, takes them away."""
 
+import json
+import time
 import uuid
 
-from ._transport import Transport, quote
-from ._wire import changes, new_job
+from ._transport import DivanError, Transport, quote
+from ._wire import changes, durations, job_info, milliseconds, new_job, pieces
 from ._worker import Worker
 
 
+_LISTED = 1_000  # the server's limit
+_POLL_SECONDS = 60.0
+_ENDED = ("finished", "failed", "cancelled")
+
+
 class Divan:
-    """One server, as one user: ``Divan("http://name:password@host:port")``. Thread-safe."""
+    """One server, as one user: ``Divan("http://name:password@host:port")``. Thread-safe.
+
+    Times are in seconds, or datetimes and timedeltas where they are given."""
 
     def __init__(self, url):
         self._url = url
@@ -22,26 +31,60 @@ class Divan:
         return f"/_jobs/{quote(type)}/{quote(id)}"
 
     def declare(self, type, **settings):
-        """Declares a type of jobs, or changes its settings: those of docs/jobs.md, in milliseconds."""
-        self._request("PUT", f"/_jobs/{quote(type)}", settings)
+        """Declares a type of jobs, or changes its settings: those of docs/jobs.md, but times in seconds."""
+        self._request("PUT", f"/_jobs/{quote(type)}", durations(settings))
 
-    def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None, schedule=None):
+    def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None, schedule=None, **others):
         """Adds a job; without an id it gets one. ``scheduled_at``: not before then, a datetime or seconds since 1970;
         lower priorities run first. Answers ``{"id": …, "created": …}``; created is false if the job was there.
 
         ``schedule``: again and again, ``{"cron": "30 7 * * mon-fri", "time_zone": "Europe/Berlin", "missed": "once"}``;
         time_zone (UTC) and missed (or "skip": what nobody has begun when the next is due does not run) may be left
-        out. Not together with scheduled_at. A job that is there with the same schedule keeps its time."""
+        out. Not together with scheduled_at. A job that is there with the same schedule keeps its time.
+
+        ``traceparent``: the trace that the job belongs to (W3C Trace Context); its data, a dict then, have it as a
+        member. Whatever else docs/jobs.md has for a job can be given by its name, times in seconds."""
         # With an id of ours a lost answer does no harm: adding the same again changes nothing.
-        job = new_job({"data": data, "scheduled_at": scheduled_at, "priority": priority, "schedule": schedule})
+        job = {"data": data, "scheduled_at": scheduled_at, "priority": priority, "schedule": schedule, **others}
+        job = new_job(job)
         added = self._request("PUT", self._job(type, id or str(uuid.uuid4())), job)
         return {"id": added["id"], "created": added["created"]}
 
     def enqueue_many(self, type, jobs):
-        """Adds all of them or none: dicts of ``id``, ``data``, ``scheduled_at``, ``priority`` and ``schedule``, all
-        optional."""
-        added = self._request("POST", f"/_jobs/{quote(type)}/_bulk", {"jobs": [new_job(job) for job in jobs]})
-        return [{"id": job["id"], "created": job["created"]} for job in added]
+        """Adds many jobs: dicts of ``id``, ``data``, ``scheduled_at``, ``priority``, ``schedule``, ``traceparent``,
+        all optional.
+
+        All of them or none if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an error
+        has those that were added before it as ``added``; adding all again changes nothing for them, if they have
+        ids."""
+        # With ids of ours what was added before an error can be added again.
+        everything = [{**job, "id": job.get("id") or str(uuid.uuid4())} for job in map(new_job, jobs)]
+        ids = set()
+        for job in everything:
+            if job["id"] in ids:
+                raise ValueError(f"job {job['id']} comes twice")
+            ids.add(job["id"])
+        added = []
+        try:
+            for piece in pieces(everything):
+                self._enqueue_piece(type, piece, added)
+        except Exception as error:
+            if added:
+                error.added = added
+            raise
+        return added
+
+    def _enqueue_piece(self, type, piece, added):
+        try:
+            answers = self._request("POST", f"/_jobs/{quote(type)}/_bulk", b'{"jobs":[' + b",".join(piece) + b"]}")
+        except DivanError as error:
+            if error.status != 413 or len(piece) == 1:
+                raise
+            middle = len(piece) // 2
+            self._enqueue_piece(type, piece[:middle], added)
+            self._enqueue_piece(type, piece[middle:], added)
+        else:
+            added.extend({"id": job["id"], "created": job["created"]} for job in answers)
 
     def transact(self, docs=None, jobs=None):
         """Writes documents and jobs together or not at all.
@@ -52,7 +95,46 @@ class Divan:
         return self._request("POST", "/_transact", changes(docs, jobs))
 
     def get(self, type, id):
-        return self._request("GET", self._job(type, id))
+        """A job as docs/jobs.md shows it, but times in seconds since 1970."""
+        return job_info(self._request("GET", self._job(type, id)))
+
+    def list(self, type, state=None, start_id=""):
+        """The jobs of a type in the order of their ids, from ``start_id`` on, as a generator."""
+        query = f"/_jobs/{quote(type)}/_list?limit={_LISTED}" + (f"&state={quote(state)}" if state else "")
+        last = None
+        while True:
+            start = quote(json.dumps(start_id))
+            jobs = self._request("GET", f"{query}&start_id={start}")["jobs"]
+            yield from (job_info(job) for job in jobs if job["id"] != last)
+            if len(jobs) < _LISTED:
+                return
+            start_id = last = jobs[-1]["id"]
+
+    def wait(self, type, id, timeout=None):
+        """Returns when the job has ended, with what get() shows then. Raises DivanError with status 404 if there is no
+        such job, or not any more, and TimeoutError after ``timeout`` seconds. A periodic job ends only if it is
+        cancelled."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        since = ""
+        while True:
+            left = _POLL_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
+            poll = min(_POLL_SECONDS, left)
+            target = f"{self._job(type, id)}?feed=longpoll&timeout={milliseconds(poll)}&since={quote(since)}"
+            answer = self._transport.request("GET", target, timeout=poll + 30.0, again=True)
+            state = answer["results"][-1]["state"] if answer["results"] else None
+            if state == "not_found":
+                raise DivanError(404, "not_found", "The job was removed.")
+            if state in _ENDED:
+                return self.get(type, id)  # once more, for its attempts
+            since = answer["last_seq"]
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"job {id} has not ended in {timeout} s")
+
+    def resubmit(self, type, id, data=None, scheduled_at=None):
+        """The job runs again, with the data that it has unless others are given; if it is running, once more
+        afterwards."""
+        body = new_job({"data": data, "scheduled_at": scheduled_at})
+        self._request("POST", f"{self._job(type, id)}/_resubmit", body)
 
     def counts(self, type):
         return self._request("GET", f"/_jobs/{quote(type)}")["counts"]

@@ -3,6 +3,8 @@
 import threading
 import time
 
+from ._trace import trace_of
+
 
 class JobAborted(Exception):
     """Why a job is to stop. ``code``:
@@ -45,6 +47,7 @@ class Job:
     """An attempt at a job, as its handler gets it.
 
     * ``type``, ``id``, ``data``
+    * ``traceparent``: that of its data, if there is a well-formed one, or None.
     * ``attempt``: how often the job was accepted: 1 the first time.
     * ``epoch``: grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing
       token).
@@ -57,6 +60,7 @@ class Job:
         self.attempt = accepted["attempt"]
         self.epoch = accepted["epoch"]
         self.lock = accepted["lock"]
+        self.traceparent = trace_of(self.data)
         self.signal = Signal()
         self._lane = lane
         # "running" until the handler has answered, "ending" until the server knows; "over" when there is nothing to

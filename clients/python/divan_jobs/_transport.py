@@ -75,15 +75,23 @@ def _shut_down(connection):
         pass  # it has no socket, or not any more
 
 
+def _parse_url(url):
+    """Its parts, and host and port. Errors show nothing of it: it may have a password."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts, (parts.hostname, parts.port)
+    except ValueError:
+        pass
+    raise ValueError("the URL of the server is malformed; expected http://NAME:PASSWORD@HOST:PORT")
+
+
 class Transport:
     """Thread-safe."""
 
     def __init__(self, url):
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"no address of a server: {url}")
+        parts, self._address = _parse_url(url)
         self._class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._address = (parts.hostname, parts.port)
         self._prefix = parts.path.rstrip("/")
         self._headers = {"Accept": "application/json"}
         if parts.username:

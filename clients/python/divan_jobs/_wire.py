@@ -1,19 +1,78 @@
-"""What callers give, as the server reads it."""
+"""What callers give, as the server reads it: its times are in milliseconds, those of callers in seconds."""
 
 import datetime
+import json
+
+from ._trace import with_trace
+
+# Durations among the settings of types and the options of jobs.
+_DURATIONS = (
+    "timeout", "backoff", "backoff_min", "backoff_max", "retention", "retention_failed", "max_runtime", "delay",
+)  # fmt: skip
+# Times of a job, or of its attempts.
+_TIMES = ("scheduled_at", "due_at", "created_at", "started_at", "ended_at", "updated_at")
+
+# Jobs and bytes of one request to add jobs, below what a transaction of the server takes.
+_MAX_JOBS = 5_000
+_MAX_BYTES = 4_000_000
 
 
-def _milliseconds(time):
-    """Of a datetime, or of seconds since 1970."""
-    return int(1000 * (time.timestamp() if isinstance(time, datetime.datetime) else time))
+def milliseconds(time):
+    """Of a datetime or a timedelta, or of seconds."""
+    if isinstance(time, datetime.datetime):
+        time = time.timestamp()
+    elif isinstance(time, datetime.timedelta):
+        time = time.total_seconds()
+    return round(1000 * time)
+
+
+def durations(settings):
+    """Settings of a type, or options of a job, as the server has them."""
+
+    def convert(name, value):
+        if name not in _DURATIONS or value is None:
+            return value
+        if isinstance(value, dict):  # {"min": …, "max": …}
+            return {part: milliseconds(time) for part, time in value.items()}
+        return milliseconds(value)
+
+    return {name: convert(name, value) for name, value in settings.items()}
+
+
+def job_info(job):
+    """A job as the server shows it, with its times in seconds since 1970."""
+
+    def convert(values):
+        return {name: value / 1000 if name in _TIMES and value is not None else value for name, value in values.items()}
+
+    job = convert(job)
+    if "history" in job:
+        job["history"] = [convert(attempt) for attempt in job["history"]]
+    return job
 
 
 def new_job(job):
     """A job that is added."""
-    job = dict(job)
+    job = durations(job)
+    traceparent = job.pop("traceparent", None)
+    if traceparent is not None:
+        job["data"] = with_trace(job.get("data"), traceparent)
     if job.get("scheduled_at") is not None:
-        job["scheduled_at"] = _milliseconds(job["scheduled_at"])
+        job["scheduled_at"] = milliseconds(job["scheduled_at"])
     return {name: value for name, value in job.items() if value is not None}
+
+
+def pieces(jobs):
+    """Jobs that are added, as JSON, in lists that fit into one request each."""
+    piece, size = [], 0
+    for job in jobs:
+        text = json.dumps(job).encode()
+        if piece and (len(piece) == _MAX_JOBS or size + len(text) > _MAX_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(text)
+        size += len(text)
+    yield piece
 
 
 def changes(docs, jobs):

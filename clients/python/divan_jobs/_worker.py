@@ -47,6 +47,7 @@ class Worker:
         self.id = id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._listeners = {}
         self._lanes = {}
+        self._hooks = []
         self._started = False
         self._fault = None
         self._context = _Context(Transport(url), self._emit, self._fail, check_interval, poll_timeout, backoff)
@@ -98,8 +99,22 @@ class Worker:
             raise ValueError(f"two handlers for {type}")
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
-        self._lanes[type] = Lane(self._context, type, handler, concurrency)
+        self._lanes[type] = Lane(self._context, type, lambda job: self._run_hooks(0, job, handler), concurrency)
         return handler
+
+    def use(self, hook):
+        """Adds a hook around the handlers of all types, ``hook(job, next)``; also a decorator. ``next()`` runs the next
+        hook or the handler, and returns or raises as that does. What the hook returns is taken for the handler's
+        result, and what it raises for the handler's failure. The first one added is the outermost. Before run()."""
+        if self._started:
+            raise RuntimeError("hooks are declared before run()")
+        self._hooks.append(hook)
+        return hook
+
+    def _run_hooks(self, first, job, handler):
+        if first == len(self._hooks):
+            return handler(job)
+        return self._hooks[first](job, lambda: self._run_hooks(first + 1, job, handler))
 
     def run(self):
         """Works until stop(). Raises what trying again would not cure: DivanError with ``error`` no_such_job_type (the

@@ -1,0 +1,19 @@
+// W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header): who enqueues a job gives the trace that it
+// belongs to, and its handler gets it. It travels as the member `traceparent` of the job's data, as in CloudEvents.
+const FORM = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+const isObject = (data) => typeof data === 'object' && data !== null && !Array.isArray(data)
+
+/** The data of a job with the trace. */
+export function withTrace(data, traceparent) {
+  if (traceparent === undefined || traceparent === null) return data
+  if (!FORM.test(traceparent)) throw new TypeError(`traceparent is ${JSON.stringify(traceparent)}; expected the form of W3C Trace Context`)
+  if (data !== undefined && !isObject(data)) throw new TypeError('a job with a traceparent has an object as its data')
+  return { ...data, traceparent }
+}
+
+/** The trace in the data of a job; undefined without one, or with a malformed one. */
+export function traceOf(data) {
+  const given = isObject(data) ? data.traceparent : undefined
+  return typeof given === 'string' && FORM.test(given) ? given : undefined
+}

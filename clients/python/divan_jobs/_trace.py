@@ -1,0 +1,23 @@
+"""W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header).
+
+Who enqueues a job gives the trace that it belongs to, and its handler gets it. It travels as the member ``traceparent``
+of the job's data, as in CloudEvents."""
+
+import re
+
+_FORM = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def with_trace(data, traceparent):
+    """The data of a job with the trace."""
+    if not isinstance(traceparent, str) or not _FORM.fullmatch(traceparent):
+        raise ValueError(f"traceparent is {traceparent!r}; expected the form of W3C Trace Context")
+    if data is not None and not isinstance(data, dict):
+        raise ValueError("a job with a traceparent has a dict as its data")
+    return {**(data or {}), "traceparent": traceparent}
+
+
+def trace_of(data):
+    """The trace in the data of a job; None without one, or with a malformed one."""
+    given = data.get("traceparent") if isinstance(data, dict) else None
+    return given if isinstance(given, str) and _FORM.fullmatch(given) else None

@@ -1,0 +1,215 @@
+// What the kits of clients/ do for those who add jobs and look at them; how they are installed. Every test runs with each
+// kit. Times are in milliseconds in Node.js and in seconds in Python.
+import assert from 'node:assert/strict'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { shareServer, temporaryDirectory } from './support/server.mjs'
+import { within } from './support/wait.mjs'
+
+const here = path.dirname(fileURLToPath(import.meta.url))
+const KITS = {
+  js: { program: [process.execPath, 'caller.mjs'], unit: 1, timeout: 'ETIMEDOUT', bad: 'TypeError' },
+  python: { program: ['python3', 'caller.py'], unit: 1000, timeout: 'TimeoutError', bad: 'ValueError' }
+}
+const it = shareServer()
+const callers = new Set()
+afterEach(() => {
+  for (const caller of callers) caller.kill()
+  callers.clear()
+})
+
+/** Calls of a kit: call(name, args, options) answers what it returned, and call.error(…) what it threw. */
+function startCaller({ program: [program, file] }, server) {
+  const url = server.url.replace('http://', `http://${server.credentials}@`)
+  const child = spawn(program, [path.join(here, 'kits', file), url], { stdio: ['pipe', 'pipe', 'inherit'] })
+  callers.add(child)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const answer = async (call, args, options) => {
+    child.stdin.write(JSON.stringify({ call, args, options }) + '\n')
+    const { value } = await within(`the end of ${call}`, lines.next(), 120_000)
+    return JSON.parse(value)
+  }
+  const call = async (...given) => {
+    const { result, text } = await answer(...given)
+    assert.equal(text, undefined)
+    return result
+  }
+  call.error = async (...given) => {
+    const { text, ...error } = await answer(...given)
+    assert.ok(text, 'it threw nothing')
+    return { ...error, text }
+  }
+  return call
+}
+
+let types = 0
+async function newType(call, settings = {}) {
+  const type = `called${++types}`
+  await call('declare', [type], settings)
+  return type
+}
+
+for (const [kit, properties] of Object.entries(KITS)) {
+  if (!(process.env.DIVAN_KITS ?? kit).split(',').includes(kit)) continue
+  const { unit, timeout, bad } = properties
+
+  it(`${kit}: times have one unit`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call, { timeout: 1500 / unit, retention: 60_000 / unit, max_attempts: 7, backoff_max: 2000 / unit })
+    const { settings } = await server.client.ok('GET', `/_jobs/${type}`)
+    assert.deepEqual(
+      [settings.timeout, settings.retention, settings.max_attempts, settings.backoff_max, settings.backoff_min],
+      [1500, 60_000, 7, 2000, 1000]
+    )
+    const at = Date.UTC(2099, 0, 31, 8)
+    const name = kit === 'js' ? 'scheduledAt' : 'scheduled_at'
+    await call('enqueue', [type, 'a', { timeout: 1 }], { [name]: at / unit })
+    const job = await server.client.ok('GET', `/_jobs/${type}/a`)
+    assert.deepEqual([job.scheduled_at, job.data], [at, { timeout: 1 }])
+    const seen = await call('get', [type, 'a'])
+    assert.deepEqual([seen.scheduled_at, seen.due_at, seen.data], [at / unit, at / unit, { timeout: 1 }])
+    const [listed] = await call('list', [type])
+    assert.deepEqual([listed.id, listed.scheduled_at], ['a', at / unit])
+  })
+
+  it(`${kit}: many jobs are added in several requests, and listed page by page`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const ids = Array.from({ length: 25_000 }, (_, i) => `job${String(i).padStart(6, '0')}`)
+    const added = await call('enqueueMany', [type, ids.map((id) => ({ id, data: {} }))])
+    assert.deepEqual(added.map(({ id }) => id), ids)
+    assert.ok(added.every(({ created }) => created))
+    assert.deepEqual((await call('list', [type])).map(({ id }) => id), ids)
+    const [name, start] = kit === 'js' ? ['startId', ids[23_999]] : ['start_id', ids[23_999]]
+    assert.deepEqual((await call('list', [type], { state: 'pending', [name]: start })).map(({ id }) => id), ids.slice(23_999))
+    assert.deepEqual(await call('list', [type], { state: 'failed' }), [])
+  })
+
+  it(`${kit}: jobs that are large in the store are added in halves`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const jobs = Array.from({ length: 3_000 }, (_, i) => ({ id: `${i}${'x'.repeat(900)}` }))
+    assert.equal((await call('enqueueMany', [type, jobs])).length, 3_000)
+    const large = Array.from({ length: 3 }, () => ({ data: 'x'.repeat(3_000_000) }))
+    assert.equal((await call('enqueueMany', [type, large])).length, 3)
+    assert.deepEqual(await call('enqueueMany', [type, []]), [])
+    assert.equal((await call('counts', [type])).pending, 3_003)
+  })
+
+  it(`${kit}: an error in the middle says what was added before`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const jobs = Array.from({ length: 5_010 }, (_, i) => ({ id: `job${i}` }))
+    assert.equal((await call.error('enqueueMany', [type, [...jobs, { id: 'job0' }]])).error, bad)
+    assert.equal((await call('counts', [type])).pending, 0)
+    jobs[5_005].priority = 'high'
+    const { status, added } = await call.error('enqueueMany', [type, jobs])
+    assert.deepEqual([status, added], [400, 5_000])
+    assert.equal((await call('counts', [type])).pending, 5_000)
+    delete jobs[5_005].priority
+    const again = await call('enqueueMany', [type, jobs])
+    assert.deepEqual([again.length, again.filter(({ created }) => created).length], [5_010, 10])
+  })
+
+  it(`${kit}: who waits for a job hears of its end`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const other = startCaller(properties, server)
+    const post = (rest, body) => server.client.ok('POST', `/_jobs/${type}${rest}`, body)
+    await call('enqueue', [type, 'a', { n: 1 }])
+    assert.equal((await call.error('wait', [type, 'a'], { timeout: 10 / unit })).error, timeout)
+    const ended = call('wait', [type, 'a'])
+    const same = other('wait', [type, 'a'], { timeout: 100_000 / unit })
+    const { jobs } = await post('/_accept', {})
+    await post('/a/_finish', { lock: jobs[0].lock })
+    for (const job of [await ended, await same, await call('wait', [type, 'a'])]) {
+      assert.deepEqual([job.state, job.data, job.history[0].outcome], ['finished', { n: 1 }, 'finished'])
+    }
+    const { status } = await call.error('wait', [type, 'nobody'])
+    assert.equal(status, 404)
+    await call('enqueue', [type, 'b'])
+    const removed = call.error('wait', [type, 'b'])
+    await other('remove', [type, 'b'])
+    assert.equal((await removed).status, 404)
+    await call('enqueue', [type, 'c'])
+    await call('cancel', [type, 'c'])
+    assert.equal((await call('wait', [type, 'c'])).state, 'cancelled')
+  })
+
+  it(`${kit}: a job is resubmitted`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    await call('enqueue', [type, 'a', { n: 1 }])
+    await call('cancel', [type, 'a'])
+    await call('resubmit', [type, 'a'])
+    assert.deepEqual([(await call('get', [type, 'a'])).state, (await call('get', [type, 'a'])).data], ['pending', { n: 1 }])
+    const at = Date.UTC(2099, 0, 31, 8)
+    await call('resubmit', [type, 'a'], { data: { n: 2 }, [kit === 'js' ? 'scheduledAt' : 'scheduled_at']: at / unit })
+    const { data, scheduled_at } = await server.client.ok('GET', `/_jobs/${type}/a`)
+    assert.deepEqual([data, scheduled_at], [{ n: 2 }, at])
+    assert.equal((await call.error('resubmit', [type, 'nobody'])).status, 404)
+  })
+
+  it(`${kit}: a trace is kept with the job`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    await call('enqueue', [type, 'a', { n: 1 }], { traceparent })
+    await call('enqueue', [type, 'b', {}], { traceparent })
+    await call('enqueueMany', [type, [{ id: 'c', traceparent }]])
+    await call('transact', [], { jobs: { add: [{ type, id: 'd', traceparent }] } })
+    const datas = await Promise.all(['a', 'b', 'c', 'd'].map(async (id) => (await server.client.ok('GET', `/_jobs/${type}/${id}`)).data))
+    assert.deepEqual(datas, [{ n: 1, traceparent }, { traceparent }, { traceparent }, { traceparent }])
+    for (const malformed of ['', 'x', traceparent.toUpperCase(), traceparent + '0', `ff${traceparent.slice(2)}`, 1]) {
+      assert.equal((await call.error('enqueue', [type, 'x', {}], { traceparent: malformed })).error, bad, malformed)
+    }
+    for (const data of ['text', [1], 5]) {
+      assert.equal((await call.error('enqueue', [type, 'x', data], { traceparent })).error, bad)
+    }
+    assert.equal((await call.error('get', [type, 'x'])).status, 404)
+  })
+
+  it(`${kit}: errors show no password`, async (server) => {
+    const call = startCaller(properties, server)
+    const urls = ['secret', 'ann:secret@host', 'ftp://ann:secret@host', 'http://ann:secret', 'http://ann:secret@', 'http://ann:secret@host:secret']
+    for (const url of urls) {
+      const { error, text } = await call.error('connect', [url])
+      assert.equal(error, bad, url)
+      assert.ok(!text.includes('secret'), text)
+    }
+    await call('connect', [server.url.replace('http://', 'http://admin:secret2@')])
+    const { status, text } = await call.error('counts', ['x'])
+    assert.equal(status, 401)
+    assert.ok(!text.includes('secret2'), text)
+    await call('connect', ['http://admin:secret2@no-such-host.invalid'])
+    assert.ok(!(await call.error('counts', ['x'])).text.includes('secret2'))
+  })
+
+  it(`${kit}: is installed as its README says`, async () => {
+    const directory = temporaryDirectory()
+    const project = path.join(directory, 'project')
+    symlinkSync(path.join(here, '..'), path.join(directory, 'divan'))
+    mkdirSync(project)
+    const [, line] = /```sh\n(.*install.*)\n```/.exec(readFileSync(path.join(here, `../clients/${kit}/README.md`), 'utf8'))
+    const inProject = (command, env) => promisify(execFile)('sh', ['-c', command], { cwd: project, env: { ...process.env, ...env } })
+    if (kit === 'js') {
+      await inProject(line)
+      const { stdout } = await inProject(`node -e "import('divan-jobs').then(({ Divan }) => console.log(Divan.name))"`)
+      assert.equal(stdout, 'Divan\n')
+      return
+    }
+    try {
+      execFileSync('python3', ['-c', 'import ensurepip'], { stdio: 'ignore' })
+    } catch {
+      return // this Python makes no environments
+    }
+    // It needs nothing but itself.
+    const { stdout } = await inProject(`python3 -m venv env && . env/bin/activate && ${line} && python3 -c "import divan_jobs; print(divan_jobs.__file__)"`, { PIP_NO_INDEX: '1' })
+    assert.match(stdout, /env\/lib\/.*\/divan_jobs\/__init__\.py\n$/)
+  })
+}
