@@ -275,7 +275,7 @@ it('types are declared, changed and removed', async (server) => {
   await refused(server, ['jobs', 'set', 'settled', 'colour=red'], /Unknown setting `colour`/)
 
   await add(server, 'settled', 'a')
-  await refused(server, ['jobs', 'remove-type', 'settled'], /conflict: The job type has jobs/)
+  await refused(server, ['jobs', 'remove-type', 'settled'], /conflict: The job type has jobs; --force removes them/)
   assert.equal(await tool(server, ['jobs', 'remove-type', 'settled', '--force']), 'removed settled\n')
   await refused(server, ['jobs', 'remove-type', 'settled', '--force'], /no_such_job_type/)
 })

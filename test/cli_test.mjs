@@ -81,13 +81,72 @@ it('documents are loaded from standard input, without a word', async (server) =>
   assert.equal((await server.client.ok('GET', '/piped')).doc_count, 2)
 })
 
-it('a line that is no document is named', async (server) => {
-  const { code, stderr } = await runTool(server, ['load', 'bad', '-', '--quiet'], { input: '{"_id":"a"}\n{"_id":\n' })
-  assert.equal(code, 1)
-  assert.match(stderr, /line 2: invalid UTF-8 JSON/)
-  const array = await runTool(server, ['load', 'bad', '-', '--quiet'], { input: '[1]\n' })
-  assert.equal(array.code, 1)
-  assert.match(array.stderr, /Document must be a JSON object/)
+// Of a file: the exit code, what standard error says, and the ids that are there afterwards.
+async function loadLines(server, lines, args = []) {
+  const database = await server.newDatabase()
+  const { code, stderr } = await runTool(server, ['load', database, '-', '--quiet', ...args], { input: lines.join('\n') })
+  const { rows } = await server.client.ok('GET', `/${database}/_all_docs`)
+  return { code, errors: stderr.trimEnd().split('\n'), ids: rows.map(({ id }) => id) }
+}
+
+it('a line that is refused is named and left out alone', async (server) => {
+  const good = Array.from({ length: 40 }, (_, i) => `{"_id":"a${i}"}`)
+  const bad = { 3: '{"_id":', 7: '[1]', 20: '{"_id":"_no"}', 21: '{"_id":"a0"}', 22: '{"_id":1}', 42: '' }
+  const lines = [...good]
+  for (const [number, line] of Object.entries(bad)) lines.splice(number - 1, 0, line)
+  for (const args of [[], ['--batch', '1'], ['--batch', '7', '--connections', '1']]) {
+    const { code, errors, ids } = await loadLines(server, lines, args)
+    assert.equal(code, 1)
+    assert.deepEqual(ids.sort(), good.map((line) => JSON.parse(line)._id).sort())
+    assert.equal(errors.pop(), '5 documents were not written.')
+    const number = (line) => Number(/^divan load: standard input, line (\d+): \S/.exec(line)?.[1])
+    const numbers = errors.map(number).sort((x, y) => x - y)
+    assert.deepEqual(numbers, [3, 7, 20, 21, 22], errors.join('\n'))
+    const at = (wanted) => errors.find((line) => number(line) === wanted)
+    assert.match(at(3), /invalid UTF-8 JSON/)
+    assert.match(at(7), /Document must be a JSON object/)
+    assert.match(at(20), /illegal_docid/)
+    assert.match(at(21), /"id":"a0","error":"conflict"/)
+  }
+})
+
+it('a document that is too large is left out alone', async (server) => {
+  const large = JSON.stringify({ _id: 'large', text: 'x'.repeat(8_000_100) })
+  const { code, errors, ids } = await loadLines(server, ['{"_id":"a"}', large, '{"_id":"b"}'])
+  assert.deepEqual([code, ids, errors.length], [1, ['a', 'b'], 2])
+  assert.match(errors[0], /line 2: .*too/)
+})
+
+it('a file may begin with a byte order mark', async (server) => {
+  const { code, ids } = await loadLines(server, ['\uFEFF{"_id":"a"}', '{"_id":"b"}\r', ''])
+  assert.deepEqual([code, ids], [0, ['a', 'b']])
+  const later = await loadLines(server, ['{"_id":"a"}', '\uFEFF{"_id":"b"}'])
+  assert.deepEqual([later.code, later.ids], [1, ['a']])
+})
+
+it('credentials in the URL, and errors that show none', async (server) => {
+  const { host } = new URL(server.url)
+  const withUser = (user) => `http://${user}@${host}`
+  const answer = async (args, env = {}) => {
+    const { code, stdout, stderr } = await runDivan(args, { env, input: '{"_id":"a"}' })
+    assert.ok(!(stdout + stderr).includes('secret'), stdout + stderr)
+    return { code, stdout, stderr }
+  }
+  const url = withUser(server.credentials)
+  const database = await server.newDatabase()
+  for (const args of [['status'], ['load', database, '-', '--quiet'], ['jobs', 'types'], ['workers', 'list'], ['updates'], ['backup', '/dev/null/x']]) {
+    const { code, stderr } = await answer([...args, '--url', url])
+    if (args[0] === 'backup') assert.match(stderr, /\/dev\/null\/x/)
+    else assert.equal(code, 0, stderr)
+  }
+  assert.equal((await server.client.ok('GET', `/${database}`)).doc_count, 1)
+  assert.equal((await answer(['status'], { DIVAN_URL: url })).code, 0)
+  assert.equal((await answer(['status', '--url', url], { DIVAN_USER: 'admin:other' })).code, 0)
+  assert.equal((await answer(['status', '--url', withUser('admin:other'), '--user', server.credentials])).code, 0)
+  assert.match((await answer(['status', '--url', withUser('admin:secret2')])).stderr, /Name or password is incorrect/)
+  assert.match((await answer(['status', '--url', 'http://admin:secret@no-such-host.invalid'])).stderr, /no-such-host\.invalid:5984/)
+  assert.match((await answer(['status', '--url', 'http://admin:sec/ret@host'])).stderr, /percent-encoded/)
+  assert.equal((await answer(['status', '--help'], { DIVAN_URL: url, DIVAN_USER: 'admin:secret' })).code, 0)
 })
 
 it('documents that are refused are counted, and the others written', async (server) => {

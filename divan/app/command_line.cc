@@ -14,12 +14,17 @@ void take_environment(const char* name, std::string& value) {
 }  // namespace
 
 void add_connection(CLI::App& command, ConnectionOptions& connection) {
-  // Not CLI11's: what the environment says is no option that was given.
+  command
+      .add_option("--url", connection.url, "The server, http://[NAME:PASSWORD@]HOST[:PORT] (Env:DIVAN_URL)")
+      ->capture_default_str();
+  // Not CLI11's: what the environment says is no option that was given. After the default was captured:
+  // --help shows no password.
   take_environment("DIVAN_URL", connection.url);
-  take_environment("DIVAN_USER", connection.user);
-  command.add_option("--url", connection.url, "The server (Env:DIVAN_URL)")->capture_default_str();
-  command.add_option("--user", connection.user,
-                     "NAME:PASSWORD; without it the password in the data directory is used (Env:DIVAN_USER)");
+  take_environment("DIVAN_USER", connection.default_user);
+  command.add_option(
+      "--user", connection.user,
+      "NAME:PASSWORD; otherwise that of the URL, of Env:DIVAN_USER, or of the administrator in "
+      "the data directory");
   command.add_option("--data-dir", connection.data_dir, "Data directory of a server on this machine")
       ->capture_default_str();
 }

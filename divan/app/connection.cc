@@ -5,39 +5,87 @@
 #include "divan/app/server.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/http/url.h"
 
 namespace divan::app {
 namespace {
 
-std::optional<http::Credentials> credentials(const ConnectionOptions& options) {
-  const std::string line =
-      !options.user.empty() ? options.user : read_line(admin_file(options.data_dir)).value_or("");
-  if (line.empty()) return std::nullopt;
+constexpr std::string_view kScheme = "http://";
+constexpr std::uint16_t kDefaultPort = 5984;
+
+http::Credentials parse_user(std::string_view line) {
   const std::size_t colon = line.find(':');
-  if (colon == std::string::npos) throw bad_request("A user is given as NAME:PASSWORD.");
-  return http::Credentials{line.substr(0, colon), line.substr(colon + 1)};
+  if (colon == std::string_view::npos) throw bad_request("A user is given as NAME:PASSWORD.");
+  return {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))};
+}
+
+http::Credentials parse_user_of_url(std::string_view user) {
+  const std::size_t colon = user.find(':');
+  if (colon == std::string_view::npos) throw bad_request("The server's URL has a name without a password.");
+  return {http::percent_decode(user.substr(0, colon)), http::percent_decode(user.substr(colon + 1))};
+}
+
+// Without the scheme.
+std::string_view after_scheme(std::string_view url) {
+  if (url.starts_with(kScheme)) return url.substr(kScheme.size());
+  const std::size_t scheme = url.find("://");
+  throw bad_request(scheme == std::string_view::npos
+                        ? std::string("The server's URL has no scheme; expected http://HOST:PORT.")
+                        : fmt::format("The server's URL begins with `{}://`; expected http://HOST:PORT.",
+                                      url.substr(0, scheme)));
+}
+
+std::optional<http::Credentials> credentials(const ConnectionOptions& options, const ServerAddress& address) {
+  if (!options.user.empty()) return parse_user(options.user);
+  if (address.credentials) return address.credentials;
+  if (!options.default_user.empty()) return parse_user(options.default_user);
+  const auto line = read_line(admin_file(options.data_dir));
+  return line ? std::optional(parse_user(*line)) : std::nullopt;
 }
 
 }  // namespace
 
-http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options) {
-  constexpr std::string_view kScheme = "http://";
-  std::string_view rest = options.url;
-  if (!rest.starts_with(kScheme)) throw bad_request("The server's URL begins with http://.");
-  rest.remove_prefix(kScheme.size());
-  rest = rest.substr(0, rest.find('/'));
-  const std::size_t colon = rest.rfind(':');
-  const bool has_port = colon != std::string_view::npos && rest.find(']', colon) == std::string_view::npos;
-  std::string_view host = has_port ? rest.substr(0, colon) : rest;
-  std::uint16_t port = 5984;
+ServerAddress parse_server_url(std::string_view url) {
+  ServerAddress address;
+  const std::string_view rest = after_scheme(url);
+  const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+  std::string_view authority = rest.substr(0, end);
+  const std::string_view path = rest.substr(end);
+  // It ended within a password.
+  if (path.find('@') != std::string_view::npos)
+    throw bad_request("In the server's URL `/`, `?` and `#` of a name or password must be percent-encoded.");
+  if (!path.empty() && path != "/")
+    throw bad_request(
+        fmt::format("The server's URL has the path `{}`; expected http://HOST:PORT alone.", path));
+  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+    address.credentials = parse_user_of_url(authority.substr(0, at));
+    authority.remove_prefix(at + 1);
+  }
+  const std::size_t colon = authority.rfind(':');
+  const bool has_port =
+      colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+  std::string_view host = has_port ? authority.substr(0, colon) : authority;
+  address.port = kDefaultPort;
   if (has_port) {
-    const std::string_view digits = rest.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    if (error != std::errc() || end != digits.data() + digits.size())
-      throw bad_request("The URL's port is no number.");
+    const std::string_view digits = authority.substr(colon + 1);
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
+    if (error != std::errc() || stop != digits.data() + digits.size() || address.port == 0)
+      throw bad_request("The port of the server's URL is not a number from 1 to 65535.");
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return http::Client(std::string(host), port, credentials(options), client_options);
+  if (host.empty()) throw bad_request("The server's URL has no host; expected http://HOST:PORT.");
+  address.host = host;
+  return address;
+}
+
+std::string url_without_credentials(std::string_view url) {
+  if (!parse_server_url(url).credentials) return std::string(url);
+  return std::string(kScheme).append(url.substr(url.rfind('@') + 1));
+}
+
+http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options) {
+  const ServerAddress address = parse_server_url(options.url);
+  return http::Client(address.host, address.port, credentials(options, address), client_options);
 }
 
 void check_response(const http::ClientResponse& response) {

@@ -2,17 +2,38 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "divan/http/client.h"
 
 namespace divan::app {
 
+/// Credentials are, in this order, `user`, those in `url`, `default_user`, and the administrator's of the
+/// server in `data_dir`.
 struct ConnectionOptions {
-  std::string url = "http://127.0.0.1:5984";
-  std::string user;               // "name:password"; empty: from the data directory
-  std::string data_dir = "data";  // of a server on this machine, for its administrator's password
+  std::string url = "http://127.0.0.1:5984";  // may have credentials: http://name:password@host:port
+  std::string user;                           // "name:password"
+  std::string default_user;                   // the same
+  std::string data_dir = "data";              // of a server on this machine
 };
+
+struct ServerAddress {
+  std::string host;
+  std::uint16_t port = 0;
+  std::optional<http::Credentials> credentials;
+
+  friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
+};
+
+/// Parses http://[NAME:PASSWORD@]HOST[:PORT][/]. Throws bad_request for anything else; the error shows
+/// nothing that could be a password.
+ServerAddress parse_server_url(std::string_view url);
+
+/// The URL without its credentials, to be shown. Throws as parse_server_url().
+std::string url_without_credentials(std::string_view url);
 
 /// A client of the server. Throws bad_request for a malformed URL.
 http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options = {});

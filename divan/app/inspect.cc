@@ -65,8 +65,8 @@ void show_status(const QueryOptions& options) {
     return true;
   });
   fmt::print("Divan {} at {}, {} databases, {} indexes being built\n",
-             printable(member_text(required_member(welcome, "vendor"), "version")), options.connection.url,
-             rows.size() - 1, builds);
+             printable(member_text(required_member(welcome, "vendor"), "version")),
+             url_without_credentials(options.connection.url), rows.size() - 1, builds);
   print_table(nodes);
   if (rows.size() > 1) print_table(rows);
   fmt::print("{}", building);

@@ -217,7 +217,12 @@ int set_type(const QueryOptions& options, std::string_view type, const std::vect
 
 int remove_type(const QueryOptions& options, std::string_view type, bool force) {
   http::Client client = connect(options.connection);
-  const std::string answer = ask(client, "DELETE", type_path(type) + (force ? "?force=true" : ""));
+  auto response = client.request("DELETE", type_path(type) + (force ? "?force=true" : ""));
+  // The server names its own parameter.
+  if (response.status == 409 && !force && response.body.find("force=true") != std::string::npos)
+    throw conflict("The job type has jobs; --force removes them, too.");
+  check_response(response);
+  const std::string answer = std::move(response.body);
   if (options.json) {
     fmt::print("{}\n", json::compact(answer));
   } else {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "divan/app/progress.h"
@@ -21,12 +22,23 @@ namespace {
 // A request is cut off here, below what servers take.
 constexpr std::size_t kMaxRequestBytes = 8 << 20;
 constexpr std::size_t kMaxErrorsShown = 10;
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+struct Line {
+  std::uint64_t number = 0;  // from 1 on
+  std::string document;
+};
 
 struct Batch {
-  std::string body;
-  std::size_t documents = 0;
+  std::vector<Line> lines;
+  std::size_t bytes = 0;         // of its documents
   std::uint64_t bytes_read = 0;  // of the file, at this batch's end
 };
+
+using Lines = std::span<const Line>;
+
+// A request that is refused for what it contains, and of which nothing was written.
+bool is_refused_for_content(int status) { return status == 400 || status == 413; }
 
 // Batches on their way from the reader to the senders: at most a few, so that memory is bounded.
 class BatchQueue {
@@ -114,28 +126,29 @@ class Loader {
     for (std::string line; std::getline(in, line);) {
       ++number;
       bytes += line.size() + 1;
+      if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       try {
         line = json::compact(line);
       } catch (const Error& error) {
-        throw bad_request(fmt::format("{}, line {}: {}", options_.file, number, error.reason()));
+        refuse(number, error.reason());
+        continue;
       }
-      batch.body += batch.documents == 0 ? "{\"docs\":[" : ",";
-      batch.body += line;
-      ++batch.documents;
+      batch.bytes += line.size();
+      batch.lines.push_back({number, std::move(line)});
       batch.bytes_read = bytes;
-      if (batch.documents < options_.batch && batch.body.size() < kMaxRequestBytes) continue;
+      if (batch.lines.size() < options_.batch && batch.bytes < kMaxRequestBytes) continue;
       if (!queue_.push(std::exchange(batch, {}))) return;
     }
-    if (batch.documents > 0) queue_.push(std::move(batch));
+    if (!batch.lines.empty()) queue_.push(std::move(batch));
   }
 
   void send() {
     try {
       http::Client client = connect(options_.connection);
-      while (auto batch = queue_.pop()) {
-        const std::string answer = ask(client, "POST", target_, batch->body + "]}");
-        take_answer(*batch, answer);
+      while (const auto batch = queue_.pop()) {
+        send(client, batch->lines);
+        show_progress(batch->bytes_read);
       }
     } catch (const Error& error) {
       fail(error.what());
@@ -143,24 +156,55 @@ class Loader {
     }
   }
 
-  void take_answer(const Batch& batch, const std::string& answer) {
+  // Of lines that are refused together, halves are sent, so that only those are left out that are the reason.
+  void send(http::Client& client, Lines lines) {
+    std::string body = "{\"docs\":[";
+    for (const auto& line : lines) (body += line.document) += ',';
+    body.back() = ']';
+    body += '}';
+    const auto response = client.request("POST", target_, body, {{"Content-Type", "application/json"}});
+    if (!is_refused_for_content(response.status)) {
+      check_response(response);
+      return take_answer(lines, response.body);
+    }
+    if (lines.size() > 1) {
+      send(client, lines.first(lines.size() / 2));
+      return send(client, lines.subspan(lines.size() / 2));
+    }
+    try {
+      check_response(response);
+    } catch (const Error& error) { refuse(lines.front().number, error.what()); }
+  }
+
+  void take_answer(Lines lines, const std::string& answer) {
     std::size_t failed = 0;
     if (answer.find("\"error\"") != std::string::npos) {
+      std::size_t number = 0;
       json::for_each_element(json::compact(answer), [&](std::string_view result) {
-        if (json::member(result, "error")) {
+        if (number < lines.size() && json::member(result, "error")) {
           ++failed;
-          fail(result);
+          refuse(lines[number].number, result);
         }
+        ++number;
         return true;
       });
     }
     std::lock_guard lock(mutex_);
-    written_ += static_cast<std::int64_t>(batch.documents - failed);
-    failed_ += failed;
-    bytes_done_ = std::max(bytes_done_, batch.bytes_read);
+    written_ += static_cast<std::int64_t>(lines.size() - failed);
+  }
+
+  void show_progress(std::uint64_t bytes_read) {
+    std::lock_guard lock(mutex_);
+    bytes_done_ = std::max(bytes_done_, bytes_read);
     if (options_.quiet) return;
     progress_.show(size_ == 0 ? -1.0 : static_cast<double>(bytes_done_) / static_cast<double>(size_),
                    written_);
+  }
+
+  void refuse(std::uint64_t line, std::string_view why) {
+    fail(fmt::format("{}, line {}: {}", options_.file == "-" ? "standard input" : options_.file, line, why));
+    std::lock_guard lock(mutex_);
+    ++failed_;
   }
 
   void fail(std::string_view what) {

@@ -107,6 +107,11 @@ CLI::App* add_load(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   load->add_flag("--quiet", line.load.quiet, "No progress bar");
+  load->footer(
+      "A document that is refused (its JSON or id is bad, it conflicts, it is too large) is left out and "
+      "shown "
+      "with its line;\n"
+      "all others are loaded. The exit status is 0 if none was left out.");
   add_connection(*load, line.load.connection);
   return load;
 }
