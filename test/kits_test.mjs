@@ -362,8 +362,12 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
       assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
       return 'cut'
     }
+    let listed = 0
+    let scans = 0
     const proxy = await proxyTo(server, {
       onRequest: (text) => {
+        if (/^GET \/_workers\/\S+\/_jobs\?/.test(text)) ++listed
+        if (/^GET \S+\/_list\?/.test(text)) ++scans
         if (lost > 0 || !/^POST \S+_accept /.test(text)) return undefined
         ++lost
         return acceptInItsPlace()
@@ -373,6 +377,8 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
     await jobs.is('a', 'finished')
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
+    // It looked at its own jobs, however many others run.
+    assert.deepEqual([listed, scans], [1, 0])
   })
 
   it(`${kit}: jobs whose acceptance a gateway answers for with an error run all the same`, async (server) => {

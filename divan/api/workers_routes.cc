@@ -4,6 +4,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
+#include "divan/jobs/riders.h"
 
 namespace divan::api {
 namespace {
@@ -14,6 +15,10 @@ using workers::WorkerRef;
 // A held connection gets a line so often at the least: client and server then see when the other's machine is
 // gone.
 constexpr milliseconds kMaxLineInterval{10'000};
+
+// Jobs of a worker in one answer.
+constexpr std::uint64_t kMaxJobsListed = 1000;
+constexpr std::uint64_t kDefaultJobsListed = 100;
 
 std::string ref_json(const WorkerRef& ref) {
   return fmt::format(R"({{"ok":true,"role":{},"id":{},"incarnation":"{}"}})", json::quoted(ref.role),
@@ -238,6 +243,28 @@ Answer heartbeat(const Context& context, const CallPtr& call, const std::string&
   return ok_response();
 }
 
+// GET /_workers/{role}/{id}/_jobs?type=...: of a worker that is registered no longer, those that are not yet
+// taken back.
+Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std::string& role,
+                          const std::string& id) {
+  call->allow("GET");
+  const auto type = call->text("type");
+  if (!type) throw bad_request("`type` is missing; expected a job type.");
+  check_type(context, *call, *type);
+  const auto limit = call->count("limit").value_or(kDefaultJobsListed);
+  if (limit == 0 || limit > kMaxJobsListed)
+    throw bad_request(fmt::format("`limit` is {}; expected 1 to {}.", limit, kMaxJobsListed));
+  const auto start = call->text("start_id").value_or("");
+  const auto listed = context.store.run([&](kv::Transaction& tx) {
+    context.queue.type(tx, *type);
+    std::string out;
+    for (const auto& job : jobs::jobs_of_worker(tx, role, id, *type, start, limit))
+      out += (out.empty() ? "" : ",\n") + jobs::job_json(job);
+    return out;
+  });
+  return json_response(200, "{\"jobs\":[" + listed + "]}");
+}
+
 Answer one_role(const Context& context, const CallPtr& call, const std::string& role) {
   call->allow("GET");
   const auto feed = parse_feed_options(*call);
@@ -275,6 +302,7 @@ Answer workers(const Context& context, const CallPtr& call) {
   }
   if (path.size() == 2) return one_role(context, call, path[1]);
   if (path.size() == 3) return one_worker(context, call, path[1], path[2]);
+  if (path.size() == 4 && path[3] == "_jobs") return jobs_of_one_worker(context, call, path[1], path[2]);
   if (path.size() == 4 && path[3] == "_heartbeat") return heartbeat(context, call, path[1], path[2]);
   if (path.size() == 4 && path[3] == "_hold") {
     call->allow("POST");

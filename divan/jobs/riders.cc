@@ -102,6 +102,22 @@ void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std:
   tx.add(types_key(), 1);
 }
 
+std::vector<Job> jobs_of_worker(kv::Transaction& tx, std::string_view role, std::string_view id,
+                                std::string_view type, std::string_view start_id, std::size_t limit) {
+  std::vector<Job> jobs;
+  const JobKey prefix = entries_of({std::string(role), std::string(id)}).string(type);
+  kv::KeyRange range = prefix.range();
+  if (!start_id.empty()) range.begin = JobKey(prefix).string(start_id).key();
+  const kv::RangeOptions options{.limit = limit, .isolation = kv::Isolation::snapshot};
+  tx.scan(range, options, [&](std::string_view key, std::string_view) {
+    const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string();
+    if (!job_id) throw internal_error("A row of running jobs in the store is damaged.");
+    if (auto job = read_job(tx, type, *job_id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
+    return true;
+  });
+  return jobs;
+}
+
 void take_back_left(Queue& queue, kv::Database& store) {
   const JobKey prefix("left");
   std::vector<std::pair<Name, std::string>> left;

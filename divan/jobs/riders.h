@@ -16,6 +16,10 @@ namespace divan::jobs {
 /// noted.
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
 
+/// The running jobs of one type that a worker accepted, in the order of their ids, from `start_id` on.
+std::vector<Job> jobs_of_worker(kv::Transaction& tx, std::string_view role, std::string_view id,
+                                std::string_view type, std::string_view start_id, std::size_t limit);
+
 /// Takes back all jobs that are noted. Thread-safe.
 void take_back_left(Queue& queue, kv::Database& store);
 

@@ -55,6 +55,42 @@ TEST_F(Riders, ManyJobsOfAWorkerComeBackPieceByPiece) {
   EXPECT_EQ(notes(), 0u);
 }
 
+TEST_F(Riders, TheJobsOfAWorker) {
+  in_tx([&](kv::Transaction& tx) {
+    queue.set_type(tx, "other", {});
+    for (const auto* id : {"a", "b", "c", "d"}) queue.add(tx, "t", id, "{}");
+    queue.add(tx, "other", "x", "{}");
+  });
+  const auto worker = register_worker();
+  const auto other = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w2", "{}"); });
+  const auto take = [&](const workers::WorkerRef& ref, const std::string& type, std::size_t limit) {
+    in_tx([&](kv::Transaction& tx) {
+      jobs::accept(queue, tx, std::vector{type}, {.limit = limit, .worker = ref});
+    });
+  };
+  const auto listed = [&](std::string_view id, std::string_view type, std::string_view start,
+                          std::size_t limit) {
+    std::string ids;
+    in_tx([&](kv::Transaction& tx) {
+      ids.clear();
+      for (const auto& job : jobs_of_worker(tx, "role", id, type, start, limit)) {
+        EXPECT_EQ(job.state, State::running);
+        ids += job.id;
+      }
+    });
+    return ids;
+  };
+  take(worker, "t", 3);
+  take(other, "t", 1);
+  take(worker, "other", 1);
+  EXPECT_EQ(listed("w", "t", "", 10), "abc");
+  EXPECT_EQ(listed("w", "t", "b", 10), "bc");
+  EXPECT_EQ(listed("w", "t", "", 2), "ab");
+  EXPECT_EQ(listed("w", "other", "", 10), "x");
+  EXPECT_EQ(listed("w2", "t", "", 10), "d");
+  EXPECT_EQ(listed("nobody", "t", "", 10), "");
+}
+
 TEST_F(Riders, TheMaintenanceIsWokenForThem) {
   Maintenance own(queue, *store, clock);
   own.start();

@@ -99,11 +99,11 @@ export class Lane extends Changing {
     const { registration, transport } = this.#worker
     const { role, id } = registration.worker
     for (let start = ''; ; ) {
-      const target = `${this.path}/_list?state=running&limit=${LISTED}&start_id=${encodeURIComponent(start)}`
+      const query = new URLSearchParams({ type: JSON.stringify(this.type), limit: LISTED, start_id: JSON.stringify(start) })
+      const target = `/_workers/${encodeURIComponent(role)}/${encodeURIComponent(id)}/_jobs?${query}`
       const { jobs } = await transport.request('GET', target, undefined, { again: true })
-      const ours = jobs.filter(({ worker }) => worker?.role === role && worker.id === id)
       const known = new Set([...this.runs].map(({ epoch, id }) => `${epoch} ${id}`))
-      if (ours.some(({ epoch, id }) => !known.has(`${epoch} ${id}`))) {
+      if (jobs.some(({ epoch, id }) => !known.has(`${epoch} ${id}`))) {
         await registration.renew()
         break
       }

@@ -1,5 +1,6 @@
 """One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop."""
 
+import json
 import queue
 import threading
 import time
@@ -110,12 +111,12 @@ class Lane:
         worker = registration.worker
         start = ""
         while True:
-            target = f"{self.path}/_list?state=running&limit={_LISTED}&start_id={quote(start)}"
+            query = f"type={quote(json.dumps(self._type))}&limit={_LISTED}&start_id={quote(json.dumps(start))}"
+            target = f"/_workers/{quote(worker['role'])}/{quote(worker['id'])}/_jobs?{query}"
             listed = self._context.transport.request("GET", target, again=True)["jobs"]
             with self._changed:
                 known = {(job.id, job.epoch) for job in self.jobs}
-            ours = {"role": worker["role"], "id": worker["id"]}
-            if any(job.get("worker") == ours and (job["id"], job["epoch"]) not in known for job in listed):
+            if any((job["id"], job["epoch"]) not in known for job in listed):
                 registration.renew()
                 break
             if len(listed) < _LISTED:
