@@ -52,7 +52,8 @@ docs::Leaf leaf_of(const docs::IncomingDocument& document) {
 void check_document(const docs::IncomingDocument& document) {
   check(json::compact(document.body) == document.body);
   json::for_each_member(document.body, [](std::string_view name, std::string_view) {
-    check(!json::unescape(name).starts_with('_'));
+    const auto unescaped = json::unescape(name);
+    check(!unescaped.starts_with('_') || unescaped.starts_with("_replication_"));
     return true;
   });
   if (!document.id.empty()) docs::check_document_id(document.id);

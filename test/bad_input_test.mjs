@@ -269,7 +269,8 @@ it('requests that are not HTTP', (server) =>
       'a chunk that is longer than it says': [`${put}Transfer-Encoding: chunked\r\n\r\n2\r\n{"a":1}\r\n0\r\n\r\n`, 400],
       'a huge chunk size': [`${put}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n`, 413],
       'an unknown coding': [`${put}Transfer-Encoding: gzip\r\n\r\n`, 501],
-      'a compressed body': [`${put}Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`, 415]
+      'an unknown compression': [`${put}Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}`, 415],
+      'a body that is not gzip': [`${put}Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}`, 400]
     }
     for (const [what, [bytes, status]] of Object.entries(cases)) {
       const answer = await sendRaw(server, bytes)

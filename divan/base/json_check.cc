@@ -1,9 +1,13 @@
 // The check of foreign JSON. simdjson's On-Demand parser finds the tokens (and checks UTF-8 and control
 // characters); it looks at a value only when asked, so check() asks for every one. Numbers are checked by
-// their grammar alone, because On-Demand would take 01 and the DOM would refuse 1e400. is_compact() looks at
-// text that was checked once and may have been damaged since.
+// their grammar, because On-Demand would take 01, and by their exponent: 1e400 is no number that anybody
+// could calculate with. (Integers of many digits are good.) is_compact() looks at text that was checked once
+// and may have been damaged since.
 #include <fmt/format.h>
 #include <simdjson.h>
+
+#include <cmath>
+#include <cstdlib>
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
@@ -58,9 +62,19 @@ std::string_view trimmed(std::string_view token) {
   return token;
 }
 
+// Whether a number with an exponent is beyond the largest double. Less than the smallest is zero.
+bool is_infinite(std::string_view token) {
+  const auto exponent = token.find_first_of("eE");
+  if (exponent == std::string_view::npos) return false;
+  if (token.size() < 100 && token.size() - exponent <= 3) return false;  // at most e99
+  return std::isinf(std::strtod(std::string(token).c_str(), nullptr));
+}
+
 void check_number(std::string_view token) {
   token = trimmed(token);
   if (!is_number(token)) refuse(fmt::format("`{}` is not a value.", utf8_prefix(token, 40)));
+  if (is_infinite(token))
+    refuse(fmt::format("the number `{}` is beyond the largest one, 1.8e308.", utf8_prefix(token, 40)));
 }
 
 void check_scalar(ondemand::value& value, ondemand::json_type type) {

@@ -22,8 +22,8 @@ bool accepts(std::string_view text) {
 TEST(Json, CompactTakesWhiteSpaceOutAndNothingElse) {
   EXPECT_EQ(
       compact(
-          " { \"b\" : [ 1 , 2.50 , 1e400 , 123456789012345678901234567890 ] ,\n\"a\" : \"x  y\\u0041\" } "),
-      R"({"b":[1,2.50,1e400,123456789012345678901234567890],"a":"x  y\u0041"})");
+          " { \"b\" : [ 1 , 2.50 , 1e308 , 123456789012345678901234567890 ] ,\n\"a\" : \"x  y\\u0041\" } "),
+      R"({"b":[1,2.50,1e308,123456789012345678901234567890],"a":"x  y\u0041"})");
   EXPECT_EQ(compact(R"({"a":1,"a":2})"), R"({"a":1,"a":2})");
   EXPECT_EQ(compact(" 12 "), "12");
   EXPECT_EQ(compact("\"x\""), "\"x\"");
@@ -120,6 +120,13 @@ TEST(Json, DepthHasALimitAndAClearError) {
   EXPECT_TRUE(accepts(nested(kMaxDepth)));
   EXPECT_FALSE(accepts(nested(kMaxDepth + 1)));
   EXPECT_FALSE(accepts(nested(200'000)));
+  const std::string digits(400, '9');
+  for (const std::string& number : {std::string("1e308"), std::string("-1.7e308"), std::string("1e-400"),
+                                    std::string("0e999"), digits, digits + "e-100", "0." + digits + "e+300"})
+    EXPECT_TRUE(accepts("[" + number + "]")) << number;
+  for (const std::string& number :
+       {std::string("1e400"), std::string("-2E+308"), digits + "e1", digits + ".0e0"})
+    EXPECT_FALSE(accepts("[" + number + "]")) << number;
   EXPECT_FALSE(accepts(std::string(200'000, '[')));
   std::string objects;
   for (int i = 0; i < 5000; ++i) objects += "{\"a\":";

@@ -128,7 +128,7 @@ class RequestSink final : public HeadSink<true> {
         }
         return;
       case field::content_encoding:
-        if (equal_ignoring_case(value, "identity")) return;
+        if (equal_ignoring_case(value, "identity") || equal_ignoring_case(value, "gzip")) return;
         throw Error(415, "bad_content_type",
                     fmt::format("{} is not a supported content encoding.", is_utf8(value) ? value : "This"));
       case field::expect:

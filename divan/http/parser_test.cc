@@ -215,12 +215,14 @@ TEST(HttpRequestParser, Limits) {
 TEST(HttpRequestParser, WhatTheServerCannotDoIsNamed) {
   EXPECT_EQ(refusal(get("Expect: something\r\n")), 417);
   EXPECT_EQ(refusal(get("Content-Encoding: identity\r\n")), 0);
+  EXPECT_EQ(refusal(get("Content-Encoding: gzip\r\n")), 0);
+  EXPECT_EQ(refusal(get("Content-Encoding: gzip, gzip\r\n")), 415);
   try {
-    parse(get("Content-Encoding: gzip\r\n"));
+    parse(get("Content-Encoding: br\r\n"));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), 415);
-    EXPECT_EQ(error.reason(), "gzip is not a supported content encoding.");
+    EXPECT_EQ(error.reason(), "br is not a supported content encoding.");
   }
 }
 

@@ -66,7 +66,7 @@ TEST(HttpServerLimits, WhatIsTooLargeIsRefusedByItsStatus) {
   expect_refusal(test.server, head + "Content-Length: 1001\r\nExpect: 100-continue\r\n\r\n", 413,
                  "too_large");
   expect_refusal(test.server, head + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n", 413, "too_large");
-  expect_refusal(test.server, head + "Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\n12345", 415,
+  expect_refusal(test.server, head + "Content-Encoding: br\r\nContent-Length: 5\r\n\r\n12345", 415,
                  "bad_content_type");
 }
 

@@ -1,0 +1,35 @@
+#include "divan/base/json_duplicates.h"
+
+#include <gmock/gmock.h>
+
+#include "divan/base/json.h"
+
+namespace divan::json {
+namespace {
+
+std::string unique(std::string_view text) { return without_duplicates(text).value_or("none"); }
+
+TEST(JsonDuplicates, TheLastMemberOfANameStands) {
+  EXPECT_EQ(unique(R"({"a":1,"b":2,"a":3})"), R"({"b":2,"a":3})");
+  EXPECT_EQ(unique(R"({"a":1,"a":{"x":1,"x":[{"y":0,"y":1}]},"z":[]})"), R"({"a":{"x":[{"y":1}]},"z":[]})");
+  EXPECT_EQ(unique(R"([1,{"a":"\"a\":","\u0061":2},"{"])"), R"([1,{"\u0061":2},"{"])");
+  EXPECT_EQ(unique(R"({"":1,"":2})"), R"({"":2})");
+}
+
+TEST(JsonDuplicates, TextsWithoutAnyAreLeftAlone) {
+  for (const std::string_view text : {R"({})", R"("a")", R"({"a":{"a":{"a":[{"a":1},{"a":1}]}},"b":"a"})",
+                                      R"(["a","a"])", R"({"a":"b:\"a\":1"})"})
+    EXPECT_EQ(without_duplicates(text), std::nullopt) << text;
+}
+
+TEST(JsonDuplicates, ObjectsOfManyMembers) {
+  std::string text = "{";
+  for (int i = 0; i < 200'000; ++i) text += "\"m" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  EXPECT_EQ(without_duplicates(text + "\"n\":1}"), std::nullopt);
+  const std::string last = unique(text + "\"m7\":true}");
+  EXPECT_EQ(member(last, "m7"), "true");
+  EXPECT_EQ(last.find("\"m7\""), last.rfind("\"m7\""));
+}
+
+}  // namespace
+}  // namespace divan::json
