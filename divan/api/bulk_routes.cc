@@ -19,7 +19,13 @@ std::string error_json(std::string_view id, const Error& error) {
                      json::quoted(error.reason()));
 }
 
-// Documents of `_bulk_docs`, those that are malformed with their error instead.
+// The same, with a line in the log if the server is to blame.
+std::string error_json(const Call& call, std::string_view id, const Error& error) {
+  http::log_failure(call.exchange()->request(), error);
+  return error_json(id, error);
+}
+
+// The documents of `_bulk_docs`.
 struct BulkDocuments {
   std::vector<docs::IncomingDocument> documents;
   bool new_edits = true;
@@ -48,38 +54,41 @@ BulkDocuments parse_bulk(const std::string& body) {
 }
 
 // Local documents have no place in a bulk of revisions; each is written by itself.
-std::string write_local_json(const Context& context, const std::string& name,
+std::string write_local_json(const Context& context, const Call& call,
                              const docs::IncomingDocument& document) {
   try {
-    const auto revision = context.store.run(
-        [&](kv::Transaction& tx) { return docs::write_local(tx, context.catalog.open(tx, name), document); });
+    const auto revision = context.store.run([&](kv::Transaction& tx) {
+      return docs::write_local(tx, context.catalog.open(tx, call.path()[0]), document);
+    });
     return fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(document.id), revision);
-  } catch (const Error& error) { return error_json(document.id, error); }
+  } catch (const Error& error) { return error_json(call, document.id, error); }
 }
 
 bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }
 
-// What becomes of a document that does not come to be written with the others; else nothing.
-std::optional<std::string> settle(const Context& context, const std::string& name,
+// The answer for a document that is not written with the others; else nullopt.
+std::optional<std::string> settle(const Context& context, const Call& call,
                                   docs::IncomingDocument& document) {
-  if (is_local(document)) return write_local_json(context, name, document);
+  if (is_local(document)) return write_local_json(context, call, document);
   try {
-    prepare_document(name, document, context.config, context.rng);
+    prepare_document(call.path()[0], document, context.config, context.rng);
     return std::nullopt;
-  } catch (const Error& error) { return error_json(document.id, error); }
+  } catch (const Error& error) { return error_json(call, document.id, error); }
 }
 
-std::string edit_all(const Context& context, const std::string& name,
+std::string edit_all(const Context& context, const Call& call,
                      std::vector<docs::IncomingDocument> documents) {
+  const std::string& name = call.path()[0];
   std::vector<std::optional<std::string>> settled(documents.size());
   std::vector<docs::IncomingDocument> others;
   for (std::size_t i = 0; i < documents.size(); ++i) {
-    settled[i] = settle(context, name, documents[i]);
+    settled[i] = settle(context, call, documents[i]);
     if (settled[i]) continue;
     if (documents[i].id.empty()) documents[i].id = context.rng.uuid_at(context.clock.wall_ms());
     others.push_back(std::move(documents[i]));
   }
-  const auto results = docs::bulk_edit(context.store, context.catalog, name, others, context.rng);
+  const auto results =
+      docs::bulk_edit(context.store, context.catalog, name, others, context.rng, checkpoint_of(call));
   std::string out = "[";
   auto result = results.begin();
   for (const auto& settled_json : settled) {
@@ -89,7 +98,7 @@ std::string edit_all(const Context& context, const std::string& name,
       continue;
     }
     if (result->error) {
-      out += error_json(result->id, *result->error);
+      out += error_json(call, result->id, *result->error);
     } else {
       out += R"({"ok":true,"id":)";
       json::append_string(out, result->id);
@@ -102,16 +111,38 @@ std::string edit_all(const Context& context, const std::string& name,
   return out + "]";
 }
 
-// Only what was refused is told.
-std::string replicate_all(const Context& context, const std::string& name,
+// A document that a replicator sent and that was refused. PouchDB's replicator goes on with the others only
+// if the error's `name`, which CouchDB does not give, is that of a refusal for good; else it ends, or tries
+// the same batch forever.
+std::string refusal_json(const docs::WriteResult& refused) {
+  return fmt::format(R"({{"id":{},"rev":{},"error":{},"name":"forbidden","reason":{}}})",
+                     json::quoted(refused.id), json::quoted(refused.revision.to_string()),
+                     json::quoted(refused.error->name()), json::quoted(refused.error->reason()));
+}
+
+// The answer names only what was refused.
+std::string replicate_all(const Context& context, const Call& call,
                           std::vector<docs::IncomingDocument> documents) {
-  std::string out = "[";
+  const std::string& name = call.path()[0];
+  std::vector<docs::WriteResult> refused;
   std::erase_if(documents, [&](docs::IncomingDocument& document) {
-    const auto refused = settle(context, name, document);
-    if (refused) out += (out.size() > 1 ? ",\n" : "") + *refused;
-    return refused.has_value();
+    try {
+      prepare_document(name, document, context.config, context.rng);
+      return false;
+    } catch (const Error& error) {
+      const auto revision =
+          document.revisions ? document.revisions->revision() : document.revision.value_or(docs::Revision());
+      refused.push_back({document.id, revision, error});
+      return true;
+    }
   });
-  docs::bulk_replicate(context.store, context.catalog, name, documents);
+  auto more = docs::bulk_replicate(context.store, context.catalog, name, std::move(documents));
+  std::move(more.begin(), more.end(), std::back_inserter(refused));
+  std::string out = "[";
+  for (const auto& result : refused) {
+    if (out.size() > 1) out += ",\n";
+    out += refusal_json(result);
+  }
   return out + "]";
 }
 
@@ -245,32 +276,56 @@ class BulkGetPages final : public PageSource {
   docs::ReadAhead ahead_{kPageRows};
 };
 
-// Says what for_each_revision_list() will have its visitor read.
-void expect_listed(kv::Transaction& tx, const docs::Database& database, const std::string& body) {
-  if (!tx.is_remote()) return;
-  std::vector<std::string> ids;
-  json::for_each_member(body, [&](std::string_view raw_id, std::string_view) {
-    ids.push_back(json::unescape(raw_id));
-    return true;
-  });
-  docs::expect_trees(tx, database, ids);
-}
+// Documents whose revisions are compared in one transaction: more could outlast it.
+constexpr std::size_t kComparedTogether = 1'000;
 
-// Calls `visit(id, revisions)` for {"id": ["rev", ...], ...}.
-void for_each_revision_list(
-    const std::string& body,
-    const std::function<void(const std::string&, const std::vector<docs::Revision>&)>& visit) {
+struct RevisionList {
+  std::string id;
+  std::vector<docs::Revision> revisions;
+};
+
+// {"id": ["rev", ...], ...}
+std::vector<RevisionList> parse_revision_lists(const std::string& body) {
+  std::vector<RevisionList> lists;
   const bool is_object = json::for_each_member(body, [&](std::string_view raw_id, std::string_view list) {
-    std::vector<docs::Revision> revisions;
+    lists.push_back({json::unescape(raw_id), {}});
     const bool is_array = json::for_each_element(list, [&](std::string_view rev) {
-      revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
+      lists.back().revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
       return true;
     });
     if (!is_array) throw bad_request("A document's revisions are an array.");
-    visit(json::unescape(raw_id), revisions);
     return true;
   });
   if (!is_object) throw bad_request("Request body must be a JSON object");
+  return lists;
+}
+
+// Calls `compare(list, tree, out)`, which appends a member of the answer or nothing, for each document.
+template <class Compare>
+std::string compare_revisions(const Context& context, Call& call, Compare&& compare) {
+  const auto lists = parse_revision_lists(call.json_body());
+  std::string out;
+  std::size_t next = 0;
+  do {
+    const auto page = std::span(lists).subspan(next, std::min(kComparedTogether, lists.size() - next));
+    out += context.store.run([&](kv::Transaction& tx) {
+      std::string members;
+      const auto database = context.catalog.open(tx, call.path()[0]);
+      std::vector<std::string> ids;
+      for (const auto& list : page) ids.push_back(list.id);
+      docs::expect_trees(tx, database, ids);
+      for (const auto& list : page) {
+        const std::size_t begin = members.size();
+        if (!out.empty() || begin > 0) members += ",\n";
+        const std::size_t end = members.size();
+        compare(list, docs::read_tree(tx, database, list.id, kv::Isolation::snapshot), members);
+        if (members.size() == end) members.resize(begin);
+      }
+      return members;
+    });
+    next += page.size();
+  } while (next < lists.size());
+  return out;
 }
 
 std::string revision_array(const std::vector<docs::Revision>& revisions) {
@@ -286,14 +341,13 @@ std::string revision_array(const std::vector<docs::Revision>& revisions) {
 
 Answer bulk_documents(const Context& context, const CallPtr& call) {
   call->allow("POST");
-  const std::string& name = call->path()[0];
   auto bulk = parse_bulk(call->json_body());
-  if (bulk.new_edits) return json_response(201, edit_all(context, name, std::move(bulk.documents)));
+  if (bulk.new_edits) return json_response(201, edit_all(context, *call, std::move(bulk.documents)));
   for (const auto& document : bulk.documents) {
     if (document.id.empty()) throw bad_request("Document id must be given with `new_edits` false.");
     if (is_local(document)) throw bad_request("Local documents have no revisions to be replicated.");
   }
-  return json_response(201, replicate_all(context, name, std::move(bulk.documents)));
+  return json_response(201, replicate_all(context, *call, std::move(bulk.documents)));
 }
 
 Answer bulk_get(const Context& context, const CallPtr& call) {
@@ -306,54 +360,38 @@ Answer bulk_get(const Context& context, const CallPtr& call) {
 
 Answer revisions_diff(const Context& context, const CallPtr& call) {
   call->allow("POST");
-  const std::string body = call->json_body();
-  std::string out = "{";
-  context.store.run([&](kv::Transaction& tx) {
-    out = "{";
-    const auto database = context.catalog.open(tx, call->path()[0]);
-    expect_listed(tx, database, body);
-    for_each_revision_list(body, [&](const std::string& id, const std::vector<docs::Revision>& revisions) {
-      const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-      std::vector<docs::Revision> missing, ancestors;
-      std::uint32_t newest = 0;
-      for (const auto& revision : revisions) {
-        if (docs::knows(tree, revision)) continue;
-        missing.push_back(revision);
-        newest = std::max(newest, revision.generation);
-      }
-      if (missing.empty()) return;
-      for (const auto& leaf : tree) {
-        if (leaf.path.generation < newest) ancestors.push_back(leaf.revision());
-      }
-      if (out.size() > 1) out += ",\n";
-      json::append_string(out, id);
-      out += ":{\"missing\":" + revision_array(missing);
-      if (!ancestors.empty()) out += ",\"possible_ancestors\":" + revision_array(ancestors);
-      out += '}';
-    });
-  });
-  return json_response(200, out + "}");
+  const auto members =
+      compare_revisions(context, *call, [](const auto& list, const docs::RevTree& tree, std::string& out) {
+        std::vector<docs::Revision> missing, ancestors;
+        std::uint32_t newest = 0;
+        for (const auto& revision : list.revisions) {
+          if (docs::knows(tree, revision)) continue;
+          missing.push_back(revision);
+          newest = std::max(newest, revision.generation);
+        }
+        if (missing.empty()) return;
+        for (const auto& leaf : tree) {
+          if (leaf.path.generation < newest) ancestors.push_back(leaf.revision());
+        }
+        json::append_string(out, list.id);
+        out += ":{\"missing\":" + revision_array(missing);
+        if (!ancestors.empty()) out += ",\"possible_ancestors\":" + revision_array(ancestors);
+        out += '}';
+      });
+  return json_response(200, "{" + members + "}");
 }
 
 Answer missing_revisions(const Context& context, const CallPtr& call) {
   call->allow("POST");
-  const std::string body = call->json_body();
-  std::string out;
-  context.store.run([&](kv::Transaction& tx) {
-    out = "{\"missing_revs\":{";
-    bool first = true;
-    const auto database = context.catalog.open(tx, call->path()[0]);
-    expect_listed(tx, database, body);
-    for_each_revision_list(body, [&](const std::string& id, std::vector<docs::Revision> revisions) {
-      const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-      std::erase_if(revisions, [&](const auto& revision) { return docs::knows(tree, revision); });
-      if (revisions.empty()) return;
-      if (!std::exchange(first, false)) out += ",\n";
-      json::append_string(out, id);
-      out += ":" + revision_array(revisions);
-    });
-  });
-  return json_response(200, out + "}}");
+  const auto members =
+      compare_revisions(context, *call, [](const auto& list, const docs::RevTree& tree, std::string& out) {
+        auto revisions = list.revisions;
+        std::erase_if(revisions, [&](const auto& revision) { return docs::knows(tree, revision); });
+        if (revisions.empty()) return;
+        json::append_string(out, list.id);
+        out += ":" + revision_array(revisions);
+      });
+  return json_response(200, "{\"missing_revs\":{" + members + "}}");
 }
 
 }  // namespace divan::api

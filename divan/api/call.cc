@@ -8,6 +8,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/http/etag.h"
+#include "divan/http/gzip.h"
 
 namespace divan::api {
 namespace {
@@ -78,6 +79,12 @@ std::optional<std::string> Call::text(std::string_view name) const {
   return text;
 }
 
+void Call::decode_body(std::size_t max_bytes) {
+  const auto encoding = header("Content-Encoding");
+  if (encoding && http::equal_ignoring_case(*encoding, "gzip"))
+    decoded_body_ = http::gunzip(exchange_->request().body(), max_bytes);
+}
+
 std::string Call::json_body() {
   const auto type = header("Content-Type");
   // CouchDB asks for it with POST only, and curl's -d alone says something else.
@@ -113,6 +120,20 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
   unchanged.status = 304;
   unchanged.headers.push_back({"ETag", etag});
   return unchanged;
+}
+
+std::string absolute_uri(const Call& call, std::string_view path) {
+  const auto host = call.header("X-Forwarded-Host").value_or(call.header("Host").value_or(""));
+  if (host.empty()) return std::string(path);
+  const bool https = call.header("X-Forwarded-Proto") == "https";
+  return fmt::format("{}://{}{}", https ? "https" : "http", host, path);
+}
+
+docs::Checkpoint checkpoint_of(const Call& call) {
+  return [exchange = call.exchange()] {
+    // The client does not get to see this.
+    if (exchange->closed()) throw Error(499, "client_closed_request", "The client closed the connection.");
+  };
 }
 
 http::Response json_response(int status, std::string json, http::Headers headers) {

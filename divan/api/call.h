@@ -9,6 +9,7 @@
 
 #include "divan/api/accounts.h"
 #include "divan/base/error.h"
+#include "divan/docs/catalog.h"
 #include "divan/http/exchange.h"
 #include "divan/http/url.h"
 
@@ -55,7 +56,11 @@ class Call {
   /// The body as compact JSON; throws bad_request if it is none, or 415 if a POST declares it to be something
   /// else.
   std::string json_body();
-  const std::string& body() const { return exchange_->request().body(); }
+  /// The body, without its Content-Encoding once decode_body() was called.
+  const std::string& body() const { return decoded_body_ ? *decoded_body_ : exchange_->request().body(); }
+  /// Uncompresses the body if it is compressed; throws too_large (413) if that makes it longer than
+  /// `max_bytes`, and bad_request if it is malformed. Takes time: not on an io thread.
+  void decode_body(std::size_t max_bytes);
   bool has_body() const { return !body().empty(); }
 
   const User& user() const { return user_; }
@@ -76,6 +81,7 @@ class Call {
   std::string method_;
   std::vector<std::string> path_;
   std::vector<http::QueryParameter> params_;
+  std::optional<std::string> decoded_body_;
   User user_;
 };
 
@@ -83,6 +89,14 @@ using CallPtr = std::shared_ptr<Call>;
 
 /// The 304 that a GET gets if its If-None-Match names `etag`; nothing if it does not.
 std::optional<http::Response> not_modified(const Call& call, const std::string& etag);
+
+/// The address, for a Location field, of a path of this server ("/db/doc", percent-encoded): absolute, with
+/// the scheme and host that the client used as far as it (or a proxy, by X-Forwarded-Proto and
+/// X-Forwarded-Host) says so; else the path alone.
+std::string absolute_uri(const Call& call, std::string_view path);
+
+/// For long work on a request: throws client_closed_request (499) once the connection is lost.
+docs::Checkpoint checkpoint_of(const Call& call);
 
 /// An answer with a JSON body (a line end is added).
 http::Response json_response(int status, std::string json, http::Headers headers = {});

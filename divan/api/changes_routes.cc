@@ -1,4 +1,5 @@
 // A database's changes.
+#include <charconv>
 #include <set>
 
 #include "divan/api/routes.h"
@@ -189,6 +190,17 @@ Wanted wanted_documents(Call& call) {
   return [ids = std::move(ids)](std::string_view id) { return ids.contains(id); };
 }
 
+// 0: there is none.
+std::uint64_t seq_interval(const Call& call) {
+  const auto text = call.param("seq_interval");
+  if (!text) return 0;
+  std::uint64_t interval = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), interval);
+  if (error != std::errc() || end != text->data() + text->size() || interval == 0)
+    throw bad_request(fmt::format("`seq_interval` is `{}`; expected a number from 1 on.", *text));
+  return interval;
+}
+
 }  // namespace
 
 Answer changes(const Context& context, const CallPtr& call) {
@@ -206,13 +218,16 @@ Answer changes(const Context& context, const CallPtr& call) {
   feed.descending = call->flag("descending");
   feed.pending = true;
   feed.wanted = wanted_documents(*call);
+  feed.seq_interval = seq_interval(*call);
+  if (options.limit) feed.limit = *options.limit;
   const auto since = since_param(*call);
   const std::string& name = call->path()[0];
   context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, name);
     feed.since = kv::Versionstamp();
-    if (since)
-      feed.since = *since == "now" ? docs::last_sequence(tx, database) : docs::parse_sequence(*since);
+    // As in CouchDB, a feed that begins at the end goes back to the beginning.
+    if (since && !feed.descending)
+      feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);
     feed.tail = fmt::format("changes/{}/{}{}{}", database.number(), shape.include_docs ? 'd' : '-',
                             shape.all_leaves ? 'l' : '-', shape.conflicts ? 'c' : '-');

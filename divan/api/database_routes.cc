@@ -82,7 +82,8 @@ Answer database(const Context& context, const CallPtr& call) {
   if (call->method() == "PUT") {
     refuse_partitions(*call);
     context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
-    return json_response(201, R"({"ok":true})", {{"Location", "/" + http::percent_encode(name)}});
+    return json_response(201, R"({"ok":true})",
+                         {{"Location", absolute_uri(*call, "/" + http::percent_encode(name))}});
   }
   // CouchDB refuses this, since it is nearly always a document's URL that lost its end.
   if (call->param("rev"))

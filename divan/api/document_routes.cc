@@ -49,21 +49,23 @@ std::string result_json(const docs::WriteResult& result) {
                      json::quoted(result.revision.to_string()));
 }
 
-http::Response written(const Context& context, const Call& call, docs::IncomingDocument document,
-                       int status) {
+http::Headers location_of(const Call& call, const std::string& id) {
+  const auto path = fmt::format("/{}/{}", http::percent_encode(call.path()[0]), http::percent_encode(id));
+  return {{"Location", absolute_uri(call, path)}};
+}
+
+http::Response written(const Context& context, const Call& call, docs::IncomingDocument document, int status,
+                       http::Headers headers = {}) {
   prepare_document(call.path()[0], document, context.config, context.rng);
   std::vector documents{std::move(document)};
-  const auto result =
-      docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng).front();
+  const auto result = docs::bulk_edit(context.store, context.catalog, call.path()[0], documents, context.rng,
+                                      checkpoint_of(call))
+                          .front();
   if (result.error) throw *result.error;
   const std::string rev = result.revision.to_string();
   // Writes are always complete when they are answered; who asked not to wait for them gets the status it
   // expects.
   if (call.param("batch") == "ok") status = 202;
-  http::Headers headers;
-  if (status == 201)
-    headers.push_back({"Location", fmt::format("/{}/{}", http::percent_encode(call.path()[0]),
-                                               http::percent_encode(result.id))});
   headers.push_back({"ETag", etag(rev)});
   return json_response(status, result_json(result), std::move(headers));
 }
@@ -73,7 +75,8 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
   document.id = id;
   if (call.flag("new_edits", true)) {
     document.revision = named_revision(call, document.revision);
-    return written(context, call, std::move(document), 201);
+    const int status = document.deleted ? 200 : 201;
+    return written(context, call, std::move(document), status, location_of(call, id));
   }
   document.revision = named_revision(call, document.revision);
   prepare_document(call.path()[0], document, context.config, context.rng);
@@ -84,8 +87,13 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
   } else if (document.revision) {
     result.revision = *document.revision;
   }
-  docs::bulk_replicate(context.store, context.catalog, call.path()[0], {std::move(document)});
-  return json_response(201, result_json(result), {{"ETag", etag(result.revision.to_string())}});
+  const int status = document.deleted ? 200 : 201;
+  const auto refused =
+      docs::bulk_replicate(context.store, context.catalog, call.path()[0], {std::move(document)});
+  if (!refused.empty()) throw *refused.front().error;
+  auto headers = location_of(call, id);
+  headers.push_back({"ETag", etag(result.revision.to_string())});
+  return json_response(status, result_json(result), std::move(headers));
 }
 
 Answer delete_document(const Context& context, const Call& call, const std::string& id) {
@@ -188,7 +196,8 @@ Answer create_document(const Context& context, const CallPtr& call) {
     });
     return local_result(document.id, revision, 201);
   }
-  return written(context, *call, std::move(document), 201);
+  auto location = location_of(*call, document.id);
+  return written(context, *call, std::move(document), 201, std::move(location));
 }
 
 Answer document(const Context& context, const CallPtr& call, const std::string& id) {

@@ -4,6 +4,8 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/docs/sequence.h"
+#include "divan/kv/check.h"
 
 namespace divan::api {
 namespace {
@@ -249,6 +251,16 @@ FeedOptions parse_feed_options(const Call& call) {
 std::optional<std::string> since_param(const Call& call) {
   if (const auto last = call.header("Last-Event-ID")) return std::string(*last);
   return call.text("since");
+}
+
+kv::Versionstamp parse_since(kv::Transaction& tx, std::string_view since) {
+  const auto place = docs::parse_sequence(since);
+  const kv::Version end = tx.read_version();
+  if (!kv::is_beyond(place, end)) return place;
+  throw bad_request(fmt::format(
+      "The sequence `{}` of `since` is beyond the end of the store, {}: it is of another store, or of "
+      "a time that a restore has undone. Begin again with `since=0`.",
+      since, end));
 }
 
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,

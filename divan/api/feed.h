@@ -87,6 +87,11 @@ FeedOptions parse_feed_options(const Call& call);
 /// `since`, or where an event source was cut off.
 std::optional<std::string> since_param(const Call& call);
 
+/// The place that `since` names ("now" excepted). Throws bad_request (400) if it is malformed, or beyond
+/// everything that the transaction's version of the store can have: a place of another store, or of a later
+/// state than the one that was restored, after which nothing would ever come.
+kv::Versionstamp parse_since(kv::Transaction& tx, std::string_view since);
+
 /// Answers a request with a feed.
 void start_feed(const Context& context, CallPtr call, std::unique_ptr<FeedSource> source,
                 const FeedOptions& options);

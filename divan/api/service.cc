@@ -12,6 +12,8 @@ namespace {
 // For clients whose passwords cannot be checked now.
 constexpr int kRetryAfterSeconds = 5;
 
+constexpr std::int64_t kDefaultMaxBody = 64 << 20;
+
 }  // namespace
 
 Service::Service(Context context) : context_(std::move(context)) {}
@@ -45,6 +47,9 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
                                                exchange->request().peer(), password_waiter(exchange));
     if (!user) return;
     call->set_user(*std::move(user));
+    // Strangers' bodies are not worth the work.
+    call->decode_body(static_cast<std::size_t>(
+        context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
     if (auto response = route(context_, call)) exchange->respond(*std::move(response));
   } catch (const MethodNotAllowed& error) {
     auto response = http::error_response(error);

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/sequence.h"
 
@@ -34,7 +35,11 @@ class RowSource final : public FeedSource {
     begun_ = true;
     place_ = page.place;
     ended_ = page.ended;
-    for (auto& row : page.rows) rows.push_back(std::move(row.row));
+    for (auto& row : page.rows) {
+      if (feed_.seq_interval > 0 && (feed_.limit - rows_) % feed_.seq_interval != 0) leave_out_seq(row.row);
+      ++rows_;
+      rows.push_back(std::move(row.row));
+    }
     return page.more;
   }
 
@@ -52,6 +57,12 @@ class RowSource final : public FeedSource {
   bool ended() const override { return ended_; }
 
  private:
+  static void leave_out_seq(FeedRow& row) {
+    constexpr std::string_view kBegin = "{\"seq\":";
+    row.json.replace(kBegin.size(), json::quoted(row.seq).size(), "null");
+    row.seq.clear();
+  }
+
   RowPage next_page(std::size_t limit) {
     if (feed_.descending) {
       return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(place_) : std::nullopt, limit,
@@ -75,6 +86,7 @@ class RowSource final : public FeedSource {
   bool begun_ = false;
   bool from_tail_ = false;  // the last page
   bool ended_ = false;
+  std::uint64_t rows_ = 0;  // so far
 };
 
 }  // namespace

@@ -150,6 +150,10 @@ struct RowFeed {
   kv::Versionstamp since{};
   bool descending = false;  ///< from the last row to `since`, and no further: the mode is normal
   bool pending = false;     ///< the answer's end says how many rows there are after its last one
+  /// CouchDB's `seq_interval`: only every so many rows have a `seq`, those for which the rows that may still
+  /// come (`limit`) are a multiple of it; the others have null. 0: all have one.
+  std::uint64_t seq_interval = 0;
+  std::uint64_t limit = 1'000'000'000'000'000;  ///< for seq_interval; CouchDB's if there is none
   Wanted wanted{};
 };
 

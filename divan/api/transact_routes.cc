@@ -253,11 +253,14 @@ Answer transact(const Context& context, const CallPtr& call) {
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
   if (!request.databases.empty() && !call->user().admin)
     throw forbidden("Databases are the server admins': a transaction of yours may have jobs alone.");
-  // Before the transaction: passwords are slow to hash.
+  // Before the transaction: passwords are slow to hash, and functions to compile.
   for (auto& [name, documents] : request.databases) {
     for (auto& document : documents) {
-      about(document_name(name, document.id),
-            [&] { prepare_document(name, document, context.config, context.rng); });
+      about(document_name(name, document.id), [&] {
+        prepare_document(name, document, context.config, context.rng);
+        if (!document.id.starts_with(docs::kLocalPrefix))
+          context.catalog.check_document(document, true, checkpoint_of(*call));
+      });
     }
   }
   return json_response(200, context.store.run([&](kv::Transaction& tx) {

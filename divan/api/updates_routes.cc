@@ -116,8 +116,11 @@ Answer database_updates(const Context& context, const CallPtr& call) {
   feed.descending = call->flag("descending");
   shape.show_account = call->user().admin && context.config.get_bool("global_changes", "show_account", false);
   const auto since = since_param(*call);
-  const auto last = context.store.run([&](kv::Transaction& tx) { return updates::last_update(tx); });
-  if (since) feed.since = *since == "now" ? last : docs::parse_sequence(*since);
+  kv::Versionstamp last;
+  context.store.run([&](kv::Transaction& tx) {
+    last = updates::last_update(tx);
+    if (since) feed.since = *since == "now" ? last : parse_since(tx, *since);
+  });
   if (options.mode == FeedMode::normal) {
     const std::string etag = etag_of(last, shape);
     if (auto unchanged = not_modified(*call, etag)) return *std::move(unchanged);

@@ -215,6 +215,7 @@ struct Server::Parts {
     // As long as there are requests, which stop() ends, a setting may change.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
+      if (section == "couchdb") use_max_document_size();
       if (section == "divan" || section == "couchdb" || section == "query_server_config")
         js_pool.configure(pool_options(config));
       if (section == "chttpd_auth" || section == "chttpd_auth_lockout") accounts.configure(config);
@@ -226,11 +227,14 @@ struct Server::Parts {
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
-    catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
-                                      std::string_view id, std::string_view body) {
-      for (const auto& kind : kinds) kind->check(std::string(id), body);
-      index::keep_answering(tx, database, kinds, std::string(id), body);
-    });
+    catalog.on_design_check(
+        [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {
+          for (const auto& kind : kinds) kind->check(std::string(id), body, checkpoint);
+        });
+    catalog.on_design_document(
+        [this](kv::Transaction& tx, const docs::Database& database, std::string_view id,
+               std::string_view body) { index::keep_answering(tx, database, kinds, std::string(id), body); });
+    use_max_document_size();
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);
@@ -242,6 +246,12 @@ struct Server::Parts {
     collect_metrics();
     if (settings.listens) start_listening();
     announce();
+  }
+
+  void use_max_document_size() {
+    constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
+    catalog.set_max_document_bytes(
+        static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
   }
 
   static const std::string& prepared(const std::string& data_dir) {

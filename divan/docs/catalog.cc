@@ -2,6 +2,7 @@
 
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"
+#include "divan/docs/document.h"
 
 namespace divan::docs {
 namespace {
@@ -67,6 +68,9 @@ std::optional<std::int64_t> database_number(std::string_view key) {
   if (!key.starts_with(prefix)) return std::nullopt;
   return kv::tuple::Reader(key.substr(prefix.size())).take_int();
 }
+
+Catalog::Catalog(events::Bus& bus, const Clock& clock)
+    : bus_(bus), clock_(clock), max_document_bytes_(kMaxDocumentBytes) {}
 
 std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name) {
   const std::string key = record_key(name);
@@ -172,9 +176,23 @@ void Catalog::changed(kv::Transaction& tx, const Database& database, DatabaseEve
   });
 }
 
-void Catalog::check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                                    std::string_view body) {
-  check_design_members(body);
+void Catalog::check_size(std::string_view id, std::string_view body) const {
+  if (body.size() > max_document_bytes_) throw Error(413, "document_too_large", std::string(id));
+}
+
+void Catalog::check_document(const IncomingDocument& document, bool new_edits,
+                             const Checkpoint& checkpoint) const {
+  refuse_attachments(document);
+  check_size(document.id, document.body);
+  if (!is_design(document.id) || document.deleted) return;
+  if (new_edits) check_design_members(document.body);
+  refuse_validation(document.id, document.body);
+  if (!new_edits) return;
+  for (const auto& check : design_checks_) check(document.id, document.body, checkpoint);
+}
+
+void Catalog::design_document_changes(kv::Transaction& tx, const Database& database, std::string_view id,
+                                      std::string_view body) {
   for (const auto& hook : design_hooks_) hook(tx, database, id, body);
 }
 

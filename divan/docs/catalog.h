@@ -1,6 +1,7 @@
 // Databases by name.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -61,18 +62,31 @@ class Database {
 using ChangeHook =
     std::function<void(kv::Transaction&, const Database&, events::DatabaseEvent kind, std::string_view id)>;
 
-/// Called inside the transaction that writes a design document, with its id and body, before it is written;
-/// refuses it by throwing divan::Error.
+/// Called inside the transaction that writes a design document, with its id and body, before it is written.
 using DesignHook =
     std::function<void(kv::Transaction&, const Database&, std::string_view id, std::string_view body)>;
+
+/// Called between the steps of long work, such as between the functions that are compiled; throws to end it.
+using Checkpoint = std::function<void()>;
+
+/// Checks a design document that is to be written; refuses it by throwing divan::Error. Called outside of any
+/// transaction: it may take seconds, since functions are compiled. `checkpoint` may be empty.
+using DesignCheck =
+    std::function<void(std::string_view id, std::string_view body, const Checkpoint& checkpoint)>;
+
+struct IncomingDocument;
 
 /// All databases of a store. Thread-safe, but for the registration of hooks, which is for start-up.
 class Catalog {
  public:
-  Catalog(events::Bus& bus, const Clock& clock) : bus_(bus), clock_(clock) {}
+  Catalog(events::Bus& bus, const Clock& clock);
 
   void on_change(ChangeHook hook) { change_hooks_.push_back(std::move(hook)); }
   void on_design_document(DesignHook hook) { design_hooks_.push_back(std::move(hook)); }
+  void on_design_check(DesignCheck check) { design_checks_.push_back(std::move(check)); }
+
+  /// The largest body of a document in bytes, at most kMaxDocumentBytes, from now on.
+  void set_max_document_bytes(std::size_t bytes) { max_document_bytes_ = bytes; }
 
   /// Throws file_exists (412) or illegal_database_name.
   Database create(kv::Transaction& tx, std::string_view name);
@@ -111,9 +125,18 @@ class Catalog {
   /// is committed.
   void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
                std::string id = {});
-  /// Throws what a design document is refused with: invalid_design_doc, or what a hook throws.
-  void check_design_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                             std::string_view body);
+  /// Throws what a document (no local one) is refused with whatever the database has: not_implemented (501)
+  /// for attachments and `validate_doc_update`, document_too_large (413), invalid_design_doc (400) or what a
+  /// check of design documents throws. Call it before the transaction that writes the document: it may take
+  /// seconds. Design documents that are replicated (`new_edits` is false) are only checked for
+  /// `validate_doc_update`: elsewhere they were good.
+  void check_document(const IncomingDocument& document, bool new_edits,
+                      const Checkpoint& checkpoint = {}) const;
+  /// Throws document_too_large (413).
+  void check_size(std::string_view id, std::string_view body) const;
+  /// For writers: runs the hooks of design documents.
+  void design_document_changes(kv::Transaction& tx, const Database& database, std::string_view id,
+                               std::string_view body);
 
   events::Bus& bus() { return bus_; }
 
@@ -126,6 +149,8 @@ class Catalog {
   const Clock& clock_;
   std::vector<ChangeHook> change_hooks_;
   std::vector<DesignHook> design_hooks_;
+  std::vector<DesignCheck> design_checks_;
+  std::atomic<std::size_t> max_document_bytes_;
 
   std::mutex known_mutex_;
   std::map<std::string, Database, std::less<>> known_;  // as last opened

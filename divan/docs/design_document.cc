@@ -86,4 +86,14 @@ void check_design_members(std::string_view body) {
   }
 }
 
+void refuse_validation(std::string_view id, std::string_view body) {
+  json::for_each_member(body, [&](std::string_view raw_name, std::string_view) {
+    if (json::unescape(raw_name) != "validate_doc_update") return true;
+    throw Error(501, "not_implemented",
+                fmt::format("Design document `{}` has `validate_doc_update`, which is not supported yet: "
+                            "documents would be written without being validated.",
+                            id));
+  });
+}
+
 }  // namespace divan::docs

@@ -10,4 +10,8 @@ namespace divan::docs {
 /// elsewhere.
 void check_design_members(std::string_view body);
 
+/// Throws not_implemented (501) if the design document has a function that Divan would never call although it
+/// is there to protect data: `validate_doc_update`.
+void refuse_validation(std::string_view id, std::string_view body);
+
 }  // namespace divan::docs

@@ -116,13 +116,33 @@ TEST_F(Docs, ADatabaseThatIsMadeAnewIsEmpty) {
   EXPECT_EQ(info().doc_count, 0);
 }
 
+TEST_F(Docs, OfRepeatedMembersTheLastOneStands) {
+  const auto document =
+      parse_document(R"({"_id":"x","n":1,"_rev":"1-a","n":{"a":1,"a":2},"_rev":"2-b","_id":"y"})");
+  EXPECT_EQ(document.id, "y");
+  EXPECT_EQ(document.revision->to_string(), "2-b");
+  EXPECT_EQ(document.body, R"({"n":{"a":2}})");
+}
+
+TEST_F(Docs, WhatAReplicatorNotesIsStored) {
+  put(R"({"_id":"r","_replication_state":"triggered","_replication_state_time":1,"_replication_state_reason":"x",)"
+      R"("_replication_id":"i","_replication_stats":{},"source":"s"})");
+  EXPECT_THAT(
+      get("r"),
+      testing::EndsWith(R"("_replication_state":"triggered","_replication_state_time":1,)"
+                        R"("_replication_state_reason":"x","_replication_id":"i","_replication_stats":{},)"
+                        R"("source":"s"})"));
+  EXPECT_THAT(error_of([&] { parse_document(R"({"_replication_other":1})"); }),
+              testing::HasSubstr("Bad special document member: _replication_other"));
+}
+
 TEST_F(Docs, ParseTakesTheSpecialMembersOut) {
   const auto document = parse_document(
-      R"({"z":1.50,"_id":"x","\u005frev":"3-abc","a":{"_id":1},"_deleted":true,"_conflicts":["1-a"],"z":2})");
+      R"({"z":1.50,"_id":"x","\u005frev":"3-abc","a":{"_id":1},"_deleted":true,"_conflicts":["1-a"],"y":2})");
   EXPECT_EQ(document.id, "x");
   EXPECT_EQ(document.revision->to_string(), "3-abc");
   EXPECT_TRUE(document.deleted);
-  EXPECT_EQ(document.body, R"({"z":1.50,"a":{"_id":1},"z":2})");
+  EXPECT_EQ(document.body, R"({"z":1.50,"a":{"_id":1},"y":2})");
 }
 
 TEST_F(Docs, ParseRefusesWhatIsNoDocument) {
@@ -138,7 +158,6 @@ TEST_F(Docs, ParseRefusesWhatIsNoDocument) {
   EXPECT_THAT(reason(R"({"_rev":1})"), testing::HasSubstr("Invalid rev format"));
   EXPECT_THAT(reason(R"({"_zing":1})"), testing::HasSubstr("Bad special document member: _zing"));
   EXPECT_THAT(reason(R"({"_deleted":1})"), testing::HasSubstr("doc_validation"));
-  EXPECT_THAT(reason(R"({"_attachments":{"a":{}}})"), testing::HasSubstr("not_implemented"));
   for (const std::string_view revisions :
        {"1", "{}", R"({"start":"1","ids":["a"]})", R"({"start":1,"ids":"a"})", R"({"start":1,"ids":[]})",
         R"({"start":1,"ids":[1]})", R"({"start":1,"ids":["a","b"]})", R"({"start":-1,"ids":["a"]})"}) {
@@ -451,7 +470,7 @@ TEST_F(Docs, HooksRunInTheTransaction) {
         seen.push_back(db.name() + " " + std::string(events::kind_name(kind)));
         tx.set("mark", "x");
       });
-  catalog.on_design_document([](auto&, const Database&, std::string_view, std::string_view body) {
+  catalog.on_design_check([](std::string_view, std::string_view body, const Checkpoint&) {
     if (body == R"({"bad":1})") throw Error(400, "invalid_design_doc", "No.");
   });
   put(R"({"_id":"a"})");
@@ -459,6 +478,118 @@ TEST_F(Docs, HooksRunInTheTransaction) {
   EXPECT_EQ(store->run([](kv::Transaction& tx) { return tx.get("mark"); }), "x");
   EXPECT_EQ(edit(R"({"_id":"_design/x","bad":1})").error->name(), "invalid_design_doc");
   EXPECT_FALSE(edit(R"({"_id":"_design/x","good":1})").error);
+}
+
+// Functions are compiled, which is slow, outside of the transaction, so that its conflicts do not repeat it.
+TEST_F(Docs, ADesignDocumentIsCheckedOnceHoweverOftenItsTransactionIsTried) {
+  int checks = 0, writes = 0;
+  const auto meddle = [&] {
+    with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "1000"); });
+  };
+  catalog.on_design_check([&](std::string_view, std::string_view, const Checkpoint&) {
+    ++checks;
+    meddle();
+  });
+  catalog.on_design_document([&](auto&, const Database&, std::string_view, std::string_view) {
+    if (++writes == 1) meddle();
+  });
+  put(R"({"_id":"_design/x"})");
+  EXPECT_EQ(checks, 1);
+  EXPECT_EQ(writes, 2);
+  EXPECT_EQ(edit(R"({"_id":"_design/x"})").error->name(), "conflict");
+  EXPECT_EQ(checks, 2);
+  replicate({R"({"_id":"_design/y","_rev":"1-a"})"});
+  EXPECT_EQ(checks, 2) << "elsewhere it was good";
+  // Not for a database that is not there.
+  std::vector documents{parse_document(R"({"_id":"_design/z"})")};
+  EXPECT_THROW(bulk_edit(*store, catalog, "none", documents, rng), Error);
+  EXPECT_EQ(checks, 2);
+}
+
+TEST_F(Docs, ACheckOfDesignDocumentsEndsWhenNobodyWaitsForIt) {
+  int checks = 0;
+  catalog.on_design_check([&](std::string_view, std::string_view, const Checkpoint& checkpoint) {
+    checkpoint();
+    ++checks;
+  });
+  std::vector documents{parse_document(R"({"_id":"a"})"), parse_document(R"({"_id":"_design/x"})"),
+                        parse_document(R"({"_id":"_design/y"})")};
+  const Checkpoint gone = [&] {
+    if (checks == 1) throw Error(499, "client_closed_request", "It is gone.");
+  };
+  EXPECT_THAT(error_of([&] { bulk_edit(*store, catalog, "db", documents, rng, gone); }),
+              testing::HasSubstr("client_closed_request"));
+  EXPECT_EQ(info().doc_count, 0);
+  EXPECT_EQ(checks, 1);
+}
+
+TEST_F(Docs, WhatIsNotThereYetIsRefusedForEachDocument) {
+  const std::string attachment = R"("_attachments":{"a":{"content_type":"text/plain","data":"aGVsbG8="}})";
+  const std::string stub = R"("_attachments":{"a":{"stub":true,"revpos":1,"digest":"md5-x","length":5}})";
+  const std::string validation = R"("validate_doc_update":"function () {}")";
+  const std::vector<std::string> refused = {R"({"_id":"b",)" + attachment + "}",
+                                            R"({"_id":"c",)" + stub + "}",
+                                            R"({"_id":"_design/d",)" + validation + "}"};
+  std::vector<IncomingDocument> documents{parse_document(R"({"_id":"a","_attachments":{}})")};
+  for (const auto& text : refused) documents.push_back(parse_document(text));
+  documents.push_back(parse_document(R"({"_id":"_design/e","_deleted":true,)" + validation + "}"));
+  const auto results = bulk_edit(*store, catalog, "db", documents, rng);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i].id, documents[i].id);
+    if (i >= 1 && i <= 3) {
+      ASSERT_TRUE(results[i].error) << i;
+      EXPECT_EQ(results[i].error->status(), 501);
+    } else {
+      EXPECT_FALSE(results[i].error) << i;
+    }
+  }
+  EXPECT_EQ(info().doc_count, 1);
+  std::vector<IncomingDocument> revisions{parse_document(R"({"_id":"f","_rev":"1-f"})")};
+  for (const auto& text : refused) {
+    revisions.push_back(parse_document(text));
+    revisions.back().revision = Revision{2, "r"};
+  }
+  const auto told = bulk_replicate(*store, catalog, "db", revisions);
+  ASSERT_EQ(told.size(), 3u);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].id, revisions[i + 1].id);
+    EXPECT_EQ(told[i].revision.to_string(), "2-r");
+    EXPECT_EQ(told[i].error->status(), 501);
+  }
+  EXPECT_EQ(info().doc_count, 2);
+  const auto local = parse_document(R"({"_id":"_local/l",)" + stub + "}");
+  EXPECT_THAT(error_of([&] { with_db([&](auto& tx, const Database& db) { write_local(tx, db, local); }); }),
+              testing::HasSubstr("not_implemented"));
+}
+
+// One that is there already, from before, is read, replaced and deleted.
+TEST_F(Docs, AStoredDesignDocumentWithAValidationStays) {
+  const auto old = parse_document(R"({"_id":"_design/d","validate_doc_update":"function () {}","n":1})");
+  std::string rev;
+  with_db([&](auto& tx, const Database& db) {
+    Writer writer(tx, db);
+    rev = writer.edit(old).revision.to_string();
+    writer.finish();
+  });
+  EXPECT_THAT(get("_design/d"), testing::HasSubstr("validate_doc_update"));
+  EXPECT_EQ(edit(R"({"_id":"_design/d","_rev":")" + rev + R"(","validate_doc_update":"f"})").error->status(),
+            501);
+  put(R"({"_id":"_design/d","_rev":")" + rev + R"(","_deleted":true})");
+}
+
+TEST_F(Docs, TheLargestDocumentCanBeSet) {
+  catalog.set_max_document_bytes(11);
+  put(R"({"_id":"a","n":12345})");
+  EXPECT_EQ(edit(R"({"_id":"b","n":123456})").error->name(), "document_too_large");
+  std::vector documents{parse_document(R"({"_id":"c","_rev":"1-c","n":123456})"),
+                        parse_document(R"({"_id":"d","_rev":"1-d","n":12345})")};
+  const auto refused = bulk_replicate(*store, catalog, "db", documents);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].error->status(), 413);
+  EXPECT_EQ(info().doc_count, 2);
+  const auto local = parse_document(R"({"_id":"_local/l","n":123456})");
+  EXPECT_THAT(error_of([&] { with_db([&](auto& tx, const Database& db) { write_local(tx, db, local); }); }),
+              testing::HasSubstr("document_too_large"));
 }
 
 TEST_F(Docs, IdsThatCouldNotBeReadBackAreRefused) {

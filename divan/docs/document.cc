@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/json_duplicates.h"
 #include "divan/docs/sequence.h"
 
 namespace divan::docs {
@@ -22,6 +23,12 @@ bool is_derived(std::string_view name) {
   return name == "_conflicts" || name == "_deleted_conflicts" || name == "_revs_info" || name == "_local_seq";
 }
 
+// What CouchDB's replicator writes into its documents: no part of CouchDB's meta data, but stored.
+bool is_replication_note(std::string_view name) {
+  return name == "_replication_state" || name == "_replication_state_time" ||
+         name == "_replication_state_reason" || name == "_replication_id" || name == "_replication_stats";
+}
+
 void take_special(IncomingDocument& document, std::string_view name, std::string_view value) {
   if (name == "_id") {
     document.id = string_member(value, illegal_id("Document id must be a string"));
@@ -34,7 +41,7 @@ void take_special(IncomingDocument& document, std::string_view name, std::string
   } else if (name == "_revisions") {
     document.revisions = parse_revisions(value);
   } else if (name == "_attachments") {
-    if (value != "{}") throw Error(501, "not_implemented", "Attachments are not supported yet.");
+    document.attachments = value != "{}";
   } else if (!is_derived(name)) {
     throw invalid(fmt::format("Bad special document member: {}", name));
   }
@@ -102,15 +109,21 @@ RevisionPath parse_revisions(std::string_view json) {
   return path;
 }
 
-IncomingDocument parse_document(std::string_view text) {
+void refuse_attachments(const IncomingDocument& document) {
+  if (document.attachments) throw Error(501, "not_implemented", "Attachments are not supported yet.");
+}
+
+IncomingDocument parse_document(std::string_view given) {
   IncomingDocument document;
+  const auto unique = json::without_duplicates(given);
+  const std::string_view text = unique ? std::string_view(*unique) : given;
   document.body.reserve(text.size());
   document.body += '{';
   const bool is_object = json::for_each_member(text, [&](std::string_view raw_name, std::string_view value) {
     const bool escaped = raw_name.find('\\') != std::string_view::npos;
     const std::string unescaped = escaped ? json::unescape(raw_name) : std::string();
     const std::string_view name = escaped ? std::string_view(unescaped) : raw_name;
-    if (name.starts_with('_')) {
+    if (name.starts_with('_') && !is_replication_note(name)) {
       take_special(document, name, value);
       return true;
     }

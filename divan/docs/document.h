@@ -1,8 +1,9 @@
 // Documents as JSON: what clients send taken apart, and what they get put together.
 //
 // Between the two a document is its id, its revision and its body: the JSON object without the members whose
-// names begin with an underscore, as the text that the client sent (order of members and spelling of numbers
-// are kept; white space between tokens is not).
+// names begin with an underscore (except what a replicator notes, `_replication_state` and the like), as the
+// text that the client sent (order of members and spelling of numbers are kept; white space between tokens is
+// not; of members of one name the last one stands).
 #pragma once
 
 #include <optional>
@@ -15,7 +16,8 @@
 
 namespace divan::docs {
 
-/// The largest document, in bytes of JSON (max_document_size in CouchDB): it has to fit into a transaction.
+/// The largest document, in bytes of JSON: it has to fit into a transaction. A smaller limit can be set
+/// (Catalog::set_max_document_bytes).
 inline constexpr std::size_t kMaxDocumentBytes = 8'000'000;
 /// How many rows a body of so many bytes takes in the store: {} takes none.
 constexpr std::uint32_t body_chunks(std::size_t bytes) { return bytes <= 2 ? 0 : kv::chunk_count(bytes); }
@@ -34,8 +36,12 @@ struct IncomingDocument {
   std::optional<Revision> revision;
   std::optional<RevisionPath> revisions;  // `_revisions`
   bool deleted = false;
-  std::string body;  // "{...}"
+  bool attachments = false;  // it has some, which refuse_attachments() refuses
+  std::string body;          // "{...}"
 };
+
+/// Throws not_implemented (501) if the document has attachments, be they data or stubs.
+void refuse_attachments(const IncomingDocument& document);
 
 /// Takes a document apart. `text` is in json::compact()'s form. Throws what CouchDB answers: bad_request if
 /// it is no object or `_rev` is malformed, illegal_docid, doc_validation for a special member that does not

@@ -50,11 +50,12 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
 }
 
 std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document) {
+  refuse_attachments(document);
   const auto present = read_local(tx, database, document.id);
   if (document.deleted && !present) throw not_found();
   if (present ? !is_revision(document.revision, present->revision) : document.revision.has_value())
     throw conflict();
-  if (document.body.size() > kMaxDocumentBytes) throw Error(413, "document_too_large", document.id);
+  database.catalog().check_size(document.id, document.body);
   const std::int64_t revision = present ? present->revision + 1 : 1;
   tx.clear_range(range_of(database, document.id));
   if (!document.deleted) {

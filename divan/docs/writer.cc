@@ -76,7 +76,26 @@ void expect_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name,
   expect_documents(tx, catalog, name, ids, true);
 }
 
-Error too_large(std::string_view id) { return {413, "document_too_large", std::string(id)}; }
+// Why the document must not be written, whatever the database has.
+std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& document, bool new_edits,
+                             const Checkpoint& checkpoint) {
+  std::optional<Error> stopped;
+  const Checkpoint pass_on = [&] {
+    try {
+      if (checkpoint) checkpoint();
+    } catch (const Error& error) {
+      stopped = error;
+      throw;
+    }
+  };
+  try {
+    catalog.check_document(document, new_edits, pass_on);
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (stopped) throw;
+    return error;
+  }
+}
 
 }  // namespace
 
@@ -152,7 +171,6 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     result.error = std::move(error);
     return result;
   };
-  if (document.body.size() > kMaxDocumentBytes) return refuse(too_large(document.id));
   const RevTree before = read_tree(tx_, database_, document.id);
   const Leaf* parent = nullptr;
   if (!before.empty() && before.front().deleted) {
@@ -166,13 +184,8 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   } else if (!before.empty()) {
     return refuse(conflict());
   }
-  if (is_design(document.id) && !document.deleted) {
-    try {
-      database_.catalog().check_design_document(tx_, database_, document.id, document.body);
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      return refuse(error);
-    }
-  }
+  if (is_design(document.id) && !document.deleted)
+    database_.catalog().design_document_changes(tx_, database_, document.id, document.body);
 
   if (parent && parent->path.generation == UINT32_MAX)
     return refuse(bad_request("The document's revision has the highest number that there is."));
@@ -202,7 +215,6 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
   RevTree after = before;
   std::vector<std::pair<Revision, std::string_view>> bodies;  // of the leaves that are new
   for (const IncomingDocument& document : revisions) {
-    if (document.body.size() > kMaxDocumentBytes) throw too_large(id);
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
     if (merged.known) continue;
@@ -240,36 +252,52 @@ void Writer::finish() {
 }
 
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view name,
-                                   std::vector<IncomingDocument>& documents, Rng& rng) {
-  for (auto& document : documents) {
-    if (document.id.empty()) document.id = rng.uuid();
+                                   std::vector<IncomingDocument>& documents, Rng& rng,
+                                   const Checkpoint& checkpoint) {
+  std::vector<WriteResult> results(documents.size());
+  std::vector<std::size_t> accepted;  // indexes
+  // Functions are not compiled for a database that does not exist.
+  if (std::any_of(documents.begin(), documents.end(),
+                  [](const auto& document) { return is_design(document.id); }))
+    store.run([&](kv::Transaction& tx) { catalog.open(tx, name); });
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    if (documents[i].id.empty()) documents[i].id = rng.uuid();
+    results[i].id = documents[i].id;
+    results[i].error = refusal(catalog, documents[i], true, checkpoint);
+    if (!results[i].error) accepted.push_back(i);
   }
-  std::vector<WriteResult> results;
-  results.reserve(documents.size());
+  std::size_t next = 0;  // of `accepted`
   do {
     auto batch = store.run([&](kv::Transaction& tx) {
       expect_writes(
-          tx, catalog, name, std::span(documents).subspan(results.size()),
-          [](const auto& document) -> const auto& { return document; });
+          tx, catalog, name,
+          std::span(accepted).subspan(next), [&](std::size_t i) -> const auto& { return documents[i]; });
       const Database database = catalog.open(tx, name);
       Writer writer(tx, database);
       std::vector<WriteResult> written;
-      for (std::size_t i = results.size(); i < documents.size() && !writer.is_full(); ++i) {
+      for (std::size_t i = next; i < accepted.size() && !writer.is_full(); ++i) {
         // A document that comes twice is edited twice.
-        if (writer.was_written(documents[i].id)) break;
-        written.push_back(writer.edit(documents[i]));
+        if (writer.was_written(documents[accepted[i]].id)) break;
+        written.push_back(writer.edit(documents[accepted[i]]));
       }
       writer.finish();
       return written;
     });
-    results.insert(results.end(), std::make_move_iterator(batch.begin()),
-                   std::make_move_iterator(batch.end()));
-  } while (results.size() < documents.size());
+    for (auto& result : batch) results[accepted[next++]] = std::move(result);
+  } while (next < accepted.size());
   return results;
 }
 
-void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
-                    const std::vector<IncomingDocument>& documents) {
+std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name,
+                                        std::vector<IncomingDocument> documents) {
+  std::vector<WriteResult> refused;
+  std::erase_if(documents, [&](const IncomingDocument& document) {
+    auto error = refusal(catalog, document, false, {});
+    if (!error) return false;
+    const auto path = given_path(document);
+    refused.push_back({document.id, path.revision(), *std::move(error)});
+    return true;
+  });
   const auto parts = parts_by_id(documents);
   auto next = parts.begin();
   do {
@@ -287,6 +315,7 @@ void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view name
       return it;
     });
   } while (next != parts.end());
+  return refused;
 }
 
 }  // namespace divan::docs

@@ -11,7 +11,7 @@
 
 namespace divan::docs {
 
-/// What became of one document.
+/// How one document's write ended.
 struct WriteResult {
   std::string id;
   Revision revision;
@@ -19,14 +19,14 @@ struct WriteResult {
 };
 
 /// One transaction's writes to one database. Not thread-safe. A document may be written once in a
-/// transaction: its leaves have no sequence before the commit.
+/// transaction: its leaves have no sequence before the commit. Documents must have passed
+/// Catalog::check_document() before the transaction.
 class Writer {
  public:
   Writer(kv::Transaction& tx, Database database);
 
   /// An edit by a client, which names the revision that it replaces in `document.revision` (none for a new
-  /// document). `conflict` in the result unless that is a leaf; a design document that is refused is an error
-  /// in the result, too.
+  /// document). `conflict` in the result unless that is a leaf.
   WriteResult edit(const IncomingDocument& document);
 
   /// Revisions of one document from a replication, written as they are ("new_edits": false). Those that are
@@ -61,13 +61,16 @@ class Writer {
 };
 
 /// Writes many documents, in as many transactions as their sizes need; results are in the order of
-/// `documents`. Those with an error do not keep the others from being written. Without ids, new ones are made
-/// from `rng`.
+/// `documents`. Those with an error (also what Catalog::check_document() throws) do not keep the others from
+/// being written. Without ids, new ones are made from `rng`. What `checkpoint` throws while design documents
+/// are checked is thrown, and then nothing is written.
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view database,
-                                   std::vector<IncomingDocument>& documents, Rng& rng);
+                                   std::vector<IncomingDocument>& documents, Rng& rng,
+                                   const Checkpoint& checkpoint = {});
 
-/// The same for "new_edits": false.
-void bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view database,
-                    const std::vector<IncomingDocument>& documents);
+/// The same for "new_edits": false. Returns the results of the documents that were refused. Throws
+/// bad_request for one without a revision.
+std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view database,
+                                        std::vector<IncomingDocument> documents);
 
 }  // namespace divan::docs

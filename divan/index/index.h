@@ -128,8 +128,10 @@ class Kind {
   virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
                                         const docs::Database* database = nullptr) const = 0;
 
-  /// Throws divan::Error (400) unless the design document's functions can be compiled.
-  virtual void check(const std::string& design_id, std::string_view body) const = 0;
+  /// Throws divan::Error (400) unless the design document's functions can be compiled. Outside of any
+  /// transaction: it may take seconds. Calls `checkpoint`, if there is one, between two functions.
+  virtual void check(const std::string& design_id, std::string_view body,
+                     const docs::Checkpoint& checkpoint) const = 0;
 };
 
 /// The kinds of index that there are.

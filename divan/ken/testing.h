@@ -25,8 +25,9 @@ class WatchedKind final : public index::Kind {
     if (on_read) on_read(design_id);
     return views_.indexes(design_id, body, database);
   }
-  void check(const std::string& design_id, std::string_view body) const override {
-    views_.check(design_id, body);
+  void check(const std::string& design_id, std::string_view body,
+             const docs::Checkpoint& checkpoint) const override {
+    views_.check(design_id, body, checkpoint);
   }
 
   std::function<void(const std::string& design_id)> on_read;

@@ -250,13 +250,16 @@ std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::strin
   return {};
 }
 
-void ViewKind::check(const std::string& design_id, std::string_view body) const {
+void ViewKind::check(const std::string& design_id, std::string_view body,
+                     const docs::Checkpoint& checkpoint) const {
   const auto index = parse_views(design_id, body, pool_, limits_, spread_);
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
+    if (checkpoint) checkpoint();
     pool_.check({name, view.map}, "map", name, index->origin().lib);
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
     if (view.reduce.starts_with('_')) throw Error(400, "invalid_design_doc", why_no_builtin(view.reduce));
+    if (checkpoint) checkpoint();
     pool_.check({name, view.reduce}, "reduce", name);
   }
 }

@@ -94,7 +94,8 @@ class ViewKind final : public Kind {
   std::string_view name() const override { return "views"; }
   std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
                                 const docs::Database* database = nullptr) const override;
-  void check(const std::string& design_id, std::string_view body) const override;
+  void check(const std::string& design_id, std::string_view body,
+             const docs::Checkpoint& checkpoint) const override;
 
  private:
   js::Pool& pool_;

@@ -255,7 +255,7 @@ TEST_F(Views, AFunctionThatThrowsCostsItsOwnRowsOnly) {
 
 TEST_F(Views, DesignDocumentsAreCheckedAndOnesOfTheSameContentShareAnIndex) {
   const auto check = [&](std::string_view body) {
-    return error_of([&] { ViewKind(pool).check("_design/d", body); });
+    return error_of([&] { ViewKind(pool).check("_design/d", body, {}); });
   };
   EXPECT_EQ(check(R"({"views":{"v":{"map":"function(doc) { emit(1); }","reduce":"_sum"}}})"), "no error");
   EXPECT_EQ(check(R"({"language":"erlang","views":{"v":{"map":"fun() -> ok end."}}})"), "no error");
