@@ -63,15 +63,15 @@ void raise_file_limit() {
 
 void read_settings(Config& config, const ServeOptions& options, const char* const* environment) {
   set_defaults(config);
-  if (!options.config_file.empty()) config.load(options.config_file);
-  config.keep_changes_in(options.server.data_dir + "/local.ini");
-  config.load_environment(environment);
+  if (!options.config_file.empty()) load_settings_file(config, options.config_file);
+  load_changes(config, options.server.data_dir + "/local.ini");
+  load_environment(config, environment);
   for (const auto& [key, value] : options.chttpd) config.override_with("chttpd", key, value);
   if (!options.store.empty()) config.override_with("divan", "store", options.store);
   if (!options.durability.empty()) config.override_with("divan", "durability", options.durability);
   check_all_settings(config);
   config.on_change([&config](const std::string& section, const std::string& key) {
-    check_setting(config, section, key);
+    check_change(config, section, key);
     if (section == "log" && key == "level")
       log::set_level(log::parse_level(config.get("log", "level", "info")));
   });

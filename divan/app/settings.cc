@@ -8,19 +8,12 @@
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/docs/document.h"
 #include "divan/ken/settings.h"
 #include "divan/kv/fdb/engine.h"
 
 namespace divan::app {
 namespace {
-
-struct Setting {
-  const char* section;
-  const char* key;
-  std::string fallback;
-  const char* meaning;
-  std::function<void(const Config&)> check = {};
-};
 
 std::function<void(const Config&)> integer(const char* section, const char* key, std::int64_t min,
                                            std::int64_t max) {
@@ -51,129 +44,273 @@ void check_fdb_tag(const std::string& tag) {
     throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
 }
 
+// Whether a change counts while the server runs.
+constexpr bool kLive = true;
+constexpr bool kAtStart = false;
+
 std::vector<Setting> own_settings() {
   return {
-      {"chttpd", "bind_address", "127.0.0.1", "address to listen on"},
-      {"chttpd", "port", "5984", "port to listen on; 0: any free one", integer("chttpd", "port", 0, 65535)},
-      {"chttpd", "max_http_request_size", "67108864", "largest request body, in bytes",
+      {"chttpd", "bind_address", "127.0.0.1", "", kAtStart, "address to listen on"},
+      {"chttpd", "port", "5984", "", kAtStart, "port to listen on; 0: any free one",
+       integer("chttpd", "port", 0, 65535)},
+      {"chttpd", "max_http_request_size", "67108864", "bytes", kAtStart,
+       "largest request body, uncompressed, in bytes",
        integer("chttpd", "max_http_request_size", 1024, 1ll << 32)},
-      {"chttpd", "max_header_size", "65536", "largest head of a request, in bytes",
+      {"chttpd", "max_header_size", "65536", "bytes", kAtStart, "largest head of a request, in bytes",
        integer("chttpd", "max_header_size", 1024, 1 << 20)},
-      {"chttpd", "max_connections", "10000", "open connections",
+      {"chttpd", "max_connections", "10000", "", kAtStart, "open connections",
        integer("chttpd", "max_connections", 1, 1'000'000)},
-      {"chttpd", "request_threads", "64", "requests that are worked on at once",
+      {"chttpd", "request_threads", "64", "", kAtStart, "requests that are worked on at once",
        integer("chttpd", "request_threads", 1, 4096)},
-      {"chttpd", "max_waiting_requests", "10000",
+      {"chttpd", "max_waiting_requests", "10000", "", kAtStart,
        "requests that wait for a thread; further ones are answered 503",
        integer("chttpd", "max_waiting_requests", 1, 1'000'000)},
-      {"chttpd", "idle_timeout", "120000",
+      {"chttpd", "idle_timeout", "120000", "ms", kAtStart,
        "milliseconds for which a connection may be open between two requests",
        integer("chttpd", "idle_timeout", 100, 86'400'000)},
-      {"chttpd", "head_timeout", "30000", "milliseconds in which the head of a request must come",
+      {"chttpd", "head_timeout", "30000", "ms", kAtStart,
+       "milliseconds in which the head of a request must come",
        integer("chttpd", "head_timeout", 100, 86'400'000)},
-      {"chttpd", "body_timeout", "60000", "milliseconds that may pass without a byte of a request's body",
+      {"chttpd", "body_timeout", "60000", "ms", kAtStart,
+       "milliseconds that may pass without a byte of a request's body",
        integer("chttpd", "body_timeout", 100, 86'400'000)},
-      {"chttpd", "send_timeout", "60000",
+      {"chttpd", "send_timeout", "60000", "ms", kAtStart,
        "milliseconds after which a client that takes nothing of its answer is dropped",
        integer("chttpd", "send_timeout", 100, 86'400'000)},
-      {"chttpd", "half_close_timeout", "30000",
+      {"chttpd", "half_close_timeout", "30000", "ms", kAtStart,
        "milliseconds in which a client that has ended its side of the connection must be answered",
        integer("chttpd", "half_close_timeout", 100, 86'400'000)},
-      {"chttpd_auth", "iterations", "600000",
+      {"chttpd_auth", "iterations", "600000", "", kLive,
        "rounds of the hashes of users' passwords that are written from now on",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
-      {"chttpd_auth_lockout", "mode", "warn",
+      {"chttpd_auth_lockout", "mode", "warn", "", kLive,
        "a name that fails from one address again and again: off, warn (a line in the log), enforce (refused)",
        one_of("chttpd_auth_lockout", "mode", {"warn", "off", "enforce"})},
-      {"chttpd_auth_lockout", "threshold", "5", "so many wrong passwords of a name from one address",
+      {"chttpd_auth_lockout", "threshold", "5", "", kLive,
+       "so many wrong passwords of a name from one address",
        integer("chttpd_auth_lockout", "threshold", 1, api::kMaxLockoutThreshold)},
-      {"chttpd_auth_lockout", "max_lifetime", "300000", "for which failures count after the last one, in ms",
+      {"chttpd_auth_lockout", "max_lifetime", "300000", "ms", kLive,
+       "for which failures count after the last one, in ms",
        integer("chttpd_auth_lockout", "max_lifetime", 1, api::kMaxLockoutLifetimeMs)},
-      {"couchdb", "os_process_timeout", "5000",
+      {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
+       "largest document that may be written, in bytes of its JSON",
+       integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},
+      {"couchdb", "os_process_timeout", "5000", "ms", kLive,
        "milliseconds that one call of a JavaScript function may take",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},
-      {"global_changes", "max_event_delay", "25",
+      {"global_changes", "max_event_delay", "25", "ms", kLive,
        "milliseconds for which updates are gathered under load before /_db_updates shows them",
        integer("global_changes", "max_event_delay", 0, 60'000)},
-      {"global_changes", "max_write_delay", "25", "milliseconds that are added to max_event_delay",
+      {"global_changes", "max_write_delay", "25", "ms", kLive,
+       "milliseconds that are added to max_event_delay",
        integer("global_changes", "max_write_delay", 0, 60'000)},
-      {"global_changes", "show_account", "false",
+      {"global_changes", "show_account", "false", "", kLive,
        "true: rows of /_db_updates say to which account a database belongs",
        one_of("global_changes", "show_account", {"true", "false"})},
-      {"global_changes", "account_feeds", "false",
+      {"global_changes", "account_feeds", "false", "", kLive,
        "true: users who are no administrators may read the rows of their account's databases in /_db_updates",
        one_of("global_changes", "account_feeds", {"true", "false"})},
-      {"global_changes", "update_db", "true",
+      {"global_changes", "update_db", "true", "", kLive,
        "false: /_db_updates records nothing, and drops what is not in it yet",
        one_of("global_changes", "update_db", {"true", "false"})},
-      {"query_server_config", "reduce_limit", "true",
+      {"query_server_config", "reduce_limit", "true", "", kLive,
        "true: a reduction that does not shrink is an error; log: it is said to the log; false: it is good",
        one_of("query_server_config", "reduce_limit", {"true", "log", "false"})},
-      {"query_server_config", "reduce_limit_threshold", "5000",
+      {"query_server_config", "reduce_limit_threshold", "5000", "bytes", kLive,
        "bytes up to which a reduction need not shrink",
        integer("query_server_config", "reduce_limit_threshold", 0, 1 << 30)},
-      {"query_server_config", "reduce_limit_ratio", "2.0",
+      {"query_server_config", "reduce_limit_ratio", "2.0", "", kLive,
        "how many times smaller than what went in a larger reduction must be",
        number("query_server_config", "reduce_limit_ratio", 0, 1'000'000)},
-      {"divan", "store", kEmbedded, kStoreMeaning,
+      {"divan", "store", kEmbedded, "", kAtStart, kStoreMeaning,
        [](const Config& config) { check_store_name(config.get("divan", "store", kEmbedded)); }},
-      {"divan", "durability", "full",
+      {"divan", "durability", "full", "", kAtStart,
        "full: a commit is on disk before it is answered; relaxed: it may be lost in a power cut",
        one_of("divan", "durability", {"full", "relaxed"})},
-      {"divan", "store_cache_bytes", "134217728", "memory for blocks of the store",
+      {"divan", "store_cache_bytes", "134217728", "bytes", kAtStart, "memory for blocks of the store",
        integer("divan", "store_cache_bytes", 1 << 20, 1ll << 40)},
-      {"divan", "js_processes", "0", "JavaScript processes; 0: as many as cores",
+      {"divan", "js_processes", "0", "", kLive, "JavaScript processes; 0: as many as cores",
        integer("divan", "js_processes", 0, 1024)},
-      {"divan", "js_memory_bytes", "268435456", "memory of one JavaScript process",
+      {"divan", "js_memory_bytes", "268435456", "bytes", kLive, "memory of one JavaScript process",
        integer("divan", "js_memory_bytes", 128 << 20, 1ll << 36)},
-      {"divan", "js_log_lines", "10",
+      {"divan", "js_log_lines", "10", "", kLive,
        "lines a second that the functions of a design document may write to the log",
        integer("divan", "js_log_lines", 0, 1'000'000)},
-      {"divan", "builders", "4", "indexes that are built at once", integer("divan", "builders", 1, 1024)},
-      {"divan", "js_binary", "", "path of divan-js; empty: beside divan"},
-      {"fdb", "library", "", "path of FoundationDB's libfdb_c.so; empty: as the system finds it"},
-      {"fdb", "name", "divan", "several Divans in one cluster need a name each",
+      {"divan", "builders", "4", "", kAtStart, "indexes that are built at once",
+       integer("divan", "builders", 1, 1024)},
+      {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: beside divan"},
+      {"fdb", "library", "", "", kAtStart,
+       "path of FoundationDB's libfdb_c.so; empty: as the system finds it"},
+      {"fdb", "name", "divan", "", kAtStart, "several Divans in one cluster need a name each",
        [](const Config& config) { check_fdb_name(config.get("fdb", "name", "divan")); }},
-      {"fdb", "start_timeout", "10000", "milliseconds in which the cluster must answer at the start",
+      {"fdb", "start_timeout", "10000", "ms", kAtStart,
+       "milliseconds in which the cluster must answer at the start",
        integer("fdb", "start_timeout", 100, 3'600'000)},
-      {"fdb", "answer_timeout", "10000",
+      {"fdb", "answer_timeout", "10000", "ms", kAtStart,
        "milliseconds in which the cluster must answer anything; else requests are answered 503",
        integer("fdb", "answer_timeout", 100, 3'600'000)},
-      {"fdb", "tag", "", "FoundationDB's tag of all transactions, at most 16 bytes",
+      {"fdb", "tag", "", "", kAtStart, "FoundationDB's tag of all transactions, at most 16 bytes",
        [](const Config& config) { check_fdb_tag(config.get("fdb", "tag", "")); }},
-      {"fdb", "trace_directory", "", "where FoundationDB's client writes its trace files; empty: none"},
-      {"fdb", "tls_certificate_file", "", "certificates that are shown to the cluster, PEM"},
-      {"fdb", "tls_key_file", "", "their key, PEM"},
-      {"fdb", "tls_password", "", "of the key"},
-      {"fdb", "tls_ca_file", "", "certificates that the cluster's are checked with, PEM"},
-      {"fdb", "tls_verify_peers", "", "FoundationDB's conditions for the cluster's certificates"},
-      {"log", "level", "info", "debug, info, warning, error or none",
+      {"fdb", "trace_directory", "", "", kAtStart,
+       "where FoundationDB's client writes its trace files; empty: none"},
+      {"fdb", "tls_certificate_file", "", "", kAtStart, "certificates that are shown to the cluster, PEM"},
+      {"fdb", "tls_key_file", "", "", kAtStart, "their key, PEM"},
+      {"fdb", "tls_password", "", "", kAtStart, "of the key"},
+      {"fdb", "tls_ca_file", "", "", kAtStart, "certificates that the cluster's are checked with, PEM"},
+      {"fdb", "tls_verify_peers", "", "", kAtStart,
+       "FoundationDB's conditions for the cluster's certificates"},
+      {"log", "level", "info", "", kLive, "debug, info, warning, error or none",
        [](const Config& config) { log::parse_level(config.get("log", "level", "info")); }},
-      {"log", "file", "", "file to write the log to; empty: standard error"},
+      {"log", "file", "", "", kAtStart, "file to write the log to; empty: standard error"},
   };
 }
+
+// Sections whose keys are names: of administrators, of databases.
+bool has_any_key(std::string_view section) { return section == "admins" || section == "ken.ignore"; }
+
+const Setting* find(std::string_view section, std::string_view key) {
+  for (const Setting& setting : settings()) {
+    if (setting.section == section && setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+// Levenshtein's distance: characters to be inserted, removed or replaced.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row[b.size()];
+}
+
+std::string name_of(std::string_view section, std::string_view key) {
+  return fmt::format("[{}] {}", section, key);
+}
+
+std::string variable_of(const Setting& setting) {
+  std::string name = fmt::format("DIVAN_{}_{}", setting.section, setting.key);
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// The setting whose name, as written by `write`, is nearly `name`; null if there is none.
+template <class Write>
+const Setting* nearest(std::string_view name, Write&& write) {
+  const Setting* best = nullptr;
+  std::size_t best_distance = 4;  // more is another name
+  for (const Setting& setting : settings()) {
+    const auto away = distance(name, write(setting));
+    if (away < best_distance) {
+      best_distance = away;
+      best = &setting;
+    }
+  }
+  return best;
+}
+
+std::string why_unknown(std::string_view section, std::string_view key) {
+  std::string why = fmt::format("There is no setting {}", name_of(section, key));
+  const Setting* near = nearest(name_of(section, key),
+                                [](const Setting& setting) { return name_of(setting.section, setting.key); });
+  if (near != nullptr) why += fmt::format("; did you mean {}?", name_of(near->section, near->key));
+  return why + (near == nullptr ? "." : "");
+}
+
+bool exists(std::string_view section, std::string_view key) {
+  return has_any_key(section) || find(section, key) != nullptr;
+}
+
+std::vector<std::string> unknown_settings(const Config& config) {
+  std::vector<std::string> unknown;
+  for (const auto& [section, keys] : config.all()) {
+    for (const auto& [key, value] : keys) {
+      if (!exists(section, key)) unknown.push_back(why_unknown(section, key));
+    }
+  }
+  return unknown;
+}
+
+// Why a variable of the environment is refused; nullopt if it is good, or none of ours.
+std::optional<std::string> why_refused(const std::string& variable) {
+  constexpr std::string_view kAdmins = "DIVAN_ADMINS_";
+  if (!variable.starts_with("DIVAN_") || variable.starts_with(kAdmins)) return std::nullopt;
+  const auto write = [](const Setting& setting) { return variable_of(setting); };
+  const Setting* near = nearest(variable, write);
+  if (near != nullptr && variable_of(*near) == variable) return std::nullopt;
+  const bool of_section = std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
+    const std::string name = variable_of(setting);
+    return variable.starts_with(name.substr(0, name.size() - setting.key.size()));
+  });
+  if (near == nullptr && !of_section) return std::nullopt;
+  std::string why = fmt::format("The environment has {}, for which there is no setting", variable);
+  return why + (near != nullptr ? fmt::format("; did you mean {}?", variable_of(*near)) : ".");
+}
+
+}  // namespace
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = [] {
     auto known = own_settings();
-    for (const auto& info : ken::setting_infos())
-      known.push_back({"ken", info.name, std::to_string(info.fallback), info.meaning,
+    for (const auto& info : ken::setting_infos()) {
+      const std::string_view name = info.name;
+      const char* unit = name == "delay" || name == "prune_interval" ? "ms" : "";
+      known.push_back({"ken", info.name, std::to_string(info.fallback), unit, kLive, info.meaning,
                        integer("ken", info.name, info.min, info.max)});
+    }
     return known;
   }();
   return all;
 }
-
-}  // namespace
 
 void set_defaults(Config& config) {
   for (const Setting& setting : settings())
     config.override_with(setting.section, setting.key, setting.fallback);
 }
 
-void check_setting(const Config& config, const std::string& section, const std::string& key) {
-  for (const Setting& setting : settings()) {
-    if (section == setting.section && key == setting.key && setting.check) setting.check(config);
+void load_settings_file(Config& config, const std::string& path) {
+  config.load(path);
+  const auto unknown = unknown_settings(config);
+  if (!unknown.empty())
+    throw bad_request(fmt::format("Settings file {}: {}", path, fmt::join(unknown, "\n")));
+}
+
+void load_changes(Config& config, const std::string& path) {
+  config.keep_changes_in(path);
+  for (const auto& why : unknown_settings(config)) log::warning("{}: {} It is left alone.", path, why);
+}
+
+void load_environment(Config& config, const char* const* environment) {
+  std::vector<const char*> own;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string variable(entry.substr(0, entry.find('=')));
+    if (const auto why = why_refused(variable)) throw bad_request(*why);
+    const bool is_own = variable.starts_with("DIVAN_ADMINS_") ||
+                        std::any_of(settings().begin(), settings().end(),
+                                    [&](const Setting& setting) { return variable_of(setting) == variable; });
+    if (is_own) own.push_back(*environment);
+  }
+  own.push_back(nullptr);
+  config.load_environment(own.data());
+}
+
+void check_change(const Config& config, const std::string& section, const std::string& key) {
+  // What is removed may be anything: older versions took what they did not know.
+  if (!config.get(section, key) || has_any_key(section)) return;
+  const Setting* setting = find(section, key);
+  if (setting == nullptr) throw bad_request(why_unknown(section, key));
+  if (setting->check) setting->check(config);
+  if (!setting->live) {
+    throw bad_request(
+        fmt::format("Setting {} is read when the server starts: set it in the settings file, as {} in the "
+                    "environment or on the command line, and start the server again.",
+                    name_of(section, key), variable_of(*setting)));
   }
 }
 
@@ -186,8 +323,8 @@ void check_all_settings(const Config& config) {
 std::string describe_settings() {
   std::string out;
   for (const Setting& setting : settings()) {
-    out += fmt::format("  [{}] {} = {}\n      {}\n", setting.section, setting.key, setting.fallback,
-                       setting.meaning);
+    out += fmt::format("  [{}] {} = {}\n      {}{}\n", setting.section, setting.key, setting.fallback,
+                       setting.meaning, setting.live ? "" : " (read at the start)");
   }
   return out;
 }

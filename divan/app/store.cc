@@ -115,7 +115,7 @@ std::string server_uuid(kv::Database& store, Rng& rng) {
 
 CommandEnvironment::CommandEnvironment() {
   set_defaults(config);
-  config.load_environment(::environ);
+  load_environment(config, ::environ);
   check_all_settings(config);
 }
 

@@ -1,0 +1,111 @@
+#include "divan/app/settings.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "divan/base/error.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::app {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Fn>
+std::string reason_of(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) { return error.reason(); }
+  return "none";
+}
+
+struct SettingsTest : testing::Test {
+  kv::embedded::TemporaryDirectory directory;
+  Config config;
+
+  SettingsTest() { set_defaults(config); }
+
+  std::string file(const std::string& text) const {
+    const std::string path = directory.path() + "/settings.ini";
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string environment(const char* entry) {
+    const char* const all[] = {"HOME=/root", entry, nullptr};
+    return reason_of([&] { load_environment(config, all); });
+  }
+};
+
+TEST_F(SettingsTest, TheDefaultsAreGoodAndEverySettingIsThereOnce) {
+  check_all_settings(config);
+  std::set<std::string> names;
+  for (const Setting& setting : settings()) {
+    EXPECT_TRUE(names.insert(setting.section + "/" + setting.key).second) << setting.key;
+    EXPECT_FALSE(setting.meaning.empty()) << setting.key;
+    EXPECT_EQ(config.get(setting.section, setting.key), setting.fallback);
+    EXPECT_THAT(describe_settings(), HasSubstr("[" + setting.section + "] " + setting.key + " = "));
+  }
+}
+
+TEST_F(SettingsTest, AFileWithSettingsThatDoNotExistIsRefused) {
+  load_settings_file(config, file("[couchdb]\nmax_document_size = 5\n[admins]\neve = secret\n"));
+  EXPECT_EQ(config.get("couchdb", "max_document_size"), "5");
+  const auto reason = reason_of(
+      [&] { load_settings_file(config, file("[chttpd]\nmax_conections = 5\n[httpd]\nport=1\n[x]\ny=z\n")); });
+  EXPECT_THAT(reason,
+              HasSubstr("settings.ini: There is no setting [chttpd] max_conections; did you mean [chttpd] "
+                        "max_connections?"));
+  EXPECT_THAT(reason, HasSubstr("There is no setting [httpd] port; did you mean [chttpd] port?"));
+  EXPECT_THAT(reason, HasSubstr("There is no setting [x] y."));
+}
+
+// Earlier versions wrote down whatever they were told.
+TEST_F(SettingsTest, ChangesThatWereKeptDoNotKeepAServerFromStarting) {
+  load_changes(config, file("[x]\ny = z\n[log]\nlevel = error\n"));
+  EXPECT_EQ(config.get("log", "level"), "error");
+  config.on_change(
+      [this](const std::string& section, const std::string& key) { check_change(config, section, key); });
+  EXPECT_EQ(config.erase("x", "y"), "z");
+}
+
+TEST_F(SettingsTest, VariablesOfTheEnvironment) {
+  EXPECT_EQ(environment("DIVAN_CHTTPD_AUTH_ITERATIONS=7"), "none");
+  EXPECT_EQ(config.get("chttpd_auth", "iterations"), "7");
+  EXPECT_EQ(environment("DIVAN_ADMINS_EVE=secret"), "none");
+  EXPECT_EQ(config.get("admins", "eve"), "secret");
+  EXPECT_EQ(environment("DIVAN_CHTTPD_MAX_CONECTIONS=5"),
+            "The environment has DIVAN_CHTTPD_MAX_CONECTIONS, for which there is no setting; did you mean "
+            "DIVAN_CHTTPD_MAX_CONNECTIONS?");
+  EXPECT_THAT(environment("DIVAN_COUCHDB_UUID=5"),
+              HasSubstr("DIVAN_COUCHDB_UUID, for which there is no setting."));
+  EXPECT_THAT(environment("DIVAN_CHTTP_PORT=5"), HasSubstr("did you mean DIVAN_CHTTPD_PORT?"));
+  // Of other programs.
+  const auto before = config.all();
+  for (const char* entry :
+       {"DIVAN_URL=http://h", "DIVAN_TEST_SECRET=x", "DIVAN_BENCH_JOBS=1", "DIVAN_=", "DIVAN"})
+    EXPECT_EQ(environment(entry), "none") << entry;
+  EXPECT_EQ(config.all(), before);
+}
+
+TEST_F(SettingsTest, ChangesAreAppliedOrRefused) {
+  config.on_change(
+      [this](const std::string& section, const std::string& key) { check_change(config, section, key); });
+  const auto set = [&](const char* section, const char* key, const char* value) {
+    return reason_of([&] { config.set(section, key, value); });
+  };
+  EXPECT_EQ(set("couchdb", "max_document_size", "100"), "none");
+  EXPECT_EQ(config.get("couchdb", "max_document_size"), "100");
+  EXPECT_THAT(set("couchdb", "max_document_size", "0"), HasSubstr("is not a number from 1 to 8000000"));
+  EXPECT_EQ(config.get("couchdb", "max_document_size"), "100");
+  EXPECT_THAT(set("chttpd", "port", "80"), HasSubstr("is read when the server starts"));
+  EXPECT_EQ(config.get("chttpd", "port"), "5984");
+  EXPECT_THAT(set("httpd", "enable_cors", "true"), HasSubstr("There is no setting [httpd] enable_cors."));
+  EXPECT_EQ(config.get("httpd", "enable_cors"), std::nullopt);
+  EXPECT_EQ(set("ken.ignore", "db", "true"), "none");
+}
+
+}  // namespace
+}  // namespace divan::app
