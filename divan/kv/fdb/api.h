@@ -56,6 +56,8 @@ enum class ErrorPredicate { retryable = 50000, maybe_committed = 50001 };
 
 /// The client's functions. Filled in once, then unchanged, hence thread-safe.
 struct Api {
+  /// None yet: for tests, which put functions of their own in their places.
+  Api() = default;
   /// Opens the library and finds its functions. `library` is a path or a file name; empty: the name under
   /// which FoundationDB's packages install it. Throws divan::Error 500 that says what to install.
   explicit Api(const std::string& library);

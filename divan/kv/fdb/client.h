@@ -35,6 +35,8 @@ class Client {
   /// thread what that thread uses. No database may be open any more, and none can be opened.
   static void stop();
 
+  /// One that has these functions instead of a library's: for tests.
+  explicit Client(const Api& api) : api_(api) {}
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "divan/base/bytes.h"
+#include "divan/base/log.h"
 #include "divan/kv/fdb/pages.h"
 #include "divan/kv/stamping.h"
 
@@ -61,6 +62,7 @@ void FdbTransaction::forget() {
   stamped_keys_.clear();
   has_writes_ = false;
   has_ended_ = false;
+  is_unsettled_ = false;
   bytes_ = 0;
   version_ = -1;
   stamp_.clear();
@@ -469,15 +471,23 @@ void FdbTransaction::commit_writes() {
   const Future stamp = raw_.versionstamp();
   const Future commit = raw_.commit();
   store_.cluster.count_round_trip();
-  const FdbError code = store_.cluster.outcome_of(commit);
-  if (code == 0) {
-    await(stamp);
+  if (const auto outcome = outcome_of(commit, stamp)) {
+    if (*outcome != 0) fail(*outcome);
     stamp_is(raw_.key_in(stamp));
-  } else if (store_.cluster.api().is(ErrorPredicate::maybe_committed, code)) {
-    settle(mark);
   } else {
-    fail(code);
+    settle(mark);
   }
+}
+
+// Nothing: it is not known, for the answer was lost or does not come.
+std::optional<FdbError> FdbTransaction::outcome_of(const Future& commit, const Future& stamp) const {
+  const Cluster& cluster = store_.cluster;
+  try {
+    const FdbError code = cluster.outcome_of(commit);
+    if (code == 0 && cluster.outcome_of(stamp) == 0) return 0;
+    if (code != 0 && !cluster.api().is(ErrorPredicate::maybe_committed, code)) return code;
+  } catch (const Error& silence) { log::debug("A commit has to be settled: {}", silence.what()); }
+  return std::nullopt;
 }
 
 void FdbTransaction::stamp_is(std::string stamp) {
@@ -488,13 +498,19 @@ void FdbTransaction::stamp_is(std::string stamp) {
 
 void FdbTransaction::settle(const std::string& mark) {
   std::optional<std::string> found;
-  run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
-    const Future value = tx.get(mark, false);
-    if (const FdbError code = store_.cluster.outcome_of(value); code != 0) return code;
-    found = tx.value_in(value);
-    if (!found) tx.add_conflict(ConflictRange::write, mark, mark + '\0');
-    return 0;
-  });
+  try {
+    run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
+      const Future value = tx.get(mark, false);
+      if (const FdbError code = store_.cluster.outcome_of(value); code != 0) return code;
+      found = tx.value_in(value);
+      if (!found) tx.add_conflict(ConflictRange::write, mark, mark + '\0');
+      return 0;
+    });
+  } catch (const Error& error) {
+    is_unsettled_ = true;
+    log::debug("A commit cannot be settled: {}", error.what());
+    throw Error(ErrorCode::commit_unknown_result, "The FoundationDB cluster does not answer.");
+  }
   if (!found) fail(kNotCommitted);
   stamp_is(std::move(*found));
 }
@@ -508,7 +524,7 @@ void FdbTransaction::on_error(const Error& error) {
   has_ended_ = true;
   version_ = -1;
   cancel_watches();
-  if (!error.retryable()) throw error;
+  if (is_unsettled_ || !error.retryable()) throw error;
   if (++attempts_ >= kMaxAttempts)
     throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
   const Api& api = store_.cluster.api();

@@ -8,13 +8,15 @@
 // the commit, too. And it would hide the version that is read together with those to come, and so what was
 // committed last; so versionstamped keys are kept back until the commit, or until a clear may concern them.
 //
-// A commit whose answer is lost. The client says commit_unknown_result: the writes may have been made. So
+// A commit whose answer is lost. The client says commit_unknown_result, or nothing for as long as answers may
+// take: the writes may have been made. So
 // each commit leaves a mark with its writes, a row of the engine's own whose key nobody else uses and whose
 // value is the versionstamp. It has also read that row. Whoever has to find out reads the mark in another
 // transaction: if it is there, the commit was made, and the value tells when. If not, that transaction writes
 // to the mark's place, and once it is committed the lost one conflicts with it and never can be. So the
-// outcome is known in the end, and commit() never throws commit_unknown_result. Marks that nobody can look
-// for any more are cleared in passing.
+// outcome is known in the end. Only where the cluster answers none of that either, commit() throws
+// commit_unknown_result, and on_error() throws it again: done once more, the transaction might be done twice.
+// Marks that nobody can look for any more are cleared in passing.
 #pragma once
 
 #include <optional>
@@ -86,6 +88,7 @@ class FdbTransaction final : public Transaction {
   void count_write(std::size_t key_bytes, std::size_t value_bytes);
   void count_conflict(std::size_t begin_bytes, std::size_t end_bytes);
   void commit_writes();
+  std::optional<FdbError> outcome_of(const Future& commit, const Future& stamp) const;
   void settle(const std::string& mark);
   void stamp_is(std::string stamp);
 
@@ -104,6 +107,7 @@ class FdbTransaction final : public Transaction {
   std::vector<StampedKey> stamped_keys_;  // that the client does not know yet
   bool has_writes_ = false;
   bool has_ended_ = false;
+  bool is_unsettled_ = false;  // the commit's outcome is not known
   std::size_t bytes_ = 0;
   Version version_ = -1;
   std::string stamp_;

@@ -1,0 +1,211 @@
+// Commits whose answer does not come, on a client that is scripted: no cluster is needed.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+#include "divan/base/bytes.h"
+#include "divan/kv/fdb/transaction.h"
+
+namespace divan::kv::fdb {
+
+// The client's objects, as the scripted one has them.
+struct FdbFuture {
+  bool ready = true;
+  FdbError error = 0;
+  std::int64_t number = 0;
+  std::optional<std::string> bytes{};
+  Api::Callback callback = nullptr;
+  void* parameter = nullptr;
+};
+struct FdbDatabaseHandle {};
+struct FdbTransactionHandle {
+  std::map<std::string, std::string> writes;
+  std::string stamped_key;
+};
+
+namespace {
+
+// What becomes of a commit.
+enum class Fate { committed, silent, committed_silently, committed_without_stamp };
+
+struct Script {
+  std::map<std::string, std::string> rows;
+  std::int64_t version = 100;
+  std::deque<Fate> commits;  // then all are committed
+  bool is_silent = false;    // no reads are answered
+  int commit_count = 0;
+};
+Script* script = nullptr;
+
+std::string text(Api::Bytes bytes, int size) { return std::string(view(bytes, size)); }
+
+FdbFuture* silence() { return new FdbFuture{.ready = false}; }
+
+std::string stamp_of(std::int64_t version) {
+  std::string stamp;
+  append_u64(stamp, static_cast<std::uint64_t>(version));
+  return stamp + std::string(2, '\0');
+}
+
+Fate next_fate() {
+  if (script->commits.empty()) return Fate::committed;
+  const Fate fate = script->commits.front();
+  script->commits.pop_front();
+  return fate;
+}
+
+FdbFuture* commit(FdbTransactionHandle* tx) {
+  ++script->commit_count;
+  const Fate fate = next_fate();
+  if (fate != Fate::silent) {
+    ++script->version;
+    for (const auto& [key, value] : tx->writes) script->rows[key] = value;
+    if (!tx->stamped_key.empty()) script->rows[tx->stamped_key] = stamp_of(script->version);
+  }
+  const bool answers = fate == Fate::committed || fate == Fate::committed_without_stamp;
+  return answers ? new FdbFuture : silence();
+}
+
+Api scripted() {
+  Api api;
+  api.get_error = [](FdbError) { return "an error"; };
+  api.error_predicate = [](int, FdbError) { return 0; };
+  api.run_network = []() { return 0; };
+  api.stop_network = []() { return 0; };
+  api.future_is_ready = [](FdbFuture* future) { return future->ready ? 1 : 0; };
+  api.future_get_error = [](FdbFuture* future) { return future->error; };
+  api.future_destroy = [](FdbFuture* future) {
+    if (future->callback != nullptr) future->callback(future, future->parameter);
+    delete future;
+  };
+  api.future_set_callback = [](FdbFuture* future, Api::Callback callback, void* parameter) {
+    future->callback = callback;
+    future->parameter = parameter;
+    return 0;
+  };
+  api.future_get_int64 = [](FdbFuture* future, std::int64_t* number) { return *number = future->number, 0; };
+  api.future_get_key = [](FdbFuture* future, Api::Bytes* key, int* size) {
+    *key = data_of(*future->bytes);
+    *size = size_of(*future->bytes);
+    return 0;
+  };
+  api.future_get_value = [](FdbFuture* future, FdbBool* present, Api::Bytes* value, int* size) {
+    *present = future->bytes ? 1 : 0;
+    if (future->bytes) *value = data_of(*future->bytes), *size = size_of(*future->bytes);
+    return 0;
+  };
+  api.create_database = [](const char*, FdbDatabaseHandle** database) {
+    return *database = new FdbDatabaseHandle, 0;
+  };
+  api.database_destroy = [](FdbDatabaseHandle* database) { delete database; };
+  api.database_create_transaction = [](FdbDatabaseHandle*, FdbTransactionHandle** tx) {
+    return *tx = new FdbTransactionHandle, 0;
+  };
+  api.transaction_destroy = [](FdbTransactionHandle* tx) { delete tx; };
+  api.transaction_get_read_version = [](FdbTransactionHandle*) {
+    return script->is_silent ? silence() : new FdbFuture{.number = script->version};
+  };
+  api.transaction_get = [](FdbTransactionHandle*, Api::Bytes key, int size, FdbBool) {
+    if (script->is_silent) return silence();
+    auto* future = new FdbFuture;
+    if (const auto row = script->rows.find(text(key, size)); row != script->rows.end())
+      future->bytes = row->second;
+    return future;
+  };
+  api.transaction_set = [](FdbTransactionHandle* tx, Api::Bytes key, int key_size, Api::Bytes value,
+                           int size) { tx->writes[text(key, key_size)] = text(value, size); };
+  api.transaction_clear_range = [](FdbTransactionHandle*, Api::Bytes, int, Api::Bytes, int) {};
+  api.transaction_atomic_op = [](FdbTransactionHandle* tx, Api::Bytes key, int size, Api::Bytes, int,
+                                 int mutation) {
+    if (mutation == static_cast<int>(Mutation::set_versionstamped_value)) tx->stamped_key = text(key, size);
+  };
+  api.transaction_add_conflict_range = [](FdbTransactionHandle*, Api::Bytes, int, Api::Bytes, int, int) {
+    return 0;
+  };
+  api.transaction_get_versionstamp = [](FdbTransactionHandle*) {
+    const bool comes = script->commits.empty() || script->commits.front() == Fate::committed;
+    return comes ? new FdbFuture{.bytes = stamp_of(script->version + 1)} : silence();
+  };
+  api.transaction_commit = &commit;
+  api.transaction_on_error = [](FdbTransactionHandle* tx, FdbError) {
+    *tx = {};
+    return new FdbFuture;
+  };
+  api.transaction_reset = [](FdbTransactionHandle* tx) { *tx = {}; };
+  return api;
+}
+
+struct LostAnswer : testing::Test {
+  Script now;
+  SystemClock clock;
+  SeededRng rng{1};
+  Client client{scripted()};
+  Store store{.cluster = Cluster(client, "", clock, std::chrono::milliseconds(20)),
+              .place = Place("x"),
+              .tag = {},
+              .rng = rng,
+              .watches = Watches(10)};
+  FdbTransaction tx{store};
+
+  void SetUp() override { script = &now; }
+
+  std::optional<Error> failure() {
+    tx.set("a", "1");
+    try {
+      tx.commit();
+    } catch (const Error& error) { return error; }
+    return std::nullopt;
+  }
+  bool is_written() const { return now.rows.contains(store.place.in_cluster("a")); }
+};
+
+TEST_F(LostAnswer, ACommitThatWasMadeIsFound) {
+  now.commits = {Fate::committed_silently};
+  EXPECT_FALSE(failure());
+  EXPECT_TRUE(is_written());
+  EXPECT_EQ(tx.committed_version(), 101);
+  EXPECT_EQ(tx.versionstamp(), stamp_of(101));
+}
+
+TEST_F(LostAnswer, ACommitWhoseStampDoesNotComeIsFound) {
+  now.commits = {Fate::committed_without_stamp};
+  EXPECT_FALSE(failure());
+  EXPECT_EQ(tx.committed_version(), 101);
+}
+
+TEST_F(LostAnswer, ACommitThatWasNotMadeIsTriedAgain) {
+  now.commits = {Fate::silent};
+  const auto error = failure();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::not_committed);
+  tx.on_error(*error);
+  EXPECT_FALSE(failure());
+  EXPECT_TRUE(is_written());
+}
+
+TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
+  now.commits = {Fate::committed_silently, Fate::silent};
+  const auto error = failure();
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->maybe_committed());
+  EXPECT_EQ(now.commit_count, 2);
+  try {
+    tx.on_error(*error);
+    FAIL();
+  } catch (const Error& again) { EXPECT_TRUE(again.maybe_committed()); }
+  // As new after a reset.
+  tx.reset();
+  EXPECT_FALSE(failure());
+}
+
+TEST_F(LostAnswer, ACommitThatWasNeverSentTimesOut) {
+  now.is_silent = true;
+  const auto error = failure();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::transaction_timed_out);
+  EXPECT_EQ(now.commit_count, 0);
+}
+
+}  // namespace
+}  // namespace divan::kv::fdb
