@@ -1,7 +1,8 @@
 // The command line: what it says, what it loads, and how the server ends.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { runDivan, Server, shareServer, startDivan, temporaryDirectory, testWithServer } from './support/server.mjs'
@@ -293,3 +294,36 @@ testWithServer('SIGINT does, too', {}, async (server) => {
   process.kill(server.pid, 'SIGINT')
   await server.ended()
 })
+
+// Fills a pipe that nobody reads: whoever writes to it next hangs.
+function fill(pipe) {
+  for (const size of [4096, 1]) {
+    try {
+      for (;;) writeSync(pipe, Buffer.alloc(size, '\n'))
+    } catch (error) {
+      assert.equal(error.code, 'EAGAIN')
+    }
+  }
+}
+
+for (const second of ['SIGTERM', 'SIGINT']) {
+  test(`cli: a stop that hangs is ended by a second signal, ${second}`, async () => {
+    const dataDir = temporaryDirectory()
+    const log = path.join(dataDir, 'log')
+    execFileSync('mkfifo', [log])
+    const pipe = openSync(log, constants.O_RDWR | constants.O_NONBLOCK)
+    const server = startDivan(['serve', '--data-dir', dataDir, '--port', '0'], { env: { DIVAN_LOG_FILE: log } })
+    await waitFor('the server to listen', () => server.stdout.includes('listens on'))
+    fill(pipe)
+    server.child.kill('SIGTERM')
+    const isPending = () => {
+      const [, signals] = /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))
+      return (BigInt(`0x${signals}`) & (1n << BigInt(os.constants.signals.SIGTERM - 1))) !== 0n
+    }
+    await waitFor('the first signal to be taken', () => !isPending())
+    server.child.kill(second)
+    await within('its end', server.exit)
+    closeSync(pipe)
+    assert.deepEqual([server.code, server.signal], [null, second])
+  })
+}

@@ -19,7 +19,8 @@ namespace divan::app {
 namespace {
 
 // SIGTERM and SIGINT: a server that runs is stopped in order; one that is still starting, and may wait long
-// for its store, ends at once.
+// for its store, ends at once. So does one that is stopping, at the second signal: what hangs it is not waited
+// for, and nothing that was acknowledged is lost.
 class StopSignals {
  public:
   // Before there are other threads: a signal goes to the one that waits for it, and to none that come later.
@@ -36,12 +37,12 @@ class StopSignals {
       Phase expected = Phase::running;
       if (phase->compare_exchange_strong(expected, Phase::stopping)) {
         phase->notify_one();
-      } else {
-        signal(number, SIG_DFL);  // a shell's background processes have SIGINT ignored
-        pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-        raise(number);
-        _exit(128 + number);  // the first process of a container is spared by signals
+        sigwait(&signals, &number);
       }
+      signal(number, SIG_DFL);  // a shell's background processes have SIGINT ignored
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      raise(number);
+      _exit(128 + number);  // the first process of a container is spared by signals
     }).detach();
   }
 
