@@ -63,6 +63,8 @@ class ForwardingTransaction : public Transaction {
     if (!std::exchange(inner_is_reset_, false)) inner_->reset();
   }
   Transaction& inner() { return *inner_; }
+  /// Gives the other transaction away: nothing may be done with this one any more.
+  std::unique_ptr<Transaction> take_inner() { return std::move(inner_); }
 
  private:
   std::unique_ptr<Transaction> inner_;

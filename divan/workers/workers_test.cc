@@ -330,6 +330,25 @@ TEST_F(Workers, AMonitorTellsWithEachHeartbeatHowBusyItsWorkerIs) {
   EXPECT_TRUE(loads().empty());
 }
 
+TEST_F(Workers, HeartbeatsOfProcessesThatStartedTogetherDoNotStayTogether) {
+  constexpr int kHeartbeats = 100;
+  Monitor monitor(*store, registry, clock, rng);
+  const auto worker = monitor.add("role", "w1", "{}");
+  clock.advance(kDefaultTimeout / 3);
+  std::set<Duration> pauses;
+  for (int i = 0; i < kHeartbeats; ++i) {
+    const Duration pause = monitor.step() - clock.now();
+    EXPECT_EQ(heartbeats().at(0).counter, i + 1);
+    pauses.insert(pause);
+    clock.advance(pause);
+  }
+  EXPECT_GT(pauses.size(), kHeartbeats / 2);
+  const Duration longest = kDefaultTimeout / 3, shortest = longest * 3 / 4;
+  EXPECT_GE(*pauses.begin(), shortest);
+  EXPECT_LE(*pauses.rbegin(), longest);
+  EXPECT_GT(*pauses.rbegin() - *pauses.begin(), (longest - shortest) / 2);
+}
+
 TEST_F(Workers, DamagedRowsAreRefused) {
   const auto put_row = [&](std::string_view kind, std::int64_t number) {
     std::string key, value;
