@@ -133,6 +133,9 @@ it('metrics are lines that Prometheus reads', async (server) => {
     assert.match(line, /^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z_]+="([^"\\]|\\.)*"(,[a-z_]+="([^"\\]|\\.)*")*\})? \S+)$/)
   }
   assert.ok(text.includes(`divan_jobs{state="pending",type="${db}"} 1`), text)
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  for (const [, name, type] of types) assert.equal(type === 'counter', name.endsWith('_total'), `${name} is a ${type}`)
+  assert.ok(types.filter(([, , type]) => type === 'counter').length > 15)
 })
 
 it('a build goes on after a restart where it was', async () => {

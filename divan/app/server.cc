@@ -1,6 +1,7 @@
 #include "divan/app/server.h"
 
 #include <fcntl.h>
+#include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <unistd.h>
 
@@ -155,6 +156,22 @@ std::optional<std::string> read_line(const std::string& path) {
   std::string line;
   if (!std::getline(in, line) || line.empty()) return std::nullopt;
   return line;
+}
+
+// A metric whose value is asked for when the metrics are read. One whose name ends in `_total` is a counter,
+// whose value never falls; any other is a gauge.
+void measure(Metrics& metrics, const std::string& name, const char* help, std::function<double()> value) {
+  if (name.ends_with("_total")) {
+    auto& counter = metrics.counter(name, help);
+    // Two may read the metrics at the same time.
+    metrics.on_collect([&counter, value = std::move(value), mutex = std::make_shared<std::mutex>()] {
+      std::lock_guard lock(*mutex);
+      counter.Increment(std::max(0.0, value() - counter.Value()));
+    });
+  } else {
+    auto& gauge = metrics.gauge(name, help);
+    metrics.on_collect([&gauge, value = std::move(value)] { gauge.Set(value()); });
+  }
 }
 
 template <class T>
@@ -361,57 +378,56 @@ struct Server::Parts {
   }
 
   void collect_metrics() {
-    const auto gauge = [this](const char* name, const char* help, std::function<double()> value) {
-      auto& shown = metrics.gauge(name, help);
-      metrics.on_collect([&shown, value = std::move(value)] { shown.Set(value()); });
+    const auto shown = [this](const char* name, const char* help, std::function<double()> value) {
+      measure(metrics, name, help, std::move(value));
     };
     const auto number = [](auto value) { return static_cast<double>(value); };
     if (opened.embedded != nullptr) collect_embedded();
     if (opened.fdb != nullptr) {
-      gauge("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
+      shown("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
             [=, this] { return number(opened.fdb->round_trips()); });
-      gauge("divan_store_commits_total", kCommitsMeaning,
+      shown("divan_store_commits_total", kCommitsMeaning,
             [=, this] { return number(opened.fdb->commits()); });
-      gauge("divan_store_conflicts_total", kConflictsMeaning,
+      shown("divan_store_conflicts_total", kConflictsMeaning,
             [=, this] { return number(opened.fdb->conflicts()); });
     }
-    gauge("divan_http_connections", "Open connections.", [=, this] {
+    shown("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
     });
-    gauge("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
-    gauge("divan_http_waiting_requests", "Requests that wait for a thread.",
+    shown("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
+    shown("divan_http_waiting_requests", "Requests that wait for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
-    gauge("divan_password_checks_total", "Passwords compared with a hash.",
+    shown("divan_password_checks_total", "Passwords compared with a hash.",
           [=, this] { return number(accounts.stats().right + accounts.stats().wrong); });
-    gauge("divan_password_failures_total", "Those of them that were wrong.",
+    shown("divan_password_failures_total", "Those of them that were wrong.",
           [=, this] { return number(accounts.stats().wrong); });
-    gauge("divan_password_refusals_total", "Requests whose passwords were not checked: too many waited.",
+    shown("divan_password_refusals_total", "Requests whose passwords were not checked: too many waited.",
           [=, this] { return number(accounts.stats().refused); });
-    gauge("divan_password_checks_waiting", "Passwords that wait to be compared.",
+    shown("divan_password_checks_waiting", "Passwords that wait to be compared.",
           [=, this] { return number(accounts.stats().waiting); });
-    gauge("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
-    gauge("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
+    shown("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
+    shown("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
           [=, this] { return number(js_pool.stats().died); });
-    gauge("divan_js_failures_total", "Calls of JavaScript functions that failed.",
+    shown("divan_js_failures_total", "Calls of JavaScript functions that failed.",
           [=, this] { return number(js_pool.stats().failures); });
-    gauge("divan_js_documents_total", "Documents mapped.",
+    shown("divan_js_documents_total", "Documents mapped.",
           [=, this] { return number(js_pool.stats().documents); });
-    gauge("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
+    shown("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
           [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
-    gauge("divan_events_published_total", "Events published to somebody.",
+    shown("divan_events_published_total", "Events published to somebody.",
           [=, this] { return number(bus.stats().published); });
-    gauge("divan_events_delivered_total", "Times that an event was put before a subscriber.",
+    shown("divan_events_delivered_total", "Times that an event was put before a subscriber.",
           [=, this] { return number(bus.stats().delivered); });
-    gauge("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
+    shown("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
           [=, this] { return number(bus.stats().lagged); });
-    gauge("divan_events_channels", "Channels that somebody listens to.",
+    shown("divan_events_channels", "Channels that somebody listens to.",
           [=, this] { return number(bus.stats().channels); });
-    gauge("divan_events_subscribers", "Subscriptions to channels.",
+    shown("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
-    gauge("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
+    shown("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
           [=, this] { return tails ? number(tails->stats().tails) : 0; });
-    gauge("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
+    shown("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
           [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
     collect_updates();
     if (ken) ken::measure(metrics, *ken, store, catalog);
@@ -420,9 +436,8 @@ struct Server::Parts {
 
   void collect_embedded() {
     const auto shown = [this](const char* name, const char* help, auto kv::embedded::CommitStats::*value) {
-      auto& gauge = metrics.gauge(name, help);
-      metrics.on_collect(
-          [this, &gauge, value] { gauge.Set(static_cast<double>(opened.embedded->stats().*value)); });
+      measure(metrics, name, help,
+              [this, value] { return static_cast<double>(opened.embedded->stats().*value); });
     };
     using Stats = kv::embedded::CommitStats;
     shown("divan_store_commits_total", kCommitsMeaning, &Stats::commits);
@@ -435,8 +450,8 @@ struct Server::Parts {
   void collect_updates() {
     const auto shown = [this](const char* name, const char* help,
                               std::uint64_t updates::SequencerStats::*value) {
-      auto& gauge = metrics.gauge(std::string("divan_global_changes_") + name, help);
-      metrics.on_collect([this, &gauge, value] { gauge.Set(static_cast<double>(sequencer.stats().*value)); });
+      measure(metrics, std::string("divan_global_changes_") + name, help,
+              [this, value] { return static_cast<double>(sequencer.stats().*value); });
     };
     using Stats = updates::SequencerStats;
     shown("db_writes_total", "Rows written to the feed of updates.", &Stats::rows);
@@ -447,8 +462,7 @@ struct Server::Parts {
     shown("conflicts_total", "Those of them that had to be tried again.", &Stats::conflicts);
     shown("failures_total", "Failures after which the feed of updates waited.", &Stats::failures);
     // The rows of the feed are no documents, so they have no revisions that could be in conflict.
-    metrics.gauge("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.")
-        .Set(0);
+    metrics.counter("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.");
   }
 
   void collect_jobs() {
