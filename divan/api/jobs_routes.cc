@@ -491,6 +491,7 @@ Answer jobs(const Context& context, const CallPtr& call) {
   if (path.size() == 1) return list_types(context, *call);
   const std::string& type = path[1];
   if (path.size() == 2 && type == "_events") return job_events(context, call);
+  if (path.size() == 2 && type == "_wait") return wait_for_jobs(context, call);
   if (path.size() == 2) return job_type(context, *call, type);
   const std::string& third = path[2];
   if (path.size() == 3) {

@@ -1,0 +1,95 @@
+#include "divan/jobs/wait.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+namespace {
+
+// Jobs that are read in one transaction.
+constexpr std::size_t kReadAtOnce = 100;
+// How often jobs are read that cannot be watched.
+constexpr Duration kPollInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+const std::set<State>& Wait::ended() {
+  static const std::set<State> states{State::finished, State::failed, State::cancelled};
+  return states;
+}
+
+Wait::Wait(Queue& queue, kv::Database& store, std::vector<std::pair<std::string, std::string>> jobs,
+           std::set<State> states)
+    : queue_(queue), store_(store), states_(std::move(states)), watches_(jobs.size()) {
+  if (jobs.empty() || jobs.size() > kMaxAwaitedJobs)
+    throw bad_request(
+        fmt::format("A wait for {} jobs; expected 1 to {} jobs.", jobs.size(), kMaxAwaitedJobs));
+  if (states_.empty()) throw bad_request("A wait for no state; expected at least one.");
+  for (auto& [type, id] : jobs) jobs_.push_back({std::move(type), std::move(id)});
+}
+
+std::size_t Wait::read(const std::function<void()>& wake) {
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const auto& watch = watches_[i];
+    if (!jobs_[i].reached && (watch == nullptr || watch->fired() || watch->cancelled())) changed.push_back(i);
+  }
+  must_poll_ = false;
+  for (std::size_t begin = 0; begin < changed.size(); begin += kReadAtOnce)
+    read_some(std::span(changed).subspan(begin, std::min(kReadAtOnce, changed.size() - begin)), wake);
+  return static_cast<std::size_t>(std::ranges::count(jobs_, true, &Awaited::reached));
+}
+
+void Wait::read_some(std::span<const std::size_t> which, const std::function<void()>& wake) {
+  store_.run([&](kv::Transaction& tx) {
+    if (tx.is_remote()) {
+      kv::Expectation reads;
+      for (const std::size_t i : which) expect_job(reads, jobs_[i].type, jobs_[i].id);
+      tx.expect(reads);
+    }
+    for (const std::size_t i : which) {
+      Awaited& awaited = jobs_[i];
+      awaited.job = queue_.find(tx, awaited.type, awaited.id, kv::Isolation::snapshot);
+      awaited.reached = !awaited.job || states_.contains(awaited.job->state);
+      watches_[i] = nullptr;
+      if (awaited.reached) continue;
+      try {
+        watches_[i] = queue_.watch(tx, awaited.type, awaited.id);
+      } catch (const kv::Error& error) {
+        if (error.code() != kv::ErrorCode::too_many_watches) throw;
+        must_poll_ = true;
+      }
+    }
+  });
+  for (const std::size_t i : which) {
+    if (watches_[i] != nullptr) watches_[i]->on_end(wake);
+  }
+}
+
+std::size_t Wait::wait(const Clock& clock, std::size_t count, MonotonicTime deadline) {
+  // Shared with the watches, whose ends may come when this call has returned.
+  struct Wake {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool woken = false;
+  };
+  const auto wake = std::make_shared<Wake>();
+  for (;;) {
+    const std::size_t reached = read([wake] {
+      std::lock_guard lock(wake->mutex);
+      wake->woken = true;
+      wake->changed.notify_all();
+    });
+    const MonotonicTime now = clock.now();
+    if (reached >= std::min(count, jobs_.size()) || now >= deadline) return reached;
+    std::unique_lock lock(wake->mutex);
+    clock.wait_until(lock, wake->changed, must_poll_ ? std::min(deadline, now + kPollInterval) : deadline,
+                     [&] { return wake->woken; });
+    wake->woken = false;
+  }
+}
+
+}  // namespace divan::jobs

@@ -1,0 +1,62 @@
+// Waiting for several jobs to reach a state.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "divan/jobs/queue.h"
+
+namespace divan::jobs {
+
+/// How many jobs one wait may be for.
+inline constexpr std::size_t kMaxAwaitedJobs = 1000;
+
+/// The jobs that somebody waits for. Not thread-safe. The queue and store must outlive it.
+class Wait {
+ public:
+  struct Awaited {
+    std::string type;
+    std::string id;
+    bool reached = false;      // it is in one of the states, or is not there
+    std::optional<Job> job{};  // as last read; nothing: it is not there
+  };
+
+  /// The states in which a job has ended.
+  static const std::set<State>& ended();
+
+  /// Waits for jobs, by type and id, to be in one of `states`. Throws bad_request for more than
+  /// kMaxAwaitedJobs, and for none of either.
+  Wait(Queue& queue, kv::Database& store, std::vector<std::pair<std::string, std::string>> jobs,
+       std::set<State> states = ended());
+
+  /// Reads the jobs that may have changed; returns how many have reached one of the states. `wake` is called
+  /// from any thread, possibly during the call, when another call may find more. A job that has reached a
+  /// state is not read again. Throws errors of the store.
+  std::size_t read(const std::function<void()>& wake);
+
+  /// Whether the store had too few watches: then read() must be called now and then without a wake.
+  bool must_poll() const { return must_poll_; }
+
+  /// In the order in which they were asked for.
+  const std::vector<Awaited>& jobs() const { return jobs_; }
+
+  /// Blocks until `count` of the jobs (at most all) have reached a state or the deadline has passed; returns
+  /// how many have.
+  std::size_t wait(const Clock& clock, std::size_t count, MonotonicTime deadline);
+
+ private:
+  void read_some(std::span<const std::size_t> which, const std::function<void()>& wake);
+
+  Queue& queue_;
+  kv::Database& store_;
+  const std::set<State> states_;
+  std::vector<Awaited> jobs_;
+  std::vector<std::shared_ptr<kv::Watch>> watches_;  // of each job
+  bool must_poll_ = false;
+};
+
+}  // namespace divan::jobs
