@@ -62,8 +62,11 @@ void read_worker(std::string_view worker, std::string_view heartbeat, std::strin
   check(registry.members(rows, "r").workers.size() == 1);
   const auto ref = registry.find(rows, "r", "w");
   const auto observed = [&] {
-    workers::Registry::Timeouts none;
-    return registry.heartbeats(rows, none).at(0);
+    workers::Registry::Roster roster;
+    registry.refresh(rows, roster);
+    check(roster.roles.at("r")->workers.contains("w"));
+    const std::vector<workers::Registry::Name> names{{"r", "w"}};
+    return registry.heartbeats(rows, names, roster).at(0);
   };
   const auto before = observed();
   check(registry.heartbeat(rows, *ref));

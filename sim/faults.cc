@@ -20,9 +20,11 @@ Faults Faults::random(Rng& rng) {
   faults.slow = chance(100'000);
   if (rng.below(4) == 0) faults.slowest = seconds(7);
   faults.watch_lost = chance(200'000);
+  faults.stall_read = chance(3'000);
   faults.crash_every = every();
   faults.freeze_every = every();
   faults.cut_off_every = every();
+  faults.pause_every = every();
   faults.longest_absence = between(rng, seconds(1), seconds(40));
   return faults;
 }

@@ -22,11 +22,14 @@ struct Faults {
   // Of each operation.
   std::uint64_t slow = 0;  // takes up to `slowest`
   Duration slowest = std::chrono::milliseconds(100);
+  // Of each read: the process stands still, for up to `longest_absence`, just before or just after.
+  std::uint64_t stall_read = 0;
   std::uint64_t watch_lost = 0;  // of each watch: it ends without an answer
   // Mean times between such events in the whole world; 0: never.
   Duration crash_every{};
   Duration freeze_every{};
   Duration cut_off_every{};
+  Duration pause_every{};                               // of the machine, with all processes
   Duration longest_absence = std::chrono::seconds(20);  // of a crashed, frozen or cut off process
 
   static Faults random(Rng& rng);

@@ -260,6 +260,12 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commi
     if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
       fail(name, "taken back before its timeout.");
     }
+    // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
+    const auto paused = world_.paused_since(seen.alive_at);
+    const Duration timeout = types_.at(name.first).timeout;
+    if (world_.now() - seen.alive_at - paused.duration < timeout - timeout / 4 * paused.times)
+      fail(name, "taken back because the machine was paused.");
+    if (paused.times > 0) world_.count("taken back from silence after a pause");
     world_.count("taken back from silence");
   }
   seen.model->taken_back(commit, true);

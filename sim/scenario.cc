@@ -75,6 +75,7 @@ void Scenario::live(Process& process, Start start) {
       const MonotonicTime back = world_.now() + absence();
       world_.wait(nullptr, back, [&] { return town_.quiet; });
       if (over_) return;
+      world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.now() >= world_.paused_until(); });
       town_.leaving.erase(&process);
       ++process.life;
       process.alive = true;
@@ -116,7 +117,7 @@ void Scenario::repeat(const std::string& what, Duration every, std::function<voi
       const MonotonicTime next = world_.now() + between(rng_, {}, every * 2);
       if (world_.wait(nullptr, next, [this] { return town_.quiet; })) return;
       Process& process = *processes_[rng_.below(processes_.size())];
-      if (!process.alive) continue;
+      if (!process.alive || world_.now() < world_.paused_until()) continue;
       world_.trace(what + " " + process.name);
       world_.count("fault: " + what);
       fn(process);
@@ -128,6 +129,7 @@ void Scenario::trouble() {
   const Faults& faults = town_.engine.faults;
   repeat("crash of", faults.crash_every, [this](Process& process) { world_.crash(process); });
   repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
+  repeat("pause of the machine", faults.pause_every, [this](Process&) { world_.pause_machine(absence()); });
   repeat("cut off", faults.cut_off_every,
          [this](Process& process) { process.cut_off_until = world_.now() + absence(); });
   world_.pause(between(rng_, seconds(15), seconds(100)));
@@ -138,7 +140,8 @@ void Scenario::calm_down() {
   const Duration slowest = town_.engine.faults.slowest;
   town_.engine.faults = {};
   town_.quiet = true;
-  for (Process* process : processes_) process->cut_off_until = process->frozen_until = {};
+  for (Process* process : processes_) process->cut_off_until = {};
+  world_.thaw();
   // Slow operations that are under way come to their end; one of them may pause a type. Those that a client
   // has paused go on.
   world_.pause(slowest);
@@ -203,7 +206,7 @@ void Scenario::wait_for_the_workers_to_leave() {
   for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
   const Duration bound = town_.plan.worker_timeout * 2 + seconds(5);
   const bool left =
-      world_.wait(nullptr, world_.now() + bound, [this] { return town_.workers.incarnations().size() <= 1; });
+      world_.wait(nullptr, world_.now() + bound, [this] { return town_.workers.incarnations().size() <= 2; });
   if (!left) world_.fail("A worker is gone and its rows are still there.");
   if (before.empty() || town_.incarnation_of_last_server() != before)
     world_.fail("A worker lost its registration for nothing.");

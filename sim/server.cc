@@ -19,16 +19,19 @@ class Server {
 
   // In the last task of this life, which cannot be unwound here.
   ~Server() {
-    if (worker_ != nullptr && !world_.is_unwinding()) {
-      base_.town.workers.expect_removal(worker_->ref().incarnation);
-      worker_.reset();
+    for (auto* worker : {&worker_, &node_}) {
+      if (*worker == nullptr || world_.is_unwinding()) continue;
+      base_.town.workers.expect_removal((*worker)->ref().incarnation);
+      worker->reset();
     }
   }
 
   void watch_workers() {
     while (worker_ == nullptr) {
       try {
-        worker_ = monitor_.add(kRole, base_.process.name, "{}", base_.town.plan.worker_timeout);
+        const Duration timeout = base_.town.plan.worker_timeout;
+        if (node_ == nullptr) node_ = monitor_.add(workers::kNodeRole, base_.process.name, "{}", timeout);
+        worker_ = monitor_.add(kRole, base_.process.name, "{}", timeout);
       } catch (const kv::Error& error) { base_.check_expected(error); }
     }
     while (!leaving_) {
@@ -63,6 +66,7 @@ class Server {
   workers::Monitor monitor_;
   jobs::Maintenance maintenance_;
   Hands hands_;
+  std::unique_ptr<workers::LocalWorker> node_;  // which makes it an observer among others
   std::unique_ptr<workers::LocalWorker> worker_;
   bool leaving_ = false;
 };
@@ -107,7 +111,7 @@ void Server::watch_members() {
   const auto& known = base_.town.members.emplace(members.version.hex(), incarnations).first->second;
   if (known != incarnations) world_.fail("One version of the members has two sets of them.");
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
-  if (base_.town.workers.last_change() > version && !watch->fired()) {
+  if (base_.town.workers.last_change(std::string(kRole)) > version && !watch->fired()) {
     world_.fail("Who watched the members missed a change.");
   }
 }

@@ -85,11 +85,19 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
 
  private:
   void read() {
+    maybe_stall();
     store_.step();
     if (happens(engine_.world.rng(), engine_.faults.too_old)) {
       engine_.world.count("fault: read too old");
       throw kv::Error(ErrorCode::transaction_too_old);
     }
+  }
+  // Before what is read next, and so after what was read last.
+  void maybe_stall() {
+    World& world = engine_.world;
+    if (!happens(world.rng(), engine_.faults.stall_read)) return;
+    world.count("fault: stall at a read");
+    world.freeze(store_.process(), between(world.rng(), {}, engine_.faults.longest_absence));
   }
   void crash() {
     engine_.world.crash(store_.process());
@@ -118,7 +126,11 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
 void FaultyTransaction::do_commit() {
   World& world = engine_.world;
   const Faults& faults = engine_.faults;
-  if (inner().read_only()) return inner().commit();
+  if (inner().read_only()) {
+    inner().commit();
+    maybe_stall();
+    return store_.step();
+  }
   if (happens(world.rng(), faults.stall)) {
     world.count("fault: stall before a commit");
     world.freeze(store_.process(), between(world.rng(), {}, kv::kTransactionLifetime));

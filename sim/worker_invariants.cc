@@ -16,6 +16,13 @@ std::string row_key(const WorkerInvariants::Name& name, std::string_view kind) {
   return key;
 }
 
+bool has_members(const std::string& role, const Rows& rows) {
+  std::string prefix;
+  Packer(prefix).string("workers").string(role).string("w");
+  const auto first = rows.upper_bound(prefix);
+  return first != rows.end() && first->first.starts_with(prefix);
+}
+
 }  // namespace
 
 void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
@@ -31,11 +38,12 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
       versions[role] = &change;
       continue;
     }
+    if (kind == "gone") continue;
     touched.emplace(role, reader.take_string().value());
     if (kind == "w") membership.insert(role);
   }
   for (const auto& name : touched) check_worker(name, rows);
-  if (!membership.empty()) changed_ = commit.version;
+  for (const auto& role : membership) changed_[role] = commit.version;
   // The version of all roles together has the empty name.
   if (!membership.empty()) membership.insert("");
   for (const auto& role : membership) {
@@ -46,8 +54,9 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
     if (!membership.contains(role)) {
       world_.fail(fmt::format("The version of {} changed and its members did not.", role));
     }
-    std::string expected;
-    Packer(expected).versionstamp(kv::Versionstamp::complete(commit.stamp));
+    std::optional<std::string> expected;
+    if (role.empty() || has_members(role, rows))
+      Packer(expected.emplace()).versionstamp(kv::Versionstamp::complete(commit.stamp));
     if (change->after != expected)
       world_.fail(fmt::format("The version of {} is not that of its change.", role));
   }
@@ -101,6 +110,12 @@ void WorkerInvariants::ended(const Name& name, const Seen& seen, bool replaced) 
   if (world_.now() - seen.beat_at < seen.timeout) {
     world_.fail(fmt::format("Worker {}/{} was evicted before its timeout.", name.first, name.second));
   }
+  // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
+  const auto paused = world_.paused_since(seen.beat_at);
+  if (world_.now() - seen.beat_at - paused.duration < seen.timeout - seen.timeout / 2 * paused.times)
+    world_.fail(
+        fmt::format("Worker {}/{} was evicted because the machine was paused.", name.first, name.second));
+  if (paused.times > 0) world_.count("worker evicted after a pause");
 }
 
 std::map<WorkerInvariants::Name, std::string> WorkerInvariants::incarnations() const {

@@ -21,8 +21,11 @@ class WorkerInvariants final : public Invariant {
   void expect_removal(const std::string& incarnation) { leaving_.insert(incarnation); }
 
   std::map<Name, std::string> incarnations() const;
-  /// The version of the last change of any membership.
-  kv::Version last_change() const { return changed_; }
+  /// The version of the last change of a role's membership; 0 if it never changed.
+  kv::Version last_change(const std::string& role) const {
+    const auto changed = changed_.find(role);
+    return changed == changed_.end() ? 0 : changed->second;
+  }
 
  private:
   struct Seen {
@@ -39,7 +42,7 @@ class WorkerInvariants final : public Invariant {
   std::map<Name, Seen> workers_;
   std::set<std::string> gone_;
   std::set<std::string> leaving_;
-  kv::Version changed_ = 0;
+  std::map<std::string, kv::Version> changed_;  // by role
 };
 
 }  // namespace divan::sim

@@ -210,7 +210,30 @@ void World::crash(Process& process) {
   process.frozen_until = {};
 }
 
-void World::freeze(Process& process, Duration duration) { process.frozen_until = now_ + duration; }
+void World::freeze(Process& process, Duration duration) {
+  process.frozen_until = std::max(process.frozen_until, now_ + duration);
+}
+
+void World::pause_machine(Duration duration) {
+  for (const auto& process : processes_) freeze(*process, duration);
+  pauses_.push_back({now_, now_ + duration});
+}
+
+void World::thaw() {
+  for (const auto& process : processes_) process->frozen_until = {};
+  if (!pauses_.empty()) pauses_.back().end = std::min(pauses_.back().end, now_);
+}
+
+World::Paused World::paused_since(MonotonicTime since) const {
+  Paused paused;
+  for (const auto& [begin, end] : pauses_) {
+    const Duration overlap = std::min(end, now_) - std::max(begin, since);
+    if (overlap <= Duration()) continue;
+    paused.duration += overlap;
+    ++paused.times;
+  }
+  return paused;
+}
 
 int World::tasks_of(const Process& process) const {
   int count = 0;

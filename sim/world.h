@@ -62,6 +62,19 @@ class World {
   /// Ends the process's life: no task of it does anything any more.
   void crash(Process& process);
   void freeze(Process& process, Duration duration);
+
+  /// Freezes all processes at once, as when the machine that they share is paused; then none may be crashed
+  /// or started.
+  void pause_machine(Duration duration);
+  /// Ends a pause of the machine, and all freezes.
+  void thaw();
+  MonotonicTime paused_until() const { return pauses_.empty() ? MonotonicTime() : pauses_.back().end; }
+  struct Paused {
+    Duration duration{};
+    int times = 0;
+  };
+  /// Of the time since then.
+  Paused paused_since(MonotonicTime since) const;
   /// Tasks of the process that have not ended.
   int tasks_of(const Process& process) const;
 
@@ -113,6 +126,10 @@ class World {
   MonotonicTime now_{};
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<Task>> tasks_;
+  struct Pause {
+    MonotonicTime begin, end;
+  };
+  std::vector<Pause> pauses_;
   std::uint64_t spawned_ = 0;
   struct Done;
   std::unique_ptr<Done> done_;

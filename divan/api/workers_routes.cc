@@ -54,8 +54,12 @@ class MembersSource final : public WatchingSource {
     });
     wait();
     if (begun_ && members.version <= version_) return false;
+    // The version of a role without workers rises with other roles.
+    const bool stays_empty = is_empty_ && members.workers.empty();
     begun_ = true;
+    is_empty_ = members.workers.empty();
     version_ = members.version;
+    if (stays_empty) return false;
     rows.push_back({members_json(role_, members), docs::to_sequence(version_)});
     return false;
   }
@@ -67,6 +71,7 @@ class MembersSource final : public WatchingSource {
   const std::string role_;
   kv::Versionstamp version_;
   bool begun_;
+  bool is_empty_ = false;  // as of the last row
 };
 
 // What a registration says of itself: {"timeout": ms, "opts": {...}, "incarnation": "..."}, all of it

@@ -15,8 +15,8 @@ TEST_F(QueueTest, JobsThatFailedTogetherDoNotComeBackTogether) {
   });
   const std::vector<std::string> types{"t"};
   // Of each failure: the shortest and the longest pause, which are a quarter apart.
-  for (const auto& [shortest, longest] : {std::pair(750, 1000), std::pair(1500, 2000), std::pair(3000, 4000),
-                                          std::pair(3000, 4000)}) {
+  for (const auto& [shortest, longest] :
+       {std::pair(750, 1000), std::pair(1500, 2000), std::pair(3000, 4000), std::pair(3000, 4000)}) {
     const auto accepted =
         in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, {.limit = kJobs}).jobs; });
     EXPECT_EQ(accepted.size(), kJobs);

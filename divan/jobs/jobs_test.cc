@@ -329,14 +329,13 @@ TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
   Maintenance maintenance(queue, slow, clock);
   add("a");
   const auto accepted = accept_one();
-  slow.slow_begins = 3;  // the last of them for the look at the running jobs
+  slow.slow_begins = 4;  // the last of them to read the running jobs
   maintenance.step();
   // The job was seen just now: it has not been silent for long.
   clock.advance(seconds(1));
   maintenance.step();
   EXPECT_EQ(state("a"), State::running);
-  clock.advance(seconds(30));
-  maintenance.step();
+  pass(maintenance, seconds(31));
   EXPECT_EQ(state("a"), State::pending);
 }
 
@@ -345,12 +344,9 @@ TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {
   add("a");
   add("b");
   const auto jobs = accept({.limit = 2});  // two in one transaction: both must expire
-  maintenance.step();
-  clock.advance(seconds(29));
-  maintenance.step();
+  pass(maintenance, seconds(29));
   EXPECT_EQ(count(State::running), 2);
-  clock.advance(seconds(2));
-  maintenance.step();
+  pass(maintenance, seconds(2));
   EXPECT_EQ(count(State::pending), 2);
   EXPECT_EQ(error_of([&] { update(jobs[0]); }), "halt");
   EXPECT_EQ(error_of([&] { finish(jobs[1]); }), "halt");
@@ -361,8 +357,7 @@ TEST_F(Jobs, UpdatesKeepAJob) {
   add("a");
   const auto accepted = accept_one();
   for (int i = 0; i < 10; ++i) {
-    maintenance.step();
-    clock.advance(seconds(20));
+    pass(maintenance, seconds(20));
     update(accepted, fmt::format("{{\"done\":{}}}", i));
   }
   EXPECT_EQ(state("a"), State::running);

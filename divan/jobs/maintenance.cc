@@ -126,13 +126,14 @@ MonotonicTime Maintenance::step() {
   std::set<std::string> looked_at;
   for_each_type_with("act", [&](const std::string& type, const TypeSettings& settings) {
     looked_at.insert(type);
-    take_back_silent(type, settings.timeout);
+    interval = std::min(interval, take_back_silent(type, settings.timeout));
   });
   std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
   if (started >= next_prune_) {
     for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) { prune(type); });
     next_prune_ = started + prune_interval;
   }
+  interval_ = interval;
   return started + interval;
 }
 
@@ -143,43 +144,50 @@ void Maintenance::prune(const std::string& type) {
   while (some() > 0) {}
 }
 
-void Maintenance::take_back_silent(const std::string& type, Duration timeout) {
+// A job is silent for the time for which this thread waited on purpose between two readings that show the
+// same activity. Time in which the process was paused, or waited for the store, does not count: its worker
+// may have been paused too, or kept from the store, and gets its chance first.
+Duration Maintenance::take_back_silent(const std::string& type, Duration timeout) {
   const JobKey prefix = JobKey("act").string(type).integer(kShard);
   SeenJobs& before = seen_[type];
   SeenJobs present;
   std::vector<std::string> silent;
-  // The store may take its time, or this process may be frozen in between: what was read stands still from
-  // the answer on at the earliest, and did until it was asked for at the least.
-  const MonotonicTime asked = clock_.now();
+  const Duration waited = std::min(clock_.now() - before.read_at, interval_);
   store_.run([&](kv::Transaction& tx) {
-    present.clear();
+    present.jobs.clear();
     tx.scan(prefix.range(), {.limit = kMaxLookedAt, .isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view) {
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
               const auto stamp = reader.take_versionstamp();
               auto id = reader.take_string();
               if (!stamp || !id) throw internal_error("A row of running jobs in the store is damaged.");
-              const auto known = before.find(*id);
-              const bool moved = known == before.end() || known->second.activity != *stamp;
-              present.emplace(*std::move(id), moved ? Seen{*stamp, MonotonicTime::max()} : known->second);
+              const auto known = before.jobs.find(*id);
+              const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
+              const Duration silence = moved ? Duration() : known->second.silence + waited;
+              present.jobs.emplace(*std::move(id), Seen{*stamp, silence});
               return true;
             });
   });
-  const MonotonicTime answered = clock_.now();
-  for (auto& [id, seen] : present) {
-    seen.since = std::min(seen.since, answered);
-    if (asked - seen.since >= timeout) silent.push_back(id);
+  present.read_at = clock_.now();
+  Duration left = timeout;
+  for (const auto& [id, seen] : present.jobs) {
+    if (seen.silence >= timeout) {
+      silent.push_back(id);
+    } else {
+      left = std::min(left, timeout - seen.silence);
+    }
   }
   for (const auto& id : silent) {
     const bool taken = store_.run([&](kv::Transaction& tx) {
       auto job = read_job(tx, type, id);
-      if (!job || job->state != State::running || job->activity != present.at(id).activity) return false;
+      if (!job || job->state != State::running || job->activity != present.jobs.at(id).activity) return false;
       take_back(queue_, tx, *job, Outcome::lost);
       return true;
     });
     if (taken) log::warning("Job {}/{} was silent for its timeout and is pending again.", type, id);
   }
   before = std::move(present);
+  return left;
 }
 
 }  // namespace divan::jobs

@@ -13,8 +13,8 @@
 namespace divan::jobs {
 
 /// Watches the jobs that run without a worker. Such a job stands in its type's list of activity at the place
-/// of its last sign of life; one that has not moved for its type's timeout, as seen on this process's own
-/// clock, is pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any
+/// of its last sign of life; one that has not moved for its type's timeout, as observed by this process, is
+/// pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any
 /// number of processes may do the same. Thread-safe.
 class Maintenance {
  public:
@@ -32,16 +32,20 @@ class Maintenance {
   MonotonicTime step();
 
  private:
-  // Entries of activity by (type, id): which one, and since when it has been there for us.
+  // An entry of activity, and for how long it has been observed to stay.
   struct Seen {
     kv::Versionstamp activity;
-    MonotonicTime since;
+    Duration silence{};
   };
-  using SeenJobs = std::map<std::string, Seen, std::less<>>;
+  struct SeenJobs {
+    MonotonicTime read_at{};
+    std::map<std::string, Seen, std::less<>> jobs;  // by id
+  };
 
   void read_types();
   std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
-  void take_back_silent(const std::string& type, Duration timeout);
+  // Returns after what time the first of the others will be silent for too long.
+  Duration take_back_silent(const std::string& type, Duration timeout);
   void prune(const std::string& type);
   // Calls `fn(type, settings)` for each type that has entries of the kind.
   template <class Fn>
@@ -55,6 +59,7 @@ class Maintenance {
   std::optional<std::string> types_version_;
   std::map<std::string, TypeSettings, std::less<>> types_;
   MonotonicTime next_prune_{};
+  Duration interval_{};  // from the last step to the next
   std::map<std::string, SeenJobs, std::less<>> seen_;
 
   // Shared with the watch's callback, which may come when this object has gone.

@@ -15,15 +15,38 @@ namespace {
 
 using std::chrono::seconds;
 
-// A store that answers nothing for a while.
+// A store that answers nothing for a while, or at which the process is paused.
 class FailingStore final : public kv::ForwardingDatabase {
  public:
-  using ForwardingDatabase::ForwardingDatabase;
+  FailingStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
   std::unique_ptr<kv::Transaction> begin() override {
     if (failing) throw kv::Error(kv::ErrorCode::io_error);
-    return inner().begin();
+    pause_at(before_nth_read);
+    return std::make_unique<Pausing>(*this, inner().begin());
   }
   bool failing = false;
+  // Before or after this transaction from now on there is a pause.
+  int before_nth_read = 0, after_nth_read = 0;
+
+ private:
+  class Pausing final : public kv::ForwardingTransaction {
+   public:
+    Pausing(FailingStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      ForwardingTransaction::do_commit();
+      store_.pause_at(store_.after_nth_read);
+    }
+
+   private:
+    FailingStore& store_;
+  };
+  void pause_at(int& nth) {
+    if (nth > 0 && --nth == 0) clock_.advance(seconds(1000));
+  }
+  ManualClock& clock_;
 };
 
 struct JobsMaintenance : testing::Test {
@@ -32,7 +55,7 @@ struct JobsMaintenance : testing::Test {
   SeededRng rng{1};
   workers::Registry registry{rng};
   Queue queue{registry, clock, rng};
-  FailingStore failing{*store};
+  FailingStore failing{*store, clock};
   Maintenance maintenance{queue, failing, clock};
 
   // A job of the type, which somebody has accepted and forgotten.
@@ -50,6 +73,13 @@ struct JobsMaintenance : testing::Test {
   State state(const std::string& type) {
     return store->run([&](kv::Transaction& tx) { return queue.find(tx, type, "a")->state; });
   }
+  void pass(Duration duration) {
+    for (const MonotonicTime end = clock.now() + duration;;) {
+      const MonotonicTime next = maintenance.step();
+      if (next > end) return clock.advance(end - clock.now());
+      clock.advance(next - clock.now());
+    }
+  }
 };
 
 TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
@@ -62,9 +92,36 @@ TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
   }
   EXPECT_EQ(state("t"), State::running);
   failing.failing = false;
-  maintenance.step();  // silence is counted anew: meanwhile nobody could say anything
-  clock.advance(seconds(31));
-  maintenance.step();
+  // Silence is counted anew: meanwhile nobody could say anything.
+  pass(seconds(29));
+  EXPECT_EQ(state("t"), State::running);
+  pass(seconds(2));
+  EXPECT_EQ(state("t"), State::pending);
+}
+
+// The maintenance is paused before it reads, after it has read, or between two steps: by the machine, which
+// pauses workers too.
+TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
+  const auto job = run_one("t");
+  const std::vector<std::function<void()>> pauses = {[&] { failing.before_nth_read = 4; },
+                                                     [&] { failing.after_nth_read = 4; },
+                                                     [&] { clock.advance(seconds(1000)); }};
+  for (const bool beats : {true, false}) {
+    for (const auto& pause : pauses) {
+      pass(seconds(20));
+      if (beats) store->run([&](kv::Transaction& tx) { update(queue, tx, job.attempt()); });
+      pause();
+      maintenance.step();
+      EXPECT_EQ(failing.before_nth_read + failing.after_nth_read, 0);
+      // Of the pause no more counts than the wait for the next step, which it interrupted.
+      pass(seconds(beats ? 24 : 4));
+      EXPECT_EQ(state("t"), State::running);
+      store->run([&](kv::Transaction& tx) { update(queue, tx, job.attempt()); });
+    }
+  }
+  pass(seconds(20));
+  clock.advance(seconds(1000));
+  pass(seconds(16));
   EXPECT_EQ(state("t"), State::pending);
 }
 
@@ -72,9 +129,7 @@ TEST_F(JobsMaintenance, ATypeThatCannotBeReadKeepsNoOtherFromBeingLookedAfter) {
   for (const char* type : {"a", "damaged", "z"}) run_one(type);
   store->run(
       [](kv::Transaction& tx) { tx.set(JobKey("act").string("damaged").integer(0).key() + "\x01", ""); });
-  maintenance.step();
-  clock.advance(seconds(31));
-  maintenance.step();
+  pass(seconds(31));
   EXPECT_EQ(state("a"), State::pending);
   EXPECT_EQ(state("damaged"), State::running);
   EXPECT_EQ(state("z"), State::pending);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "divan/jobs/check.h"
+#include "divan/jobs/maintenance.h"
 #include "divan/jobs/queue.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
@@ -22,6 +23,15 @@ struct QueueTest : testing::Test {
   template <class Fn>
   auto in_tx(Fn&& fn) {
     return store->run(std::forward<Fn>(fn));
+  }
+
+  // As the maintenance's thread does it: a step whenever one is due.
+  void pass(Maintenance& maintenance, Duration duration) {
+    for (const MonotonicTime end = clock.now() + duration;;) {
+      const MonotonicTime next = maintenance.step();
+      if (next > end) return clock.advance(end - clock.now());
+      clock.advance(next - clock.now());
+    }
   }
 
   void TearDown() override {

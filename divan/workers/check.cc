@@ -31,7 +31,8 @@ bool Check::row(std::string_view key, std::string_view value) {
   const auto role = reader.take_string();
   const auto part = reader.take_string();
   const std::string_view id = reader.rest();
-  if (part == "vs" && id.empty() && kv::has_shape(value, "v")) {
+  const bool is_version = part == "vs" || (part == "gone" && role && role->empty());
+  if (is_version && id.empty() && kv::has_shape(value, "v")) {
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
       findings_.add(fmt::format("its versionstamp is beyond the store's version {}", version_), key);
   } else if (part == "w" && kv::has_shape(id, "s") && kv::has_shape(value, "sis")) {

@@ -11,8 +11,10 @@ constexpr Duration kPauseAfterError = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalWorker::LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout, Load load)
+LocalWorker::LocalWorker(Monitor& monitor, std::uint64_t number, WorkerRef ref, std::string options,
+                         Duration timeout, Load load)
     : monitor_(monitor),
+      number_(number),
       options_(std::move(options)),
       timeout_(timeout),
       load_(std::move(load)),
@@ -52,10 +54,11 @@ std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_vie
                                           std::string_view options, Duration timeout, Load load) {
   WorkerRef ref =
       store_.run([&](kv::Transaction& tx) { return registry_.add(tx, role, id, options, timeout); });
-  std::unique_ptr<LocalWorker> worker(
-      new LocalWorker(*this, std::move(ref), std::string(options), timeout, std::move(load)));
+  std::unique_ptr<LocalWorker> worker;
   {
     std::lock_guard lock(mutex_);
+    worker.reset(
+        new LocalWorker(*this, ++added_, std::move(ref), std::string(options), timeout, std::move(load)));
     local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
   }
   bell_->ring();

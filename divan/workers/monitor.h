@@ -31,9 +31,11 @@ class LocalWorker {
 
  private:
   friend class Monitor;
-  LocalWorker(Monitor& monitor, WorkerRef ref, std::string options, Duration timeout, Load load);
+  LocalWorker(Monitor& monitor, std::uint64_t number, WorkerRef ref, std::string options, Duration timeout,
+              Load load);
 
   Monitor& monitor_;
+  const std::uint64_t number_;  // in the order in which they were added
   const std::string options_;
   const Duration timeout_;
   const Load load_;
@@ -91,7 +93,12 @@ class Monitor {
   Observer observer_;
 
   mutable std::mutex mutex_;
-  std::map<LocalWorker*, MonotonicTime> local_;  // when the next heartbeat is due
+  // Not by address: the same history gives the same order of heartbeats.
+  struct ByNumber {
+    bool operator()(const LocalWorker* a, const LocalWorker* b) const { return a->number_ < b->number_; }
+  };
+  std::map<LocalWorker*, MonotonicTime, ByNumber> local_;  // when the next heartbeat is due
+  std::uint64_t added_ = 0;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
+#include "divan/kv/tuple_packer.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::workers {
@@ -146,9 +147,11 @@ TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
     } catch (const kv::Error&) { ++failures; }
     faulty.until_failure = 0;
     observer.look({}, [] {});
-    clock.advance(seconds(1));
-    EXPECT_TRUE(observer.due());
-    observer.look({}, [] {});
+    for (int i = 0; i < 4; ++i) {
+      clock.advance(milliseconds(250));
+      EXPECT_TRUE(observer.due());
+      observer.look({}, [] {});
+    }
     EXPECT_FALSE(is_alive(ref)) << n;
   }
   EXPECT_GT(failures, 4);
@@ -180,6 +183,170 @@ TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
   EXPECT_TRUE(observer.due());
   observer.look({}, [] {});
   EXPECT_EQ(observer.next(), clock.now() + milliseconds(500));
+}
+
+TEST_F(WorkerObserver, RolesThatCameAndWentCostNothing) {
+  Observer observer(store, registry, clock);
+  observer.look({}, [] {});
+  const auto cost_of_a_registration = [&] {
+    const auto ref = add("w", seconds(15));
+    store.rows_read = store.scans = 0;
+    observer.look({}, [] {});
+    const int cost = store.rows_read + store.scans;
+    embedded->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+    return cost;
+  };
+  const int before = cost_of_a_registration();
+  for (int i = 0; i < 300; ++i) {
+    embedded->run([&](kv::Transaction& tx) {
+      const auto role = fmt::format("role{}", i);
+      const auto first = registry.add(tx, role, "w", "{}"), second = registry.add(tx, role, "v", "{}");
+      registry.remove(tx, second);
+      registry.remove(tx, first);
+    });
+  }
+  EXPECT_EQ(cost_of_a_registration(), before);
+  EXPECT_TRUE(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }).empty());
+}
+
+// Earlier versions of this program kept a row of every role.
+TEST_F(WorkerObserver, RolesThatWereLeftEmptyAreRemoved) {
+  const auto ref = add("w", seconds(15));
+  for (const char* role : {"a", "role2", "z"}) {
+    std::string key;
+    kv::tuple::Packer(key).string("workers").string(role).string("vs");
+    std::string value;
+    kv::tuple::Packer(value).versionstamp(kv::Versionstamp::complete(std::string(10, '\1')));
+    embedded->run([&](kv::Transaction& tx) { tx.set(key, value); });
+  }
+  EXPECT_EQ(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }).size(), 4u);
+  Observer observer(store, registry, clock);
+  observer.look({}, [] {});
+  EXPECT_EQ(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }),
+            (std::vector<std::string>{"role"}));
+  EXPECT_TRUE(is_alive(ref));
+}
+
+TEST_F(WorkerObserver, OfTwoWhoLeaveARoleAtTheSameTimeOneEndsIt) {
+  const auto first = add("w1", seconds(15)), second = add("w2", seconds(15));
+  auto late = embedded->begin();
+  registry.remove(*late, first);
+  embedded->run([&](kv::Transaction& tx) { registry.remove(tx, second); });
+  EXPECT_THROW(late->commit(), kv::Error);
+  embedded->run([&](kv::Transaction& tx) { registry.remove(tx, first); });
+  EXPECT_TRUE(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }).empty());
+}
+
+TEST_F(WorkerObserver, WhoComesAsTheLastOneLeavesKeepsTheRole) {
+  const auto first = add("w1", seconds(15));
+  auto late = embedded->begin();
+  registry.remove(*late, first);
+  add("w2", seconds(15));
+  EXPECT_THROW(late->commit(), kv::Error);
+  const auto version =
+      embedded->run([&](kv::Transaction& tx) { return registry.members(tx, "role").version; });
+  embedded->run([&](kv::Transaction& tx) { registry.remove(tx, first); });
+  EXPECT_LT(version,
+            embedded->run([&](kv::Transaction& tx) { return registry.members(tx, "role").version; }));
+}
+
+TEST_F(WorkerObserver, TheVersionOfARoleGoesOnGrowingWhenItEndsAndComesBack) {
+  kv::Versionstamp last;
+  const auto grows = [&] {
+    const auto version =
+        embedded->run([&](kv::Transaction& tx) { return registry.members(tx, "role").version; });
+    EXPECT_LT(last, version);
+    last = version;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto ref = add("w", seconds(15));
+    grows();
+    embedded->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
+    grows();
+  }
+}
+
+// A store in which a process can be paused while it reads: before it begins, or when it has read.
+class PausingStore final : public kv::ForwardingDatabase {
+ public:
+  PausingStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    clock_.advance(std::exchange(before_read, {}));
+    return std::make_unique<Pausing>(*this, inner().begin());
+  }
+  Duration before_read{}, after_read{};
+
+ private:
+  class Pausing final : public kv::ForwardingTransaction {
+   public:
+    Pausing(PausingStore& store, std::unique_ptr<kv::Transaction> inner)
+        : ForwardingTransaction(std::move(inner)), store_(store) {}
+
+   protected:
+    void do_commit() override {
+      ForwardingTransaction::do_commit();
+      store_.clock_.advance(std::exchange(store_.after_read, {}));
+    }
+
+   private:
+    PausingStore& store_;
+  };
+  ManualClock& clock_;
+};
+
+struct PausedObserver : WorkerObserver {
+  PausingStore pausing{*embedded, clock};
+  Observer observer{pausing, registry, clock};
+  WorkerRef ref = add("w", seconds(4));
+
+  // Looks whenever it is time to.
+  void pass_looking(Duration duration) {
+    for (const auto end = clock.now() + duration; observer.next() <= end;) {
+      clock.advance(std::max(observer.next() - clock.now(), Duration()));
+      observer.look({}, [] {});
+    }
+  }
+  // Where the observer is paused for 100 s, during a look or between two.
+  std::vector<std::function<void()>> pauses() {
+    return {[this] { pausing.before_read = seconds(100); },  //
+            [this] { pausing.after_read = seconds(100); },   //
+            [this] { clock.advance(seconds(100)); }};
+  }
+};
+
+// What it reads after a pause is fresh: the worker has beaten during the pause.
+TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatBeat) {
+  for (const auto& pause : pauses()) {
+    pass_looking(seconds(2));
+    beat(ref);
+    pause();
+    observer.look({}, [] {});
+    observer.look({}, [] {});
+    pass_looking(seconds(4) - milliseconds(501));
+    EXPECT_TRUE(is_alive(ref));
+    beat(ref);
+  }
+}
+
+// The whole machine is paused, the worker too: it gets the time that it had left.
+TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatWasPausedToo) {
+  for (const auto& pause : pauses()) {
+    pass_looking(seconds(2));
+    pause();
+    observer.look({}, [] {});
+    observer.look({}, [] {});
+    pass_looking(seconds(1));
+    EXPECT_TRUE(is_alive(ref));
+    beat(ref);
+  }
+}
+
+TEST_F(PausedObserver, EvictsTheSilentAllTheSame) {
+  pass_looking(seconds(2));
+  clock.advance(seconds(100));
+  observer.look({}, [] {});
+  pass_looking(seconds(3));
+  EXPECT_FALSE(is_alive(ref));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "divan/workers/registry.h"
 
+#include <algorithm>
+
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/kv/tuple.h"
@@ -48,6 +50,16 @@ std::string encode_hold(const Hold& hold) {
   std::string value;
   Packer(value).string(hold.ref.incarnation).string(hold.token);
   return value;
+}
+
+// The version of the transaction that writes it, for set_versionstamped_value().
+const std::string& this_version() {
+  static const std::string packed = [] {
+    std::string value;
+    Packer(value).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
+    return value;
+  }();
+  return packed;
 }
 
 Error damaged() { return internal_error("A worker's row in the store is damaged."); }
@@ -164,19 +176,27 @@ void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::strin
   tx.clear(hold_key(role, id));
   tx.clear(load_key(role, id));
   raise_version(tx, role);
+  remove_if_empty(tx, role);
   for (const auto& hook : hooks_) hook(tx, role, id);
 }
 
+// A role that has no workers has no rows either, so that roles may come and go by the thousand. Its version
+// is then that of the last end of any role: it is later than all versions that the role had.
+void Registry::remove_if_empty(kv::Transaction& tx, std::string_view role) {
+  // Serializable: of two who remove the last two workers, one must see that nobody is left.
+  if (!tx.get_range(below(role_key(role, "w")), {.limit = 1}).rows.empty()) return;
+  tx.clear(role_key(role, "vs"));
+  tx.set_versionstamped_value(role_key(kAllRoles, "gone"), this_version());
+}
+
 void Registry::raise_version(kv::Transaction& tx, std::string_view role) {
-  std::string value;
-  Packer packer(value);
-  packer.versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
-  tx.set_versionstamped_value(role_key(role, "vs"), value);
-  tx.set_versionstamped_value(role_key(kAllRoles, "vs"), value);
+  tx.set_versionstamped_value(role_key(role, "vs"), this_version());
+  tx.set_versionstamped_value(role_key(kAllRoles, "vs"), this_version());
 }
 
 kv::Versionstamp Registry::version(kv::Transaction& tx, std::string_view role) {
-  const auto version = tx.get(role_key(role, "vs"));
+  auto version = tx.get(role_key(role, "vs"));
+  if (!version && role != kAllRoles) version = tx.get(role_key(kAllRoles, "gone"), kv::Isolation::snapshot);
   return version ? Reader(*version).take_versionstamp().value_or(kv::Versionstamp()) : kv::Versionstamp();
 }
 
@@ -280,32 +300,65 @@ std::shared_ptr<kv::Watch> Registry::watch_all(kv::Transaction& tx) {
   return tx.watch(role_key(kAllRoles, "vs"));
 }
 
-std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, Timeouts& known) {
-  if (const auto now = version(tx, kAllRoles); now != known.version || now == kv::Versionstamp()) {
-    Timeouts fresh{now, {}};
-    for (const auto& role : roles(tx)) {
-      for (const auto& worker : members(tx, role).workers) fresh.of[role][worker.id] = worker.timeout;
+void Registry::refresh(kv::Transaction& tx, Roster& roster) {
+  const kv::Versionstamp now = version(tx, kAllRoles);
+  if (now == roster.version && now != kv::Versionstamp()) return;
+  Roster fresh{now, {}};
+  for (const auto& role : roles(tx)) {
+    const kv::Versionstamp present = version(tx, role);
+    const auto known = roster.roles.find(role);
+    if (known != roster.roles.end() && known->second->version == present) {
+      fresh.roles.insert(*known);
+      continue;
     }
-    known = std::move(fresh);
+    auto read = std::make_shared<RoleRoster>();
+    read->version = present;
+    for (auto& worker : members(tx, role).workers)
+      read->workers.emplace(std::move(worker.id),
+                            RoleRoster::Entry{std::move(worker.incarnation), worker.timeout});
+    fresh.roles.emplace(role, std::move(read));
   }
-  std::vector<Heartbeat> all;
-  for (const auto& of_role : known.of) {
-    const auto& role = of_role.first;
-    const auto& timeouts = of_role.second;
+  roster = std::move(fresh);
+}
+
+std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::span<const Name> names,
+                                                      const Roster& roster) {
+  std::vector<Heartbeat> found;
+  std::vector<std::string> keys;
+  std::vector<const Name*> single;
+  const auto take = [&](std::string_view role, std::string id, std::string_view value) {
+    Beat beat = decode_heartbeat(value);
+    found.push_back({{std::string(role), std::move(id), std::move(beat.incarnation)}, beat.counter});
+  };
+  for (std::size_t begin = 0, end = 0; begin < names.size(); begin = end) {
+    const std::string& role = names[begin].role;
+    while (end < names.size() && names[end].role == role) ++end;
+    const auto known = roster.roles.find(role);
+    const std::size_t all = known == roster.roles.end() ? 0 : known->second->workers.size();
+    if ((end - begin) * 2 <= all) {
+      for (const auto& name : names.subspan(begin, end - begin)) {
+        keys.push_back(heartbeat_key(role, name.id));
+        single.push_back(&name);
+      }
+      continue;
+    }
+    // Most of a role: a scan costs less than to ask for each.
     const std::string prefix = role_key(role, "hb");
-    tx.scan(
-        below(prefix), {.isolation = kv::Isolation::snapshot},
-        [&](std::string_view key, std::string_view value) {
-          auto id = Reader(key.substr(prefix.size())).take_string();
-          if (!id) throw damaged();
-          const auto timeout = timeouts.find(*id);
-          if (timeout == timeouts.end()) return true;  // nobody's, which `divan verify` finds
-          Beat beat = decode_heartbeat(value);
-          all.push_back({{role, *std::move(id), std::move(beat.incarnation)}, beat.counter, timeout->second});
-          return true;
-        });
+    const auto wanted = names.subspan(begin, end - begin);
+    tx.scan(below(prefix), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view value) {
+              auto id = Reader(key.substr(prefix.size())).take_string();
+              if (!id) throw damaged();
+              if (std::ranges::binary_search(wanted, *id, {}, &Name::id)) take(role, *std::move(id), value);
+              return true;
+            });
   }
-  return all;
+  if (keys.empty()) return found;
+  const auto rows = tx.get_many(keys, kv::Isolation::snapshot);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i]) take(single[i]->role, single[i]->id, *rows[i]);
+  }
+  return found;
 }
 
 bool Registry::evict(kv::Transaction& tx, const Heartbeat& observed) {

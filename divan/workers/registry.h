@@ -9,11 +9,13 @@
 // heartbeats, which the worker itself sends, tell of those that are frozen or cut off.
 //
 // Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id),
-// ("workers", role, "hold", id), ("workers", role, "load", id).
+// ("workers", role, "hold", id), ("workers", role, "load", id), ("workers", "", "gone").
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,7 +55,8 @@ struct Worker {
   std::string options;  // a JSON object
 };
 
-/// The members of a role at a version, which every change of the membership raises and nothing else does.
+/// The members of a role at a version. Every change of the membership raises the version. Nothing else does,
+/// except that the version of a role without workers may rise when another role loses its last one.
 struct Members {
   kv::Versionstamp version;
   std::vector<Worker> workers;  // by id
@@ -118,7 +121,7 @@ class Registry {
 
   Members members(kv::Transaction& tx, std::string_view role);
 
-  /// The roles that have or had workers.
+  /// The roles that have workers.
   std::vector<std::string> roles(kv::Transaction& tx);
 
   /// A watch on the membership of a role.
@@ -126,20 +129,41 @@ class Registry {
   /// A watch on the membership of any role.
   std::shared_ptr<kv::Watch> watch_all(kv::Transaction& tx);
 
+  /// The registrations of a role as of a version of its membership.
+  struct RoleRoster {
+    kv::Versionstamp version;
+    struct Entry {
+      std::string incarnation;
+      Duration timeout{};
+    };
+    std::map<std::string, Entry, std::less<>> workers;  // by id
+  };
+  /// The registrations of all roles as of a version of all memberships.
+  struct Roster {
+    kv::Versionstamp version;
+    std::map<std::string, std::shared_ptr<const RoleRoster>, std::less<>> roles;
+  };
+  /// Brings a roster that an earlier call left up to date. Reads one row if no membership has changed, and
+  /// the rows of those roles that have.
+  void refresh(kv::Transaction& tx, Roster& roster);
+
+  /// Removes what is left of a role without workers: earlier versions of this program kept a row of it.
+  void remove_if_empty(kv::Transaction& tx, std::string_view role);
+
   /// A heartbeat as an observer sees it.
   struct Heartbeat {
     WorkerRef ref;
     std::int64_t counter = 0;
-    Duration timeout{};
   };
-  /// The timeouts of all workers as of a version of the membership, by role and id.
-  struct Timeouts {
-    kv::Versionstamp version;
-    std::map<std::string, std::map<std::string, Duration>> of;
+  /// A worker by its name.
+  struct Name {
+    std::string role;
+    std::string id;
+    auto operator<=>(const Name&) const = default;
   };
-  /// Of all workers of all roles. `known` may be what an earlier call left there: timeouts are read again
-  /// when the membership has changed, so that to look again and again costs a small row for each worker.
-  std::vector<Heartbeat> heartbeats(kv::Transaction& tx, Timeouts& known);
+  /// Of the workers that are named, in any order, without those that have none. As a snapshot. `names` are
+  /// sorted.
+  std::vector<Heartbeat> heartbeats(kv::Transaction& tx, std::span<const Name> names, const Roster& roster);
 
   /// Removes a worker whose heartbeat still is what was observed; false if it has moved or is gone.
   bool evict(kv::Transaction& tx, const Heartbeat& observed);
