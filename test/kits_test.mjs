@@ -265,6 +265,32 @@ for (const kit of (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(','
     assert.deepEqual([worker.count('ran a'), worker.count('fail a no luck')], [3, 3])
   })
 
+  it(`${kit}: a handler says that its job fails for good, or when it runs again`, async (server) => {
+    const jobs = await newType(server, kit)
+    const reports = []
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        const [body] = /\{"jobs":.*$/.exec(text) ?? []
+        if (body) for (const { id, retry, delay } of JSON.parse(body).jobs) reports.push([id, retry, delay])
+      }
+    })
+    const worker = jobs.start({ concurrency: 3 }, { url: proxy.url })
+    await worker.says('online')
+    for (const what of ['give up', 'pause', 'snooze']) await jobs.add(what.replace(' ', '-'), { do: what })
+    const sent = [['give-up', false, undefined], ['pause', undefined, 3_600_000], ['snooze', undefined, 7_200_000]]
+    const has = (report) => reports.some((other) => JSON.stringify(other) === JSON.stringify(report))
+    await waitFor('all to be reported', () => sent.every(has))
+    const probe = await server.client.post(`/_jobs/${jobs.type}/_fail`, { jobs: [{ id: 'x', lock: 'x', retry: false }] })
+    if (probe.status === 400) return // this server does not know it
+    await jobs.is('give-up', 'failed')
+    await jobs.is('pause', 'pending')
+    await jobs.is('snooze', 'pending')
+    const [pause, snooze] = [await jobs.get('pause'), await jobs.get('snooze')]
+    assert.deepEqual([pause.failures, snooze.failures], [1, 0])
+    // The backoff is a second at first; both wait for an hour at least, by the server's clock.
+    for (const { due_at, history } of [pause, snooze]) assert.ok(due_at - history[0].ended_at >= 3_600_000)
+  })
+
   it(`${kit}: hooks run around the handlers, with the job's trace`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

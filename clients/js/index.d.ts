@@ -28,6 +28,24 @@ export class JobAborted extends Error {
   constructor(code: 'cancel' | 'halt' | 'stop', message: string)
 }
 
+/**
+ * What a handler throws to say more than that it failed: with `retry: false` the job is failed for good; with a `delay` it
+ * runs again after so many milliseconds, in place of the type's backoff.
+ */
+export class JobFailure extends Error {
+  readonly name: 'JobFailure'
+  readonly retry?: boolean
+  readonly delay?: number
+  constructor(message: string, options?: { retry?: boolean; delay?: number; cause?: unknown })
+}
+
+/** What a handler throws to give its job back, which is no failure: it runs again after `delay` milliseconds. */
+export class JobSnooze extends Error {
+  readonly name: 'JobSnooze'
+  readonly delay: number
+  constructor(delay: number)
+}
+
 /** Settings of a type; what is left out stays as it is. Times are in milliseconds, as everywhere in this kit. */
 export interface TypeSettings {
   timeout?: number

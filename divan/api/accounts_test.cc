@@ -213,6 +213,10 @@ TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
   for (const auto* name : {"ann", "admin", "bob"}) EXPECT_EQ(log_in("10.0.0.1", name, name), kWrong);
   EXPECT_THAT(costs,
               testing::UnorderedElementsAre(std::pair("ann", 5), std::pair("admin", 5), std::pair("bob", 5)));
+  costs.clear();
+  made->add_admin("root", "-pbkdf2-00,salt,9");
+  for (const auto* name : {"Ann", "root"}) EXPECT_EQ(log_in("10.0.0.1", name, name), kWrong);
+  EXPECT_THAT(costs, testing::UnorderedElementsAre(std::pair("Ann", 9), std::pair("root", 9)));
 }
 
 TEST_F(AccountsTest, ALockoutIsOfANameFromAnAddress) {

@@ -95,6 +95,15 @@ TEST_F(PasswordQueueTest, WhoGuessesIsBehindEverybodyElse) {
                                   "guess 4"));
 }
 
+// The failures of an address are its client's, those of a name are others'.
+TEST_F(PasswordQueueTest, TheFailuresOfAnAddressCountBeforeThoseOfAName) {
+  for (int i = 0; i < 10; ++i) fail(fmt::format("10.1.0.{}", i), "ann", 1);
+  fail("10.0.0.66", "zoe", 1);
+  add("10.0.0.66", "bob", "guess");
+  add("10.0.0.1", "ann", "right");
+  EXPECT_EQ(serve(), "right");
+}
+
 TEST_F(PasswordQueueTest, ANameGuessedFromManyAddressesIsItsOwnersStill) {
   for (int i = 0; i < 100; ++i) fail(fmt::format("10.1.0.{}", i), "ann", 1);
   for (int i = 0; i < 100; ++i) add(fmt::format("10.1.0.{}", i), "ann", fmt::format("guess {}", i));

@@ -2,7 +2,7 @@
 //   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
 // A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}.
 import { createInterface } from 'node:readline'
-import { Divan } from '../../clients/js/index.mjs'
+import { Divan, JobFailure, JobSnooze } from '../../clients/js/index.mjs'
 
 const [url, options] = process.argv.slice(2)
 const { type, concurrency = 1, worker: settings } = JSON.parse(options)
@@ -50,6 +50,12 @@ worker.handle(
     switch (data.do) {
       case 'throw':
         throw new Error('no luck')
+      case 'give up':
+        throw new JobFailure('never', { retry: false })
+      case 'pause':
+        throw new JobFailure('not yet', { delay: 3_600_000 })
+      case 'snooze':
+        throw new JobSnooze(7_200_000)
       case 'big':
         return { text: 'x'.repeat(9_000_000) }
       case 'hold':

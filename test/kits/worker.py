@@ -11,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../clients/python"))
-from divan_jobs import Divan, DivanError, JobAborted  # noqa: E402
+from divan_jobs import Divan, DivanError, JobAborted, JobFailure, JobSnooze  # noqa: E402
 
 url, options = sys.argv[1], json.loads(sys.argv[2])
 job_type = options["type"]
@@ -76,6 +76,12 @@ def run(job):
     say("ran", job.id)
     if what == "throw":
         raise RuntimeError("no luck")
+    if what == "give up":
+        raise JobFailure("never", retry=False)
+    if what == "pause":
+        raise JobFailure("not yet", delay=3_600)
+    if what == "snooze":
+        raise JobSnooze(7_200)
     if what == "big":
         return {"text": "x" * 9_000_000}
     if what == "hold":

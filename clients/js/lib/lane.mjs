@@ -1,7 +1,7 @@
 // One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop.
 import { Backoff, Changing } from './pace.mjs'
 import { Outbox } from './outbox.mjs'
-import { Run } from './run.mjs'
+import { JobSnooze, Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
 import { changes } from './wire.mjs'
 
@@ -122,7 +122,9 @@ export class Lane extends Changing {
       end = () => this.outbox.finish(run, result)
     } catch (error) {
       // Who ends because the job was cancelled has done what was asked for.
-      end = () => (run.isAbort(error) ? this.outbox.finish(run) : this.outbox.fail(run, error))
+      if (run.isAbort(error)) end = () => this.outbox.finish(run)
+      else if (error instanceof JobSnooze) end = () => this.outbox.snooze(run, error)
+      else end = () => this.outbox.fail(run, error)
     }
     --this.active
     if (run.state === 'running') end()

@@ -1,10 +1,12 @@
 // What the handlers of one type have done, until the server knows.
 import { Batches } from './batches.mjs'
+import { JobFailure } from './run.mjs'
 import { DivanError } from './transport.mjs'
 
 export class Outbox {
   #finishes
   #fails
+  #releases
 
   /** `link`: {request, pause, changed(), halt(run), failed(run, error), fatal(error)} of the worker. */
   constructor(path, link) {
@@ -18,11 +20,15 @@ export class Outbox {
       answered: ({ run }, answer) => (answer?.error ? link.halt(run) : (run.state = 'over')),
       refused: (run) => link.halt(run)
     })
+    this.#releases = new Batches(`${path}/_release`, link, {
+      answered: ({ run }, answer) => (answer?.error ? link.halt(run) : (run.state = 'over')),
+      refused: (run, error) => this.fail(run, error)
+    })
   }
 
   /** How many runs the server does not know to have ended. */
   get size() {
-    return this.#finishes.size + this.#fails.size
+    return this.#finishes.size + this.#fails.size + this.#releases.size
   }
 
   finish(run, data) {
@@ -39,7 +45,13 @@ export class Outbox {
   fail(run, error) {
     run.state = 'ending'
     this.link.failed(run, error)
-    this.#fails.push(run, JSON.stringify({ id: run.id, lock: run.lock, error: String(error?.message ?? error) }))
+    const { retry, delay } = error instanceof JobFailure ? error : {}
+    this.#fails.push(run, JSON.stringify({ id: run.id, lock: run.lock, error: String(error?.message ?? error), retry, delay }))
+  }
+
+  snooze(run, { delay }) {
+    run.state = 'ending'
+    this.#releases.push(run, JSON.stringify({ id: run.id, lock: run.lock, delay }))
   }
 
   async #finished({ run, again }, answer) {

@@ -10,6 +10,25 @@ export class JobAborted extends Error {
   }
 }
 
+/** What a handler throws to say more than that it failed: `retry: false`, never again; `delay`, again after so many ms. */
+export class JobFailure extends Error {
+  constructor(message, { retry, delay, cause } = {}) {
+    super(message, { cause })
+    this.name = 'JobFailure'
+    this.retry = retry
+    this.delay = delay
+  }
+}
+
+/** What a handler throws to give its job back, which is no failure: it runs again after `delay` ms. */
+export class JobSnooze extends Error {
+  constructor(delay) {
+    super(`again in ${delay} ms`)
+    this.name = 'JobSnooze'
+    this.delay = delay
+  }
+}
+
 export class Run {
   #controller
   /** Why the handler is to stop, once it is. */

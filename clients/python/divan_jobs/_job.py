@@ -18,6 +18,24 @@ class JobAborted(Exception):
         self.code = code
 
 
+class JobFailure(Exception):
+    """What a handler raises to say more than that it failed: with ``retry=False`` the job is failed for good; with a
+    ``delay`` it runs again after so many seconds, in place of the type's backoff."""
+
+    def __init__(self, message, retry=True, delay=None):
+        super().__init__(message)
+        self.retry = retry
+        self.delay = delay
+
+
+class JobSnooze(Exception):
+    """What a handler raises to give its job back, which is no failure: it runs again after ``delay`` seconds."""
+
+    def __init__(self, delay):
+        super().__init__(f"again in {delay} s")
+        self.delay = delay
+
+
 class Signal:
     """Tells a handler to stop. Thread-safe."""
 

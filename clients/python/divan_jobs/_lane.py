@@ -6,7 +6,7 @@ import threading
 import time
 
 from ._backoff import Backoff
-from ._job import Job, JobAborted
+from ._job import Job, JobAborted, JobSnooze
 from ._outbox import Outbox
 from ._registration import FAILURES
 from ._transport import Abort, DivanError, is_refused, quote
@@ -151,6 +151,8 @@ class Lane:
             # Who ends because the job was cancelled has done what was asked for.
             if isinstance(error, JobAborted) and error is job.signal.reason:
                 self.outbox.finish(job)
+            elif isinstance(error, JobSnooze):
+                self.outbox.snooze(job, error.delay)
             elif job._state == "running":
                 self.outbox.fail(job, error)
         else:

@@ -3,12 +3,14 @@
 import json
 
 from ._batches import Batches
+from ._job import JobFailure
 from ._registration import FAILURES
 from ._transport import DivanError, quote
+from ._wire import milliseconds
 
 
 class Outbox:
-    """Threads of it run ``finishes.send()`` and ``fails.send()``. Its state is guarded by the worker's ``changed``."""
+    """Threads of it run ``finishes.send()``, ``fails.send()`` and ``releases.send()``. Its state is guarded by the worker's ``changed``."""
 
     def __init__(self, lane, context):
         self._lane = lane
@@ -16,11 +18,12 @@ class Outbox:
         self._changed = context.changed
         self.finishes = Batches(lane, context, "_finish", self._finished, self.fail)
         self.fails = Batches(lane, context, "_fail", self._failed, lambda job, error: lane.halt(job, str(error)))
+        self.releases = Batches(lane, context, "_release", self._failed, self.fail)
 
     @property
     def size(self):
         """How many jobs the server does not know to have ended."""
-        return self.finishes.size + self.fails.size
+        return self.finishes.size + self.fails.size + self.releases.size
 
     def finish(self, job, *result):
         body = {"id": job.id, "lock": job.lock}
@@ -40,12 +43,25 @@ class Outbox:
 
     def fail(self, job, error):
         body = {"id": job.id, "lock": job.lock, "error": str(error) or type(error).__name__}
+        if isinstance(error, JobFailure):
+            if not error.retry:
+                body["retry"] = False
+            if error.delay is not None:
+                body["delay"] = milliseconds(error.delay)
         with self._changed:
             if job._state == "over":
                 return
             job._state = "ending"
             self.fails.push(job, json.dumps(body).encode())
         self._context.emit("fail", job, error)
+
+    def snooze(self, job, delay):
+        body = {"id": job.id, "lock": job.lock, "delay": milliseconds(delay)}
+        with self._changed:
+            if job._state != "running":
+                return
+            job._state = "ending"
+            self.releases.push(job, json.dumps(body).encode())
 
     def _finished(self, job, again, answer):
         error = answer.get("error")

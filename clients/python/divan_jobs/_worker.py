@@ -126,6 +126,7 @@ class Worker:
             self._spawn(f"{type}-accept", lane.accept)
             self._spawn(f"{type}-finish", lane.outbox.finishes.send)
             self._spawn(f"{type}-fail", lane.outbox.fails.send)
+            self._spawn(f"{type}-release", lane.outbox.releases.send)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._context.ended)
