@@ -110,12 +110,23 @@ void Loop::remove(Connection& connection) {
   }
 }
 
+// Runs an action on a connection. What it throws costs that connection and no other.
+template <class Action>
+void Loop::guarded(Connection& connection, Action action) {
+  try {
+    try {
+      return action(connection);
+    } catch (const std::exception& e) { log::error("An HTTP connection failed: {}", e.what()); }
+    connection.abort();
+  } catch (const std::exception& e) { log::error("An HTTP connection failed to close: {}", e.what()); }
+}
+
 template <class Action>
 void Loop::for_each_connection(Action action) {
   // Backwards, since a connection that closes is replaced by the table's last.
   for (auto i = connections_.size(); i-- > 0;) {
     const auto connection = connections_[i];
-    action(*connection);
+    guarded(*connection, action);
   }
 }
 
@@ -147,7 +158,7 @@ void Loop::tick() {
     if (!timed_[i]) continue;
     const auto connection = connections_[i];
     timed_[i] = connection->is_timed();
-    connection->check_timeouts(now);
+    guarded(*connection, [now](Connection& timed) { timed.check_timeouts(now); });
   }
   ticking_ = !connections_.empty();
   if (ticking_) arm_tick();
@@ -161,7 +172,7 @@ void Loop::serve_mail() {
       continue;
     }
     const auto connection = state->connection->shared_from_this();
-    connection->service();
+    guarded(*connection, [](Connection& served) { served.service(); });
   }
   mail_.clear();
 }

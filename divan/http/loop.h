@@ -52,6 +52,8 @@ class Loop {
   void tick();
   void serve_mail();
   template <class Action>
+  static void guarded(Connection& connection, Action action);
+  template <class Action>
   void for_each_connection(Action action);
 
   const ServerOptions& options_;

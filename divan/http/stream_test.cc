@@ -351,6 +351,60 @@ TEST(HttpStream, OnDrainedCarriesALargeStreamToASlowReader) {
   EXPECT_EQ(received, kTotal);
 }
 
+// A clock that fails once when it is asked for the date of an answer.
+class FailingClock final : public Clock {
+ public:
+  MonotonicTime now() const override { return clock_.now(); }
+  std::int64_t wall_ms() const override {
+    if (fails.exchange(false)) throw std::runtime_error("the clock fails, as the test says");
+    return clock_.wall_ms();
+  }
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+    return clock_.wait_until(lock, changed, deadline, done);
+  }
+
+  mutable std::atomic<bool> fails = false;
+
+ private:
+  SystemClock clock_;
+};
+
+TEST(HttpStream, AnAnswerThatFailsCostsItsOwnConnectionAlone) {
+  auto options = testing::options();
+  options.threads = 1;
+  FailingClock clock;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  Flag came, held_up, go_on;
+  Server server(options, clock, [&](std::shared_ptr<Exchange> exchange) {
+    std::lock_guard lock(mutex);
+    exchanges.push_back(std::move(exchange));
+    came.raise();
+  });
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 1; i <= 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server));
+    clients.back()->send(kGet);
+    ASSERT_TRUE(came.wait(i));
+  }
+  // What is said while the io thread is held is served in one go afterwards.
+  exchanges[0]->after(milliseconds(0), [&] {
+    held_up.raise();
+    go_on.wait();
+  });
+  ASSERT_TRUE(held_up.wait());
+  clock.fails = true;
+  exchanges[1]->respond({200, {}, "fails"});
+  exchanges[2]->respond({200, {}, "answered"});
+  go_on.raise();
+  EXPECT_EQ(clients[2]->response().body, "answered");
+  EXPECT_EQ(clients[1]->until_end(), "");
+  exchanges[0]->respond({200, {}, "too"});
+  EXPECT_EQ(clients[0]->response().body, "too");
+  server.stop();
+}
+
 TEST(HttpStream, OnDrainedIsCalledAlsoIfNothingIsUnsent) {
   Held held;
   RawClient client(held.server());
