@@ -182,8 +182,19 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
   std::vector<std::string> stored_keys;
   std::vector<std::string> values;
   std::vector<std::pair<Change*, std::size_t>> rows;  // of these chunks
+  const auto read = [&] { return tx.get_many(stored_keys, kv::Isolation::snapshot); };
+  const auto read_however_long_it_takes = [&] {
+    try {
+      return read();
+    } catch (const kv::Error& error) {
+      if (error.code() != kv::ErrorCode::transaction_too_old) throw;
+    }
+    // Only whoever has the index's job writes these rows, so they may be of several versions.
+    tx.reset();
+    return read();
+  };
   const auto compare = [&] {
-    const auto stored = tx.get_many(stored_keys, kv::Isolation::snapshot);
+    const auto stored = read_however_long_it_takes();
     for (std::size_t i = 0; i < stored.size(); ++i) {
       if (stored[i] != values[i]) rows[i].first->unchanged[rows[i].second] = false;
     }
