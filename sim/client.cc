@@ -61,16 +61,17 @@ class Client {
       wish_ = {.type = any_type(),
                .id = rng_.below(8) > 0 ? std::optional(any_id()) : std::nullopt,
                .data = any_data(),
-               .options = {.scheduled_at = any_time(), .priority = static_cast<std::int64_t>(rng_.below(3))}};
+               .options = {.priority = static_cast<std::int64_t>(rng_.below(3))}};
+      if (const auto time = any_time(); time != 0) wish_.options.scheduled_at = time;
       if (wish_.id && rng_.below(8) == 0) {
-        wish_.options.scheduled_at = 0;
+        wish_.options.scheduled_at.reset();
         wish_.options.schedule = any_schedule();
       }
     }
     Step step{.kind = Step::Kind::add,
               .type = wish_.type,
               .data = fingerprint(wish_.data),
-              .scheduled_at = wish_.options.scheduled_at,
+              .scheduled_at = wish_.options.scheduled_at.value_or(0),
               .priority = wish_.options.priority,
               .schedule = wish_.options.schedule ? wish_.options.schedule->json() : ""};
     base_.perform(step, [&](kv::Transaction& tx) {

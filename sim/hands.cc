@@ -54,7 +54,7 @@ void Hands::attempt(const AcceptedJob& job) {
   world_.trace(fmt::format("works on {}/{} {}", job.job.type, job.job.id, job.job.lock));
   const bool alone = job.job.worker_id.empty();
   bool cancel = false;
-  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel; ++i) {
+  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel && !base_.town.quiet; ++i) {
     const bool late = happens(rng_, plan.late);
     world_.pause(late ? between(rng_, timeout, timeout * 3) : base_.pause_up_to(timeout / 2));
     if (update(job, cancel)) return;

@@ -167,7 +167,7 @@ void JobInvariants::apply(const Name& name, const Step& step, const Commit& comm
   if (!model && step.kind != Kind::add) {
     return fail(name, fmt::format("{} was done and it is not there.", kind_name(step.kind)));
   }
-  if (model && model->is_asked_for_again(step)) {
+  if (model && model->is_asked_for_again(step, commit)) {
     world_.count("asked for again as it is");
     if (seen.changed == commit.version) fail(name, "it was changed though nothing new was asked for.");
   }

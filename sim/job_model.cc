@@ -28,7 +28,8 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
   using Kind = Step::Kind;
   switch (step.kind) {
     case Kind::add:
-      if (!model) model.emplace();
+      // A new one is asked for as one that has ended.
+      if (!model) model.emplace().state = State::finished;
       model->ask(step, commit);
       break;
     case Kind::resubmit: model->ask(step, commit); break;
@@ -56,20 +57,23 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
 // Of add() and resubmit(); only the former gives priority and data.
 void JobModel::ask(const Step& step, const Commit& commit) {
   const bool adds = step.kind == Step::Kind::add;
-  if (is_asked_for_again(step)) return;
-  const bool keeps_time = !step.schedule.empty() && step.schedule == schedule;
+  if (is_asked_for_again(step, commit)) return;
+  const bool keeps_schedule = !step.schedule.empty() && step.schedule == schedule;
+  // An add without a time leaves a pending job, or the next run, the one that it has, unless that was its
+  // schedule's.
+  const bool keeps_time = adds && step.scheduled_at == 0 && step.schedule.empty() && schedule.empty();
   if (adds) schedule = step.schedule;
   if (state == State::running) {
-    if (!next || !keeps_time)
+    const bool keeps_next =
+        next && !next->by_schedule && adds && step.scheduled_at == 0 && step.schedule.empty();
+    if (!next || (!keeps_schedule && !keeps_next))
       next = Next{next ? next->data : std::nullopt, step.scheduled_at, !step.schedule.empty()};
     if (step.data) next->data = step.data;
     if (adds) priority = step.priority;
     return;
   }
-  // One that was pending by itself may have been so at this time already; then it stays as it is.
-  const std::int64_t before = state == State::pending && !asked_for ? latest : 0;
   const bool pending = state == State::pending;
-  if (has_ended(state))
+  if (!pending)
     *this = JobModel{.data = std::move(data), .priority = priority, .schedule = std::move(schedule)};
   if (step.data) {
     data = *step.data;
@@ -77,18 +81,40 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   }
   if (adds) priority = step.priority;
   if (!step.schedule.empty()) {
-    if (keeps_time && pending) return;
+    if (keeps_schedule && pending) return;
     std::tie(earliest, latest) = ticks_after(step.schedule, commit, 0);
     asked_for.reset();
     return;
   }
-  earliest = step.scheduled_at;
-  latest = std::max({before, step.scheduled_at, commit.committed_ms});
-  asked_for = step.scheduled_at;
+  if (!pending) {
+    earliest = step.scheduled_at;
+    latest = std::max(step.scheduled_at, commit.committed_ms);
+    asked_for = step.scheduled_at;
+  } else if (!keeps_time) {
+    ask_for_another_time(step.scheduled_at, commit);
+  }
 }
 
-bool JobModel::is_asked_for_again(const Step& step) const {
-  if (step.kind != Step::Kind::add && step.kind != Step::Kind::resubmit) return false;
+// A time in the future is the job's new one; one that has passed only moves it forward.
+void JobModel::ask_for_another_time(std::int64_t time, const Commit& commit) {
+  const std::int64_t least = time == 0 ? commit.began_ms : time;
+  const std::int64_t most = time == 0 ? commit.committed_ms : time;
+  // As it was asked for before, it may be due later since then.
+  if (asked_for == time && latest <= commit.began_ms) return;
+  const bool has_passed = most <= commit.committed_ms;
+  const bool may_be_ahead = time > commit.began_ms;
+  earliest = has_passed ? std::min(earliest, least) : least;
+  if (asked_for == time) {
+    latest = std::max(most, std::min(latest, commit.committed_ms));
+  } else {
+    latest = may_be_ahead ? most : std::min(latest, most);
+  }
+  asked_for = time;
+}
+
+bool JobModel::is_asked_for_again(const Step& step, const Commit& commit) const {
+  const bool adds = step.kind == Step::Kind::add;
+  if (!adds && step.kind != Step::Kind::resubmit) return false;
   if (!step.schedule.empty()) {
     const bool same = schedule == step.schedule && priority == step.priority;
     if (has_ended(state)) return false;
@@ -96,9 +122,13 @@ bool JobModel::is_asked_for_again(const Step& step) const {
     if (!next && cancel) return false;
     return same && step.data == (next ? next->data : data);
   }
-  if (state != State::pending || asked_for != step.scheduled_at) return false;
-  if (step.kind == Step::Kind::add && !schedule.empty()) return false;
-  return step.kind == Step::Kind::resubmit || (!next && step.data == data && step.priority == priority);
+  if (state != State::pending) return false;
+  const bool no_time = adds && step.scheduled_at == 0;
+  // At a time that was asked for and has passed, or is to come.
+  const bool as_asked_for =
+      latest <= commit.began_ms || (earliest == step.scheduled_at && latest == earliest);
+  if (!no_time && (asked_for != step.scheduled_at || !as_asked_for)) return false;
+  return !adds || (schedule.empty() && !next && step.data == data && step.priority == priority);
 }
 
 void JobModel::accepted() {

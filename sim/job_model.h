@@ -40,7 +40,7 @@ struct JobModel {
                     std::optional<JobModel>& model);
 
   /// Whether a user asks for what is so already; then the job stays as it is.
-  bool is_asked_for_again(const Step& step) const;
+  bool is_asked_for_again(const Step& step, const Commit& commit) const;
 
   void accepted();
   /// Whether nobody began the present occurrence before the tick after it, by a clock that shows `now`, and
@@ -53,6 +53,7 @@ struct JobModel {
 
  private:
   void ask(const Step& step, const Commit& commit);
+  void ask_for_another_time(std::int64_t time, const Commit& commit);
   void failed(const Commit& commit, const jobs::TypeSettings& settings);
   void run_ends(jobs::State state_then, const Commit& commit);
 };

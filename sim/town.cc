@@ -99,7 +99,8 @@ std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Trans
     answer = error.name();
     told = false;
   }
-  world.trace(fmt::format("{} {}/{} ({}): {}", kind_name(step.kind), step.type, step.id, step.token, answer));
+  world.trace(fmt::format("{} {}/{} at {} ({}): {}", kind_name(step.kind), step.type, step.id,
+                          step.scheduled_at, step.token, answer));
   world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
   if (world.is_unwinding()) return told;
   town.steps.compare(step, told);

@@ -1,11 +1,25 @@
 #include "divan/api/body.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 
 namespace divan::api {
+namespace {
+
+// Of what a client sent, an error shows so much.
+constexpr std::size_t kShownBytes = 100;
+
+Error unexpected(std::string_view name, std::string_view value, std::string_view expected) {
+  return bad_request(fmt::format("`{}` is {}{}; expected {}.", name, utf8_prefix(value, kShownBytes),
+                                 value.size() > kShownBytes ? "..." : "", expected));
+}
+
+}  // namespace
 
 Body::Body(std::string json, MemberNames known) : json_(std::move(json)) {
   const bool is_object = json::for_each_member(json_, [&](std::string_view name, std::string_view) {
@@ -33,6 +47,47 @@ std::optional<std::int64_t> Body::integer(std::string_view name) const {
   const auto number = json::int_value(*value);
   if (!number) throw bad_request(fmt::format("`{}` is an integer.", name));
   return number;
+}
+
+std::optional<bool> Body::boolean(std::string_view name) const {
+  const auto value = raw(name);
+  if (!value || *value == "null") return std::nullopt;
+  if (*value != "true" && *value != "false") throw unexpected(name, *value, "true or false");
+  return *value == "true";
+}
+
+std::optional<std::chrono::milliseconds> Body::milliseconds(std::string_view name,
+                                                            std::chrono::milliseconds most) const {
+  const auto value = raw(name);
+  if (!value || *value == "null") return std::nullopt;
+  const auto ms = json::int_value(*value);
+  if (!ms || *ms < 0 || *ms > most.count())
+    throw unexpected(name, *value, fmt::format("a number of milliseconds from 0 to {}", most.count()));
+  return std::chrono::milliseconds(*ms);
+}
+
+std::optional<Body> Body::object(std::string_view name, std::initializer_list<std::string_view> known) const {
+  const auto value = raw(name);
+  if (!value || *value == "null") return std::nullopt;
+  if (!value->starts_with('{')) {
+    throw unexpected(name, *value, fmt::format("an object with the members `{}`", fmt::join(known, "`, `")));
+  }
+  try {
+    return Body(std::string(*value), known);
+  } catch (const Error& error) { throw bad_request(fmt::format("`{}`: {}", name, error.reason())); }
+}
+
+std::vector<std::string> Body::strings(std::string_view name) const {
+  std::vector<std::string> strings;
+  const auto list = raw(name).value_or("null");
+  const bool is_array = json::for_each_element(list, [&](std::string_view element) {
+    auto text = json::string_value(element);
+    if (!text) throw unexpected(name, list, "an array of strings");
+    strings.push_back(*std::move(text));
+    return true;
+  });
+  if (!is_array) throw unexpected(name, list, "an array of strings");
+  return strings;
 }
 
 std::string Body::required(std::string_view name) const {

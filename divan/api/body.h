@@ -1,6 +1,7 @@
 // Request bodies of Divan's own API.
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -27,11 +28,18 @@ class Body {
   // Nothing for members that are missing or null.
   std::optional<std::string> string(std::string_view name) const;
   std::optional<std::int64_t> integer(std::string_view name) const;
+  std::optional<bool> boolean(std::string_view name) const;
+  /// A time from 0 to `most`.
+  std::optional<std::chrono::milliseconds> milliseconds(std::string_view name,
+                                                        std::chrono::milliseconds most) const;
+  std::optional<Body> object(std::string_view name, std::initializer_list<std::string_view> known) const;
 
   std::string required(std::string_view name) const;
 
   std::size_t bytes() const { return json_.size(); }
 
+  /// The elements of an array of strings, which must be there.
+  std::vector<std::string> strings(std::string_view name) const;
   /// The elements of an array of objects, whose members are `known`. The array must be there.
   std::vector<Body> objects(std::string_view name, MemberNames known) const;
   std::vector<Body> objects(std::string_view name, std::initializer_list<std::string_view> known) const {

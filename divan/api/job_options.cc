@@ -3,7 +3,7 @@
 namespace divan::api {
 
 jobs::Queue::AddOptions add_options(const Body& body) {
-  jobs::Queue::AddOptions options{.scheduled_at = body.integer("scheduled_at").value_or(0),
+  jobs::Queue::AddOptions options{.scheduled_at = body.integer("scheduled_at"),
                                   .priority = body.integer("priority").value_or(0)};
   if (const auto schedule = body.raw("schedule"); schedule && *schedule != "null")
     options.schedule = jobs::Schedule::of_json(*schedule);

@@ -8,6 +8,10 @@ namespace divan::api {
 
 /// The members of a request to add a job, beside those that name it.
 inline constexpr std::string_view kAddMembers[] = {"data", "scheduled_at", "priority", "schedule"};
+/// The same, with the job's id, and with its type.
+inline constexpr std::string_view kBulkAddMembers[] = {"id", "data", "scheduled_at", "priority", "schedule"};
+inline constexpr std::string_view kTransactAddMembers[] = {"type",         "id",       "data",
+                                                           "scheduled_at", "priority", "schedule"};
 
 /// Throws bad_request.
 jobs::Queue::AddOptions add_options(const Body& body);

@@ -32,12 +32,20 @@ Answer node(const Context& context, const CallPtr& call);                // /_no
 Answer database_updates(const Context& context, const CallPtr& call);    // /_db_updates
 Answer events_of_channels(const Context& context, const CallPtr& call);  // /_events...
 Answer jobs(const Context& context, const CallPtr& call);                // /_jobs...
-Answer job_events(const Context& context, const CallPtr& call);          // /_jobs/_events
-Answer wait_for_jobs(const Context& context, const CallPtr& call);       // /_jobs/_wait
-Answer workers(const Context& context, const CallPtr& call);             // /_workers...
-Answer transact(const Context& context, const CallPtr& call);            // /_transact
-Answer backup(const Context& context, const CallPtr& call);              // /_backup
-Answer restore(const Context& context, const CallPtr& call);             // /_restore...
+/// POST /_jobs/{type}/_accept, or, without a type, /_jobs/_accept
+Answer accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type);
+/// Whether it is the last part of a path by which workers say what happens to their jobs.
+bool is_job_report(std::string_view action);
+Answer job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
+                  const std::string& report);
+Answer bulk_job_reports(const Context& context, Call& call, const std::string& type,
+                        const std::string& report);
+Answer job_events(const Context& context, const CallPtr& call);     // /_jobs/_events
+Answer wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
+Answer workers(const Context& context, const CallPtr& call);        // /_workers...
+Answer transact(const Context& context, const CallPtr& call);       // /_transact
+Answer backup(const Context& context, const CallPtr& call);         // /_backup
+Answer restore(const Context& context, const CallPtr& call);        // /_restore...
 
 // Of a database: the path has {db} first.
 Answer database(const Context& context, const CallPtr& call);           // /{db}

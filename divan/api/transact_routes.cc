@@ -124,8 +124,7 @@ class RequestReader {
 
   // Calls `read` with each object of a list that may be missing.
   template <class Read>
-  void read_list(const Body& lists, std::string_view name, std::initializer_list<std::string_view> known,
-                 Read&& read) {
+  void read_list(const Body& lists, std::string_view name, MemberNames known, Read&& read) {
     if (!lists.raw(name)) return;
     std::set<std::pair<std::string, std::string>> seen;
     std::size_t number = 0;
@@ -142,21 +141,21 @@ class RequestReader {
   using Name = std::pair<std::string, std::string>;
 
   void read_adds(const Body& lists) {
-    read_list(lists, "add", {"type", "id", "data", "scheduled_at", "priority", "schedule"},
-              [&](const Body& job) -> Name {
-                JobToAdd add;
-                add.type = job.required("type");
-                const auto id = job.string("id");
-                add.id = id ? *id : context_.rng.uuid_at(context_.clock.wall_ms());
-                add.data = data_of(job);
-                add.options = add_options(job);
-                request_.add.push_back(std::move(add));
-                return {request_.add.back().type, request_.add.back().id};
-              });
+    read_list(lists, "add", kTransactAddMembers, [&](const Body& job) -> Name {
+      JobToAdd add;
+      add.type = job.required("type");
+      const auto id = job.string("id");
+      add.id = id ? *id : context_.rng.uuid_at(context_.clock.wall_ms());
+      add.data = data_of(job);
+      add.options = add_options(job);
+      request_.add.push_back(std::move(add));
+      return {request_.add.back().type, request_.add.back().id};
+    });
   }
 
   void read_finishes(const Body& lists) {
-    read_list(lists, "finish", {"type", "id", "lock", "data"}, [&](const Body& job) -> Name {
+    static constexpr std::string_view kMembers[] = {"type", "id", "lock", "data"};
+    read_list(lists, "finish", kMembers, [&](const Body& job) -> Name {
       jobs::Attempt attempt{job.required("type"), job.required("id"), job.required("lock")};
       const auto data = job.raw("data");
       request_.finish.push_back({attempt, data ? std::optional(std::string(*data)) : std::nullopt});
@@ -165,7 +164,8 @@ class RequestReader {
   }
 
   void read_removes(const Body& lists) {
-    read_list(lists, "remove", {"type", "id"}, [&](const Body& job) -> Name {
+    static constexpr std::string_view kMembers[] = {"type", "id"};
+    read_list(lists, "remove", kMembers, [&](const Body& job) -> Name {
       request_.remove.push_back({job.required("type"), job.required("id")});
       return {request_.remove.back().type, request_.remove.back().id};
     });

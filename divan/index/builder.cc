@@ -409,12 +409,8 @@ bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
 
 // To be gone on with later, here or elsewhere, behind those that wait and are as urgent.
 void Builder::give_back(Build& state) {
-  store_.run([&](kv::Transaction& tx) {
-    jobs::release(queue_, tx, state.attempt);
-    const auto job = queue_.find(tx, state.attempt.type, state.attempt.id);
-    if (!stopping_ && job && job->state == jobs::State::pending)
-      queue_.resubmit(tx, job->type, job->id, clock_.wall_ms());
-  });
+  const auto delay = stopping_ ? std::nullopt : std::optional(Duration());
+  store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt, delay); });
 }
 
 // Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <exception>
-#include <map>
 #include <set>
 
+#include "divan/jobs/due.h"
 #include "divan/jobs/queue.h"
 
 namespace divan::jobs {
@@ -40,21 +40,6 @@ struct Taker {
   std::exception_ptr error{};
 };
 
-/// How far a type's queue has been looked through. Of each priority that has none but later jobs, a look
-/// reads the first one; with many such priorities that is what it costs. So whoever looks again and again
-/// remembers them: while no other job becomes pending there is nothing due before `begin` until
-/// `next_due_at`.
-struct QueueHead {
-  std::optional<std::string> wakes{};         // the type's counter of jobs that became pending
-  std::string begin{};                        // a key of the queue
-  std::optional<std::int64_t> next_due_at{};  // the first job before it
-  // Where other nodes take jobs of the type at the same time, those of one priority are not taken from the
-  // very front, but from somewhere among this many times as many as are wanted. At least 1.
-  std::size_t spread = 1;
-};
-/// By type.
-using QueueHeads = std::map<std::string, QueueHead, std::less<>>;
-
 /// What deal() leaves.
 struct Found {
   bool more = false;                          // there may be more jobs than the takers could take
@@ -70,10 +55,10 @@ Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types
            std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers,
            QueueHeads* heads = nullptr);
 
-/// Takes up to `limit` due jobs of the types: by priority, then by time, then by age. The jobs run from the
-/// commit on. Types that are not declared or paused have none, and no type has more than its `max_running`
-/// leaves: of two transactions that accept jobs of a type with that setting, one conflicts. Throws not_found
-/// if the worker is not registered.
+/// Takes up to `limit` due jobs of the types: over all of them by priority, then by time, then by age. The
+/// jobs run from the commit on. Types that are not declared or paused have none, and no type has more than
+/// its `max_running` leaves: of two transactions that accept jobs of a type with that setting, one conflicts.
+/// Throws not_found if the worker is not registered.
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options);
 
@@ -102,13 +87,16 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
 /// Throws halt.
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error);
 
-/// Gives the job back unharmed, to be run by somebody else at once. Throws halt.
-void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt);
+/// Gives the job back: it is pending in the place that it had, or, with a delay, due when that is over and
+/// behind the jobs that are due then. Neither counts as a failure. Throws halt.
+void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+             std::optional<Duration> delay = std::nullopt);
 
 /// Throws halt unless the attempt has the job: for what its worker does beside the calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
-/// Makes a running job pending again because nobody runs it any more.
-void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why);
+/// Makes a running job pending again because nobody runs it any more. With a delay, it is due after that.
+void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why,
+               std::optional<Duration> delay = std::nullopt);
 
 }  // namespace divan::jobs

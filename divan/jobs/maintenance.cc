@@ -20,12 +20,16 @@ constexpr std::size_t kPrunedPerTransaction = 500;
 
 }  // namespace
 
-Maintenance::~Maintenance() {
+void Maintenance::stop() {
   {
     std::lock_guard lock(wake_->mutex);
     wake_->stopping = true;
   }
   wake_->changed.notify_all();
+}
+
+Maintenance::~Maintenance() {
+  stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -129,19 +133,29 @@ MonotonicTime Maintenance::step() {
     interval = std::min(interval, take_back_silent(type, settings.timeout));
   });
   std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
-  if (started >= next_prune_) {
-    for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) { prune(type); });
-    next_prune_ = started + prune_interval;
-  }
+  const MonotonicTime next = started + interval;
+  // What is left when jobs are to be looked for again is pruned after that.
+  if (started >= next_prune_ && prune(next)) next_prune_ = started + prune_interval;
   interval_ = interval;
-  return started + interval;
+  return next;
 }
 
-void Maintenance::prune(const std::string& type) {
-  const auto some = [&] {
-    return store_.run([&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction); });
-  };
-  while (some() > 0) {}
+bool Maintenance::prune(MonotonicTime until) {
+  bool done = true;
+  for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) {
+    std::optional<std::string> next = "";
+    while (done && next) {
+      next = store_.run(
+          [&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction, *next).next; });
+      if (next) done = clock_.now() < until && !is_stopping();
+    }
+  });
+  return done;
+}
+
+bool Maintenance::is_stopping() const {
+  std::lock_guard lock(wake_->mutex);
+  return wake_->stopping;
 }
 
 // A job is silent for the time for which this thread waited on purpose between two readings that show the
@@ -160,7 +174,10 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
               const auto stamp = reader.take_versionstamp();
               auto id = reader.take_string();
-              if (!stamp || !id) throw internal_error("A row of running jobs in the store is damaged.");
+              if (!stamp || !id) {
+                queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+                return true;
+              }
               const auto known = before.jobs.find(*id);
               const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
               const Duration silence = moved ? Duration() : known->second.silence + waited;
@@ -178,8 +195,9 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
     }
   }
   for (const auto& id : silent) {
+    if (is_stopping()) break;
     const bool taken = store_.run([&](kv::Transaction& tx) {
-      auto job = read_job(tx, type, id);
+      auto job = queue_.find_whole(tx, type, id);
       if (!job || job->state != State::running || job->activity != present.jobs.at(id).activity) return false;
       take_back(queue_, tx, *job, Outcome::lost);
       return true;

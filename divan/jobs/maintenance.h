@@ -27,6 +27,10 @@ class Maintenance {
   /// Starts the thread that calls step() when there is something to do.
   void start();
 
+  /// Ends the thread, and a step that is under way, as soon as its present transaction has ended. Does not
+  /// wait for it; the destructor does.
+  void stop();
+
   /// One look at the types that have such jobs, or jobs that have ended; the others cost nothing. Answers
   /// when to look again. An error of one type is logged and keeps no other from being looked after.
   MonotonicTime step();
@@ -46,7 +50,9 @@ class Maintenance {
   std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
   // Returns after what time the first of the others will be silent for too long.
   Duration take_back_silent(const std::string& type, Duration timeout);
-  void prune(const std::string& type);
+  // Until it is time to look for silent jobs again. True if nothing is left to be pruned.
+  bool prune(MonotonicTime until);
+  bool is_stopping() const;
   // Calls `fn(type, settings)` for each type that has entries of the kind.
   template <class Fn>
   void for_each_type_with(std::string_view kind, Fn&& fn);

@@ -49,6 +49,17 @@ class FailingStore final : public kv::ForwardingDatabase {
   ManualClock& clock_;
 };
 
+// Calls `on_begin` with each transaction.
+class NotedStore final : public kv::ForwardingDatabase {
+ public:
+  using ForwardingDatabase::ForwardingDatabase;
+  std::unique_ptr<kv::Transaction> begin() override {
+    on_begin();
+    return inner().begin();
+  }
+  std::function<void()> on_begin = [] {};
+};
+
 struct JobsMaintenance : testing::Test {
   ManualClock clock;
   kv::embedded::TemporaryStore store{&clock};
@@ -125,13 +136,13 @@ TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
   EXPECT_EQ(state("t"), State::pending);
 }
 
-TEST_F(JobsMaintenance, ATypeThatCannotBeReadKeepsNoOtherFromBeingLookedAfter) {
+TEST_F(JobsMaintenance, ADamagedEntryKeepsNoJobFromBeingTakenBack) {
   for (const char* type : {"a", "damaged", "z"}) run_one(type);
   store->run(
       [](kv::Transaction& tx) { tx.set(JobKey("act").string("damaged").integer(0).key() + "\x01", ""); });
   pass(seconds(31));
   EXPECT_EQ(state("a"), State::pending);
-  EXPECT_EQ(state("damaged"), State::running);
+  EXPECT_EQ(state("damaged"), State::pending);
   EXPECT_EQ(state("z"), State::pending);
 }
 
@@ -247,6 +258,49 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
   maintenance.step();
   EXPECT_EQ(left(), 1u);
   EXPECT_EQ(store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "d")->state; }), State::pending);
+}
+
+// Jobs that are to be pruned, in more than one transaction.
+struct LongPruning : JobsMaintenance {
+  NotedStore noted{*store};
+  Maintenance pruning{queue, noted, clock};
+
+  void SetUp() override {
+    set_type("t", {.retention = seconds(1)});
+    for (int i = 0; i < 3000; i += 100) {
+      store->run([&](kv::Transaction& tx) {
+        for (int n = i; n < i + 100; ++n) {
+          queue.add(tx, "t", std::to_string(n), "{}");
+          queue.cancel(tx, "t", std::to_string(n));
+        }
+      });
+    }
+    clock.advance(seconds(10));
+  }
+  std::int64_t left() {
+    return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "t")[State::cancelled]; });
+  }
+};
+
+TEST_F(LongPruning, IsPutOffWhenSilentJobsAreToBeLookedFor) {
+  noted.on_begin = [&] { clock.advance(seconds(1)); };
+  const auto next = pruning.step();
+  EXPECT_GE(clock.now(), next);
+  const auto first = left();
+  EXPECT_GT(first, 0);
+  EXPECT_LT(first, 3000);
+  for (int i = 0; i < 5; ++i) pruning.step();
+  EXPECT_EQ(left(), 0);
+}
+
+TEST_F(LongPruning, EndsWithTheStop) {
+  int begun = 0;
+  noted.on_begin = [&] {
+    if (++begun == 6) pruning.stop();
+  };
+  pruning.step();
+  EXPECT_LE(begun, 7);
+  EXPECT_GT(left(), 0);
 }
 
 }  // namespace

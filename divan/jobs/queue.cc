@@ -2,13 +2,18 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
+#include "divan/kv/tuple.h"
 
 namespace divan::jobs {
 namespace {
+
+// Damaged rows that are reported one by one.
+constexpr std::size_t kMaxReported = 10'000;
 
 void check_name(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
@@ -27,14 +32,22 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 
 // What an existing job is to become, or a new one.
 struct Queue::Wanted {
-  std::optional<std::string_view> data;  // none: those that it has
-  std::int64_t scheduled_at = 0;         // with `by_schedule`, the next tick
+  std::optional<std::string_view> data;      // none: those that it has
+  std::optional<std::int64_t> scheduled_at;  // none: its own, else at once; with `by_schedule`, the next tick
   std::int64_t priority = 0;
   std::string schedule;
   bool by_schedule = false;  // the schedule was asked for, and no time
 
   bool keeps_schedule(const Job& job) const { return by_schedule && job.schedule == schedule; }
   bool is_like(const Job& job) const { return job.priority == priority && job.schedule == schedule; }
+  bool keeps_time(const Job& pending, std::int64_t now) const {
+    if (by_schedule) return keeps_schedule(pending);
+    // The time of a job that is periodic no more was its schedule's.
+    if (!scheduled_at) return pending.schedule == schedule;
+    // One that waits after a failure, say, has another time than it was given.
+    return *scheduled_at == pending.scheduled_at &&
+           (pending.due_at <= now || pending.due_at == pending.scheduled_at);
+  }
 };
 
 void put_back(Job& job) {
@@ -52,6 +65,18 @@ void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
   // Jobs that are to run at once run in the order in which they came.
   job.due_at = scheduled_at != 0 ? scheduled_at : now;
 }
+
+namespace {
+
+// Asks for a pending job again, at another time (0: at once). It never loses its place to the jobs that were
+// due after it: a time that has passed only moves it forward.
+void ask_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  const std::int64_t due_at = job.due_at;
+  make_pending(job, scheduled_at, now);
+  if (job.due_at <= now) job.due_at = std::min(job.due_at, due_at);
+}
+
+}  // namespace
 
 Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
     : registry_(registry), clock_(clock), rng_(rng) {
@@ -174,7 +199,8 @@ Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::opt
   Wanted wanted{
       .data = data, .scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}};
   if (options.schedule) {
-    if (options.scheduled_at != 0) throw bad_request("A job with a `schedule` has no `scheduled_at`.");
+    if (options.scheduled_at.value_or(0) != 0)
+      throw bad_request("A job with a `schedule` has no `scheduled_at`.");
     wanted.scheduled_at = options.schedule->next_after(clock_.wall_ms());
     wanted.schedule = options.schedule->json();
     wanted.by_schedule = true;
@@ -184,7 +210,11 @@ Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::opt
 
 Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         const Wanted& wanted) {
-  if (wanted.scheduled_at < 0) throw bad_request("`scheduled_at` is in milliseconds since 1970, not before.");
+  const std::int64_t at = wanted.scheduled_at.value_or(0);
+  if (at < 0) {
+    throw bad_request(fmt::format(
+        "`scheduled_at` is {}; expected milliseconds since 1970, or 0 for a job that runs at once.", at));
+  }
   const std::int64_t now = clock_.wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
@@ -194,7 +224,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     job.priority = wanted.priority;
     job.schedule = wanted.schedule;
     job.added_at = now;
-    make_pending(job, wanted.scheduled_at, now);
+    make_pending(job, at, now);
     write_data(tx, job, wanted.data.value());
     link(tx, job);
     observer_.changed(tx, job, now);
@@ -204,8 +234,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
   Job& job = *present;
   if (job.state == State::running) return put_running(tx, job, wanted);
   const bool ended = job.state != State::pending;
-  const bool keeps_time = !ended && (wanted.keeps_schedule(job) ||
-                                     (!wanted.by_schedule && job.scheduled_at == wanted.scheduled_at));
+  const bool keeps_time = !ended && wanted.keeps_time(job, now);
   const bool keeps_data = !wanted.data || (!job.resubmit && read_data(tx, job) == *wanted.data);
   if (keeps_time && keeps_data && wanted.is_like(job)) return {job.id, false};
   transition(tx, job, [&](Job& changed) {
@@ -219,9 +248,12 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
       changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
     }
     changed.priority = wanted.priority;
-    if (!ended && wanted.keeps_schedule(changed)) return;
     changed.schedule = wanted.schedule;
-    make_pending(changed, wanted.scheduled_at, now);
+    if (ended || wanted.by_schedule) {
+      if (!keeps_time) make_pending(changed, at, now);
+    } else if (!keeps_time) {
+      ask_again(changed, at, now);
+    }
   });
   observer_.changed(tx, job, now);
   return {job.id, false};
@@ -229,7 +261,10 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
 
 // The present run goes on as it is.
 Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wanted) {
-  const std::int64_t at = wanted.by_schedule ? kNextTick : wanted.scheduled_at;
+  // Without a time the next run keeps the one that it has.
+  const bool has_time = job.resubmit && job.resubmit_at != kNextTick;
+  const std::int64_t at =
+      wanted.by_schedule ? kNextTick : wanted.scheduled_at.value_or(has_time ? job.resubmit_at : 0);
   // What was cancelled has no next occurrence, unless it is asked for.
   const bool comes = job.resubmit || !job.cancel;
   const bool keeps_time = (comes && wanted.keeps_schedule(job)) || (job.resubmit && job.resubmit_at == at);
@@ -291,6 +326,17 @@ std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::
   return read_job(tx, type, id, isolation);
 }
 
+std::optional<Job> Queue::find_whole(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                     kv::Isolation isolation) {
+  try {
+    return read_job(tx, type, id, isolation);
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    report_damage(JobKey("job").string(type).string(id).key(),
+                  fmt::format("Job {}/{} is left out: {}", type, id, error.reason()));
+    return std::nullopt;
+  }
+}
+
 std::string Queue::data(kv::Transaction& tx, const Job& job) { return read_data(tx, job); }
 
 std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
@@ -300,10 +346,15 @@ std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::op
   if (state)
     limit = std::min(limit, static_cast<std::size_t>(std::max<std::int64_t>(0, counts(tx, type)[*state])));
   if (limit == 0) return jobs;
-  visit_jobs(tx, type, start_id, [&](const Job& job) {
-    if (!state || job.state == *state) jobs.push_back(job);
-    return jobs.size() < limit;
-  });
+  visit_jobs(
+      tx, type, start_id,
+      [&](const Job& job) {
+        if (!state || job.state == *state) jobs.push_back(job);
+        return jobs.size() < limit;
+      },
+      [&](std::string_view key, const Error& error) {
+        report_damage(key, fmt::format("A job of type {} is left out: {}", type, error.reason()));
+      });
   return jobs;
 }
 
@@ -311,7 +362,7 @@ std::vector<Job> Queue::running(kv::Transaction& tx, std::string_view type, std:
   std::vector<Job> jobs;
   if (counts(tx, type)[State::running] == 0) return jobs;
   const auto take = [&](std::string_view id) {
-    if (auto job = read_job(tx, type, id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
+    if (auto job = find_whole(tx, type, id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
     return jobs.size() < limit;
   };
   const kv::RangeOptions snapshot{.isolation = kv::Isolation::snapshot};
@@ -338,31 +389,47 @@ std::shared_ptr<kv::Watch> Queue::watch(kv::Transaction& tx, std::string_view ty
   return tx.watch(JobKey("job").string(type).string(id).key());
 }
 
-std::size_t Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t limit) {
+void Queue::report_damage(std::string_view key, std::string_view what) {
+  {
+    std::lock_guard lock(damaged_mutex_);
+    if (damaged_.size() >= kMaxReported || !damaged_.emplace(key).second) return;
+  }
+  log::error("{} `divan verify` names all damaged rows. (At {})", what, kv::tuple::describe(key));
+}
+
+Queue::Pruned Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t limit,
+                           std::string_view begin) {
   const auto settings = find_type(tx, type);
-  if (!settings) return 0;
+  if (!settings) return {};
   const std::int64_t before =
       clock_.wall_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(settings->retention).count();
   const JobKey prefix = JobKey("fin").string(type);
   kv::KeyRange range = prefix.range();
+  if (!begin.empty()) range.begin = begin;
   range.end = JobKey("fin").string(type).integer(before).key();
-  if (range.begin >= range.end) return 0;
-  std::vector<std::string> ids;
+  if (range.begin >= range.end) return {};
+  std::vector<std::string> keys;
   tx.scan(range, {.limit = limit, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view) {
-            kv::tuple::Reader reader(key.substr(prefix.key().size()));
-            reader.take_int();
-            ids.push_back(reader.take_string().value_or(""));
+            keys.emplace_back(key);
             return true;
           });
-  std::size_t pruned = 0;
-  for (const auto& id : ids) {
-    const auto job = read_job(tx, type, id);
+  Pruned pruned;
+  for (const auto& key : keys) {
+    kv::tuple::Reader reader(std::string_view(key).substr(prefix.key().size()));
+    reader.take_int();
+    const auto id = reader.take_string();
+    if (!id) {
+      report_damage(key, "An entry of the ended jobs is damaged and left out.");
+      continue;
+    }
+    const auto job = find_whole(tx, type, *id);
     if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
       continue;
     erase(tx, *job);
-    ++pruned;
+    ++pruned.jobs;
   }
+  if (keys.size() >= limit) pruned.next = keys.back() + '\0';
   return pruned;
 }
 

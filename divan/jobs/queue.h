@@ -9,6 +9,8 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include "divan/jobs/observer.h"
@@ -46,7 +48,9 @@ class Queue {
   // Jobs.
 
   struct AddOptions {
-    std::int64_t scheduled_at = 0;          // milliseconds since 1970; 0: at once
+    // Milliseconds since 1970; 0: at once. Without it a new job runs at once, and a pending one keeps its
+    // time.
+    std::optional<std::int64_t> scheduled_at = {};
     std::int64_t priority = 0;              // lower runs first
     std::optional<Schedule> schedule = {};  // makes it a periodic job; then there is no `scheduled_at`
   };
@@ -54,10 +58,13 @@ class Queue {
     std::string id;
     bool created;  // false: the job was there
   };
-  /// Adds a job; without an id it gets a UUID. One that is there: pending gets the new time, priority and
-  /// data; running is flagged to run again, with these data, when its present run has ended, which may take
-  /// further attempts; ended is pending again. Adding the same again to a pending job writes nothing. Throws
-  /// no_such_job_type, bad_request, too_large.
+  /// Adds a job; without an id it gets a UUID. A job with this id that is running is flagged to run again,
+  /// with these data, when its present run has ended, which may take further attempts; one that has ended is
+  /// pending again. Throws no_such_job_type, bad_request, too_large.
+  ///
+  /// A pending job gets the priority and data. It keeps its place among jobs of that priority: without a time
+  /// it keeps its own, a time that has passed moves it forward at most, and a time in the future is its new
+  /// one. Adding the same again writes nothing.
   ///
   /// With a schedule, the job's time is the next tick; of a running one, after its present run. One that has
   /// the same schedule keeps its time, and adding the same again to it while it runs writes nothing either.
@@ -89,13 +96,16 @@ class Queue {
   /// not_found.
   void cancel(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// As add() with the priority and, unless `data` are given, the data that the job has: a pending one only
-  /// gets another time then. A periodic job goes on with its schedule after that. Throws not_found.
+  /// As add() at a time, with the priority and, unless `data` are given, the data that the job has. A
+  /// periodic job goes on with its schedule after that. Throws not_found.
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
   std::optional<Job> find(kv::Transaction& tx, std::string_view type, std::string_view id,
                           kv::Isolation isolation = kv::Isolation::serializable);
+  /// The same of one job among many: a damaged one is reported, and is none.
+  std::optional<Job> find_whole(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                kv::Isolation isolation = kv::Isolation::serializable);
   std::string data(kv::Transaction& tx, const Job& job);
 
   /// Jobs in the order of their ids from `start_id` on, of one state if given.
@@ -108,8 +118,16 @@ class Queue {
   /// A watch on every change of the job's header.
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// Removes at most `limit` jobs that ended longer ago than their type keeps them; answers how many.
-  std::size_t prune(kv::Transaction& tx, std::string_view type, std::size_t limit);
+  struct Pruned {
+    std::size_t jobs = 0;
+    std::optional<std::string> next{};  // there may be more from here on
+  };
+  /// Removes jobs that ended longer ago than their type keeps them, of the first `limit` from `begin` on.
+  /// `begin` is empty or what an earlier call returned as `next`.
+  Pruned prune(kv::Transaction& tx, std::string_view type, std::size_t limit, std::string_view begin = {});
+
+  /// Logs that a row is damaged, once in the life of this process. Thread-safe.
+  void report_damage(std::string_view key, std::string_view what);
 
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
@@ -133,6 +151,8 @@ class Queue {
   Rng& rng_;
   Observer observer_;
   std::size_t taken_back_at_once_ = 250;
+  std::mutex damaged_mutex_;
+  std::set<std::string, std::less<>> damaged_;  // keys that were reported
 };
 
 /// Nobody runs the job any more: it is pending, in the place that it had.

@@ -23,23 +23,13 @@ struct Batch {
   bool done = false;
 };
 
-// One job that cannot be read must not keep all others.
-std::optional<Job> read_if_whole(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  try {
-    return read_job(tx, type, id);
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
-    log::error("Job {}/{} of a worker that has ended is left as it is: {}", type, id, error.reason());
-    return std::nullopt;
-  }
-}
-
 // `entry` is what names the job in the key of its entry.
 void take_back_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
   kv::tuple::Reader reader(entry);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
   if (!type || !id) return log::error("A row of running jobs in the store is damaged.");
-  auto job = read_if_whole(tx, *type, *id);
+  auto job = queue.find_whole(tx, *type, *id);
   if (job && job->state == State::running && job->epoch < ended_at) take_back(queue, tx, *job, Outcome::lost);
 }
 

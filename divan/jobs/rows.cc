@@ -301,13 +301,22 @@ std::string count_key(std::string_view type, State state) {
 }
 
 void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
-                const std::function<bool(const Job&)>& visit) {
+                const std::function<bool(const Job&)>& visit,
+                const std::function<void(std::string_view, const Error&)>& damaged) {
   const JobKey prefix = JobKey("job").string(type);
   kv::KeyRange range = prefix.range();
   range.begin = header_key(type, start_id);
   tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
-    const auto id = required(Reader(key.substr(prefix.key().size())).take_string());
-    return visit(decode_job(type, id, value));
+    std::optional<Job> job;
+    try {
+      const auto id = required(Reader(key.substr(prefix.key().size())).take_string());
+      job = decode_job(type, id, value);
+    } catch (const Error& error) {
+      if (!damaged) throw;
+      damaged(key, error);
+      return true;
+    }
+    return visit(*job);
   });
 }
 

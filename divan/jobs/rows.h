@@ -114,8 +114,10 @@ kv::KeyRange turn_range(std::string_view type);
 std::string wake_key(std::string_view type);
 std::string count_key(std::string_view type, State state);
 
-/// Header rows of all jobs of a type, in the order of ids, from `start_id` on.
+/// Header rows of all jobs of a type, in the order of ids, from `start_id` on. Damaged ones go to `damaged`,
+/// or are thrown if that is empty.
 void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
-                const std::function<bool(const Job&)>& visit);
+                const std::function<bool(const Job&)>& visit,
+                const std::function<void(std::string_view key, const Error&)>& damaged = {});
 
 }  // namespace divan::jobs

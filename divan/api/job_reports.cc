@@ -1,0 +1,170 @@
+// What workers say of their jobs over HTTP: one request each, or one for several jobs of a type. docs/jobs.md
+#include <fmt/ranges.h>
+
+#include <unordered_set>
+
+#include "divan/api/body.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/jobs/attempts.h"
+
+namespace divan::api {
+namespace {
+
+using jobs::Attempt;
+using jobs::Queue;
+
+// Reports that are done in one transaction.
+constexpr std::size_t kMaxReports = 1000;
+constexpr std::size_t kMaxReportBytes = 1 << 20;
+// The longest pause that a worker may ask for.
+constexpr std::chrono::milliseconds kMaxDelay = std::chrono::hours(24 * 365);
+
+MemberNames members_of(std::string_view report) {
+  static constexpr std::string_view kUpdate[] = {"id", "lock", "data", "progress"};
+  static constexpr std::string_view kFinish[] = {"id", "lock", "data"};
+  static constexpr std::string_view kFail[] = {"id", "lock", "error"};
+  static constexpr std::string_view kRelease[] = {"id", "lock", "delay"};
+  if (report == "_update") return kUpdate;
+  if (report == "_finish") return kFinish;
+  if (report == "_fail") return kFail;
+  return kRelease;
+}
+
+// The answer to a report. Throws before it has written anything.
+std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report, const Attempt& attempt,
+                      const Body& body) {
+  if (report == "_update") {
+    const auto flags = jobs::update(queue, tx, attempt, body.raw("data"), body.raw("progress"));
+    return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
+  }
+  if (report == "_finish") {
+    jobs::finish(queue, tx, attempt, body.raw("data"));
+  } else if (report == "_fail") {
+    jobs::fail(queue, tx, attempt, body.string("error").value_or(""));
+  } else {
+    jobs::release(queue, tx, attempt, body.milliseconds("delay", kMaxDelay));
+  }
+  return R"({"ok":true})";
+}
+
+// One of the jobs that a request reports on.
+struct Report {
+  Attempt attempt;
+  const Body* body;
+};
+
+// All of them are looked at before anything is done.
+std::vector<Report> read_reports(const std::string& type, const std::vector<Body>& jobs) {
+  std::vector<Report> reports;
+  reports.reserve(jobs.size());
+  std::unordered_set<std::string> ids;
+  for (const Body& job : jobs) {
+    reports.push_back({{type, job.required("id"), job.required("lock")}, &job});
+    const auto& id = reports.back().attempt.id;
+    if (!ids.insert(id).second) throw bad_request(fmt::format("Job `{}` comes twice.", id));
+  }
+  return reports;
+}
+
+// Several reports of a kind: one answer for each job, since one that was lost does not keep the others from
+// being done; as few transactions as can hold them.
+class BulkReport {
+ public:
+  BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
+      : context_(context), report_(report), reports_(std::move(reports)) {}
+
+  /// The answers. Throws what the store does while nothing has been done; after that it is the answer to
+  /// those that have not been done.
+  std::vector<std::string> run() {
+    for (std::size_t begin = 0, end = 0; begin < reports_.size(); begin = end) {
+      for (std::size_t bytes = 0;
+           end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
+        bytes += reports_[end].body->bytes();
+      }
+      if (!do_some(begin, end)) break;
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  // False if the store failed.
+  bool do_some(std::size_t begin, std::size_t end) {
+    try {
+      auto answers = context_.store.run([&](kv::Transaction& tx) { return try_some(tx, begin, end); });
+      std::move(answers.begin(), answers.end(), std::back_inserter(answers_));
+      return true;
+    } catch (const kv::Error& error) {
+      // What is written is not what was sent alone: data that wait for the next run, for example.
+      const bool too_large = error.code() == kv::ErrorCode::transaction_too_large;
+      if (too_large && end - begin > 1) {
+        const std::size_t middle = begin + (end - begin) / 2;
+        return do_some(begin, middle) && do_some(middle, end);
+      }
+      if (!too_large && answers_.empty()) throw;
+      // Who asks again later may be heard.
+      for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
+        answers_.push_back(refusal(i, error, too_large ? error.status() : 503));
+      return too_large;
+    }
+  }
+
+  std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
+    if (tx.is_remote()) {
+      std::vector<std::string_view> ids;
+      for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
+      Queue::expect(tx, reports_[begin].attempt.type, ids);
+    }
+    std::vector<std::string> answers;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [attempt, body] = reports_[i];
+      try {
+        answers.push_back(do_report(context_.queue, tx, report_, attempt, *body));
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        answers.push_back(refusal(i, error, error.status()));
+      }
+    }
+    return answers;
+  }
+
+  std::string refusal(std::size_t i, const Error& error, int status) const {
+    return fmt::format(R"({{"id":{},"error":{},"reason":{},"status":{}}})",
+                       json::quoted(reports_[i].attempt.id), json::quoted(error.name()),
+                       json::quoted(error.reason()), status);
+  }
+
+  const Context& context_;
+  const std::string_view report_;
+  const std::vector<Report> reports_;
+  std::vector<std::string> answers_;
+};
+
+}  // namespace
+
+bool is_job_report(std::string_view action) {
+  return action == "_update" || action == "_finish" || action == "_fail" || action == "_release";
+}
+
+// POST /_jobs/{type}/{id}/_update, _finish, _fail and _release
+Answer job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
+                  const std::string& report) {
+  call.allow("POST");
+  const Body body(call.has_body() ? call.json_body() : "{}", members_of(report));
+  if (body.string("id").value_or(id) != id) throw bad_request("`id` is not that of the path.");
+  const Attempt attempt{type, id, body.required("lock")};
+  return json_response(200, context.store.run([&](kv::Transaction& tx) {
+    return do_report(context.queue, tx, report, attempt, body);
+  }));
+}
+
+// POST /_jobs/{type}/_update, _finish, _fail and _release
+Answer bulk_job_reports(const Context& context, Call& call, const std::string& type,
+                        const std::string& report) {
+  call.allow("POST");
+  const Body body(call.json_body(), {"jobs"});
+  const auto jobs = body.objects("jobs", members_of(report));
+  const auto answers = BulkReport(context, report, read_reports(type, jobs)).run();
+  return json_response(200, fmt::format("[{}]", fmt::join(answers, ",\n")));
+}
+
+}  // namespace divan::api

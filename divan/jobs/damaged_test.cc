@@ -1,0 +1,120 @@
+// A damaged row keeps no other job from being run, taken back, listed or pruned.
+#include "divan/base/log.h"
+#include "divan/jobs/attempts.h"
+#include "divan/jobs/maintenance.h"
+#include "divan/jobs/rows.h"
+#include "divan/jobs/testing.h"
+
+namespace divan::jobs {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+struct DamagedJobs : QueueTest {
+  DamagedJobs() {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.retention = seconds(1000)}); });
+  }
+  // The store is damaged on purpose.
+  void TearDown() override {}
+
+  void add(const std::string& id, const Queue::AddOptions& options = {},
+           std::string_view data = R"({"n":1})") {
+    in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, data, options); });
+    clock.advance(seconds(1));
+  }
+  static std::string key(std::string_view kind, std::string_view id) {
+    return JobKey(kind).string("t").string(id).key();
+  }
+  void set(const std::string& key, std::string_view value) {
+    in_tx([&](kv::Transaction& tx) { tx.set(key, value); });
+  }
+  void damage_header(const std::string& id) { set(key("job", id), "?"); }
+  std::vector<std::string> accept(std::size_t limit, QueueHeads* heads = nullptr) {
+    const std::vector<std::string> types{"t"};
+    return in_tx([&](kv::Transaction& tx) {
+      Taker taker{.limit = limit};
+      deal(queue, tx, types, std::nullopt, std::span(&taker, 1), heads);
+      std::vector<std::string> ids;
+      for (const auto& job : taker.jobs) ids.push_back(job.job.id);
+      return ids;
+    });
+  }
+};
+
+TEST_F(DamagedJobs, AtTheHeadOfAQueueAreSkipped) {
+  for (const char* id : {"header", "gone", "data", "state", "good", "last"}) add(id);
+  damage_header("header");
+  in_tx([&](kv::Transaction& tx) {
+    tx.clear(key("job", "gone"));
+    tx.clear(JobKey("data").string("t").string("data").integer(0).key());
+    // Its entry was left behind.
+    Job ended = *read_job(tx, "t", "state");
+    const std::string entry = entry_key(ended);
+    transition(tx, ended, [](Job& job) { job.state = State::cancelled; });
+    tx.set(entry, "");
+    tx.set(JobKey("pend").string("t").integer(kShard).string("no entry").key(), "");
+  });
+  QueueHeads heads;
+  EXPECT_THAT(accept(1, &heads), ElementsAre("good"));
+  EXPECT_THAT(accept(10, &heads), ElementsAre("last"));
+  EXPECT_THAT(accept(10, &heads), ElementsAre());
+  add("new");
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return next_due(queue, tx, "t")->id; }), "new");
+  EXPECT_THAT(accept(10, &heads), ElementsAre("new"));
+}
+
+TEST_F(DamagedJobs, CountForNoLimit) {
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = 2}); });
+  for (int i = 0; i < 20; ++i) {
+    add(fmt::format("bad{:02}", i));
+    damage_header(fmt::format("bad{:02}", i));
+  }
+  for (const char* id : {"a", "b", "c"}) add(id);
+  EXPECT_THAT(accept(10), ElementsAre("a", "b"));
+}
+
+TEST_F(DamagedJobs, AreNotTakenBackAndOthersAre) {
+  Maintenance maintenance(queue, *store, clock);
+  for (const char* id : {"a", "b"}) add(id);
+  accept(2);
+  maintenance.step();
+  damage_header("a");
+  set(JobKey("act").string("t").integer(kShard).string("no entry").key(), "");
+  for (int i = 0; i < 40; ++i) {
+    clock.advance(seconds(1));
+    maintenance.step();
+  }
+  EXPECT_THAT(accept(10), ElementsAre("b"));
+}
+
+TEST_F(DamagedJobs, AreNotPrunedAndOthersAre) {
+  for (int i = 0; i < 600; ++i) {
+    const auto id = fmt::format("bad{}", i);
+    in_tx([&](kv::Transaction& tx) {
+      queue.add(tx, "t", id, "{}");
+      queue.cancel(tx, "t", id);
+      tx.set(key("job", id), "?");
+    });
+  }
+  clock.advance(seconds(1));
+  in_tx([&](kv::Transaction& tx) {
+    queue.add(tx, "t", "good", "{}");
+    queue.cancel(tx, "t", "good");
+  });
+  clock.advance(seconds(2000));
+  Maintenance(queue, *store, clock).step();
+  EXPECT_FALSE(in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", "good"); }));
+  EXPECT_TRUE(in_tx([&](kv::Transaction& tx) { return tx.get(key("job", "bad0")); }));
+}
+
+TEST_F(DamagedJobs, AreLeftOutOfLists) {
+  for (const char* id : {"a", "b"}) add(id);
+  damage_header("a");
+  const auto listed = in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", std::nullopt, "", 10); });
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].id, "b");
+}
+
+}  // namespace
+}  // namespace divan::jobs
