@@ -141,6 +141,24 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.equal((await call('wait', [type, 'c'])).state, 'cancelled')
   })
 
+  it(`${kit}: who waits for many jobs hears of as many as asked for`, async (server) => {
+    const call = startCaller(properties, server)
+    const other = startCaller(properties, server)
+    const type = await newType(call)
+    const jobs = ['a', 'b', 'nobody'].map((id) => ({ type, id }))
+    await call('enqueueMany', [type, [{ id: 'a' }, { id: 'b' }]])
+    const states = (listed) => listed.map(({ id, state, reached }) => `${id} ${state} ${reached}`)
+    const now = await call('waitForMany', [jobs], { timeout: 0 })
+    assert.deepEqual(states(now), ['a pending false', 'b pending false', 'nobody not_found true'])
+    assert.deepEqual(states(await call('waitForMany', [jobs], { count: 2, states: ['pending'] })).slice(0, 2), ['a pending true', 'b pending true'])
+    const two = call('waitForMany', [jobs], { count: 2 })
+    const all = other('waitForMany', [jobs])
+    await server.client.ok('POST', `/_jobs/${type}/b/_cancel`)
+    assert.deepEqual(states(await two), ['a pending false', 'b cancelled true', 'nobody not_found true'])
+    await server.client.ok('POST', `/_jobs/${type}/a/_cancel`)
+    assert.deepEqual(states(await all), ['a cancelled true', 'b cancelled true', 'nobody not_found true'])
+  })
+
   it(`${kit}: a job is resubmitted`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)

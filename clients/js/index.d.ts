@@ -265,6 +265,14 @@ export class Divan {
    * any more, and with the code ETIMEDOUT after `timeout` milliseconds. A periodic job ends only if it is cancelled.
    */
   wait<Data = unknown>(type: string, id: string, options?: { timeout?: number; signal?: AbortSignal }): Promise<JobInfo<Data>>
+  /**
+   * Resolves when `count` (all) of up to 1,000 jobs are in one of `states` (finished, failed, cancelled), or after `timeout`
+   * milliseconds: with the state of each, in the same order. A job that is not there is `not_found`, and counts.
+   */
+  waitForMany(
+    jobs: { type: string; id: string }[],
+    options?: { count?: number; states?: State[]; timeout?: number; signal?: AbortSignal }
+  ): Promise<{ type: string; id: string; state: State | 'not_found'; reached: boolean }[]>
   /** The job runs again, with the data that it has unless others are given; if it is running, once more afterwards. */
   resubmit(type: string, id: string, options?: { data?: unknown; scheduledAt?: Date | number }): Promise<void>
   counts(type: string): Promise<Record<State, number>>

@@ -11,7 +11,7 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../clients/python"))
 from divan_jobs import Divan  # noqa: E402
 
-NAMES = {"enqueueMany": "enqueue_many"}
+NAMES = {"enqueueMany": "enqueue_many", "waitForMany": "wait_for_many"}
 divan = Divan(sys.argv[1])
 
 

@@ -99,6 +99,16 @@ export class Divan {
       if (Date.now() >= deadline) throw Object.assign(new Error(`job ${id} has not ended in ${timeout} ms`), { code: 'ETIMEDOUT' })
     }
   }
+  async waitForMany(jobs, { count = jobs.length, states, timeout = Infinity, signal } = {}) {
+    const deadline = Date.now() + timeout
+    for (;;) {
+      const poll = Math.ceil(Math.max(0, Math.min(POLL_MS, deadline - Date.now())))
+      const options = { poll: true, timeout: poll + 30_000, signal, again: true }
+      const named = jobs.map(({ type, id }) => ({ type, id }))
+      const answer = await this.#transport.request('POST', '/_jobs/_wait', { jobs: named, count, states, timeout: poll }, options)
+      if (answer.reached >= count || Date.now() >= deadline) return answer.jobs
+    }
+  }
   async resubmit(type, id, { data, scheduledAt } = {}) {
     await this.#request('POST', `${this.#job(type, id)}/_resubmit`, { data, scheduled_at: time(scheduledAt) })
   }

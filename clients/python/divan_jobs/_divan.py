@@ -130,6 +130,24 @@ class Divan:
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"job {id} has not ended in {timeout} s")
 
+    def wait_for_many(self, jobs, count=None, states=None, timeout=None):
+        """Returns when ``count`` (all) of up to 1,000 jobs, dicts of ``type`` and ``id``, are in one of ``states``
+        (finished, failed, cancelled), or after ``timeout`` seconds: ``{"type", "id", "state", "reached"}`` of each, in the
+        same order. A job that is not there is ``not_found``, and counts."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        body = {"jobs": [{"type": job["type"], "id": job["id"]} for job in jobs]}
+        body["count"] = len(body["jobs"]) if count is None else count
+        if states is not None:
+            body["states"] = states
+        while True:
+            left = _POLL_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
+            poll = min(_POLL_SECONDS, left)
+            body["timeout"] = milliseconds(poll)
+            answer = self._transport.request("POST", "/_jobs/_wait", body, timeout=poll + 30.0, again=True)
+            late = deadline is not None and time.monotonic() >= deadline
+            if answer["reached"] >= body["count"] or late:
+                return answer["jobs"]
+
     def resubmit(self, type, id, data=None, scheduled_at=None):
         """The job runs again, with the data that it has unless others are given; if it is running, once more
         afterwards."""
