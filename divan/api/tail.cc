@@ -20,13 +20,16 @@ std::size_t size_of(const PlacedRow& row) {
 class RowSource final : public FeedSource {
  public:
   RowSource(Tails& tails, RowFeed feed, bool is_live)
-      : tails_(tails), feed_(std::move(feed)), place_(feed_.since) {
+      : tails_(tails),
+        feed_(std::move(feed)),
+        place_(feed_.since),
+        reached_(std::make_shared<Reached>(feed_.since)) {
     if (is_live) tail_ = tails_.get(feed_.tail, feed_.channel, feed_.reader);
   }
 
   void arm(Task& feed) override {
     if (!tail_ || following_) return;
-    tail_->follow(feed.shared_from_this());
+    tail_->follow(feed.shared_from_this(), reached_);
     following_ = true;
   }
 
@@ -34,6 +37,7 @@ class RowSource final : public FeedSource {
     RowPage page = next_page(limit);
     begun_ = true;
     place_ = page.place;
+    reached_->set(place_);
     ended_ = page.ended;
     for (auto& row : page.rows) {
       if (feed_.seq_interval > 0 && (feed_.limit - rows_) % feed_.seq_interval != 0) leave_out_seq(row.row);
@@ -82,6 +86,7 @@ class RowSource final : public FeedSource {
   const RowFeed feed_;
   std::shared_ptr<Tail> tail_;
   kv::Versionstamp place_;
+  const std::shared_ptr<Reached> reached_;  // the same, for the tail
   bool following_ = false;
   bool begun_ = false;
   bool from_tail_ = false;  // the last page
@@ -94,24 +99,36 @@ class RowSource final : public FeedSource {
 Tail::Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel)
     : tails_(tails), reader_(std::move(reader)), channel_(std::move(channel)) {}
 
-void Tail::follow(const std::shared_ptr<Task>& feed) {
-  std::lock_guard lock(followers_mutex_);
-  if (!begun_) {
-    // What happened does not matter, only that something did. First the subscription, then the place: what is
-    // committed in between makes the tail read once for nothing.
-    subscription_ = tails_.bus_.subscribe(channel_, {.max_events = 0, .notify = [weak = weak_from_this()] {
-                                                       if (const auto tail = weak.lock()) tail->wake();
-                                                     }});
-    const auto last = reader_->last();
-    std::lock_guard rows_lock(mutex_);
-    begin_ = end_ = last;
-    is_whole_ = begun_ = true;
+void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reached> reached) {
+  {
+    std::lock_guard lock(followers_mutex_);
+    if (followers_.size() >= clean_at_) {
+      std::erase_if(followers_, [](const Follower& follower) { return follower.feed.expired(); });
+      clean_at_ = std::max<std::size_t>(64, followers_.size() * 2);
+    }
+    followers_.push_back({feed, std::move(reached)});
+    if (!subscription_) {
+      // What happened does not matter, only that something did.
+      subscription_ = tails_.bus_.subscribe(channel_, {.max_events = 0, .notify = [weak = weak_from_this()] {
+                                                         if (const auto tail = weak.lock()) tail->wake();
+                                                       }});
+    }
   }
-  if (followers_.size() >= clean_at_) {
-    std::erase_if(followers_, [](const auto& follower) { return follower.expired(); });
-    clean_at_ = std::max<std::size_t>(64, followers_.size() * 2);
+  begin();
+}
+
+// First the subscription, then the place: what is committed in between makes the tail read once for nothing.
+// The store may be slow, so it is read without a lock, by whoever finds no place yet.
+void Tail::begin() {
+  {
+    std::lock_guard lock(mutex_);
+    if (begun_) return;
   }
-  followers_.push_back(feed);
+  const auto last = reader_->last();
+  std::lock_guard lock(mutex_);
+  if (std::exchange(begun_, true)) return;
+  begin_ = end_ = last;
+  is_whole_ = true;
 }
 
 std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t limit,
@@ -167,7 +184,7 @@ void Tail::run() {
     // The mailbox tells of its first event only.
     {
       std::lock_guard lock(followers_mutex_);
-      while (subscription_.try_next()) {}
+      while (subscription_->try_next()) {}
     }
     more = read_on();
   } catch (const std::exception& error) {
@@ -194,6 +211,7 @@ bool Tail::read_on() {
   kv::Versionstamp since;
   {
     std::lock_guard lock(mutex_);
+    if (!begun_) return false;
     since = end_;
   }
   tails_.reads_.add(1);
@@ -217,12 +235,24 @@ bool Tail::read_on() {
 }
 
 void Tail::wake_feeds() {
+  std::optional<kv::Versionstamp> begin;
+  {
+    std::lock_guard lock(mutex_);
+    if (is_whole_) begin = begin_;
+  }
   std::vector<std::shared_ptr<Task>> feeds;
   {
     std::lock_guard lock(followers_mutex_);
     feeds.reserve(followers_.size());
-    for (const auto& follower : followers_) {
-      if (auto feed = follower.lock()) feeds.push_back(std::move(feed));
+    for (const auto& [follower, reached] : followers_) {
+      auto feed = follower.lock();
+      if (!feed) continue;
+      if (begin && reached->get() >= *begin) {
+        feeds.push_back(std::move(feed));
+      } else {
+        // It will read the store. The others do not wait for that.
+        feed->wake();
+      }
     }
   }
   for (const auto& feed : feeds) feed->wake_here();

@@ -4,7 +4,7 @@
 // cost thousands of reads. So the feeds that show the same rows share a Tail: at an event it reads what is
 // new, once, and then has its feeds take their steps, one after the other on one thread. A feed that is
 // further behind than the tail reaches back (it has just begun, or its client is slow) reads the store
-// itself until it has caught up.
+// itself, on a thread of the requests, until it has caught up.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -60,14 +60,33 @@ class RowReader {
 
 class Tails;
 
+/// The place up to which a feed has read. Thread-safe.
+class Reached {
+ public:
+  explicit Reached(const kv::Versionstamp& place) : place_(place) {}
+  void set(const kv::Versionstamp& place) {
+    std::lock_guard lock(mutex_);
+    place_ = place;
+  }
+  kv::Versionstamp get() const {
+    std::lock_guard lock(mutex_);
+    return place_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  kv::Versionstamp place_;
+};
+
 /// The last rows of one feed. Thread-safe.
 class Tail : public std::enable_shared_from_this<Tail> {
  public:
   /// Reads from `reader` when there is an event on the channel.
   Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel);
 
-  /// From now on the feed takes a step whenever there are new rows, as long as it lives.
-  void follow(const std::shared_ptr<Task>& feed);
+  /// From now on the feed takes a step whenever there are new rows, as long as it lives: here if the tail has
+  /// what comes after `reached`, else on a thread of the requests.
+  void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reached> reached);
 
   /// Up to `limit` wanted rows after `since`; nothing if the tail does not reach back to it.
   std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const;
@@ -78,6 +97,12 @@ class Tail : public std::enable_shared_from_this<Tail> {
  private:
   enum class State { idle, queued, running, running_and_woken };
 
+  struct Follower {
+    std::weak_ptr<Task> feed;
+    std::shared_ptr<const Reached> reached;
+  };
+
+  void begin();
   void wake();
   void submit();
   void run();
@@ -91,13 +116,13 @@ class Tail : public std::enable_shared_from_this<Tail> {
   const std::string channel_;
 
   std::mutex followers_mutex_;
-  std::vector<std::weak_ptr<Task>> followers_;
+  std::vector<Follower> followers_;
   std::size_t clean_at_ = 64;  // when there are so many, those that are gone are taken out
-  bool begun_ = false;
-  events::Subscription subscription_;
+  std::optional<events::Subscription> subscription_;
 
   mutable std::mutex mutex_;
   State state_ = State::idle;
+  bool begun_ = false;     // begin_ and end_ are places; until then all feeds read for themselves
   bool is_whole_ = false;  // all rows after begin_ and up to end_ are in rows_
   bool ended_ = false;
   bool at_end_ = true;  // there was nothing after end_ when it was read

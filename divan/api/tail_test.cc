@@ -57,12 +57,14 @@ class Rows final : public RowReader {
     return {};
   }
   kv::Versionstamp last() const override {
+    if (on_last) on_last();
     std::lock_guard lock(mutex_);
     return rows_.empty() ? kv::Versionstamp() : rows_.back().place;
   }
 
   std::optional<std::int64_t> pending(const kv::Versionstamp&) const override { return 77; }
 
+  std::function<void()> on_last;
   static constexpr std::size_t kPage = 10;
   mutable std::atomic<int> reads = 0;
   mutable std::atomic<int> failures = 0;
@@ -205,6 +207,95 @@ TEST_F(TailTest, ATailEndsWithItsLastFeed) {
   const auto again = open();
   rows->add("a");
   EXPECT_THAT(again->until("a\n"), HasSubstr("a"));
+}
+
+// A feed that takes steps as the test says.
+class Steps final : public Task {
+ public:
+  Steps(const Context& context, CallPtr call, std::function<void()> on_step)
+      : Task(context, std::move(call)), on_step_(std::move(on_step)) {}
+
+  // The server's stop would wait for it otherwise.
+  void answer() { exchange().respond({200, {}, {}}); }
+
+ private:
+  bool step() override {
+    if (std::exchange(started_, true)) on_step_();
+    return false;
+  }
+
+  const std::function<void()> on_step_;
+  bool started_ = false;
+};
+
+struct FollowerTest : TailTest {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::vector<std::shared_ptr<Steps>> feeds;  // in the order of their requests
+  std::atomic<std::size_t> started = 0;
+
+  ~FollowerTest() override {
+    for (const auto& feed : feeds) feed->answer();
+  }
+
+  // Steps may be under way when a test ends.
+  static std::shared_ptr<http::testing::Flag> flag() { return std::make_shared<http::testing::Flag>(); }
+
+  // A task that waits.
+  std::shared_ptr<Task> feed(std::function<void()> on_step) {
+    answerer = [this, on_step = std::move(on_step)](const CallPtr& call) {
+      feeds.push_back(std::make_shared<Steps>(context, call, on_step));
+      feeds.back()->start();
+      ++started;
+    };
+    clients.push_back(std::make_unique<RawClient>(test.server));
+    clients.back()->send(kGet);
+    EXPECT_TRUE(eventually([&] { return started == clients.size(); }));
+    return feeds.back();
+  }
+};
+
+TEST_F(FollowerTest, AFeedThatIsBehindHoldsNobodyUp) {
+  const auto reads = flag(), go_on = flag(), stepped = flag();
+  const auto behind = feed([=] { reads->raise(), go_on->wait(); });
+  const auto ahead = feed([=] { stepped->raise(); });
+  rows->add("old");
+  const auto tail = tails.get("rows", "rows", rows);
+  tail->follow(behind, std::make_shared<Reached>(place(0)));
+  tail->follow(ahead, std::make_shared<Reached>(place(1)));
+  rows->add("new");
+  EXPECT_TRUE(reads->wait());
+  EXPECT_TRUE(stepped->wait());
+  go_on->raise();
+}
+
+TEST_F(FollowerTest, ASlowStoreKeepsNobodyFromFollowing) {
+  const auto asks = flag(), go_on = flag(), stepped = flag();
+  const auto first = feed([] {}), second = feed([=] { stepped->raise(); });
+  std::atomic<bool> is_first = true;
+  rows->on_last = [&] {
+    if (is_first.exchange(false)) asks->raise(), go_on->wait();
+  };
+  const auto tail = tails.get("rows", "rows", rows);
+  std::jthread slow([&] { tail->follow(first, std::make_shared<Reached>(place(0))); });
+  EXPECT_TRUE(asks->wait());
+  tail->follow(second, std::make_shared<Reached>(place(0)));
+  rows->add("new");
+  EXPECT_TRUE(stepped->wait());
+  go_on->raise();
+}
+
+TEST_F(FollowerTest, BeforeATailHasAPlaceItsFeedsAreWoken) {
+  const auto asks = flag(), go_on = flag(), stepped = flag();
+  const auto only = feed([=] { stepped->raise(); });
+  rows->on_last = [&] { asks->raise(), go_on->wait(); };
+  const auto tail = tails.get("rows", "rows", rows);
+  std::jthread slow([&] { tail->follow(only, std::make_shared<Reached>(place(0))); });
+  EXPECT_TRUE(asks->wait());
+  rows->add("new");
+  EXPECT_TRUE(stepped->wait());
+  EXPECT_EQ(rows->reads, 0);
+  EXPECT_FALSE(tail->read(place(0), 1, nullptr).has_value());
+  go_on->raise();
 }
 
 // Feeds come and go while rows are added from two threads: each sees every row.
