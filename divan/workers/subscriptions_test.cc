@@ -105,7 +105,12 @@ TEST_F(WorkerSubscriptions, ARoleThatEmptiesIsToldOnceWhateverOtherRolesDo) {
   remove(w1);
   EXPECT_TRUE(calls.wait_for(""));
   for (int i = 0; i < 3; ++i) remove(add("other", "{}", {}, "other role"));
+  const int begun = store.begun;
   clock.advance(kMembersPollInterval);
+  while (store.begun < begun + 2) {
+    clock.advance(kMembersPollInterval);
+    std::this_thread::yield();
+  }
   add("w2");
   EXPECT_TRUE(calls.wait_for("w2"));
   EXPECT_EQ(calls.all(), (std::vector<std::string>{"w1", "", "w2"}));
@@ -182,6 +187,25 @@ TEST_F(WorkerSubscriptions, AfterItsEndNoCallRuns) {
     ended = true;
     EXPECT_FALSE(late);
   }
+}
+
+TEST_F(WorkerSubscriptions, AnEndWaitsForTheCallThatRuns) {
+  std::promise<void> started, release;
+  std::atomic<bool> finished = false;
+  auto subscription =
+      subscriptions.subscribe("role", [&, released = release.get_future().share()](auto, const auto&, auto) {
+        started.set_value();
+        released.wait();
+        finished = true;
+      });
+  started.get_future().wait();
+  auto ended = std::async(std::launch::async, [&] {
+    subscription.unsubscribe();
+    return finished.load();
+  });
+  EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  release.set_value();
+  EXPECT_TRUE(ended.get());
 }
 
 TEST_F(WorkerSubscriptions, TheCacheIsReadWithoutTheStoreAndDroppedWithTheLastSubscription) {
