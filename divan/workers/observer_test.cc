@@ -266,6 +266,20 @@ TEST_F(WorkerObserver, TheVersionOfARoleGoesOnGrowingWhenItEndsAndComesBack) {
   }
 }
 
+TEST_F(WorkerObserver, AProcessWhoseNodeIsNotRegisteredObservesAllClosely) {
+  embedded->run([&](kv::Transaction& tx) {
+    for (const char* node : {"n1", "n2", "n3"}) registry.add(tx, kNodeRole, node, "{}", seconds(3600));
+  });
+  const auto ref = add("w", seconds(4));
+  Observer observer(store, registry, clock);
+  for (int i = 0; i < 48; ++i) {
+    if (i == 1) beat(ref);
+    if (observer.due()) observer.look({{std::string(kNodeRole), "lost", "none"}}, [] {});
+    clock.advance(milliseconds(100));
+  }
+  EXPECT_FALSE(is_alive(ref));
+}
+
 // A store in which a process can be paused while it reads: before it begins, or when it has read.
 class PausingStore final : public kv::ForwardingDatabase {
  public:
@@ -319,10 +333,11 @@ TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatBeat) {
   for (const auto& pause : pauses()) {
     pass_looking(seconds(2));
     beat(ref);
+    clock.advance(observer.next() - clock.now());
     pause();
     observer.look({}, [] {});
     observer.look({}, [] {});
-    pass_looking(seconds(4) - milliseconds(501));
+    pass_looking(seconds(4) - milliseconds(1));
     EXPECT_TRUE(is_alive(ref));
     beat(ref);
   }
@@ -332,6 +347,7 @@ TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatBeat) {
 TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatWasPausedToo) {
   for (const auto& pause : pauses()) {
     pass_looking(seconds(2));
+    clock.advance(observer.next() - clock.now());
     pause();
     observer.look({}, [] {});
     observer.look({}, [] {});
