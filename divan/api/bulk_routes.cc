@@ -1,18 +1,13 @@
-// Many documents at once.
-#include "divan/api/page_stream.h"
+// Many documents at once: _bulk_docs, _revs_diff, _missing_revs.
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
-#include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 
 namespace divan::api {
 namespace {
-
-constexpr std::size_t kPageBytes = 256 << 10;
-constexpr std::size_t kPageRows = 1'000;
 
 std::string error_json(std::string_view id, const Error& error) {
   return fmt::format(R"({{"id":{},"error":{},"reason":{}}})", json::quoted(id), json::quoted(error.name()),
@@ -146,136 +141,6 @@ std::string replicate_all(const Context& context, const Call& call,
   return out + "]";
 }
 
-// `_bulk_get`, page by page; each page is read in one transaction.
-class BulkGetPages final : public PageSource {
- public:
-  BulkGetPages(const Context& context, const Call& call, const std::string& body)
-      : context_(context), name_(call.path()[0]), latest_(call.flag("latest")) {
-    options_.revs = call.flag("revs");
-    const bool is_array =
-        json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
-          const auto member = [&](const char* name) {
-            return json::string_value(json::member(item, name).value_or(""));
-          };
-          wanted_.push_back({member("id"), member("rev").value_or("")});
-          return true;
-        });
-    if (!is_array) throw bad_request("Missing JSON list of 'docs'.");
-  }
-
-  bool next(std::string& out) override {
-    if (next_ == 0) out += "{\"results\":[";
-    const std::size_t begin = out.size();
-    const std::size_t first = next_;
-    context_.store.run([&](kv::Transaction& tx) {
-      out.resize(begin);
-      next_ = first;
-      read_page(tx, out);
-    });
-    ahead_.end_page();
-    if (next_ < wanted_.size()) return true;
-    out += "]}\n";
-    return false;
-  }
-
- private:
-  struct WantedDocument {
-    std::optional<std::string> id;
-    std::string rev;
-  };
-
-  void read_page(kv::Transaction& tx, std::string& out) {
-    const std::size_t end = std::min(wanted_.size(), next_ + ahead_.next());
-    expect_documents(tx, end);
-    std::optional<docs::Database> database;
-    std::optional<Error> missing;
-    try {
-      database = context_.catalog.open(tx, name_);
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      missing = error;
-    }
-    if (database) expect_bodies(tx, *database, end);
-    while (next_ < end && out.size() < kPageBytes) {
-      ahead_.used();
-      const auto& [id, rev] = wanted_[next_];
-      if (next_++ > 0) out += ",\n";
-      if (!id) {
-        out +=
-            R"({"id":null,"docs":[{"error":{"id":null,"rev":null,"error":"bad_request","reason":"Document id must be a string"}}]})";
-        continue;
-      }
-      out += "{\"id\":" + json::quoted(*id) + ",\"docs\":[";
-      const std::size_t begin = out.size();
-      try {
-        if (missing) throw Error(*missing);
-        append_document(tx, *database, *id, rev, out);
-      } catch (const kv::Error&) { throw; } catch (const Error& error) {
-        out.resize(begin);
-        out += fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", json::quoted(*id),
-                           json::quoted(rev.empty() ? "undefined" : rev), json::quoted(error.name()),
-                           json::quoted(error.reason()));
-      }
-      out += "]}";
-    }
-  }
-
-  void expect_documents(kv::Transaction& tx, std::size_t end) const {
-    if (!tx.is_remote()) return;
-    std::vector<std::string_view> ids;
-    for (std::size_t i = next_; i < end; ++i) {
-      if (wanted_[i].id) ids.push_back(*wanted_[i].id);
-    }
-    docs::expect_documents(tx, context_.catalog, name_, ids);
-  }
-
-  void expect_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
-    if (!tx.is_remote()) return;
-    std::vector<docs::Leaf> leaves;
-    std::uint64_t bytes = 0;
-    for (std::size_t i = next_; i < end && bytes < kPageBytes; ++i) {
-      const auto& [id, rev] = wanted_[i];
-      if (!id) continue;
-      const auto tree = docs::read_tree(tx, database, *id, kv::Isolation::snapshot);
-      const docs::Leaf* leaf = wanted_leaf(tree, rev);
-      if (leaf == nullptr) continue;
-      bytes += leaf->body_bytes;
-      leaves.push_back(*leaf);
-    }
-    docs::expect_bodies(tx, database, leaves);
-  }
-
-  // The one that append_document() will take.
-  const docs::Leaf* wanted_leaf(const docs::RevTree& tree, const std::string& rev) const {
-    if (rev.empty()) return tree.empty() ? nullptr : &tree.front();
-    const auto revision = docs::Revision::parse(rev);
-    return revision ? docs::find_leaf(tree, *revision, latest_) : nullptr;
-  }
-
-  void append_document(kv::Transaction& tx, const docs::Database& database, const std::string& id,
-                       const std::string& rev, std::string& out) const {
-    docs::FoundDocument found;
-    if (rev.empty()) {
-      // The winner is meant, also a deleted one.
-      found.tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-      if (found.tree.empty()) throw not_found("missing");
-      found.body = docs::read_body(tx, database, found.tree.front());
-    } else {
-      found = docs::find_document(tx, database, id, docs::parse_revision(rev), latest_);
-    }
-    out += "{\"ok\":";
-    docs::append_document(out, id, found.revision(), found.body, found.tree, options_);
-    out += '}';
-  }
-
-  const Context& context_;
-  const std::string name_;
-  const bool latest_;
-  docs::DocumentOptions options_;
-  std::vector<WantedDocument> wanted_;
-  std::size_t next_ = 0;
-  docs::ReadAhead ahead_{kPageRows};
-};
-
 // Documents whose revisions are compared in one transaction: more could outlast it.
 constexpr std::size_t kComparedTogether = 1'000;
 
@@ -348,14 +213,6 @@ Answer bulk_documents(const Context& context, const CallPtr& call) {
     if (is_local(document)) throw bad_request("Local documents have no revisions to be replicated.");
   }
   return json_response(201, replicate_all(context, *call, std::move(bulk.documents)));
-}
-
-Answer bulk_get(const Context& context, const CallPtr& call) {
-  call->allow("POST");
-  auto pages = std::make_unique<BulkGetPages>(context, *call, call->json_body());
-  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
-  stream_pages(context, call, std::move(pages));
-  return std::nullopt;
 }
 
 Answer revisions_diff(const Context& context, const CallPtr& call) {

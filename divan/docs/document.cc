@@ -73,18 +73,22 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
 
 }  // namespace
 
-void check_document_id(std::string_view id) {
-  if (id.empty()) throw illegal_id("Document id must not be empty");
-  if (!is_utf8(id)) throw illegal_id("Document id must be UTF-8");
+std::optional<Error> document_id_error(std::string_view id) {
+  if (id.empty()) return illegal_id("Document id must not be empty");
+  if (!is_utf8(id)) return illegal_id("Document id must be UTF-8");
   // In a key a zero byte takes two.
   const auto zeros = static_cast<std::size_t>(std::count(id.begin(), id.end(), '\0'));
-  if (id.size() + zeros > kMaxDocumentIdBytes) throw illegal_id("Document id is too long");
-  if (id.front() != '_') return;
+  if (id.size() + zeros > kMaxDocumentIdBytes) return illegal_id("Document id is too long");
+  if (id.front() != '_') return std::nullopt;
   for (const auto prefix : {kDesignPrefix, kLocalPrefix}) {
-    if (id == prefix) throw illegal_id("Illegal document id `" + std::string(id) + "`");
-    if (id.starts_with(prefix)) return;
+    if (id == prefix) return illegal_id("Illegal document id `" + std::string(id) + "`");
+    if (id.starts_with(prefix)) return std::nullopt;
   }
-  throw illegal_id("Only reserved document ids may start with underscore.");
+  return illegal_id("Only reserved document ids may start with underscore.");
+}
+
+void check_document_id(std::string_view id) {
+  if (auto error = document_id_error(id)) throw *std::move(error);
 }
 
 RevisionPath parse_revisions(std::string_view json) {
@@ -96,14 +100,14 @@ RevisionPath parse_revisions(std::string_view json) {
   const bool is_array =
       json::for_each_element(json::member(json, "ids").value_or(""), [&](std::string_view id) {
         path.ids.push_back(Revision::parse_id(string_member(id, invalid("RevId isn't a string"))));
-        if (path.ids.back().empty()) throw invalid("RevId is empty");
         if (path.ids.back().size() > kMaxRevisionIdBytes) throw invalid("RevId is too long");
         return path.ids.size() <= kMaxRevisionsGiven;
       });
   if (!is_array) throw invalid("_revisions.ids isn't a array.");
   if (path.ids.empty() || path.ids.size() > kMaxRevisionsGiven)
     throw invalid("_revisions.ids has a bad length.");
-  if (path.ids.size() > path.generation) {
+  // Local documents have one revision, whose generation is 0.
+  if (path.ids.size() > std::max<std::uint32_t>(path.generation, 1)) {
     throw invalid("_revisions.ids is longer than _revisions.start allows.");
   }
   return path;
@@ -133,6 +137,8 @@ IncomingDocument parse_document(std::string_view given) {
     return true;
   });
   if (!is_object) throw bad_request("Document must be a JSON object");
+  // It says more than `_rev`, and CouchDB then ignores that.
+  if (document.revisions) document.revision = document.revisions->revision();
   document.body += '}';
   return document;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/base/error.h"
 #include "divan/docs/rev_tree.h"
 #include "divan/kv/chunks.h"
 
@@ -32,8 +33,8 @@ inline constexpr std::string_view kLocalPrefix = "_local/";
 
 /// A document that a client sent.
 struct IncomingDocument {
-  std::string id;  // empty: none was given
-  std::optional<Revision> revision;
+  std::string id;                         // empty: none was given
+  std::optional<Revision> revision;       // the first one of `_revisions`, or `_rev`
   std::optional<RevisionPath> revisions;  // `_revisions`
   bool deleted = false;
   bool attachments = false;  // it has some, which refuse_attachments() refuses
@@ -48,8 +49,10 @@ void refuse_attachments(const IncomingDocument& document);
 /// exist or is malformed.
 IncomingDocument parse_document(std::string_view text);
 
-/// Throws illegal_docid unless `id` may name a document: UTF-8, not empty, not too long, beginning with an
+/// Returns illegal_docid unless `id` may name a document: UTF-8, not empty, not too long, beginning with an
 /// underscore only for design and local documents.
+std::optional<Error> document_id_error(std::string_view id);
+/// Throws it.
 void check_document_id(std::string_view id);
 
 inline bool is_design(std::string_view id) { return id.starts_with(kDesignPrefix); }

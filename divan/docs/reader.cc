@@ -61,8 +61,7 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   auto identifier = id_after.take_bytes();
   const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
   if (!live || !generation || !identifier || !sequence || !id_after.at_end()) throw damaged();
-  if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX || identifier->empty())
-    throw damaged();
+  if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX) throw damaged();
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;
   value.remove_prefix(kv::Versionstamp::kSize);
@@ -77,7 +76,7 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   leaf.path.ids.push_back(*std::move(identifier));
   for (std::uint64_t i = 0; i < ancestors; ++i) {
     const std::uint64_t size = take_number(value);
-    if (size == 0 || size > value.size()) throw damaged();
+    if (size > value.size()) throw damaged();
     leaf.path.ids.emplace_back(value.substr(0, size));
     value.remove_prefix(size);
   }
@@ -153,13 +152,13 @@ std::string read_body(kv::Transaction& tx, const Database& database, const kv::V
 }
 
 FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                            const std::optional<Revision>& revision, bool latest) {
+                            const std::optional<Revision>& revision, bool latest, bool deleted) {
   FoundDocument found;
   found.tree = read_tree(tx, database, id, kv::Isolation::snapshot);
   const RevTree& tree = found.tree;
   if (tree.empty()) throw not_found("missing");
   if (!revision) {
-    if (tree.front().deleted) throw not_found("deleted");
+    if (tree.front().deleted && !deleted) throw not_found("deleted");
   } else {
     const Leaf* leaf = find_leaf(tree, *revision, latest);
     if (leaf == nullptr) throw not_found("missing");

@@ -47,10 +47,11 @@ struct FoundDocument {
 };
 
 /// The winner, or the leaf `revision` (with `latest`: the leaf that descends from it, if it is no leaf any
-/// more). Throws not_found "missing" or "deleted" as CouchDB does. A deleted winner is found only when asked
-/// for by name.
+/// more). Throws not_found "missing" or "deleted" as CouchDB does. A deleted winner is found only by its
+/// revision, or with `deleted`.
 FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                            const std::optional<Revision>& revision, bool latest = false);
+                            const std::optional<Revision>& revision, bool latest = false,
+                            bool deleted = false);
 
 /// What GET /db tells.
 struct DatabaseInfo {

@@ -63,4 +63,25 @@ const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest
   return it == tree.end() ? nullptr : &*it;
 }
 
+FoundLeaves find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest) {
+  FoundLeaves found;
+  const auto add_once = [](auto& list, const auto& value) {
+    if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+  };
+  for (const auto& revision : revisions) {
+    const Leaf* leaf = find_leaf(tree, revision, latest);
+    if (leaf == nullptr) {
+      add_once(found.missing, revision);
+    } else if (!latest) {
+      add_once(found.leaves, leaf);
+    }
+  }
+  if (!latest) return found;
+  for (const auto& leaf : tree) {
+    const auto descends = [&](const Revision& revision) { return leaf.path.contains(revision); };
+    if (std::ranges::any_of(revisions, descends)) found.leaves.push_back(&leaf);
+  }
+  return found;
+}
+
 }  // namespace divan::docs

@@ -17,6 +17,7 @@
 // (https://docs.couchdb.org/en/stable/replication/conflicts.html).
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,5 +75,15 @@ bool knows(const RevTree& tree, const Revision& revision);
 
 /// The leaf of this revision, with `latest` the first one that came of it; or nothing.
 const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest = false);
+
+/// The result of find_leaves().
+struct FoundLeaves {
+  std::vector<const Leaf*> leaves;  // of the tree that was searched
+  std::vector<Revision> missing;
+};
+
+/// Returns the leaves of the given revisions in their order; with `latest`, all leaves that descend from them
+/// in the tree's order. Each leaf and each missing revision comes once.
+FoundLeaves find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest);
 
 }  // namespace divan::docs

@@ -18,10 +18,12 @@ TEST(Revision, ReadsAndPrints) {
   EXPECT_EQ(parse_revision("1-967A00DFF5E02ADD41819138ABB3284D").to_string(),
             "1-967a00dff5e02add41819138abb3284d");
   EXPECT_EQ(parse_revision("12-abc").to_string(), "12-abc");
-  for (const std::string_view text : {"", "1", "1-", "-a", "x-a", "1a-b", "-1-a", "99999999999-a"}) {
+  for (const std::string_view text : {"", "1", "-", "-a", "x-a", "1a-b", "-1-a", "99999999999-a"}) {
     EXPECT_FALSE(Revision::parse(text)) << text;
   }
   EXPECT_LT(parse_revision("2-b"), parse_revision("10-a"));
+  // As CouchDB takes it.
+  EXPECT_EQ(parse_revision("1-").to_string(), "1-");
 }
 
 TEST(Revision, IdsAreDigestsOfTheContent) {
@@ -78,6 +80,27 @@ TEST(RevTree, AnUnrelatedRevisionIsABranchOfItsOwn) {
 
 TEST(RevTree, PathsAreCutToTheLimit) {
   EXPECT_EQ(merge({leaf(3, {"c", "b", "a"})}, {4, {"d", "c"}}, 2).path, (RevisionPath{4, {"d", "c"}}));
+}
+
+// r has the children a and b, and a has c and d.
+TEST(RevTree, FindsLeavesOnce) {
+  const RevTree tree = {leaf(3, {"d", "a", "r"}), leaf(3, {"c", "a", "r"}), leaf(2, {"b", "r"})};
+  const auto found = [&](const std::vector<std::string_view>& wanted, bool latest) {
+    std::vector<Revision> revisions;
+    for (const auto text : wanted) revisions.push_back(parse_revision(text));
+    const auto result = find_leaves(tree, revisions, latest);
+    std::string text;
+    for (const Leaf* one : result.leaves) text += one->revision().to_string() + " ";
+    for (const auto& missing : result.missing) text += "!" + missing.to_string() + " ";
+    return text;
+  };
+  EXPECT_EQ(found({"2-b", "3-d", "2-b"}, false), "2-b 3-d ");
+  EXPECT_EQ(found({"1-r", "9-z", "1-r", "9-z"}, false), "!1-r !9-z ");
+  EXPECT_EQ(found({"1-r"}, true), "3-d 3-c 2-b ");
+  EXPECT_EQ(found({"2-a", "1-r", "3-c"}, true), "3-d 3-c 2-b ");
+  EXPECT_EQ(found({"2-a", "9-z"}, true), "3-d 3-c !9-z ");
+  EXPECT_EQ(found({"2-b"}, true), "2-b ");
+  EXPECT_EQ(found({}, true), "");
 }
 
 // Against a slow reference: the whole tree as a set of nodes with their parents.

@@ -60,7 +60,7 @@ std::optional<Revision> Revision::parse(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), end, revision.generation);
   if (error != std::errc() || rest == end || *rest != '-') return std::nullopt;
   const std::string_view id(rest + 1, static_cast<std::size_t>(end - rest - 1));
-  if (id.empty() || id.size() > kMaxRevisionIdBytes || !is_utf8(id)) return std::nullopt;
+  if (id.size() > kMaxRevisionIdBytes || !is_utf8(id)) return std::nullopt;
   revision.id = parse_id(id);
   return revision;
 }

@@ -28,8 +28,8 @@ struct Revision {
   /// "N-id".
   std::string to_string() const;
 
-  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^32 - 1, the identifier 1 to 256 bytes
-  /// of UTF-8.
+  /// Reads "N-id"; nothing if it is not of that form. N is 0 to 2^32 - 1, the identifier at most 256 bytes
+  /// of UTF-8. As in CouchDB it may be empty ("1-").
   static std::optional<Revision> parse(std::string_view text);
 
   /// An identifier's text in the form of `id`.

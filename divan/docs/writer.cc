@@ -21,9 +21,9 @@ kv::Versionstamp latest_sequence(const RevTree& tree) {
 }
 
 RevisionPath given_path(const IncomingDocument& document) {
-  if (document.revisions) return *document.revisions;
   if (!document.revision || document.revision->generation == 0)
     throw bad_request("Document rev must be given");
+  if (document.revisions) return *document.revisions;
   if (document.revision->generation > kMaxGeneration) throw bad_request("Invalid rev format");
   return {document.revision->generation, {document.revision->id}};
 }

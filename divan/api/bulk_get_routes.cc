@@ -1,0 +1,181 @@
+// Many documents read at once: _bulk_get.
+#include <array>
+
+#include "divan/api/page_stream.h"
+#include "divan/api/routes.h"
+#include "divan/base/json.h"
+#include "divan/docs/read_ahead.h"
+#include "divan/docs/reader.h"
+
+namespace divan::api {
+namespace {
+
+constexpr std::size_t kPageBytes = 256 << 10;
+constexpr std::size_t kPageRows = 1'000;
+
+// One of the documents that a request asks for.
+struct WantedDocument {
+  std::string id;
+  std::optional<docs::Revision> revision;  // none: all leaves
+  std::optional<Error> error{};            // of the request; then nothing is read
+  // As the answer shows them.
+  std::string id_json = "null";
+  std::string rev_json = R"("undefined")";
+
+  // Of those leaves all that descend from the revision, if `latest`.
+  docs::FoundLeaves find(const docs::RevTree& tree, bool latest) const {
+    if (revision) return docs::find_leaves(tree, std::span(&*revision, 1), latest);
+    docs::FoundLeaves all;
+    for (const auto& leaf : tree) all.leaves.push_back(&leaf);
+    return all;
+  }
+
+  std::string error_json(const Error& problem) const {
+    return fmt::format(R"({{"error":{{"id":{},"rev":{},"error":{},"reason":{}}}}})", id_json, rev_json,
+                       json::quoted(problem.name()), json::quoted(problem.reason()));
+  }
+};
+
+WantedDocument parse_wanted(std::string_view item) {
+  WantedDocument wanted;
+  const auto refuse = [&](Error error, std::string_view rev = "null") {
+    wanted.error = std::move(error);
+    wanted.rev_json = rev;
+    return wanted;
+  };
+  if (!item.starts_with('{')) return refuse(bad_request("document must be a JSON object"));
+  const auto id = json::member(item, "id");
+  if (!id) return refuse(bad_request("document id missed"));
+  const auto text = json::string_value(*id);
+  if (!text) return refuse(bad_request("Document id must be a string"));
+  wanted.id = *text;
+  wanted.id_json = json::quoted(wanted.id);
+  if (auto error = docs::document_id_error(wanted.id)) return refuse(*std::move(error));
+  const auto rev = json::member(item, "rev");
+  if (!rev) return wanted;
+  wanted.revision = docs::Revision::parse(json::string_value(*rev).value_or(""));
+  if (!wanted.revision) return refuse(bad_request("Invalid rev format"), *rev);
+  wanted.rev_json = json::quoted(wanted.revision->to_string());
+  return wanted;
+}
+
+// The answer, page by page; each page is read in one transaction.
+class BulkGetPages final : public PageSource {
+ public:
+  BulkGetPages(const Context& context, const Call& call, const std::string& body)
+      : context_(context), name_(call.path()[0]), latest_(call.flag("latest")) {
+    options_.revs = call.flag("revs");
+    const bool is_array =
+        json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
+          wanted_.push_back(parse_wanted(item));
+          return true;
+        });
+    if (!is_array) throw bad_request("Missing JSON list of 'docs'.");
+  }
+
+  bool next(std::string& out) override {
+    if (next_ == 0) out += "{\"results\":[";
+    const std::size_t begin = out.size();
+    const std::size_t first = next_;
+    context_.store.run([&](kv::Transaction& tx) {
+      out.resize(begin);
+      next_ = first;
+      read_page(tx, out);
+    });
+    ahead_.end_page();
+    if (next_ < wanted_.size()) return true;
+    out += "]}\n";
+    return false;
+  }
+
+ private:
+  void read_page(kv::Transaction& tx, std::string& out) {
+    const std::size_t end = std::min(wanted_.size(), next_ + ahead_.next());
+    expect_documents(tx, end);
+    std::optional<docs::Database> database;
+    std::optional<Error> missing;
+    try {
+      database = context_.catalog.open(tx, name_);
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      missing = error;
+    }
+    if (database) expect_bodies(tx, *database, end);
+    while (next_ < end && out.size() < kPageBytes) {
+      ahead_.used();
+      const WantedDocument& wanted = wanted_[next_];
+      if (next_++ > 0) out += ",\n";
+      out += "{\"id\":" + wanted.id_json + ",\"docs\":[";
+      const std::size_t begin = out.size();
+      try {
+        if (missing) throw Error(*missing);
+        if (wanted.error) throw Error(*wanted.error);
+        append_leaves(tx, *database, wanted, out);
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        out.resize(begin);
+        out += wanted.error_json(error);
+      }
+      out += "]}";
+    }
+  }
+
+  void expect_documents(kv::Transaction& tx, std::size_t end) const {
+    if (!tx.is_remote()) return;
+    std::vector<std::string_view> ids;
+    for (std::size_t i = next_; i < end; ++i) {
+      if (!wanted_[i].error) ids.push_back(wanted_[i].id);
+    }
+    docs::expect_documents(tx, context_.catalog, name_, ids);
+  }
+
+  void expect_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
+    if (!tx.is_remote()) return;
+    std::vector<docs::Leaf> leaves;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = next_; i < end && bytes < kPageBytes; ++i) {
+      if (wanted_[i].error) continue;
+      const auto tree = docs::read_tree(tx, database, wanted_[i].id, kv::Isolation::snapshot);
+      for (const docs::Leaf* leaf : wanted_[i].find(tree, latest_).leaves) {
+        bytes += leaf->body_bytes;
+        leaves.push_back(*leaf);
+      }
+    }
+    docs::expect_bodies(tx, database, leaves);
+  }
+
+  void append_leaves(kv::Transaction& tx, const docs::Database& database, const WantedDocument& wanted,
+                     std::string& out) const {
+    const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
+    const auto found = wanted.find(tree, latest_);
+    if (found.leaves.empty()) throw not_found("missing");
+    for (const docs::Leaf* leaf : found.leaves) {
+      out += leaf == found.leaves.front() ? "{\"ok\":" : ",{\"ok\":";
+      docs::append_document(out, wanted.id, *leaf, docs::read_body(tx, database, *leaf), tree, options_);
+      out += '}';
+    }
+  }
+
+  const Context& context_;
+  const std::string name_;
+  const bool latest_;
+  docs::DocumentOptions options_;
+  std::vector<WantedDocument> wanted_;
+  std::size_t next_ = 0;
+  docs::ReadAhead ahead_{kPageRows};
+};
+
+}  // namespace
+
+Answer bulk_get(const Context& context, const CallPtr& call) {
+  constexpr std::array<std::string_view, 5> kOfSingleDocuments = {"open_revs", "new_edits", "w", "rev",
+                                                                  "atts_since"};
+  call->allow("POST");
+  for (const auto name : kOfSingleDocuments) {
+    if (call->param(name)) throw bad_request(fmt::format("\"{}\" query parameter is not acceptable", name));
+  }
+  auto pages = std::make_unique<BulkGetPages>(context, *call, call->json_body());
+  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call->path()[0]); });
+  stream_pages(context, call, std::move(pages));
+  return std::nullopt;
+}
+
+}  // namespace divan::api
