@@ -55,7 +55,8 @@ class Accounts {
   void look_up_users(FindUser find) { find_user_ = std::move(find); }
 
   /// Reads a request's Authorization field. Throws unauthorized (401) for wrong credentials, bad_request for
-  /// malformed ones, forbidden (403) for a locked account. Without a field: nobody.
+  /// malformed ones, forbidden (403) for a locked account. Nobody without a field, or if its
+  /// scheme is not Basic.
   ///
   /// Returns nullopt if the password has to be compared with a hash first, which is slow: then `waiter.done`
   /// is called, on any thread, when the same call again would succeed or throw, or with why it was refused.

@@ -1,6 +1,7 @@
 #include "divan/api/call.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "divan/base/bytes.h"
@@ -13,26 +14,43 @@
 namespace divan::api {
 namespace {
 
+// Whether below this first segment an empty one is an empty name, which the route refuses. (CouchDB has no
+// such paths.) `DELETE /_jobs//a` shall not mean `DELETE /_jobs/a`.
+bool has_names_below(std::string_view first) {
+  return first == "_events" || first == "_jobs" || first == "_workers";
+}
+
+// As in CouchDB empty segments are dropped: "//db//a/" is "/db/a".
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> segments;
-  if (path.starts_with('/')) path.remove_prefix(1);
   while (!path.empty()) {
-    const std::size_t slash = path.find('/');
-    segments.push_back(http::percent_decode(path.substr(0, slash)));
-    if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
-    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    if (slash > 0 || (!segments.empty() && has_names_below(segments.front()))) {
+      segments.push_back(http::percent_decode(path.substr(0, slash)));
+      if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
+    }
+    path.remove_prefix(std::min(slash + 1, path.size()));
   }
   return segments;
+}
+
+// The method as routes see it. Clients that can only POST name another one in a field, as in CouchDB.
+std::string method_of(const http::Request& request) {
+  constexpr std::array<std::string_view, 8> kNamed = {"GET",    "HEAD",  "POST",    "PUT",
+                                                      "DELETE", "TRACE", "CONNECT", "COPY"};
+  std::string_view method = request.method();
+  const auto named = request.header("X-HTTP-Method-Override");
+  if (method == "POST" && named && std::ranges::find(kNamed, *named) != kNamed.end()) method = *named;
+  return std::string(method == "HEAD" ? "GET" : method);
 }
 
 }  // namespace
 
 Call::Call(std::shared_ptr<http::Exchange> exchange)
     : exchange_(std::move(exchange)),
-      method_(exchange_->request().method()),
+      method_(method_of(exchange_->request())),
       path_(split_path(exchange_->request().path())),
       params_(http::parse_query(exchange_->request().query())) {
-  if (method_ == "HEAD") method_ = "GET";
   for (const auto& param : params_) {
     if (!is_utf8(param.name) || !is_utf8(param.value)) throw bad_request("The query is not UTF-8.");
   }

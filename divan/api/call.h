@@ -33,9 +33,10 @@ class Call {
   explicit Call(std::shared_ptr<http::Exchange> exchange);
 
   const std::shared_ptr<http::Exchange>& exchange() const { return exchange_; }
-  /// HEAD is GET here: the HTTP server leaves the body out.
+  /// HEAD is GET here: the HTTP server leaves the body out. A POST may name another method in
+  /// X-HTTP-Method-Override.
   std::string_view method() const { return method_; }
-  /// The decoded segments of the path.
+  /// The decoded segments of the path, without empty ones.
   const std::vector<std::string>& path() const { return path_; }
   /// From here on a document's id "_design/x" that is one segment of the path, its slash encoded, is two.
   void split_design_id();

@@ -1,10 +1,12 @@
 // Single documents.
 #include "divan/api/routes.h"
+#include "divan/api/unsupported.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
+#include "divan/http/etag.h"
 
 namespace divan::api {
 namespace {
@@ -82,11 +84,7 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
   prepare_document(call.path()[0], document, context.config, context.rng);
   docs::WriteResult result;
   result.id = id;
-  if (document.revisions) {
-    result.revision = document.revisions->revision();
-  } else if (document.revision) {
-    result.revision = *document.revision;
-  }
+  if (document.revision) result.revision = *document.revision;
   const int status = document.deleted ? 200 : 201;
   const auto refused =
       docs::bulk_replicate(context.store, context.catalog, call.path()[0], {std::move(document)});
@@ -141,17 +139,11 @@ Answer open_revisions(const Context& context, const Call& call, const std::strin
     if (all) {
       for (const auto& leaf : tree) append(leaf);
     }
-    for (const auto& revision : revisions) {
-      bool found = false;
-      for (const auto& leaf : tree) {
-        if (latest ? leaf.path.contains(revision) : leaf.revision() == revision) {
-          append(leaf);
-          found = true;
-        }
-      }
-      if (!found)
-        out += fmt::format("{}{{\"missing\":{}}}", out.size() > 1 ? ",\n" : "",
-                           json::quoted(revision.to_string()));
+    const auto found = docs::find_leaves(tree, revisions, latest);
+    for (const docs::Leaf* leaf : found.leaves) append(*leaf);
+    for (const auto& revision : found.missing) {
+      out += fmt::format("{}{{\"missing\":{}}}", out.size() > 1 ? ",\n" : "",
+                         json::quoted(revision.to_string()));
     }
   });
   return json_response(200, out + "]");
@@ -163,13 +155,14 @@ Answer get_document(const Context& context, const Call& call, const std::string&
   const auto rev = call.param("rev");
   const auto revision = rev ? std::optional(docs::parse_revision(*rev)) : std::nullopt;
   const bool latest = call.flag("latest");
+  const bool deleted = call.flag("deleted");
   std::string out;
   std::string tag;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();
     docs::expect_document(tx, context.catalog, call.path()[0], id);
     const auto found =
-        docs::find_document(tx, context.catalog.open(tx, call.path()[0]), id, revision, latest);
+        docs::find_document(tx, context.catalog.open(tx, call.path()[0]), id, revision, latest, deleted);
     tag = etag(found.revision().revision().to_string());
     docs::append_document(out, id, found.revision(), found.body, found.tree, options);
   });
@@ -177,6 +170,37 @@ Answer get_document(const Context& context, const Call& call, const std::string&
   if (plain) {
     if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
   }
+  return json_response(200, std::move(out), {{"ETag", tag}});
+}
+
+// The id is none that a document can have: PUT is refused, and everything else finds nothing.
+[[noreturn]] void refuse_id(const Context& context, const Call& call, const Error& error) {
+  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
+  if (call.method() == "PUT") throw Error(error);
+  throw not_found("missing");
+}
+
+// GET of a local document. It has one revision, 0-N, and no tree: what is asked of other leaves is empty.
+http::Response get_local(const Context& context, const Call& call, const std::string& id) {
+  if (call.param("open_revs"))
+    throw bad_request("`open_revs` is for documents with several revisions; local documents have one.");
+  const auto wanted = call.param("rev");
+  const auto found = context.store.run([&](kv::Transaction& tx) {
+    return docs::read_local(tx, context.catalog.open(tx, call.path()[0]), id);
+  });
+  if (!found) throw not_found();
+  const docs::Revision revision{0, std::to_string(found->revision)};
+  if (wanted && docs::parse_revision(*wanted) != revision) throw not_found();
+  std::string out;
+  docs::append_open_document(out, id, revision, false, found->body);
+  if (call.flag("revs")) {
+    out += ",\"_revisions\":";
+    docs::append_revisions(out, {revision.generation, {revision.id}});
+  }
+  out += '}';
+  // A document that is made anew begins with 0-1 again.
+  const std::string tag = http::etag_of(out);
+  if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
   return json_response(200, std::move(out), {{"ETag", tag}});
 }
 
@@ -201,25 +225,20 @@ Answer create_document(const Context& context, const CallPtr& call) {
 }
 
 Answer document(const Context& context, const CallPtr& call, const std::string& id) {
+  if (call->method() == "COPY") refuse_feature("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
-  docs::check_document_id(id);
+  if (const auto error = docs::document_id_error(id)) refuse_id(context, *call, *error);
   if (call->method() == "PUT") return put_document(context, *call, id);
   if (call->method() == "DELETE") return delete_document(context, *call, id);
   return get_document(context, *call, id);
 }
 
 Answer local_document(const Context& context, const CallPtr& call, const std::string& id) {
+  if (call->method() == "COPY") refuse_feature("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
-  docs::check_document_id(id);
+  if (const auto error = docs::document_id_error(id)) refuse_id(context, *call, *error);
   const std::string& name = call->path()[0];
-  if (call->method() == "GET") {
-    const auto found = context.store.run(
-        [&](kv::Transaction& tx) { return docs::read_local(tx, context.catalog.open(tx, name), id); });
-    if (!found) throw not_found();
-    std::string out;
-    docs::append_open_document(out, id, {0, std::to_string(found->revision)}, false, found->body);
-    return json_response(200, out + "}");
-  }
+  if (call->method() == "GET") return get_local(context, *call, id);
   docs::IncomingDocument document;
   if (call->method() == "PUT") {
     document = docs::parse_document(call->json_body());

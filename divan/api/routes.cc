@@ -1,7 +1,8 @@
 #include "divan/api/routes.h"
 
+#include "divan/api/unsupported.h"
 #include "divan/base/error.h"
-#include "divan/docs/document.h"
+#include "divan/docs/reader.h"
 
 namespace divan::api {
 namespace {
@@ -61,33 +62,42 @@ const std::map<std::string_view, Route>& database_routes() {
   return routes;
 }
 
-// What CouchDB has and Divan has not: better said than taken for a document or a database.
-void refuse_unsupported(std::string_view segment) {
-  static const std::map<std::string_view, std::string_view> features = {
-      {"_replicate", "Replication"},
-      {"_scheduler", "Replication"},
-      {"_utils", "Fauxton"},
-      {"_find", "Mango"},
-      {"_index", "Mango"},
-      {"_explain", "Mango"},
-      {"_partition", "Partitioning"},
-      {"_purge", "Purging"},
-      {"_show", "Rendering"},
-      {"_list", "Rendering"},
-      {"_update", "Updating by a function"},
-      {"_rewrite", "Rewriting"},
-      {"_search", "Full text search"},
-      {"_nouveau", "Full text search"},
-  };
-  const auto found = features.find(segment);
-  if (found != features.end())
-    throw Error(501, "not_implemented", fmt::format("{} is not supported yet.", found->second));
-}
-
 // CouchDB's own databases have names like the server's routes.
 bool is_database(std::string_view segment) {
   return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
          segment == "_global_changes";
+}
+
+// Throws not_found unless the database is there.
+void check_database(const Context& context, const Call& call) {
+  context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
+}
+
+// What is below a document are its attachments.
+[[noreturn]] void refuse_attachment(const Context& context, const Call& call) {
+  check_database(context, call);
+  call.allow("GET,PUT,DELETE");
+  const std::string& id = call.path()[1];
+  if (id.starts_with('_') && id != "_design") {
+    if (call.method() == "PUT") docs::check_document_id(id);
+    throw not_found("missing");
+  }
+  refuse_feature("Attachments are not supported yet.");
+}
+
+// A name below a design document that begins with an underscore: in CouchDB, that of an attachment that there
+// cannot be.
+[[noreturn]] void refuse_design_action(const Context& context, const Call& call) {
+  const auto& path = call.path();
+  context.store.run([&](kv::Transaction& tx) {
+    docs::find_document(tx, context.catalog.open(tx, path[0]), std::string(docs::kDesignPrefix) + path[2],
+                        {});
+  });
+  if (const auto* entry = find_unsupported(Level::design_document, path[3])) refuse(call, *entry);
+  call.allow("GET,PUT,DELETE");
+  if (call.method() == "PUT")
+    throw bad_request(fmt::format("Attachment name '{}' starts with prohibited character '_'", path[3]));
+  throw not_found("Document is missing attachment");
 }
 
 Answer design_route(const Context& context, const CallPtr& call) {
@@ -95,15 +105,24 @@ Answer design_route(const Context& context, const CallPtr& call) {
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
-  refuse_unsupported(path[3]);
-  throw not_found("missing");
+  if (!path[3].starts_with('_')) refuse_attachment(context, *call);
+  refuse_design_action(context, *call);
+}
+
+Answer local_route(const Context& context, const CallPtr& call) {
+  const auto& path = call->path();
+  if (path.size() == 3) return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
+  check_database(context, *call);
+  if (path.size() == 2) throw bad_request("Invalid _local document id.");
+  throw bad_request("_local documents do not accept attachments.");
 }
 
 // /{db}/_all_docs/queries, /{db}/_compact/{design document}
 bool has_more(const std::vector<std::string>& path) {
   if (path.size() != 3) return false;
   return path[1] == "_compact" ||
-         (path[2] == "queries" && (path[1] == "_all_docs" || path[1] == "_design_docs"));
+         (path[2] == "queries" &&
+          (path[1] == "_all_docs" || path[1] == "_design_docs" || path[1] == "_local_docs"));
 }
 
 Answer in_database(const Context& context, const CallPtr& call) {
@@ -114,16 +133,18 @@ Answer in_database(const Context& context, const CallPtr& call) {
     if (path.size() == 3) return document(context, call, std::string(docs::kDesignPrefix) + path[2]);
     return design_route(context, call);
   }
-  if (second == "_local" && path.size() == 3) {
-    return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
-  }
+  if (second == "_local" || second == docs::kLocalPrefix) return local_route(context, call);
   const auto found = database_routes().find(second);
   if (found != database_routes().end()) {
     if (path.size() > 2 && !has_more(path)) throw not_found("missing");
     return found->second(context, call);
   }
-  refuse_unsupported(second);
-  if (path.size() > 2) throw Error(501, "not_implemented", "Attachments are not supported yet.");
+  if (const auto* entry = find_unsupported(Level::database, second)) {
+    check_database(context, *call);
+    refuse(*call, *entry);
+  }
+  if (second == "_temp_view") throw Error(410, "gone", "Temporary views are not supported in CouchDB");
+  if (path.size() > 2) refuse_attachment(context, *call);
   if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
   return document(context, call, second);
 }
@@ -151,8 +172,8 @@ Answer route(const Context& context, const CallPtr& call) {
   }
   const auto found = server_routes().find(path[0]);
   if (found == server_routes().end()) {
+    if (const auto* entry = find_unsupported(Level::server, path[0])) refuse(*call, *entry);
     if (call->method() == "PUT") docs::check_database_name(path[0]);
-    refuse_unsupported(path[0]);
     throw not_found("Database does not exist.");
   }
   if (!found->second.has_more && path.size() > 1) throw not_found("missing");

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "divan/api/routes.h"
+#include "divan/api/unsupported.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
@@ -127,8 +128,9 @@ Answer uuids(const Context& context, const CallPtr& call) {
 }
 
 Answer session(const Context&, const CallPtr& call) {
-  call->allow("GET");
+  if (call->method() != "GET") refuse(*call, *find_unsupported(Level::server, "_session"));
   const User& user = call->user();
+  if (user.name.empty() && call->flag("basic")) throw unauthorized("Please login.");
   std::string roles;
   json::Writer writer(roles);
   writer.begin_array();
@@ -194,13 +196,17 @@ Answer membership(const Context& context, const CallPtr& call) {
 
 Answer node(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  if (path.size() < 2 || (path[1] != "_local" && path[1] != context.node)) throw not_found("no such node");
+  if (path.size() < 2) throw bad_request("Incomplete path to _node request");
+  if (path[1] != "_local" && path[1] != context.node) throw not_found("no such node");
   const std::string what = path.size() > 2 ? path[2] : "";
   if (path.size() == 2) {
     std::string out;
     json::Writer(out).begin_object().key("name").string(context.node).end_object();
     return json_response(200, std::move(out));
   }
+  const bool reloads = what == "_config" && path.size() == 4 && path[3] == "_reload";
+  if (const auto* entry = find_unsupported(Level::node, reloads ? "_config/_reload" : what))
+    refuse(*call, *entry);
   if (what == "_prometheus" && path.size() == 3) return metrics(context, call);
   if (what == "_config" && path.size() <= 4) return read_config(context, call);
   if (what == "_config" && path.size() == 5) return setting(context, call);

@@ -1,0 +1,66 @@
+#include "divan/api/unsupported.h"
+
+#include <algorithm>
+
+namespace divan::api {
+namespace {
+
+constexpr std::string_view kAnyMethod;
+
+// docs/differences.md has the same list for people.
+constexpr Unsupported kUnsupported[] = {
+    {Level::server, "_cluster_setup", "GET,POST", "the setup of clusters"},
+    {Level::server, "_nouveau_analyze", "POST", "full text search"},
+    {Level::server, "_reload_query_servers", "POST", "restarting JavaScript processes"},
+    {Level::server, "_replicate", "POST", "replication"},
+    {Level::server, "_reshard", "GET,PUT,POST,DELETE", "splitting shards"},
+    {Level::server, "_scheduler", "GET", "replication"},
+    {Level::server, "_search_analyze", "GET,POST", "full text search"},
+    {Level::server, "_session", "GET,POST,DELETE", "logging in with cookies"},
+    {Level::server, "_utils", "GET", "Fauxton"},
+    {Level::node, "_config/_reload", "POST", "reading the settings' file again"},
+    {Level::node, "_restart", "POST", "restarting over HTTP"},
+    {Level::node, "_smoosh", "GET", "automatic compaction"},
+    {Level::node, "_stats", "GET", "statistics as JSON; `_prometheus` has metrics"},
+    {Level::node, "_system", "GET", "statistics as JSON; `_prometheus` has metrics"},
+    {Level::node, "_versions", "GET", "versions of libraries"},
+    {Level::database, "_auto_purge", "GET,PUT", "purging"},
+    {Level::database, "_explain", "POST", "Mango"},
+    {Level::database, "_find", "POST", "Mango"},
+    {Level::database, "_index", "GET,POST,DELETE", "Mango"},
+    {Level::database, "_nouveau_cleanup", "POST", "full text search"},
+    {Level::database, "_partition", "GET,POST", "partitioned databases"},
+    {Level::database, "_purge", "POST", "purging"},
+    {Level::database, "_purged_infos", "GET", "purging"},
+    {Level::database, "_purged_infos_limit", "GET,PUT", "purging"},
+    {Level::database, "_search_cleanup", "POST", "full text search"},
+    {Level::database, "_shards", "GET", "shards"},
+    {Level::database, "_sync_shards", "POST", "shards"},
+    {Level::database, "_time_seq", "GET,DELETE", "changes by time"},
+    {Level::design_document, "_list", "GET,POST", "list functions"},
+    {Level::design_document, "_nouveau", "GET,POST", "full text search"},
+    {Level::design_document, "_nouveau_info", "GET", "full text search"},
+    {Level::design_document, "_rewrite", kAnyMethod, "rewriting of requests"},
+    {Level::design_document, "_search", "GET,POST", "full text search"},
+    {Level::design_document, "_search_disk_size", "GET", "full text search"},
+    {Level::design_document, "_search_info", "GET", "full text search"},
+    {Level::design_document, "_show", kAnyMethod, "show functions"},
+    {Level::design_document, "_update", kAnyMethod, "update functions"},
+};
+
+}  // namespace
+
+const Unsupported* find_unsupported(Level level, std::string_view name) {
+  const auto* const found = std::ranges::find_if(
+      kUnsupported, [&](const Unsupported& entry) { return entry.level == level && entry.name == name; });
+  return found == std::end(kUnsupported) ? nullptr : found;
+}
+
+void refuse(const Call& call, const Unsupported& entry) {
+  if (!entry.methods.empty()) call.allow(entry.methods);
+  refuse_feature(fmt::format("`{}` ({}) is not supported yet.", entry.name, entry.feature));
+}
+
+void refuse_feature(const std::string& reason) { throw Error(501, "not_implemented", reason); }
+
+}  // namespace divan::api

@@ -1,0 +1,34 @@
+// The parts of CouchDB 3.5's HTTP API that Divan does not have yet, in one table.
+#pragma once
+
+#include "divan/api/call.h"
+
+namespace divan::api {
+
+/// Where a name stands in a path.
+enum class Level {
+  server,           // /{name}
+  node,             // /_node/{node}/{name}
+  database,         // /{db}/{name}
+  design_document,  // /{db}/_design/{design document}/{name}
+};
+
+/// An entry of the table.
+struct Unsupported {
+  Level level;
+  std::string_view name;
+  std::string_view methods;  // that CouchDB serves here, as Call::allow() takes them; empty: all
+  std::string_view feature;
+};
+
+/// Returns the entry of a name, or nullptr if CouchDB 3.5 does not have it, or Divan does.
+const Unsupported* find_unsupported(Level level, std::string_view name);
+
+/// Throws MethodNotAllowed (405) if CouchDB does not serve the request's method here either, else
+/// not_implemented (501) with the entry's name.
+[[noreturn]] void refuse(const Call& call, const Unsupported& entry);
+
+/// Throws not_implemented (501) for what is no path of its own, such as a method.
+[[noreturn]] void refuse_feature(const std::string& reason);
+
+}  // namespace divan::api
