@@ -106,7 +106,7 @@ test('backup: a database moves to a younger server, and its sequences go on', as
   for (let n = 0; n < 50; ++n) await old.client.ok('POST', '/moved', { n })
   const before = await look(old.client, 'moved')
   const { results: updates } = await young.client.ok('GET', '/_db_updates')
-  assert.deepEqual(updates, [])
+  assert.deepEqual(new Set(updates.map(({ db_name }) => db_name)), new Set(['_users']))
   const feed = await young.client.open('/_db_updates?feed=continuous&since=now')
   await restoreInto(young, await backUp(old))
   assert.deepEqual(await look(young.client, 'moved'), before)
@@ -116,6 +116,31 @@ test('backup: a database moves to a younger server, and its sequences go on', as
   await checkGoesOn(young.client, 'moved')
   await old.stop()
   await young.stop()
+})
+
+test('backup: users move to a younger server, unless that has users', async () => {
+  const old = await Server.start()
+  const young = await Server.start()
+  const add = async (server, name) => {
+    await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
+    await server.client.ok('PUT', `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles: [], password: 'pw' })
+  }
+  await add(old, 'ann')
+  await old.client.ok('PUT', '/one')
+  await old.client.ok('PUT', '/two')
+  const file = await backUp(old)
+  await restoreInto(young, file)
+  assert.deepEqual(await young.client.ok('GET', '/_all_dbs'), ['_users', 'one', 'two'])
+  assert.equal((await young.as('ann:pw').get('/_session')).json.userCtx.name, 'ann')
+
+  const other = await Server.start()
+  await add(other, 'bob')
+  const { code, stderr } = await run(other, ['restore', file])
+  assert.equal(code, 1)
+  assert.match(stderr, /There is a database _users already/)
+  assert.deepEqual(await other.client.ok('GET', '/_all_dbs'), ['_users'])
+  assert.equal((await other.as('bob:pw').get('/_session')).status, 200)
+  for (const server of [old, young, other]) await server.stop()
 })
 
 testWithServer('a backup under writes is of one moment', {}, async (server) => {
@@ -426,7 +451,7 @@ test('backup: a server that is killed during a restore shows nothing of it, and 
   assert.notEqual(stderr, '')
 
   const again = await Server.start({ dataDir })
-  assert.deepEqual(await again.client.ok('GET', '/_all_dbs'), ['other'])
+  assert.deepEqual(await again.client.ok('GET', '/_all_dbs'), ['_users', 'other'])
   assert.equal((await again.client.get('/big')).status, 404)
   await restoreInto(again, file)
   assert.deepEqual(await again.client.ok('GET', '/big'), info)

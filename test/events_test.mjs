@@ -184,7 +184,6 @@ testWithServer('what happens to databases', {}, async ({ client }) => {
 testWithServer('the role `events` may use every channel but the server\'s own', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
-  await client.ok('PUT', '/_users')
   const add = (name, roles) =>
     client.ok('PUT', `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles, password: 'pw' })
   await add('ann', ['other', 'events'])

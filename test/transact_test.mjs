@@ -122,7 +122,6 @@ it('who listens to the databases hears of all of it', async (server) => {
 testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
-  await client.ok('PUT', '/_users')
   await client.ok('PUT', '/db')
   const users = { jim: ['jobs'], eve: ['events', 'job', 'Jobs'], ann: [] }
   for (const [name, roles] of Object.entries(users)) {
@@ -190,7 +189,6 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
 testWithServer('users are prepared as by any other way to write them', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
-  await client.ok('PUT', '/_users')
   await client.ok('PUT', '/db')
   const ann = { _id: 'org.couchdb.user:ann', name: 'ann', type: 'user', roles: [], password: 'secret' }
   const bad = await client.post('/_transact', { docs: { db: [{ _id: 'x' }], _users: [{ ...ann, roles: ['_admin'] }] } })

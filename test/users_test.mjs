@@ -1,7 +1,8 @@
 // Users who are no administrators: their documents, what they may do, and that changes count at once.
 import assert from 'node:assert/strict'
 import http from 'node:http'
-import { testWithServer } from './support/server.mjs'
+import { test } from 'node:test'
+import { Server, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
 const path = (name) => `/_users/org.couchdb.user:${name}`
@@ -16,7 +17,6 @@ const WRONG = '401 Name or password is incorrect.'
 
 async function prepare(server) {
   await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
-  await server.client.ok('PUT', '/_users')
 }
 
 testWithServer('a user logs in, and every change counts at once', {}, async (server) => {
@@ -131,7 +131,6 @@ const names = (count) => Array.from({ length: count }, (_, i) => `user${i}`)
 
 async function prepareSlow(server, users) {
   await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', `"${SLOW}"`)
-  await server.client.ok('PUT', '/_users')
   const docs = users.map((name) => ({ _id: `org.couchdb.user:${name}`, ...user(name, { password: `pw-${name}` }) }))
   await server.client.ok('POST', '/_users/_bulk_docs', { docs })
 }
@@ -186,4 +185,30 @@ testWithServer('a name is locked for an address where the settings say so', {}, 
   assert.equal(await status(server, 'ann:pw', '127.0.0.66'), 200, 'known to be right')
   await server.client.ok('PUT', setting('mode'), '"warn"')
   assert.equal(await status(server, 'ann:other', '127.0.0.66'), 401)
+})
+
+test('users: a server makes the database, and makes it again at a start that finds none', async () => {
+  const dataDir = temporaryDirectory()
+  const server = await Server.start({ dataDir })
+  assert.deepEqual(await server.client.ok('GET', '/_all_dbs'), ['_users'])
+  const { results } = await server.client.ok('GET', '/_db_updates')
+  assert.deepEqual(new Set(results.map(({ db_name }) => db_name)), new Set(['_users']))
+  await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
+  await server.client.ok('PUT', path('ann'), user('ann', { password: 'secret' }))
+  const { doc_count, instance_start_time } = await server.client.ok('GET', '/_users')
+  assert.equal(doc_count, 1)
+  await server.stop()
+
+  // One that is there stays as it is.
+  const again = await Server.start({ dataDir })
+  assert.equal((await again.client.ok('GET', '/_users')).instance_start_time, instance_start_time)
+  assert.equal((await session(again, 'ann:secret')).name, 'ann')
+  await again.client.ok('DELETE', '/_users')
+  assert.deepEqual(await again.client.ok('GET', '/_all_dbs'), [])
+  await again.stop()
+
+  const third = await Server.start({ dataDir })
+  assert.deepEqual(await third.client.ok('GET', '/_all_dbs'), ['_users'])
+  assert.equal((await third.client.ok('GET', '/_users')).doc_count, 0)
+  await third.stop()
 })

@@ -42,7 +42,6 @@ async function makeDirectory(inTables) {
   const server = await Server.start({ dataDir })
   const { client } = server
   await client.ok('PUT', '/shop')
-  await client.ok('PUT', '/_users')
   await client.ok('PUT', '/shop/_design/by', { views: { n: { map: 'function (doc) { emit(doc.n); emit("x", doc.text); }', reduce: '_count' } } })
   for (let i = 0; i < 5; ++i) {
     const docs = Array.from({ length: 1000 }, (_, n) => ({ _id: `${i}-${n}`, n, text: 'x'.repeat(n === 7 ? 150_000 : 100) }))

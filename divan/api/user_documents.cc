@@ -124,6 +124,12 @@ std::string with_hash(std::string_view body, const std::optional<PasswordHash>& 
 
 }  // namespace
 
+void create_users_database(kv::Database& store, docs::Catalog& catalog) {
+  store.run([&](kv::Transaction& tx) {
+    if (!catalog.find(tx, kUsersDatabase)) catalog.create(tx, kUsersDatabase);
+  });
+}
+
 void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng& rng) {
   if (docs::is_design(document.id) || document.id.starts_with(docs::kLocalPrefix)) return;
   const Members members = members_of(document.body);

@@ -17,7 +17,10 @@
 
 namespace divan::api {
 
-inline constexpr std::string_view kUsersDatabase = "_users";
+using docs::kUsersDatabase;
+
+/// Creates the database if the store has none. Processes that share a store may call this at the same time.
+void create_users_database(kv::Database& store, docs::Catalog& catalog);
 
 /// For a document that is to be written to _users: throws forbidden (403) with CouchDB's words unless it is a
 /// user's (design and local documents, and deletions, pass), and puts the hash in place of its password.

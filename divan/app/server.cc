@@ -252,6 +252,7 @@ struct Server::Parts {
         [this](kv::Transaction& tx, const docs::Database& database, std::string_view id,
                std::string_view body) { index::keep_answering(tx, database, kinds, std::string(id), body); });
     use_max_document_size();
+    if (settings.serves) api::create_users_database(store, catalog);
     queue.observer().measure(metrics);
     queue.observer().publish(bus);
     index::declare_builds(queue, store, kinds);

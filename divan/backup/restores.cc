@@ -100,7 +100,7 @@ std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::
 }
 
 void Restores::check_free(kv::Transaction& tx, const std::string& name) {
-  if (!catalog_.find(tx, name)) return;
+  if (catalog_.can_adopt(tx, name)) return;
   throw Error(412, "file_exists", fmt::format("There is a database {} already; nothing was restored.", name));
 }
 

@@ -43,8 +43,9 @@ class Restores {
   void start();
 
   /// Begins to restore from a backup of this version, and answers the restore's id. Throws file_exists (412)
-  /// naming a database that is there, bad_request for names that cannot be or come twice, and for versions
-  /// beyond kMaxRaisedVersion, too_many_databases (413) if one transaction cannot make them all.
+  /// naming a database that is there (but see Catalog::can_adopt()), bad_request for names that cannot be or
+  /// come twice, and for versions beyond kMaxRaisedVersion, too_many_databases (413) if one transaction
+  /// cannot make them all.
   std::string begin(const std::vector<RestoredDatabase>& databases, kv::Version version);
 
   /// Takes piece `number` (from 0 on, one after the other): a backup file of rows of the databases. One that

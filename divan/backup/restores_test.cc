@@ -188,6 +188,31 @@ TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
   EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 3);  // that it is finished
 }
 
+// Every server creates one, and has no use for it if it restores a backup.
+TEST_F(RestoresTest, AnUnusedDatabaseOfUsersIsReplaced) {
+  const std::string users(docs::kUsersDatabase);
+  target.store->run([&](Transaction& tx) { target.catalog.create(tx, users); });
+  pieces.database.name = users;
+  const std::string id = begin();
+  add_all(id);
+  EXPECT_EQ(target.documents(users), 0);
+  target.restores.finish(id, pieces.rows);
+  EXPECT_EQ(target.documents(users), 20);
+  EXPECT_EQ(target.names(), std::vector{users});
+  EXPECT_EQ(refusal([&] { begin(); }), "file_exists");
+}
+
+TEST_F(RestoresTest, ADatabaseOfUsersThatIsInUseIsNotReplaced) {
+  const std::string users(docs::kUsersDatabase);
+  target.store->run([&](Transaction& tx) { target.catalog.create(tx, users); });
+  pieces.database.name = users;
+  const std::string id = begin();
+  add_all(id);
+  target.write(users, 0, 1);
+  EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "file_exists");
+  EXPECT_EQ(target.documents(users), 1);
+}
+
 TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
   const std::string id = begin();
   add_all(id);

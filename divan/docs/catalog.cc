@@ -119,8 +119,13 @@ Database Catalog::create(kv::Transaction& tx, std::string_view name) {
 Database Catalog::adopt(kv::Transaction& tx, std::string_view name, std::int64_t number,
                         std::int64_t created_ms) {
   check_database_name(name);
-  check_new(tx, name);
-  Database database = put(tx, Database(*this, std::string(name), number, created_ms));
+  Database database(*this, std::string(name), number, created_ms);
+  if (find(tx, name) && can_adopt(tx, name)) {
+    write_record(tx, database);
+  } else {
+    check_new(tx, name);
+    put(tx, database);
+  }
   // It has documents: whoever follows them is to look.
   changed(tx, database, DatabaseEvent::updated);
   return database;
@@ -131,11 +136,21 @@ void Catalog::check_new(kv::Transaction& tx, std::string_view name) {
   throw Error(412, "file_exists", "The database could not be created, the file already exists.");
 }
 
-Database Catalog::put(kv::Transaction& tx, Database database) {
+bool Catalog::can_adopt(kv::Transaction& tx, std::string_view name) {
+  const auto database = find(tx, name);
+  if (!database) return true;
+  return name == kUsersDatabase && tx.get_range(database->keys().all(), {.limit = 1}).rows.empty();
+}
+
+void Catalog::write_record(kv::Transaction& tx, const Database& database) {
   std::string record;
   kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
   tx.set(record_key(database.name()), record);
   if (tx.is_remote()) remember(database);
+}
+
+Database Catalog::put(kv::Transaction& tx, Database database) {
+  write_record(tx, database);
   changed(tx, database, DatabaseEvent::created);
   return database;
 }
@@ -151,7 +166,12 @@ std::vector<std::string> Catalog::list(kv::Transaction& tx, const ListOptions& o
   const kv::KeyRange all = below(packed("dbs"));
   const auto& lower = options.descending ? options.end_key : options.start_key;
   const auto& upper = options.descending ? options.start_key : options.end_key;
-  kv::KeyRange range{lower ? record_key(*lower) : all.begin, upper ? record_key(*upper) + '\0' : all.end};
+  const auto key_of = [&](const std::string& name, bool behind) {
+    return record_key(name) + (behind ? std::string(1, '\0') : "");
+  };
+  kv::KeyRange range = all;
+  if (lower) range.begin = key_of(*lower, options.descending && !options.inclusive_end);
+  if (upper) range.end = key_of(*upper, options.descending || options.inclusive_end);
   std::vector<std::string> names;
   if (range.begin >= range.end) return names;
   std::size_t skip = options.skip;

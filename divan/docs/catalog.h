@@ -22,6 +22,9 @@ namespace divan::docs {
 /// CouchDB's own (_users and the like).
 void check_database_name(std::string_view name);
 
+/// The database of the users' documents, which every store has (api/user_documents.h).
+inline constexpr std::string_view kUsersDatabase = "_users";
+
 /// A row of the catalog, for those who read rows of whole stores.
 struct CatalogRow {
   std::string name;
@@ -95,7 +98,11 @@ class Catalog {
   /// nobody that can be found.
   std::int64_t reserve_number(kv::Transaction& tx);
 
-  /// A database of the rows that are below `number` already. Throws as create() does.
+  /// Whether adopt() may be called: the name is free, or that of a database of users that was never used.
+  /// Every server creates one, which is in the way of a backup's.
+  bool can_adopt(kv::Transaction& tx, std::string_view name);
+
+  /// A database of the rows that are below `number` already. Throws as create() does, unless can_adopt().
   Database adopt(kv::Transaction& tx, std::string_view name, std::int64_t number, std::int64_t created_ms);
 
   /// Clears everything that the database has. Throws not_found (404).
@@ -110,12 +117,13 @@ class Catalog {
   /// opened it, if it has on a remote store: where its rows are likely to be.
   std::optional<Database> expect(kv::Expectation& reads, std::string_view name);
 
-  /// Which names list() gives; the end is inclusive as in CouchDB.
+  /// Which names list() gives.
   struct ListOptions {
     std::optional<std::string> start_key;
     std::optional<std::string> end_key;
     std::size_t limit = 0;  // 0: all
     std::size_t skip = 0;
+    bool inclusive_end = true;
     bool descending = false;
   };
   std::vector<std::string> list(kv::Transaction& tx, const ListOptions& options);
@@ -142,6 +150,7 @@ class Catalog {
 
  private:
   void check_new(kv::Transaction& tx, std::string_view name);
+  void write_record(kv::Transaction& tx, const Database& database);
   void remember(const Database& database);
   Database put(kv::Transaction& tx, Database database);
 
