@@ -1,8 +1,10 @@
 // Databases as such, and the lists of them.
+#include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/http/etag.h"
 
 namespace divan::api {
 namespace {
@@ -27,22 +29,37 @@ std::string read_info_json(const Context& context, const std::string& name) {
   });
 }
 
-// A name given as the JSON string that CouchDB wants, or plain.
-std::optional<std::string> name_param(const Call& call, std::string_view name, std::string_view alias) {
-  auto value = call.text(name);
-  return value ? value : call.text(alias);
+// Those of `keys` that there are.
+std::vector<std::string> find_names(const Context& context, const index::views::ViewParams& params) {
+  std::vector<std::string> keys = *params.keys;
+  if (params.descending) std::ranges::reverse(keys);
+  const auto end = keys.size();
+  const std::size_t first = std::min<std::uint64_t>(params.skip, end);
+  const std::size_t last = first + std::min<std::uint64_t>(params.limit.value_or(end), end - first);
+  return context.store.run([&](kv::Transaction& tx) {
+    std::vector<std::string> names;
+    for (std::size_t i = first; i < last; ++i) {
+      const auto name = id_of_key(keys[i]);
+      if (context.catalog.find(tx, name)) names.push_back(name);
+    }
+    return names;
+  });
 }
 
-// The names that a listing asks for.
-std::vector<std::string> list_names(const Context& context, const Call& call) {
+// The names that a listing of databases asks for, with the parameters of a listing of documents.
+std::vector<std::string> list_names(const Context& context, Call& call) {
+  const auto params = parse_query_params(call);
+  check_listing_params(params);
+  if (params.keys && params.keys->size() != 1) return find_names(context, params);
+  if (params.limit == 0) return {};
+  const auto range = document_range(params);
   docs::Catalog::ListOptions options;
-  options.start_key = name_param(call, "start_key", "startkey");
-  options.end_key = name_param(call, "end_key", "endkey");
-  options.skip = call.count("skip").value_or(0);
-  options.descending = call.flag("descending");
-  const auto limit = call.count("limit");
-  if (limit == 0) return {};
-  options.limit = limit.value_or(0);
+  options.start_key = range.start_id;
+  options.end_key = range.end_id;
+  options.inclusive_end = range.inclusive_end;
+  options.descending = range.descending;
+  options.skip = params.skip;
+  options.limit = params.limit.value_or(0);
   return context.store.run([&](kv::Transaction& tx) { return context.catalog.list(tx, options); });
 }
 
@@ -60,6 +77,19 @@ std::vector<std::string> names_in_body(Call& call) {
   if (names.size() > kMaxInfos)
     throw bad_request(fmt::format("`keys` member exceeds the limit of {}.", kMaxInfos));
   return names;
+}
+
+// How many shards and copies a database has is the store's affair: numbers that make sense are taken, and
+// mean nothing (docs/differences.md).
+void check_shards(const Call& call) {
+  for (const auto* name : {"q", "n"}) {
+    const auto value = call.param(name);
+    const bool is_number =
+        !value || (!value->empty() && value->find_first_not_of("0123456789") == std::string::npos);
+    if (!is_number || (value && value->find_first_not_of('0') == std::string::npos))
+      throw bad_request(fmt::format("The `{}` value should be a positive integer.", name));
+  }
+  if (call.param("engine").value_or("couch") != "couch") throw bad_request("invalid_engine_extension");
 }
 
 // Partitioned databases are not supported; one without partitions would be a surprise.
@@ -80,6 +110,7 @@ Answer database(const Context& context, const CallPtr& call) {
   if (call->method() == "POST") return create_document(context, call);
   if (call->method() == "GET") return json_response(200, read_info_json(context, name));
   if (call->method() == "PUT") {
+    check_shards(*call);
     refuse_partitions(*call);
     context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
     return json_response(201, R"({"ok":true})",
@@ -100,7 +131,9 @@ Answer all_databases(const Context& context, const CallPtr& call) {
   writer.begin_array();
   for (const auto& name : list_names(context, *call)) writer.string(name);
   writer.end_array();
-  return json_response(200, out);
+  const std::string etag = http::etag_of(out);
+  if (auto unchanged = not_modified(*call, etag)) return *std::move(unchanged);
+  return json_response(200, out, {{"ETag", etag}});
 }
 
 Answer databases_info(const Context& context, const CallPtr& call) {
@@ -156,8 +189,14 @@ Answer revisions_limit(const Context& context, const CallPtr& call) {
 
 Answer maintenance(const Context& context, const CallPtr& call) {
   call->allow("POST");
-  const std::int64_t created = context.store.run(
-      [&](kv::Transaction& tx) { return context.catalog.open(tx, call->path()[0]).created_ms(); });
+  const auto& path = call->path();
+  const std::int64_t created = context.store.run([&](kv::Transaction& tx) {
+    const auto database = context.catalog.open(tx, path[0]);
+    // /{db}/_compact/{design document}
+    if (path.size() == 3)
+      docs::find_document(tx, database, std::string(docs::kDesignPrefix) + path[2], std::nullopt);
+    return database.created_ms();
+  });
   if (call->path()[1] == "_view_cleanup") {
     context.store.run([&](kv::Transaction& tx) {
       index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);

@@ -1,8 +1,7 @@
-// Listings of a database's documents: _all_docs, _design_docs, _local_docs.
+// Listings of a database's documents: _all_docs, _design_docs.
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
-#include "divan/docs/local.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
@@ -20,35 +19,38 @@ constexpr std::size_t kDocumentsTogether = 1'000;
 // Behind all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
-// A key of `_all_docs` is a document's id; one that is no string finds nothing.
-std::string id_of(const std::string& key) { return json::string_value(key).value_or(""); }
-
-docs::DocumentRange range_of(const ViewParams& params, bool design_only) {
-  docs::DocumentRange range;
-  range.descending = params.descending;
-  range.inclusive_end = params.inclusive_end;
-  if (params.start_key) range.start_id = id_of(*params.start_key);
-  if (params.end_key) range.end_id = id_of(*params.end_key);
-  if (design_only) {
-    auto& lower = range.descending ? range.end_id : range.start_id;
-    auto& upper = range.descending ? range.start_id : range.end_id;
-    lower = std::max(lower.value_or(""), std::string(docs::kDesignPrefix));
-    upper = std::min(upper.value_or(kAfterDesignDocuments), std::string(kAfterDesignDocuments));
-  }
+docs::DocumentRange design_range(const docs::DocumentRange& wanted) {
+  docs::DocumentRange range = wanted;
+  auto& lower = range.descending ? range.end_id : range.start_id;
+  auto& upper = range.descending ? range.start_id : range.end_id;
+  lower = std::max(lower.value_or(""), std::string(docs::kDesignPrefix));
+  upper = std::min(upper.value_or(kAfterDesignDocuments), std::string(kAfterDesignDocuments));
   return range;
 }
 
-// Rows of `_all_docs`, page by page; each page is read in one transaction.
+std::int64_t count_design_documents(kv::Transaction& tx, const docs::Database& database) {
+  std::int64_t count = 0;
+  docs::visit_documents(tx, database, design_range({}), [&](const std::string&, const docs::Leaf&) {
+    ++count;
+    return true;
+  });
+  return count;
+}
+
+// Rows of `_all_docs` or `_design_docs`, page by page; each page is read in one transaction.
 class DocumentPages final : public PageSource {
  public:
   DocumentPages(const Context& context, std::string name, ViewParams params, bool design_only)
       : context_(context),
         name_(std::move(name)),
         params_(std::move(params)),
-        range_(range_of(params_, design_only)),
+        design_only_(design_only),
+        range_(document_range(params_)),
+        from_the_start_(!params_.keys && !range_.start_id),
         skip_(params_.skip),
         left_(params_.limit.value_or(UINT64_MAX)) {
-    check_keys(params_);
+    check_listing_params(params_);
+    if (design_only_) range_ = design_range(range_);
   }
 
   bool next(std::string& out) override {
@@ -69,11 +71,11 @@ class DocumentPages final : public PageSource {
  private:
   void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
     const auto info = docs::read_info(tx, database);
-    out += fmt::format("{{\"total_rows\":{},", info.doc_count);
-    const bool from_the_start = !params_.keys && !range_.start_id;
-    out += from_the_start
-               ? fmt::format("\"offset\":{},", std::min<std::uint64_t>(
-                                                   params_.skip, static_cast<std::uint64_t>(info.doc_count)))
+    const std::int64_t total = design_only_ ? count_design_documents(tx, database) : info.doc_count;
+    out += fmt::format("{{\"total_rows\":{},", total);
+    out += from_the_start_
+               ? fmt::format("\"offset\":{},",
+                             std::min<std::uint64_t>(params_.skip, static_cast<std::uint64_t>(total)))
                : "\"offset\":null,";
     if (params_.update_seq) out += "\"update_seq\":" + json::quoted(docs::to_sequence(info.update_seq)) + ",";
     out += "\"rows\":[";
@@ -126,8 +128,10 @@ class DocumentPages final : public PageSource {
       }
       --left_;
       ahead_.used();
+      const std::string id = id_of_key(key);
+      // CouchDB leaves these out after it has counted them for skip and limit.
+      if (design_only_ && !docs::is_design(id)) continue;
       begin_row(out);
-      const std::string id = id_of(key);
       const auto tree =
           id.empty() ? docs::RevTree() : docs::read_tree(tx, database, id, kv::Isolation::snapshot);
       if (tree.empty()) {
@@ -146,7 +150,7 @@ class DocumentPages final : public PageSource {
     const auto& keys = *params_.keys;
     std::vector<std::string> ids;
     for (std::size_t i = next_key_; i < keys.size() && ids.size() < std::min<std::uint64_t>(left_, most); ++i)
-      ids.push_back(id_of(keys[params_.descending ? keys.size() - 1 - i : i]));
+      ids.push_back(id_of_key(keys[params_.descending ? keys.size() - 1 - i : i]));
     docs::expect_trees(tx, database, ids);
     if (params_.include_docs) docs::expect_winners(tx, database, ids, kPageBytes);
     return ids.size();
@@ -199,7 +203,9 @@ class DocumentPages final : public PageSource {
   const Context& context_;
   const std::string name_;
   const ViewParams params_;
+  const bool design_only_;
   docs::DocumentRange range_;
+  const bool from_the_start_;
   std::uint64_t skip_;
   std::uint64_t left_;
   std::optional<std::int64_t> number_;  // of the database, once the first page was read
@@ -226,31 +232,6 @@ Answer all_documents(const Context& context, const CallPtr& call) {
     stream_pages(context, call, pages(parse_query_params(*call)));
   }
   return std::nullopt;
-}
-
-Answer local_documents(const Context& context, const CallPtr& call) {
-  call->allow("GET");
-  const bool include_docs = call->flag("include_docs");
-  std::string out;
-  context.store.run([&](kv::Transaction& tx) {
-    out = "{\"total_rows\":null,\"offset\":null,\"rows\":[";
-    bool first = true;
-    docs::visit_locals(
-        tx, context.catalog.open(tx, call->path()[0]),
-        [&](const std::string& id, const docs::LocalDocument& document) {
-          const std::string quoted = json::quoted(id);
-          out += fmt::format("{}{{\"id\":{},\"key\":{},\"value\":{{\"rev\":\"0-{}\"}}",
-                             std::exchange(first, false) ? "\n" : ",\n", quoted, quoted, document.revision);
-          if (include_docs) {
-            out += ",\"doc\":";
-            docs::append_open_document(out, id, {0, std::to_string(document.revision)}, false, document.body);
-            out += '}';
-          }
-          out += '}';
-          return true;
-        });
-  });
-  return json_response(200, out + "\n]}");
 }
 
 }  // namespace divan::api

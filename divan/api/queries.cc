@@ -84,6 +84,28 @@ ViewParams parse_query_params(Call& call) {
   return params;
 }
 
+std::string id_of_key(const std::string& key) {
+  auto id = json::string_value(key).value_or("");
+  // Longer ones exist nowhere, and make keys that the store refuses.
+  if (id.size() > docs::kMaxDocumentIdBytes) id.clear();
+  return id;
+}
+
+docs::DocumentRange document_range(const ViewParams& params) {
+  const auto bound = [](const std::optional<std::string>& key, const std::optional<std::string>& id) {
+    auto wanted = key ? json::string_value(*key).value_or("") : id;
+    // Behind the same ids as the whole, since none is as long as this.
+    if (wanted && wanted->size() > docs::kMaxDocumentIdBytes) wanted->resize(docs::kMaxDocumentIdBytes + 1);
+    return wanted;
+  };
+  docs::DocumentRange range;
+  range.descending = params.descending;
+  range.inclusive_end = params.inclusive_end;
+  range.start_id = bound(params.start_key, params.start_key_doc_id);
+  range.end_id = bound(params.end_key, params.end_key_doc_id);
+  return range;
+}
+
 std::unique_ptr<PageSource> several_pages(std::vector<std::unique_ptr<PageSource>> sources) {
   return std::make_unique<SeveralPages>(std::move(sources));
 }

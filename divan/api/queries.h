@@ -3,6 +3,7 @@
 #pragma once
 
 #include "divan/api/page_stream.h"
+#include "divan/docs/reader.h"
 #include "divan/index/views/params.h"
 
 namespace divan::api {
@@ -16,6 +17,14 @@ std::vector<index::views::ViewParams> parse_queries(Call& call);
 
 /// The parameters of a single query, of the URL and of a POST's body. Throws bad_request.
 index::views::ViewParams parse_query_params(Call& call);
+
+/// The document id that a key of a listing stands for, its id; empty for a key that is no string, which
+/// finds nothing.
+std::string id_of_key(const std::string& key);
+
+/// The range of ids that a listing's parameters ask for. `startkey_docid` and `endkey_docid` stand in for
+/// keys that are not given, as in CouchDB.
+docs::DocumentRange document_range(const index::views::ViewParams& params);
 
 /// {"results": [...]} with the answer of each source in its turn.
 std::unique_ptr<PageSource> several_pages(std::vector<std::unique_ptr<PageSource>> sources);

@@ -1,5 +1,6 @@
 #include "divan/docs/local.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "divan/base/error.h"
@@ -29,6 +30,25 @@ kv::KeyRange range_of(const Database& database, std::string_view id) {
   std::string key;
   database.keys().packer(key, Room::local).string(without_prefix(id));
   return below(key);
+}
+
+kv::KeyRange range_of(const Database& database, const DocumentRange& range) {
+  // The first id behind all those that begin with the prefix.
+  constexpr std::string_view kAfter = "_local0";
+  const auto& lower = range.descending ? range.end_id : range.start_id;
+  const auto& upper = range.descending ? range.start_id : range.end_id;
+  const bool lower_inclusive = !range.descending || range.inclusive_end;
+  const bool upper_inclusive = range.descending || range.inclusive_end;
+  const auto key_of = [&](const std::string& id, bool behind) {
+    if (id < kLocalPrefix) return below(database.keys().room(Room::local)).begin;
+    if (id >= kAfter) return below(database.keys().room(Room::local)).end;
+    const kv::KeyRange rows = range_of(database, id);
+    return behind ? rows.end : rows.begin;
+  };
+  kv::KeyRange keys = below(database.keys().room(Room::local));
+  if (lower) keys.begin = key_of(*lower, !lower_inclusive);
+  if (upper) keys.end = key_of(*upper, upper_inclusive);
+  return keys;
 }
 
 // A local revision's identifier is the number itself.
@@ -70,29 +90,33 @@ std::int64_t write_local(kv::Transaction& tx, const Database& database, const In
   return document.deleted ? 0 : revision;
 }
 
-void visit_locals(kv::Transaction& tx, const Database& database,
-                  const std::function<bool(const std::string&, const LocalDocument&)>& visit) {
+void visit_locals(kv::Transaction& tx, const Database& database, const DocumentRange& range,
+                  const LocalVisitor& visit) {
+  const kv::KeyRange keys = range_of(database, range);
+  if (keys.begin >= keys.end) return;
   const std::string room = database.keys().room(Room::local);
   std::string id;
-  std::optional<LocalDocument> document;
+  std::vector<std::string> pieces;  // of its document, as they come
   bool going_on = true;
-  tx.scan(below(room), {.isolation = kv::Isolation::snapshot},
+  const auto finish = [&] {
+    if (pieces.empty()) return;
+    if (range.descending) std::ranges::reverse(pieces);
+    LocalDocument document;
+    for (std::size_t i = 0; i < pieces.size(); ++i) append_piece(document, i == 0, pieces[i]);
+    pieces.clear();
+    going_on = visit(std::string(kLocalPrefix) + id, document);
+  };
+  tx.scan(keys, {.reverse = range.descending, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
-            kv::tuple::Reader reader(key.substr(room.size()));
-            const auto suffix = reader.take_string();
+            auto suffix = kv::tuple::Reader(key.substr(room.size())).take_string();
             if (!suffix) throw damaged();
-            auto row_id = std::string(kLocalPrefix) + *suffix;
-            const bool first = !document || row_id != id;
-            if (first && document) going_on = visit(id, *document);
+            if (*suffix != id) finish();
             if (!going_on) return false;
-            if (first) {
-              id = std::move(row_id);
-              document.emplace();
-            }
-            append_piece(*document, first, value);
+            id = *std::move(suffix);
+            pieces.emplace_back(value);
             return true;
           });
-  if (going_on && document) visit(id, *document);
+  if (going_on) finish();
 }
 
 }  // namespace divan::docs

@@ -1,8 +1,7 @@
 // Local documents: not replicated, without history, in no feed and no index.
 #pragma once
 
-#include "divan/docs/catalog.h"
-#include "divan/docs/document.h"
+#include "divan/docs/reader.h"
 
 namespace divan::docs {
 
@@ -18,8 +17,12 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
 /// `document.revision` is the present one. Removing a missing one: not_found.
 std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document);
 
-/// Visits ids and documents in the order of the ids.
-void visit_locals(kv::Transaction& tx, const Database& database,
-                  const std::function<bool(const std::string& id, const LocalDocument&)>& visit);
+/// Receives an id and its document; returns false to end the visit.
+using LocalVisitor = std::function<bool(const std::string& id, const LocalDocument&)>;
+
+/// Visits the documents of a range of ids, which begin with "_local/", in the order of the ids' bytes. Reads
+/// a snapshot.
+void visit_locals(kv::Transaction& tx, const Database& database, const DocumentRange& range,
+                  const LocalVisitor& visit);
 
 }  // namespace divan::docs

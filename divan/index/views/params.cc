@@ -63,6 +63,18 @@ Update parse_stale(std::string_view text) {
   throw malformed("Invalid value for `stale`.");
 }
 
+void check_reducing(const ViewParams& params, bool view_reduces) {
+  if (params.group == false && group_level(params) > 0)
+    throw malformed("Can't specify group=false and group_level>0 at the same time");
+  if (params.reduce.value_or(false) && !view_reduces)
+    throw malformed("Reduce is invalid for map-only views.");
+}
+
+void check_grouping(const ViewParams& params, bool view_reduces) {
+  if (group_level(params) > 0 && !reduces(params, view_reduces))
+    throw malformed("Invalid use of grouping on a map view.");
+}
+
 }  // namespace
 
 void set_param(ViewParams& params, std::string_view name, std::string_view text) {
@@ -110,6 +122,8 @@ void set_param(ViewParams& params, std::string_view name, std::string_view text)
     check_stable(text);
   } else if (name == "attachments" || name == "att_encoding_info") {
     parse_bool(text);
+  } else if (name == "partition") {
+    throw malformed("`partition` parameter is not supported on this db");
   }
 }
 
@@ -141,17 +155,19 @@ void check_keys(const ViewParams& params) {
     throw malformed("`keys` is incompatible with `key`, `start_key` and `end_key`");
 }
 
+void check_listing_params(const ViewParams& params) {
+  check_reducing(params, false);
+  check_keys(params);
+  check_grouping(params, false);
+}
+
 void check_params(const ViewParams& params, bool view_reduces, Collation collation) {
-  const std::uint64_t level = group_level(params);
   const bool several_keys = params.keys && params.keys->size() != 1;
-  if (params.group == false && level > 0)
-    throw malformed("Can't specify group=false and group_level>0 at the same time");
-  if (params.reduce.value_or(false) && !view_reduces)
-    throw malformed("Reduce is invalid for map-only views.");
-  if (several_keys && reduces(params, view_reduces) && level != UINT64_MAX)
+  check_reducing(params, view_reduces);
+  if (several_keys && reduces(params, view_reduces) && group_level(params) != UINT64_MAX)
     throw malformed("Multi-key fetches for reduce views must use `group=true`");
   if (several_keys) check_keys(params);
-  if (level > 0 && !reduces(params, view_reduces)) throw malformed("Invalid use of grouping on a map view.");
+  check_grouping(params, view_reduces);
   if (params.include_docs && reduces(params, view_reduces))
     throw malformed("`include_docs` is invalid for reduce");
   if (params.conflicts && reduces(params, view_reduces))

@@ -55,6 +55,9 @@ void check_keys(const ViewParams& params);
 /// or without, whose keys have this order.
 void check_params(const ViewParams& params, bool view_reduces, Collation collation);
 
+/// The same for a listing of documents or databases, which has a view's parameters, and no reduce function.
+void check_listing_params(const ViewParams& params);
+
 /// By how many elements of array keys rows are grouped: 0, not at all; UINT64_MAX, by the whole key.
 inline std::uint64_t group_level(const ViewParams& params) {
   return params.group_level.value_or(params.group.value_or(false) ? UINT64_MAX : 0);
