@@ -13,9 +13,7 @@ constexpr std::size_t kEntryBytes = 64;
 }  // namespace
 
 void ConflictSet::add_point(std::string_view key, Version version) {
-  // Keys come in order within a transaction, and a feed's keys grow: the end is a good guess.
-  const auto next = points_.lower_bound(key);
-  set(points_, next, key, version);
+  if (points_.set(key, version)) bytes_ += key.size() + kEntryBytes;
   if (++added_since_sweep_ >= kSweepEvery) {
     added_since_sweep_ = 0;
     sweep_points(2 * kSweepEvery);
@@ -49,17 +47,12 @@ ConflictSet::Entries::iterator ConflictSet::erase(Entries& entries, Entries::ite
 }
 
 bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Version version) const {
-  if (end.empty()) {
-    const auto point = points_.find(begin);
-    if (point != points_.end() && point->second > version) return true;
-  } else {
-    for (auto it = points_.lower_bound(begin); it != points_.end() && it->first < end; ++it) {
-      if (it->second > version) return true;
-    }
-  }
+  const bool is_key = end.empty();
+  if (is_key ? points_.changed_since(begin, version) : points_.changed_since(begin, end, version))
+    return true;
   auto it = ranges_.upper_bound(begin);
   if (it != ranges_.begin() && std::prev(it)->second > version) return true;
-  if (end.empty()) return false;
+  if (is_key) return false;
   for (; it != ranges_.end() && it->first < end; ++it) {
     if (it->second > version) return true;
   }
@@ -69,8 +62,8 @@ bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Ve
 void ConflictSet::forget_before(Version oldest, bool at_once) {
   oldest_ = oldest;
   if (at_once || ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
-  if (at_once) sweep_cursor_.clear();
-  sweep_points(at_once ? points_.size() : kSweepEvery);
+  if (at_once) points_.sweep_from_the_beginning();
+  sweep_points(at_once ? SIZE_MAX : kSweepEvery);
 }
 
 void ConflictSet::sweep_ranges() {
@@ -89,15 +82,9 @@ void ConflictSet::sweep_ranges() {
 }
 
 void ConflictSet::sweep_points(std::size_t steps) {
-  auto it = points_.lower_bound(sweep_cursor_);
-  while (steps-- > 0 && it != points_.end()) {
-    if (it->second < oldest_) {
-      it = erase(points_, it);
-    } else {
-      ++it;
-    }
-  }
-  sweep_cursor_ = it == points_.end() ? std::string() : it->first;
+  const std::size_t before = points_.size();
+  bytes_ -= points_.sweep(steps, oldest_);
+  bytes_ -= (before - points_.size()) * kEntryBytes;
 }
 
 }  // namespace divan::kv::embedded

@@ -67,5 +67,21 @@ void conflict_check(benchmark::State& state) {
 }
 BENCHMARK(conflict_check)->Name("ConflictCheck");
 
+// A transaction that has read a range in which many keys were written before it began, as at the head of a
+// queue.
+void range_check(benchmark::State& state) {
+  ConflictSet set;
+  const auto keys = static_cast<std::size_t>(state.range(0));
+  SeededRng rng(7);
+  for (std::size_t i = 0; i < keys; ++i)
+    set.add_point(key("revs", fmt::format("document-{:08}", rng.below(100'000'000))),
+                  1 + static_cast<Version>(i));
+  const std::string begin = key("revs", ""), end = key("revs~", "");
+  bool conflicts = false;
+  for (auto _ : state) conflicts |= set.changed_since(begin, end, static_cast<Version>(keys));
+  if (conflicts) state.SkipWithError("a conflict that is none");
+}
+BENCHMARK(range_check)->Name("RangeConflictCheck")->Arg(10'000)->Arg(1'000'000);
+
 }  // namespace
 }  // namespace divan::kv::embedded

@@ -185,6 +185,51 @@ TEST(Engine, ManyCommitsShareASync) {
   EXPECT_LT(db.stats().groups, kClients * kCommits / 4u);
 }
 
+// What a watch is compared with may have to come from the disk.
+TEST(Engine, AWatchThatWaitsForTheDiskHoldsNobodyUp) {
+  const auto disk = std::make_shared<SimulatedDisk>();
+  SimulatedMachine machine(disk);
+  SystemClock clock;
+  SystemRng rng;
+  const Options options{.directory = "/store", .cache_bytes = 0, .env = &machine};
+  {
+    EmbeddedDatabase db(options, clock, rng);
+    set(db, "watched", "1");
+  }
+  EmbeddedDatabase db(options, clock, rng);
+  std::promise<void> syncs, reads, go_on_syncing, go_on_reading;
+  std::atomic<bool> holds_sync = true, holds_read = false;
+  disk->set_fault([&, sync = go_on_syncing.get_future().share(), read = go_on_reading.get_future().share()](
+                      SimulatedDisk::Operation operation, const std::string& file) {
+    using Operation = SimulatedDisk::Operation;
+    if (operation == Operation::sync && file.ends_with(".log") && holds_sync.exchange(false)) {
+      syncs.set_value();
+      sync.wait();
+    }
+    if (operation == Operation::read && file.ends_with(".sst") && holds_read.exchange(false)) {
+      reads.set_value();
+      read.wait();
+    }
+    return rocksdb::IOStatus::OK();
+  });
+  // A watch that is set while a commit is under way is looked at after it.
+  std::thread first([&] { set(db, "a", "1"); });
+  syncs.get_future().wait();
+  const auto watch = db.run([](Transaction& tx) { return tx.watch("watched"); });
+  holds_read = true;
+  go_on_syncing.set_value();
+  reads.get_future().wait();
+  auto second = std::async(std::launch::async, [&] { set(db, "b", "1"); });
+  EXPECT_EQ(second.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  go_on_reading.set_value();
+  first.join();
+  second.get();
+  EXPECT_FALSE(watch->fired());
+  disk->set_fault({});
+  set(db, "watched", "2");
+  EXPECT_TRUE(watch->fired());
+}
+
 TEST(Engine, ADirectoryIsLockedVersionedAndNotSomebodyElses) {
   TemporaryDirectory directory;
   SystemClock clock;

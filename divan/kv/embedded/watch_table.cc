@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/watch_table.h"
 
+#include <algorithm>
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -44,19 +46,45 @@ void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<c
 
 void WatchTable::check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges,
                        const Snapshot& now) {
+  // Read without the lock, which the next commit and all who set watches need: the disk may be slow. A watch
+  // that is set meanwhile may be compared with a version before its own, and then fires for nothing.
+  std::vector<Present> present;
+  for (auto& key : watched(keys, ranges)) present.emplace_back(now, std::move(key));
   std::vector<std::shared_ptr<Watch>> due;
   {
     std::lock_guard lock(mutex_);
-    if (entries_.empty()) return;
-    for (const auto& key : keys) {
-      const auto [first, last] = entries_.equal_range(key);
-      collect(first, last, now, due);
-    }
-    for (const auto& range : ranges) {
-      collect(entries_.lower_bound(range.begin), entries_.lower_bound(range.end), now, due);
+    for (const auto& value : present) {
+      const auto [first, last] = entries_.equal_range(value.key());
+      for (auto entry = first; entry != last;) {
+        auto watch = entry->second.watch.lock();
+        if (watch && !value.differs(entry->second.seen)) {
+          ++entry;
+          continue;
+        }
+        if (watch) due.push_back(std::move(watch));
+        entry = entries_.erase(entry);
+      }
     }
   }
   for (const auto& watch : due) watch->fire();
+}
+
+std::vector<std::string> WatchTable::watched(const std::vector<std::string>& keys,
+                                             const std::vector<KeyRange>& ranges) const {
+  std::vector<std::string> watched;
+  std::lock_guard lock(mutex_);
+  if (entries_.empty()) return watched;
+  for (const auto& key : keys) {
+    if (entries_.contains(key)) watched.push_back(key);
+  }
+  for (const auto& range : ranges) {
+    for (auto entry = entries_.lower_bound(range.begin); entry != entries_.end() && entry->first < range.end;
+         entry = entries_.upper_bound(entry->first))
+      watched.push_back(entry->first);
+  }
+  std::sort(watched.begin(), watched.end());
+  watched.erase(std::unique(watched.begin(), watched.end()), watched.end());
+  return watched;
 }
 
 bool WatchTable::empty() const {
@@ -82,22 +110,6 @@ void WatchTable::forget_dead() {
   };
   std::erase_if(entries_, [&](const auto& row) { return is_dead(row.second.watch); });
   std::erase_if(admitted_, is_dead);
-}
-
-void WatchTable::collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
-                         std::vector<std::shared_ptr<Watch>>& due) {
-  // Thousands may wait for one key: it is read once.
-  std::optional<Present> present;
-  while (first != last) {
-    auto watch = first->second.watch.lock();
-    if (watch && (!present || present->key() != first->first)) present.emplace(now, first->first);
-    if (watch && !present->differs(first->second.seen)) {
-      ++first;
-      continue;
-    }
-    if (watch) due.push_back(std::move(watch));
-    first = entries_.erase(first);
-  }
 }
 
 }  // namespace divan::kv::embedded

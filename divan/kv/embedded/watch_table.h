@@ -51,9 +51,9 @@ class WatchTable {
   using Entries = std::multimap<std::string, Entry, std::less<>>;
 
   void forget_dead();
-  // Moves those entries in [first, last) whose watches are to fire to `due`.
-  void collect(Entries::iterator first, Entries::iterator last, const Snapshot& now,
-               std::vector<std::shared_ptr<Watch>>& due);
+  // The keys among these that anybody watches.
+  std::vector<std::string> watched(const std::vector<std::string>& keys,
+                                   const std::vector<KeyRange>& ranges) const;
 
   std::size_t size() const { return admitted_.size() + entries_.size(); }
 
