@@ -9,6 +9,7 @@
 #include "divan/http/etag.h"
 #include "divan/index/answering.h"
 #include "divan/index/builds.h"
+#include "divan/index/left_out.h"
 #include "divan/index/views/query.h"
 
 namespace divan::api {
@@ -235,6 +236,8 @@ Answer design_info(const Context& context, const CallPtr& call) {
         .boolean(false)
         .key("purge_seq")
         .number(0);
+    writer.key("left_out");
+    index::read_left_out(tx, keys).write(writer);
     if (job) {
       writer.key("build").begin_object().key("state").string(jobs::state_name(job->state));
       if (!job->progress.empty()) writer.key("progress").raw(job->progress);

@@ -513,6 +513,7 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
     const std::size_t next = mapped.prepare(store_, *state.keys, first, so_far);
     write(state, [&](kv::Transaction& tx, Build& after) {
       mapped.write(tx, *after.keys);
+      if (next == first) return;  // a document that takes several transactions
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, *after.keys, after.written);

@@ -61,7 +61,8 @@ class MappedBatch {
 
   /// Works out what the documents from number `first` on change in the index, in place of the rows that they
   /// made before, and answers the number of the first document that it leaves for another transaction: it
-  /// stops when one has enough. Outside of any transaction: it may take seconds.
+  /// stops when one has enough. That is `first` if the document takes several transactions, of which this is
+  /// not the last one. Outside of any transaction: it may take seconds.
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 

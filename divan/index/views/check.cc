@@ -56,8 +56,10 @@ void Check::look_at(std::string_view rest, std::string_view value) {
   rest = reader.rest();
   if (part != 1) end_row();
   if (part != 2) end_list();
-  if (part == 0) {
-    if (!rest.empty() || !kv::has_shape(value, "v")) throw wrong("this is no state of an index");
+  if (part == 0 && !rest.empty()) {
+    left_out_row(rest, value);
+  } else if (part == 0) {
+    if (!kv::has_shape(value, "v")) throw wrong("this is no state of an index");
     tally_->has_state = true;
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
       throw wrong(fmt::format("the index is further than the store's version {}", version_));
@@ -70,6 +72,9 @@ void Check::look_at(std::string_view rest, std::string_view value) {
     tally_->counters[*Reader(rest).take_int()] = kv::decode_counter(value);
   } else if (part == 4) {
     node_row(rest, value);
+  } else if (part == 5) {
+    if (!rest.empty() || !kv::has_shape(value, "si")) throw wrong("this is no record of a large document");
+    tally_->being_written = true;
   } else {
     throw wrong("an index has no such part");
   }
@@ -103,6 +108,21 @@ void Check::node_row(std::string_view rest, std::string_view value) {
   tally_->nodes[view].add(node_name(static_cast<int>(level), reader.rest()));
   const auto partial = decode_node(value);
   if (partial && !json::is_compact(partial->value)) throw wrong("the value of a node of a view is no JSON");
+}
+
+// Of documents of which rows were left out.
+void Check::left_out_row(std::string_view rest, std::string_view value) {
+  Reader reader(rest);
+  const auto what = required(reader.take_int());
+  if (what == 4 && kv::has_shape(rest, "is")) {
+    ++tally_->left_out.documents;
+    tally_->left_out.rows += decode_left_out(value).rows;
+  } else if ((what == 2 || what == 3) && reader.at_end() && value.size() == 8) {
+    (what == 2 ? tally_->left_out_counted.documents : tally_->left_out_counted.rows) =
+        kv::decode_counter(value);
+  } else {
+    throw wrong("this is no record of rows that were left out");
+  }
 }
 
 void Check::end_row() {
@@ -144,6 +164,8 @@ void Check::finish(kv::RowSource&) {
     if (tally.values.count() > tally.values.kept().size())
       found(fmt::format("{} of its rows are damaged.", tally.values.count()));
     if (!tally.has_state) found("it has rows, and nothing says how far it is.");
+    // Of a document that is being written not all is there, and the next build takes it out.
+    if (tally.being_written) continue;
     if (tally.rows != tally.listed)
       found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
                         tally.rows.count(), tally.listed.count()));
@@ -152,6 +174,10 @@ void Check::finish(kv::RowSource&) {
         found(fmt::format("view {} has {} nodes, and its rows ask for {}, which do not agree.", view,
                           tally.nodes[view].count(), tally.boundaries[view].count()));
     }
+    const auto& [documents, rows, _] = tally.left_out;
+    if (documents != tally.left_out_counted.documents || rows != tally.left_out_counted.rows)
+      found(fmt::format("it has records of {} rows of {} documents that were left out, and counts {} of {}.",
+                        rows, documents, tally.left_out_counted.rows, tally.left_out_counted.documents));
     for (const auto& [view, counted] : tally.counted) tally.counters.try_emplace(view, 0);
     for (const auto& [view, counter] : tally.counters) {
       if (counter != tally.counted[view])

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "divan/index/left_out.h"
 #include "divan/kv/check.h"
 
 namespace divan::index::views {
@@ -28,13 +29,16 @@ class Check final : public kv::RowCheck {
     std::map<std::int64_t, std::int64_t> counted, counters;  // rows of a view
     std::map<std::int64_t, kv::RowSum> boundaries, nodes;    // levels and places, of a view
     std::vector<std::int64_t> with_nodes;                    // views of which they are complete
+    LeftOutSummary left_out, left_out_counted;
     bool has_state = false;
-    kv::Findings values;  // that are damaged
+    bool being_written = false;  // a large document
+    kv::Findings values;         // that are damaged
   };
 
   void look_at(std::string_view rest, std::string_view value);
   void row_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
+  void left_out_row(std::string_view rest, std::string_view value);
   void node_row(std::string_view rest, std::string_view value);
   void end_row();
   void end_list();

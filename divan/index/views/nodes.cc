@@ -62,7 +62,7 @@ class RangeWalk {
 
   End take_rows() {
     End end = End::begin;
-    visit_rows(tx_, keys_, view_, range_, true, [&](const ViewRow& row) {
+    visit_stored_rows(tx_, keys_, view_, range_, true, [&](const ViewRow& row) {
       const bool more = sink_.row(row);
       range_.end = row.place;
       end = after(0, row.place.substr(prefix_), more);

@@ -94,9 +94,9 @@ struct RangeSink {
   std::function<bool(const Partial&)> partial;
 };
 
-/// Goes through the rows of a range of a view from its end on, as far as the sink wants to; whole nodes stand
-/// for theirs. `nodes`: whether they are complete. What is left of the range stays in `range`. Reads a
-/// snapshot.
+/// Goes through the rows of a range of a view (in the order of the store) from its end on, as far as the sink
+/// wants to; whole nodes stand for theirs. `nodes`: whether they are complete. What is left of the range
+/// stays in `range`. Reads a snapshot.
 void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
                 RowRange& range, const RangeSink& sink);
 

@@ -3,6 +3,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
+#include "divan/index/views/large_document.h"
 #include "divan/index/views/nodes.h"
 
 namespace divan::index::views {
@@ -161,6 +162,7 @@ bool Query::next(std::string& out) {
         read_sequence(*tx, IndexKeys(database, index_->signature()), kv::Isolation::snapshot);
     if (sequence < seen_) throw not_found("The index was removed.");
     seen_ = sequence;
+    hidden_ = read_hidden_document(*tx, IndexKeys(database, index_->signature()));
     if (!number_) {
       plan_ranges(database);
       append_head(*tx, database, out);
@@ -186,6 +188,7 @@ void Query::expect_state(kv::Transaction& tx) {
   if (const auto database = catalog_.expect(reads, database_)) {
     const IndexKeys keys(*database, index_->signature());
     reads.key(keys.state());
+    reads.key(large_document_key(keys));
     if (reduces_) reads.key(NodeKeys(keys, view_.number).state());
   }
   tx.expect(reads);
@@ -197,6 +200,7 @@ void Query::expect_documents(kv::Transaction& tx, const docs::Database& database
   std::uint64_t skip = skip_;
   const auto most = std::min<std::uint64_t>(left_, ahead_.next());
   visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
+    if (row.id == hidden_) return true;
     if (skip > 0) {
       --skip;
     } else {
@@ -267,6 +271,7 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
   bool large = false;
   bool cut = false;
   visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
+    if (row.id == hidden_) return true;
     if (!take_row(tx, database, row, page.out)) {
       cut = true;
       return false;
@@ -307,7 +312,7 @@ void Query::split_off_group(const IndexKeys& keys) {
 // They would be read in vain: the present group has failed.
 void Query::skip_rest_of_group(const IndexKeys& keys) {
   if (!ranges_.front().in_one_group) split_off_group(keys);
-  ranges_.pop_front();
+  while (!ranges_.empty() && ranges_.front().in_one_group) ranges_.pop_front();
   end_group();
 }
 
@@ -316,8 +321,10 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
   const auto begin_group = [&] {
     if (!group_) group_ = Group{.key = "null", .encoded = {}};
   };
+  if (!edge_ && !ranges_.front().split) split_at_bounds(keys);
   RowRange& range = ranges_.front().rows;
   const auto take_row = [&](const ViewRow& row) {
+    if (row.id == hidden_) return true;
     begin_group();
     reduction_->add(row);
     page.add(row, true);
@@ -328,6 +335,19 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
     ranges_.pop_front();
     return;
   }
+  if (ranges_.front().row_by_row) {
+    std::string place;
+    visit_rows(tx, keys, view_.number, range, false, [&](const ViewRow& row) {
+      place = row.place;
+      return take_row(row);
+    });
+    if (page.full) {
+      range = rows_after(range, place);
+    } else {
+      ranges_.pop_front();
+    }
+    return;
+  }
   take_range(tx, keys, view_.number, index_->spread(), page.nodes, range,
              {take_row, [&](const Partial& partial) {
                 begin_group();
@@ -336,6 +356,19 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
                 return !page.full;
               }});
   if (range.begin >= range.end) ranges_.pop_front();
+}
+
+// Nodes stand for rows in the order of the store. Where that is not the order of keys, at the ends of the
+// first range, rows are read one by one.
+void Query::split_at_bounds(const IndexKeys& keys) {
+  Range& range = ranges_.front();
+  range.split = true;
+  if (!has_long_bounds(keys, view_.number, range.rows)) return;
+  auto [first, middle, last] = split_at_long_bounds(keys, view_.number, range.rows);
+  ranges_.pop_front();
+  ranges_.push_front({std::move(last), true, true, true});
+  ranges_.push_front({std::move(middle), true, true, false});
+  ranges_.push_front({std::move(first), true, true, true});
 }
 
 // False if it was the last one, or is left for later.

@@ -36,6 +36,9 @@ class Query {
   struct Range {
     RowRange rows;
     bool in_one_group = false;  // in whatever order, and with nodes for rows
+    // Of one in one group, once it was split at bounds that nodes do not know:
+    bool split = false;
+    bool row_by_row = false;
   };
 
   struct Page;
@@ -49,6 +52,7 @@ class Query {
   void read_page(kv::Transaction& tx, const docs::Database& database, std::string& out);
   void read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys, Page& page);
   void read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page);
+  void split_at_bounds(const IndexKeys& keys);
   void split_off_group(const IndexKeys& keys);
   void skip_rest_of_group(const IndexKeys& keys);
   bool take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row, std::string& out);
@@ -70,6 +74,7 @@ class Query {
   const std::optional<Edge> edge_;  // of a group: all that its function looks at
 
   std::optional<std::int64_t> number_;  // of the database, once the first page was read
+  std::optional<std::string> hidden_;   // a document whose rows are not all there: it is being written
   kv::Versionstamp seen_;               // the index's sequence, when the last page was read
   std::deque<Range> ranges_;            // still to be read, the one that is being read first
   std::uint64_t skip_;

@@ -56,16 +56,34 @@ std::string encode_places(const std::vector<RowPlace>& places) {
   return out;
 }
 
+// The bytes of a list, of which the first chunk is given.
+std::string read_bytes(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                       std::string first_chunk) {
+  if (first_chunk.size() < kv::kChunkBytes) return first_chunk;
+  std::string bytes;
+  tx.scan(kv::below(document_key(keys, id)), {.isolation = kv::Isolation::snapshot},
+          [&](std::string_view, std::string_view piece) {
+            bytes += piece;
+            return true;
+          });
+  return bytes;
+}
+
+RowPlace take_place(std::string_view& bytes, std::size_t views) {
+  RowPlace place;
+  place.view = take_number<int>(bytes, INT_MAX);
+  if (static_cast<std::size_t>(place.view) >= views) throw damaged();
+  place.encoded_key = take_bytes(bytes);
+  place.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
+  place.chunks = take_number<std::uint32_t>(bytes, kMaxMoreChunks + 1);
+  return place;
+}
+
 std::vector<RowPlace> decode_places(std::string_view bytes, std::size_t views) {
   std::vector<RowPlace> places;
   std::uint64_t more_chunks = 0;
   while (!bytes.empty()) {
-    RowPlace place;
-    place.view = take_number<int>(bytes, INT_MAX);
-    if (static_cast<std::size_t>(place.view) >= views) throw damaged();
-    place.encoded_key = take_bytes(bytes);
-    place.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
-    place.chunks = take_number<std::uint32_t>(bytes, kMaxMoreChunks + 1);
+    RowPlace place = take_place(bytes, views);
     if (place.chunks == 0 || (more_chunks += place.chunks - 1) > kMaxMoreChunks) throw damaged();
     places.push_back(std::move(place));
   }
@@ -101,17 +119,34 @@ std::string list_key(const IndexKeys& keys, std::string_view id) { return chunk_
 std::vector<RowPlace> read_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                                 const std::optional<std::string>& first_chunk, std::size_t views) {
   if (!first_chunk) return {};
-  std::string bytes = *first_chunk;
-  if (bytes.size() == kv::kChunkBytes) {
-    bytes.clear();
-    const std::string prefix = document_key(keys, id);
-    tx.scan(kv::below(prefix), {.isolation = kv::Isolation::snapshot},
-            [&](std::string_view, std::string_view piece) {
-              bytes += piece;
-              return true;
-            });
+  return decode_places(read_bytes(tx, keys, id, *first_chunk), views);
+}
+
+std::vector<RowPlace> read_begun_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                                      std::size_t views) {
+  const auto first_chunk = tx.get(list_key(keys, id), kv::Isolation::snapshot);
+  std::vector<RowPlace> places;
+  if (!first_chunk) return places;
+  const std::string all = read_bytes(tx, keys, id, *first_chunk);
+  std::string_view bytes = all;
+  try {
+    while (!bytes.empty()) places.push_back(take_place(bytes, views));
+  } catch (const Error&) {}  // its end was not written
+  return places;
+}
+
+std::string encode_list(const std::vector<RowPlace>& places) { return encode_places(places); }
+
+void write_list_chunks(kv::Transaction& tx, const IndexKeys& keys, std::string_view id, std::string_view list,
+                       std::size_t first, std::size_t end) {
+  for (std::size_t chunk = first; chunk < end; ++chunk) {
+    tx.set(chunk_key(keys, id, static_cast<std::uint32_t>(chunk)),
+           list.substr(chunk * kv::kChunkBytes, kv::kChunkBytes));
   }
-  return decode_places(bytes, views);
+}
+
+void clear_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id) {
+  tx.clear_range(kv::below(document_key(keys, id)));
 }
 
 void write_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,

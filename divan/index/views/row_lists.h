@@ -40,6 +40,18 @@ std::vector<RowPlace> read_list(kv::Transaction& tx, const IndexKeys& keys, std:
 void write_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                 const std::vector<RowPlace>& before, const std::vector<RowPlace>& places);
 
+// Of a list that is written, or taken out, in several transactions:
+
+/// As read_list(), of a list whose end may not have been written.
+std::vector<RowPlace> read_begun_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                                      std::size_t views);
+/// The list's bytes; `places` are in order.
+std::string encode_list(const std::vector<RowPlace>& places);
+/// Writes chunks of it.
+void write_list_chunks(kv::Transaction& tx, const IndexKeys& keys, std::string_view id, std::string_view list,
+                       std::size_t first, std::size_t end);
+void clear_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id);
+
 /// Visits the keys (what is behind the part, chunk by chunk) of the rows that the list of a document's rows
 /// names. Throws an internal error if the list is damaged.
 void visit_listed_rows(std::string_view list, std::string_view id,

@@ -1,6 +1,7 @@
 #include "divan/index/views/rows.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/digest.h"
 #include "divan/base/json.h"
 
 namespace divan::index::views {
@@ -91,11 +92,23 @@ class RowAssembler {
       if (descending_) throw damaged();
       return true;
     }
+    const std::uint64_t rest_size = encoded_size > kMaxWholeKeyBytes ? encoded_size - kMaxWholeKeyBytes : 0;
+    if (rest.size() - key_size - value_size < rest_size) {
+      if (descending_) throw damaged();
+      return true;
+    }
     ViewRow row;
     row.key = take_bytes(rest, key_size);
     row.value = take_bytes(rest, value_size);
     std::string_view key = std::string_view(place_).substr(prefix_);
-    row.encoded_key = take_bytes(key, encoded_size);
+    if (rest_size == 0) {
+      row.encoded_key = take_bytes(key, encoded_size);
+    } else {
+      long_key_ = take_bytes(key, kMaxWholeKeyBytes);
+      long_key_ += take_bytes(rest, rest_size);
+      row.encoded_key = long_key_;
+      take_bytes(key, kKeyDigestBytes);
+    }
     Reader reader(key);
     const auto id = reader.take_string();
     if (!id || reader.rest().size() != kRowNumberBytes || !rest.empty()) throw damaged();
@@ -112,6 +125,7 @@ class RowAssembler {
   const ViewRowVisitor& visit_;
   std::string place_;
   std::string parts_;
+  std::string long_key_;
   std::vector<std::string> later_;  // backwards: the pieces of the row so far, last first
   std::uint32_t next_chunk_ = 0;    // forwards: that is to come; backwards: that came last
   bool begun_ = false;
@@ -150,8 +164,8 @@ RowRange rows_before(RowRange range, std::string_view place) {
   return range;
 }
 
-void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range, bool descending,
-                const ViewRowVisitor& visit) {
+void visit_stored_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowRange& range,
+                       bool descending, const ViewRowVisitor& visit) {
   if (range.begin >= range.end) return;
   RowAssembler assembler(view_prefix(keys, view).size(), descending, visit);
   tx.scan({range.begin, range.end}, {.reverse = descending, .isolation = kv::Isolation::snapshot},
@@ -159,14 +173,22 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
   assembler.end();
 }
 
+std::string stored_key(std::string_view encoded_key) {
+  if (!is_long_key(encoded_key)) return std::string(encoded_key);
+  return std::string(encoded_key.substr(0, kMaxWholeKeyBytes)) + sha256(encoded_key, kKeyDigestBytes);
+}
+
 std::string encode_row(std::string_view encoded_key, std::string_view key, std::string_view value) {
   std::string row;
-  row.reserve(15 + key.size() + value.size());
+  const std::string_view rest =
+      is_long_key(encoded_key) ? encoded_key.substr(kMaxWholeKeyBytes) : std::string_view();
+  row.reserve(15 + key.size() + value.size() + rest.size());
   append_varint(row, encoded_key.size());
   append_varint(row, key.size());
   append_varint(row, value.size());
   row += key;
   row += value;
+  row += rest;
   return row;
 }
 
@@ -181,11 +203,19 @@ void check_row(std::string_view place, std::string_view value) {
   const std::uint64_t key_size = take_number(value);
   const std::uint64_t value_size = take_number(value);
   const std::string_view key = take_bytes(value, key_size);
-  if (value.size() != value_size || !json::is_compact(key) || !json::is_compact(value)) throw damaged();
+  const std::string_view shown = take_bytes(value, value_size);
+  if (!json::is_compact(key) || !json::is_compact(shown)) throw damaged();
   Reader reader(place);
   if (!reader.take_int()) throw damaged();
   std::string_view rest = reader.rest();
-  take_bytes(rest, encoded_size);
+  if (encoded_size <= kMaxWholeKeyBytes) {
+    take_bytes(rest, encoded_size);
+  } else {
+    std::string encoded(take_bytes(rest, kMaxWholeKeyBytes));
+    encoded += take_bytes(value, encoded_size - kMaxWholeKeyBytes);
+    if (take_bytes(rest, kKeyDigestBytes) != sha256(encoded, kKeyDigestBytes)) throw damaged();
+  }
+  if (!value.empty()) throw damaged();
   Reader id(rest);
   if (!id.take_string() || id.rest().size() != kRowNumberBytes) throw damaged();
 }

@@ -103,7 +103,7 @@ class Upkeep::Level {
     RowRange range = all_rows(keys_, view_);
     const std::size_t prefix = range.begin.size();
     range.begin += from;
-    visit_rows(tx, keys_, view_, range, false, [&](const ViewRow& row) {
+    visit_stored_rows(tx, keys_, view_, range, false, [&](const ViewRow& row) {
       return visit(row.place.substr(prefix), row, row.key.size() + row.value.size());
     });
   }

@@ -1,5 +1,6 @@
 #include "divan/index/views/view_batch.h"
 
+#include "divan/base/bytes.h"
 #include "divan/base/log.h"
 #include "divan/index/views/view_index.h"
 #include "divan/kv/chunks.h"
@@ -7,6 +8,8 @@
 namespace divan::index::views {
 namespace {
 
+// A document with more than this to write and to take out has transactions of its own.
+constexpr std::size_t kLargeBytes = 6'000'000;
 // A transaction with this much leaves the following documents to the next one.
 constexpr std::size_t kFullBytes = 2'000'000;
 // Rows that are compared are read as many at a time.
@@ -18,6 +21,12 @@ constexpr std::int64_t kRowsReadForAChange = 64;
 
 constexpr int kAllViews = -1;
 
+// What a row makes of a key: twice, in its own key and in the document's list; and the rest of a long one.
+std::size_t stored_key_bytes(std::string_view encoded_key) {
+  if (!is_long_key(encoded_key)) return 2 * encoded_key.size();
+  return 2 * (kMaxWholeKeyBytes + kKeyDigestBytes) + encoded_key.size() - kMaxWholeKeyBytes;
+}
+
 std::size_t varint_bytes(std::uint64_t value) {
   std::size_t bytes = 1;
   for (; value >= 0x80; value >>= 7) ++bytes;
@@ -27,7 +36,8 @@ std::size_t varint_bytes(std::uint64_t value) {
 // Of encode_row().
 std::size_t encoded_row_bytes(std::string_view encoded_key, std::string_view key, std::string_view value) {
   return varint_bytes(encoded_key.size()) + varint_bytes(key.size()) + varint_bytes(value.size()) +
-         key.size() + value.size();
+         key.size() + value.size() +
+         (is_long_key(encoded_key) ? encoded_key.size() - kMaxWholeKeyBytes : std::size_t{0});
 }
 
 // The place of the same row in a document's list, or null.
@@ -48,23 +58,26 @@ ViewBatch::ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index)
 
 void ViewBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
 
-void ViewBatch::add_failure(std::size_t document) {
-  if (!documents_[document].failed) ++failures_;
-  documents_[document].failed = true;
+void ViewBatch::add_failure(std::size_t place, std::string_view reason) {
+  Document& document = documents_[place];
+  if (!document.left_out) {
+    ++failures_;
+    document.left_out = LeftOut{0, std::string(utf8_prefix(reason, LeftOut::kMaxReasonBytes))};
+  }
 }
 
 void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::string_view value) {
   Document& document = documents_[place];
-  if (document.emptied == view) return;
+  if (document.emptied == view) {
+    ++document.left_out->rows;
+    return;
+  }
   Row row{view, encode_key(key, collations_[static_cast<std::size_t>(view)]), std::string(key),
           std::string(value)};
-  if (row.encoded_key.size() > kMaxEncodedKeyBytes || row.key.size() > kv::kMaxValueBytes / 2)
-    return leave_out(place, view, "a key is too long");
   const std::size_t bytes = bytes_of(document, row);
-  if (document.bytes + bytes > kMaxEmittedBytes) {
-    empty_view(place, view);
-    return leave_out(place, view, "it emits too much");
-  }
+  if (bytes > kMaxRowBytes)
+    return leave_out(place, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
+  if (document.bytes + bytes > kMaxEmittedBytes) return empty_view(place, view);
   document.bytes += bytes;
   bytes_ += bytes;
   ++rows_;
@@ -73,28 +86,14 @@ void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::
 
 // In a transaction, about.
 std::size_t ViewBatch::bytes_of(const Document& document, const Row& row) {
-  return 2 * row.encoded_key.size() + row.key.size() + row.value.size() + document.id.size() + 64;
+  return stored_key_bytes(row.encoded_key) + row.key.size() + row.value.size() + document.id.size() + 64;
 }
 
-void ViewBatch::leave_out(std::size_t place, int view, std::string_view why) {
-  const Document& document = documents_[place];
-  if (!document.failed) {
-    std::string where = "a view";
-    if (index_) {
-      const auto is_it = [&](const auto& entry) { return entry.second.number == view; };
-      const auto found = std::find_if(index_->views().begin(), index_->views().end(), is_it);
-      const js::Owner& owner = index_->origin().owner;
-      where = fmt::format("view `{}` of `{}` in `{}`", found->first, owner.design_document, owner.database);
-    }
-    log::warning("Rows of document `{}` are left out of {}: {}.", document.id, where, why);
-  }
-  add_failure(place);
-}
-
+// The document emits too much for a view: it has none of its rows, nor the one that is too many.
 void ViewBatch::empty_view(std::size_t place, int view) {
   Document& document = documents_[place];
   document.emptied = view;
-  std::erase_if(document.rows, [&](const Row& row) {
+  const auto erased = std::erase_if(document.rows, [&](const Row& row) {
     if (row.view != view) return false;
     const std::size_t bytes = bytes_of(document, row);
     document.bytes -= bytes;
@@ -102,6 +101,27 @@ void ViewBatch::empty_view(std::size_t place, int view) {
     --rows_;
     return true;
   });
+  leave_out(place, view,
+            fmt::format("the document's rows take more than {} bytes together", kMaxEmittedBytes),
+            erased + 1);
+}
+
+void ViewBatch::leave_out(std::size_t place, int view, std::string_view why, std::size_t rows) {
+  const Document& document = documents_[place];
+  std::string name = std::to_string(view);
+  std::string where = "an index";
+  if (index_) {
+    for (const auto& [view_name, one] : index_->views()) {
+      if (one.number == view) name = view_name;
+    }
+    const js::Owner& owner = index_->origin().owner;
+    where = fmt::format("`{}` in `{}`", owner.design_document, owner.database);
+  }
+  if (!document.left_out) {
+    log::warning("Rows of document `{}` are left out of view `{}` of {}: {}.", document.id, name, where, why);
+  }
+  add_failure(place, fmt::format("View `{}`: {}.", name, why));
+  documents_[place].left_out->rows += static_cast<std::int64_t>(rows);
 }
 
 std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
@@ -110,7 +130,7 @@ std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
   places.reserve(rows.size());
   for (const Row& row : rows) {
     const std::size_t bytes = encoded_row_bytes(row.encoded_key, row.key, row.value);
-    places.push_back({row.view, row.encoded_key, 0, kv::chunk_count(bytes)});
+    places.push_back({row.view, stored_key(row.encoded_key), 0, kv::chunk_count(bytes)});
   }
   if (rows.size() > 1) number_equal_keys(rows, places);
   return places;
@@ -145,17 +165,27 @@ std::vector<RowPlace> ViewBatch::Change::sorted() const {
 
 std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                                const IndexedSoFar& so_far) {
+  if (large_ && !large_ends_) return prepare_large(first);
+  large_.reset();
   changes_.clear();
   nodes_.clear();
   std::size_t next = first;
   {
     const auto tx = store.begin();
     std::vector<std::optional<std::string>> lists(documents_.size() - first);
+    std::vector<std::optional<std::string>> records(documents_.size() - first);  // of rows that were left out
     if (!so_far.all_new) {
       std::vector<std::string> list_keys;
       for (std::size_t i = first; i < documents_.size(); ++i)
         list_keys.push_back(list_key(keys, documents_[i].id));
+      list_keys.push_back(left_out_documents_key(keys));
       lists = tx->get_many(list_keys, kv::Isolation::snapshot);
+      if (kv::decode_counter(lists.back()) != 0) {
+        std::vector<std::string> record_keys;
+        for (std::size_t i = first; i < documents_.size(); ++i)
+          record_keys.push_back(left_out_key(keys, documents_[i].id));
+        records = tx->get_many(record_keys, kv::Isolation::snapshot);
+      }
     }
     std::size_t bytes = 0;
     for (; next < documents_.size(); ++next) {
@@ -165,7 +195,12 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
       if (next > first && bytes > kFullBytes) break;
       Change& change = changes_.emplace_back(Change{
           &document, read_list(*tx, keys, document.id, list, collations_.size()), places_of(document)});
+      if (const auto& record = records[next - first]) change.left_out_before = decode_left_out(*record);
       change.in_order = std::is_sorted(change.places.begin(), change.places.end());
+      if (!is_large(change)) continue;
+      if (next == first) return prepare_large(first);
+      changes_.pop_back();
+      break;
     }
     find_unchanged(*tx, keys);
   }
@@ -175,6 +210,36 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
     }
   }
   return next;
+}
+
+bool ViewBatch::is_large(const Change& change) const {
+  return change.document->bytes + clearing_bytes(change.document->id, change.before) > kLargeBytes;
+}
+
+// The next transaction of the document with this number, which is the only change.
+std::size_t ViewBatch::prepare_large(std::size_t number) {
+  if (!large_) {
+    Change& change = changes_.front();
+    std::vector<int> node_views;
+    if (index_) {
+      for (const auto& [name, view] : index_->views()) {
+        if (view.has_nodes()) node_views.push_back(view.number);
+      }
+    }
+    auto list = change.sorted();
+    large_.emplace(LargeDocument::Rows{.id = change.document->id,
+                                       .before = std::move(change.before),
+                                       .list = std::move(list),
+                                       .places = std::move(change.places),
+                                       .value_of =
+                                           [&rows = change.document->rows](std::size_t i) {
+                                             return encode_row(rows[i].encoded_key, rows[i].key,
+                                                               rows[i].value);
+                                           },
+                                       .node_views = std::move(node_views)});
+  }
+  large_ends_ = large_->prepare();
+  return large_ends_ ? number + 1 : number;
 }
 
 // Compares the rows that stay in their places with what is stored.
@@ -297,6 +362,13 @@ void ViewBatch::write_rows(kv::Transaction& tx, const IndexKeys& keys, int view)
 }
 
 void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
+  if (large_) {
+    large_->write(tx, keys);
+    const Change& change = changes_.front();
+    if (large_ends_)
+      write_left_out(tx, keys, change.document->id, change.left_out_before, change.document->left_out);
+    return;
+  }
   write_rows(tx, keys, kAllViews);
   std::vector<std::int64_t> added(collations_.size());
   for (const Change& change : changes_) {
@@ -308,6 +380,7 @@ void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
     } else {
       write(change.sorted());
     }
+    write_left_out(tx, keys, change.document->id, change.left_out_before, change.document->left_out);
     for (const RowPlace& place : change.places) ++added[static_cast<std::size_t>(place.view)];
     for (const RowPlace& place : change.before) --added[static_cast<std::size_t>(place.view)];
   }

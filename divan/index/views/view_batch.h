@@ -2,6 +2,8 @@
 // that was indexed before, only those that are not what they were; and with them the views' nodes (upkeep.h).
 #pragma once
 
+#include "divan/index/left_out.h"
+#include "divan/index/views/large_document.h"
 #include "divan/index/views/row_lists.h"
 #include "divan/index/views/upkeep.h"
 
@@ -14,10 +16,11 @@ class ViewBatch final : public MappedBatch {
   explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr);
 
   void add_document(std::string id);
-  /// For the document that was added as number `document`. A row whose key is too long is left out; a view
-  /// for which the document emits too much has none of its rows. Both are logged.
+  /// For the document that was added as number `document`. A row that is too large is left out, and a view
+  /// for which the document emits too much has none of its rows; both are logged.
   void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
-  void add_failure(std::size_t document);
+  /// Rows of the document are missing; the index keeps the first reason (left_out.h).
+  void add_failure(std::size_t document, std::string_view reason);
   /// Of the rows so far, about.
   std::size_t bytes() const { return bytes_; }
 
@@ -40,7 +43,7 @@ class ViewBatch final : public MappedBatch {
     std::vector<Row> rows;
     std::size_t bytes = 0;
     int emptied = -1;  // a view that has none of its rows
-    bool failed = false;
+    std::optional<LeftOut> left_out{};
   };
   // What is to be done with the rows of a document.
   struct Change {
@@ -49,13 +52,16 @@ class ViewBatch final : public MappedBatch {
     std::vector<RowPlace> places;   // of the document's rows, one by one
     std::vector<bool> unchanged{};  // of these
     bool in_order = true;           // these are
+    std::optional<LeftOut> left_out_before{};
 
     std::vector<RowPlace> sorted() const;
   };
 
   static std::size_t bytes_of(const Document& document, const Row& row);
-  void leave_out(std::size_t document, int view, std::string_view why);
+  void leave_out(std::size_t document, int view, std::string_view why, std::size_t rows);
   void empty_view(std::size_t document, int view);
+  bool is_large(const Change& change) const;
+  std::size_t prepare_large(std::size_t number);
   static std::vector<RowPlace> places_of(const Document& document);
   static void number_equal_keys(const std::vector<Row>& rows, std::vector<RowPlace>& places);
   void find_unchanged(kv::Transaction& tx, const IndexKeys& keys);
@@ -73,7 +79,9 @@ class ViewBatch final : public MappedBatch {
 
   // What was prepared.
   std::vector<Change> changes_;
-  std::map<int, NodeWrites> nodes_;  // by view
+  std::optional<LargeDocument> large_;  // that of the only change, until it is written
+  bool large_ends_ = false;             // with this transaction
+  std::map<int, NodeWrites> nodes_;     // by view
 };
 
 }  // namespace divan::index::views

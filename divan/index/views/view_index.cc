@@ -7,6 +7,7 @@
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/builtin_reduce.h"
+#include "divan/index/views/large_document.h"
 #include "divan/index/views/upkeep.h"
 #include "divan/index/views/view_batch.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSignatureBytes = 16;
 // What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
-constexpr std::string_view kRowLayout = "view rows 3";
+constexpr std::string_view kRowLayout = "view rows 4";
 // A function that ran into a limit this often in one batch will not end any better.
 constexpr std::size_t kMaxStrikes = 3;
 
@@ -161,8 +162,8 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
       batch.add_row(place, static_cast<int>(f), key, value);
     const js::Failure* failure = result.failure(number, f);
     if (failure == nullptr) continue;
-    batch.add_failure(place);
     const js::Function& function = program_.functions[f];
+    batch.add_failure(place, fmt::format("View `{}`: {}", function.name, failure->message));
     const std::string what =
         fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
                     function.owner.design_document, function.owner.database, id, failure->message);
@@ -175,6 +176,7 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
 
 std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
                                                 bool only_begun) const {
+  if (auto work = remove_large_remains(store, keys, views_.size())) return work;
   for (const auto& [name, view] : views_) {
     if (!view.has_nodes()) continue;
     if (auto writes = Upkeep(store, keys, *this, view).make_some(only_begun))

@@ -33,11 +33,10 @@ struct ViewOptions {
   bool operator==(const ViewOptions&) const = default;
 };
 
-/// An emitted row beyond these limits is left out, with a line in the log: the store's keys end at 10,000
-/// bytes.
-inline constexpr std::size_t kMaxEncodedKeyBytes = 5'500;
-/// What one document may emit in all: its rows are written in one transaction.
-inline constexpr std::size_t kMaxEmittedBytes = 6'000'000;
+/// What a row, with its key and the document's id, may take: a transaction writes it whole.
+inline constexpr std::size_t kMaxRowBytes = 6'000'000;
+/// What one document may emit in all.
+inline constexpr std::size_t kMaxEmittedBytes = 64'000'000;
 /// A batch with this many bytes of rows takes no further documents.
 inline constexpr std::size_t kFullBatchBytes = 16'000'000;
 

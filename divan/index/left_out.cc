@@ -1,0 +1,92 @@
+#include "divan/index/left_out.h"
+
+#include "divan/base/bytes.h"
+
+namespace divan::index {
+namespace {
+
+using kv::tuple::Packer;
+using kv::tuple::Reader;
+
+constexpr int kStatePart = 0;
+// Behind it.
+constexpr int kDocuments = 2;
+constexpr int kRows = 3;
+constexpr int kRecords = 4;
+
+std::string key_of(const IndexKeys& keys, int what) {
+  std::string key = keys.part(kStatePart);
+  Packer(key).integer(what);
+  return key;
+}
+
+}  // namespace
+
+void LeftOutSummary::write(json::Writer& writer) const {
+  writer.begin_object().key("documents").number(documents).key("rows").number(rows);
+  writer.key("examples").begin_array();
+  for (const Example& example : examples) {
+    writer.begin_object()
+        .key("id")
+        .string(example.id)
+        .key("rows")
+        .number(example.left_out.rows)
+        .key("reason")
+        .string(example.left_out.reason)
+        .end_object();
+  }
+  writer.end_array().end_object();
+}
+
+LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys, std::size_t max_examples) {
+  LeftOutSummary summary;
+  const std::vector<std::string> counters{key_of(keys, kDocuments), key_of(keys, kRows)};
+  const auto counts = tx.get_many(counters, kv::Isolation::snapshot);
+  summary.documents = kv::decode_counter(counts[0]);
+  summary.rows = kv::decode_counter(counts[1]);
+  if (summary.documents == 0) return summary;
+  const std::string records = key_of(keys, kRecords);
+  tx.scan(kv::below(records), {.limit = max_examples, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view value) {
+            auto id = Reader(key.substr(records.size())).take_string();
+            if (!id) throw internal_error("The key of a record of rows that were left out is damaged.");
+            summary.examples.push_back({*std::move(id), decode_left_out(value)});
+            return true;
+          });
+  return summary;
+}
+
+std::string left_out_documents_key(const IndexKeys& keys) { return key_of(keys, kDocuments); }
+
+std::string left_out_key(const IndexKeys& keys, std::string_view id) {
+  std::string key = key_of(keys, kRecords);
+  Packer(key).string(id);
+  return key;
+}
+
+LeftOut decode_left_out(std::string_view value) {
+  Reader reader(value);
+  const auto rows = reader.take_int();
+  auto reason = reader.take_string();
+  if (!rows || *rows < 0 || !reason || !reader.at_end())
+    throw internal_error("A record of rows that were left out of an index is damaged.");
+  return {*rows, *std::move(reason)};
+}
+
+void write_left_out(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                    const std::optional<LeftOut>& before, const std::optional<LeftOut>& after) {
+  if (before == after) return;
+  if (after) {
+    std::string value;
+    Packer(value).integer(after->rows).string(utf8_prefix(after->reason, LeftOut::kMaxReasonBytes));
+    tx.set(left_out_key(keys, id), value);
+  } else {
+    tx.clear(left_out_key(keys, id));
+  }
+  const std::int64_t documents = (after ? 1 : 0) - (before ? 1 : 0);
+  const std::int64_t rows = (after ? after->rows : 0) - (before ? before->rows : 0);
+  if (documents != 0) tx.add(key_of(keys, kDocuments), documents);
+  if (rows != 0) tx.add(key_of(keys, kRows), rows);
+}
+
+}  // namespace divan::index
