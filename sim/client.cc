@@ -40,6 +40,19 @@ class Client {
     return base_.town.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
   }
 
+  std::string any_limits() {
+    const auto own = [&](std::string_view name, std::int64_t least, std::uint64_t range) {
+      return fmt::format(R"({{"{}":{}}})", name, least + static_cast<std::int64_t>(rng_.below(range)));
+    };
+    switch (rng_.below(5)) {
+      case 0: return jobs::job_limits(own("max_attempts", 1, 4));
+      case 1: return jobs::job_limits(own("max_lost", 1, 4));
+      case 2: return jobs::job_limits(own("timeout", 500, 10'000));
+      case 3: return jobs::job_limits(own("max_runtime", 500, 10'000));
+      default: return jobs::job_limits(own("backoff_min", 100, 5000));
+    }
+  }
+
   // One of few, so that it is asked for again; minutes, since a world lasts a minute or two.
   jobs::Schedule any_schedule() {
     const auto missed = rng_.below(2) == 0 ? jobs::Missed::once : jobs::Missed::skip;
@@ -67,13 +80,15 @@ class Client {
         wish_.options.scheduled_at.reset();
         wish_.options.schedule = any_schedule();
       }
+      if (rng_.below(5) == 0) wish_.options.limits = any_limits();
     }
     Step step{.kind = Step::Kind::add,
               .type = wish_.type,
               .data = fingerprint(wish_.data),
               .scheduled_at = wish_.options.scheduled_at.value_or(0),
               .priority = wish_.options.priority,
-              .schedule = wish_.options.schedule ? wish_.options.schedule->json() : ""};
+              .schedule = wish_.options.schedule ? wish_.options.schedule->json() : "",
+              .limits = wish_.options.limits};
     base_.perform(step, [&](kv::Transaction& tx) {
       step.id = base_.queue.add(tx, wish_.type, wish_.id, wish_.data, wish_.options).id;
     });

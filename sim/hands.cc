@@ -50,11 +50,12 @@ std::vector<AcceptedJob> Hands::accept(const std::optional<workers::WorkerRef>& 
 void Hands::attempt(const AcceptedJob& job) {
   const Plan& plan = base_.town.plan;
   const bool quiet = base_.town.quiet;
-  const Duration timeout = plan.settings.at(job.job.type).timeout;
+  const Duration timeout = jobs::with_limits(plan.settings.at(job.job.type), job.job.limits).timeout;
   world_.trace(fmt::format("works on {}/{} {}", job.job.type, job.job.id, job.job.lock));
   const bool alone = job.job.worker_id.empty();
   bool cancel = false;
-  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel && !base_.town.quiet; ++i) {
+  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel && !base_.town.quiet;
+       ++i) {
     const bool late = happens(rng_, plan.late);
     world_.pause(late ? between(rng_, timeout, timeout * 3) : base_.pause_up_to(timeout / 2));
     if (update(job, cancel)) return;
@@ -108,6 +109,15 @@ void Hands::end(const AcceptedJob& job, Step::Kind how) {
     const bool tells = !base_.town.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
     const auto data = tells ? std::optional(any_data(job)) : std::nullopt;
     if (data) step.data = fingerprint(*data);
+    const bool has_result = how == Step::Kind::finish && rng_.below(3) == 0;
+    const auto result = has_result ? std::optional(any_data(job)) : std::nullopt;
+    if (result) step.result = fingerprint(*result);
+    const bool tells_when = !base_.town.quiet && how != Step::Kind::finish && rng_.below(3) == 0;
+    if (tells_when) step.delay = static_cast<std::int64_t>(rng_.below(5000));
+    if (tells_when && how == Step::Kind::fail && rng_.below(3) == 0) step.delay = -1;
+    const auto delay = step.delay.value_or(-1) >= 0
+                           ? std::optional<Duration>(std::chrono::milliseconds(*step.delay))
+                           : std::nullopt;
     // Some runs ask for another job in the transaction that ends them.
     const bool asks = !base_.town.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
     Step next{.kind = Step::Kind::add,
@@ -117,10 +127,13 @@ void Hands::end(const AcceptedJob& job, Step::Kind how) {
         step,
         [&](kv::Transaction& tx) {
           const auto attempt = job.attempt();
-          if (how == Step::Kind::fail) return jobs::fail(base_.queue, tx, attempt, "It did not work.");
-          if (how == Step::Kind::release) return jobs::release(base_.queue, tx, attempt);
+          if (how == Step::Kind::fail) {
+            return jobs::fail(base_.queue, tx, attempt, "It did not work.",
+                              {.retry = step.delay != -1, .delay = delay});
+          }
+          if (how == Step::Kind::release) return jobs::release(base_.queue, tx, attempt, delay);
           tx.add(effect_key(job.job.type, job.job.id), 1);
-          jobs::finish(base_.queue, tx, attempt, data);
+          jobs::finish(base_.queue, tx, attempt, data, std::nullopt, result);
           if (asks) next.id = base_.queue.add(tx, next.type, std::nullopt, *next.data).id;
         },
         asks ? &next : nullptr);

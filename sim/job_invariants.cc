@@ -50,14 +50,21 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
     if (entry->kind == "left" && !change.after) touched.not_left.insert(entry->job);
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
     const bool is_entry =
-        entry->kind == "pend" || entry->kind == "act" || entry->kind == "fin" || entry->kind == "by_worker";
+        entry->kind == "pend" || entry->kind == "act" || entry->kind == "end" || entry->kind == "by_worker";
+    if (entry->kind == "deadline") {
+      auto& deadlines = jobs_[entry->job].deadlines;
+      if (change.after) deadlines.insert(change.key);
+      if (!change.after) deadlines.erase(change.key);
+      touched.jobs.insert(entry->job);
+    }
     if (is_entry) {
       auto& entries = jobs_[entry->job].entries;
       if (change.after) entries.insert(change.key);
       if (!change.after) entries.erase(change.key);
       if (entry->kind == "pend" && change.after) touched.pending.insert(entry->job);
     }
-    if (is_entry || entry->kind == "job" || entry->kind == "data" || entry->kind == "next") {
+    if (is_entry || entry->kind == "job" || entry->kind == "data" || entry->kind == "next" ||
+        entry->kind == "result") {
       touched.jobs.insert(entry->job);
     }
   }
@@ -147,7 +154,10 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
   check_entries(name, seen, now, rows);
   const bool sign = now && now->state == State::running && now->worker_id.empty() &&
                     (!seen.job || seen.job->activity != now->activity);
-  if (sign) seen.alive_at = world_.now();
+  if (sign) {
+    seen.alive_at = world_.now();
+    seen.told_limits = now->limits;
+  }
   const auto effects = rows.find(effect_key(name.first, name.second));
   if ((effects == rows.end() ? 0 : kv::decode_counter(std::string_view(effects->second))) != seen.finishes) {
     fail(name, "its effect was not written once for each run.");
@@ -204,7 +214,7 @@ void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job
              seen.job->lock != now->lock) {
     fail(name, "a second attempt has it while the first still does.");
   } else if (model->state == State::running && now->state != State::running) {
-    follow_taking_back(name, seen, commit, touched);
+    follow_taking_back(name, seen, now, commit, touched);
   } else if (by_itself && model->state == State::pending && now->state == State::pending && seen.job &&
              seen.job->scheduled_at != now->scheduled_at) {
     follow_skipping(name, seen, commit);
@@ -236,16 +246,28 @@ void JobInvariants::learn_ticks(const Name& name, Seen& seen, const std::optiona
 }
 
 void JobInvariants::follow_pruning(const Name& name, Seen& seen, const Commit& commit) {
-  if (!seen.job || commit.committed_ms < seen.job->finished_at + in_ms(types_.at(name.first).retention)) {
+  if (!seen.job || commit.committed_ms <
+                       seen.job->finished_at + in_ms(types_.at(name.first).retention_of(seen.job->state))) {
     fail(name, "it was pruned before its retention was over.");
   }
   world_.count("pruned");
   seen.model.reset();
 }
 
-void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commit& commit,
-                                       const Touched& touched) {
+bool JobInvariants::is_overdue(const Seen& seen, const std::optional<Job>& now, const Commit& commit) const {
   const Job& before = *seen.job;
+  if (before.deadline == 0 || commit.committed_ms < before.deadline || !now) return false;
+  constexpr std::string_view kError = "The attempt ran longer than its `max_runtime`";
+  return now->last_error.starts_with(kError) && now->lost != before.lost + 1;
+}
+
+void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::optional<Job>& now,
+                                       const Commit& commit, const Touched& touched) {
+  const Job& before = *seen.job;
+  if (is_overdue(seen, now, commit)) {
+    world_.count("ended at its deadline");
+    return seen.model->failed(commit, types_.at(name.first));
+  }
   if (!before.worker_id.empty()) {
     const Name worker{before.worker_role, before.worker_id};
     const auto left = left_.find(worker);
@@ -257,7 +279,7 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commi
       fail(name, "taken from a worker that is still there.");
     }
   } else {
-    if (world_.now() - seen.alive_at < types_.at(name.first).timeout) {
+    if (world_.now() - seen.alive_at < jobs::with_limits(types_.at(name.first), seen.told_limits).timeout) {
       fail(name, "taken back before its timeout.");
     }
     // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
@@ -268,7 +290,10 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const Commi
     if (paused.times > 0) world_.count("taken back from silence after a pause");
     world_.count("taken back from silence");
   }
-  seen.model->taken_back(commit, true);
+  if (seen.model->lost + 1 >=
+      jobs::with_limits(types_.at(name.first), seen.model->limits).max_lost.value_or(INT64_MAX))
+    world_.count("failed, being lost too often");
+  seen.model->taken_back(commit, true, types_.at(name.first));
 }
 
 void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now,
@@ -298,6 +323,10 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
   if (!same_next || now->resubmit != model.next.has_value() || now->resubmit_at != next_at) {
     fail(name, "what it is to run with next is not what was asked for.");
   }
+  if (data_under(rows, "result", name) != model.result)
+    fail(name, "its result is not what its last run left.");
+  if (now->lost != model.lost) fail(name, "its lost attempts are not counted.");
+  if (now->limits != model.limits) fail(name, "its own settings are not those that were asked for.");
   if (now->failures != model.failures) fail(name, "its failures are not counted.");
   if (now->attempt != model.attempts) fail(name, "its attempts are not counted.");
   if (now->cancel != model.cancel) fail(name, "its cancel flag is not what was asked for.");
@@ -320,6 +349,8 @@ void JobInvariants::compare_pending(const Name& name, const Seen& seen, const Jo
 }
 
 void JobInvariants::check_nothing_left(const Name& name, const Seen& seen, const Rows& rows) {
+  if (data_under(rows, "result", name)) fail(name, "it is gone, and its result is left.");
+  if (!seen.deadlines.empty()) fail(name, "it is gone, and an entry of its deadline is left.");
   if (!seen.entries.empty()) fail(name, "it is gone, and an entry of it is left.");
   if (data_under(rows, "hist", name)) fail(name, "it is gone, and its history is left.");
   if (data_under(rows, "data", name) || data_under(rows, "next", name)) {
@@ -371,6 +402,13 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
     return fail(name, fmt::format("it is {} and has not the entry for that.", jobs::state_name(now->state)));
   }
   if (seen.entries.size() != 1) fail(name, "it has more than one entry.");
+  std::set<std::string> deadlines;
+  if (now->state == State::running && now->deadline != 0) deadlines.insert(deadline_entry_of(*now));
+  if (seen.deadlines != deadlines) fail(name, "its deadline has not the one entry that it should have.");
+  const auto max_runtime = jobs::with_limits(types_.at(name.first), now->limits).max_runtime;
+  const bool begins = now->state == State::running && (!seen.job || seen.job->lock != now->lock);
+  if (begins && now->deadline != (max_runtime ? now->started_at + in_ms(*max_runtime) : 0))
+    fail(name, "its deadline is not that of its settings.");
   if (now->state == State::running && !now->worker_id.empty()) {
     std::string worker;
     Packer(worker).string("workers").string(now->worker_role).string("w").string(now->worker_id);
@@ -380,17 +418,20 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
   }
 }
 
+// Over all types together: acceptors ask for jobs of any of them.
 void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& commit) {
   for (const auto& job : accepted) {
-    for (auto other = jobs_.lower_bound({job.type, ""});
-         other != jobs_.end() && other->first.first == job.type; ++other) {
-      const Seen& left = other->second;
+    for (const auto& [name, left] : jobs_) {
       if (!left.job || left.job->state != State::pending) continue;
+      const auto& settings = types_.at(name.first);
+      // Another type may have been paused, or full.
+      if (name.first != job.type && (settings.paused || settings.max_running)) continue;
       const bool was_seen = left.changed_at < commit.began && left.job->due_at <= commit.began_ms;
       if (!was_seen) continue;
-      world_.count("left in its place by an accept");
+      world_.count(name.first == job.type ? "left in its place by an accept"
+                                          : "left in its place by an accept of another type");
       if (std::pair(left.job->priority, left.job->due_at) < std::pair(job.priority, job.due_at)) {
-        fail(other->first, fmt::format("{} was accepted before it, and its turn was first.", job.id));
+        fail(name, fmt::format("{} was accepted before it, and its turn was first.", job.id));
       }
     }
   }
@@ -432,7 +473,7 @@ void JobInvariants::check_counts(const std::string& type, const Rows& rows) {
 std::optional<JobInvariants::Name> JobInvariants::kept_too_long(std::int64_t wall_ms) const {
   for (const auto& [name, seen] : jobs_) {
     if (seen.job && has_ended(seen.job->state) &&
-        seen.job->finished_at + in_ms(types_.at(name.first).retention) < wall_ms) {
+        seen.job->finished_at + in_ms(types_.at(name.first).retention_of(seen.job->state)) < wall_ms) {
       return name;
     }
   }

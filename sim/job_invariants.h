@@ -41,12 +41,15 @@ class JobInvariants final : public Invariant {
     std::optional<jobs::Job> job;
     std::optional<JobModel> model;
     std::set<std::string> entries;
-    std::set<std::string> locks;     // all that it ever had
-    std::int64_t epoch = INT64_MIN;  // of the last attempt
+    std::set<std::string> deadlines;  // entries of its deadline
+    std::set<std::string> locks;      // all that it ever had
+    std::int64_t epoch = INT64_MIN;   // of the last attempt
     std::int64_t finishes = 0;
     std::int64_t finished_tick = 0;  // of its schedule, the last for which it ran to the end
     MonotonicTime finished_at{};     // in true time
-    MonotonicTime alive_at{};        // the last sign of life of the running attempt, in true time
+    MonotonicTime alive_at{};        // the last sign of life of the running attempt,
+                                     // in true time
+    std::string told_limits;         // the job's own settings at that time
     kv::Version changed = 0;
     MonotonicTime changed_at{};
   };
@@ -68,7 +71,7 @@ class JobInvariants final : public Invariant {
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);
-  // Of the same type and as they were: the ones that were accepted come before those that were not.
+  // As they were: the ones that were accepted come before those that were not.
   void check_order(const std::vector<jobs::Job>& accepted, const Commit& commit);
   // Of a type no more run than may, unless they did so before its limit was lowered.
   void check_limit(const std::vector<jobs::Job>& accepted);
@@ -84,7 +87,10 @@ class JobInvariants final : public Invariant {
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
   // Jobs ride on workers that are there, or are left by registrations that ended.
   void check_riders(const Touched& touched, const Rows& rows);
-  void follow_taking_back(const Name& name, Seen& seen, const Commit& commit, const Touched& touched);
+  void follow_taking_back(const Name& name, Seen& seen, const std::optional<jobs::Job>& now,
+                          const Commit& commit, const Touched& touched);
+  // It was pending again, or ended, because its attempt ran too long.
+  bool is_overdue(const Seen& seen, const std::optional<jobs::Job>& now, const Commit& commit) const;
   void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now, const Rows& rows);
   void compare_pending(const Name& name, const Seen& seen, const jobs::Job& now);
   void check_nothing_left(const Name& name, const Seen& seen, const Rows& rows);

@@ -46,11 +46,12 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
       break;
     case Kind::finish:
       if (step.data) model->data = *step.data;
-      model->failures = 0;
+      model->failures = model->lost = 0;
+      model->result = step.result;
       model->run_ends(State::finished, commit);
       break;
-    case Kind::fail: model->failed(commit, settings); break;
-    case Kind::release: model->taken_back(commit, false); break;
+    case Kind::fail: model->failed(commit, settings, step.delay); break;
+    case Kind::release: model->taken_back(commit, false, settings, step.delay); break;
   }
 }
 
@@ -63,6 +64,7 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   // schedule's.
   const bool keeps_time = adds && step.scheduled_at == 0 && step.schedule.empty() && schedule.empty();
   if (adds) schedule = step.schedule;
+  if (adds) limits = step.limits;
   if (state == State::running) {
     const bool keeps_next =
         next && !next->by_schedule && adds && step.scheduled_at == 0 && step.schedule.empty();
@@ -74,7 +76,10 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   }
   const bool pending = state == State::pending;
   if (!pending)
-    *this = JobModel{.data = std::move(data), .priority = priority, .schedule = std::move(schedule)};
+    *this = JobModel{.data = std::move(data),
+                     .priority = priority,
+                     .schedule = std::move(schedule),
+                     .limits = std::move(limits)};
   if (step.data) {
     data = *step.data;
     next.reset();
@@ -116,7 +121,7 @@ bool JobModel::is_asked_for_again(const Step& step, const Commit& commit) const 
   const bool adds = step.kind == Step::Kind::add;
   if (!adds && step.kind != Step::Kind::resubmit) return false;
   if (!step.schedule.empty()) {
-    const bool same = schedule == step.schedule && priority == step.priority;
+    const bool same = schedule == step.schedule && priority == step.priority && limits == step.limits;
     if (has_ended(state)) return false;
     if (next && state == State::pending) return false;
     if (!next && cancel) return false;
@@ -128,7 +133,8 @@ bool JobModel::is_asked_for_again(const Step& step, const Commit& commit) const 
   const bool as_asked_for =
       latest <= commit.began_ms || (earliest == step.scheduled_at && latest == earliest);
   if (!no_time && (asked_for != step.scheduled_at || !as_asked_for)) return false;
-  return !adds || (schedule.empty() && !next && step.data == data && step.priority == priority);
+  return !adds || (schedule.empty() && limits == step.limits && !next && step.data == data &&
+                   step.priority == priority);
 }
 
 void JobModel::accepted() {
@@ -147,10 +153,12 @@ void JobModel::wait_for_next_tick(const Commit& commit) {
   state = State::pending;
   std::tie(earliest, latest) = ticks_after(schedule, commit, tick);
   asked_for.reset();
-  attempts = failures = 0;
+  attempts = failures = lost = 0;
 }
 
-void JobModel::failed(const Commit& commit, const jobs::TypeSettings& settings) {
+void JobModel::failed(const Commit& commit, const jobs::TypeSettings& of_type,
+                      std::optional<std::int64_t> delay) {
+  const auto settings = jobs::with_limits(of_type, limits);
   ++failures;
   // The pause doubles from the lowest to the highest, less up to a quarter.
   Duration pause = settings.backoff_min;
@@ -159,18 +167,27 @@ void JobModel::failed(const Commit& commit, const jobs::TypeSettings& settings) 
   const auto ms = [](Duration duration) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   };
-  if (cancel || failures >= settings.max_attempts) return run_ends(State::failed, commit);
+  if (cancel || delay == -1 || failures >= settings.max_attempts) return run_ends(State::failed, commit);
   state = State::pending;
-  earliest = commit.began_ms + ms(pause * 3 / 4);
-  latest = commit.committed_ms + ms(pause);
+  earliest = commit.began_ms + delay.value_or(ms(pause * 3 / 4));
+  latest = commit.committed_ms + delay.value_or(ms(pause));
   asked_for.reset();
 }
 
-void JobModel::taken_back(const Commit& commit, bool lost) {
+void JobModel::taken_back(const Commit& commit, bool is_lost, const jobs::TypeSettings& of_type,
+                          std::optional<std::int64_t> delay) {
+  const auto most_lost = jobs::with_limits(of_type, limits).max_lost;
+  if (is_lost) ++lost;
   if (cancel) return run_ends(State::cancelled, commit);
+  if (is_lost && most_lost && lost >= *most_lost) return run_ends(State::failed, commit);
   state = State::pending;
+  if (delay) {
+    earliest = commit.began_ms + *delay;
+    latest = commit.committed_ms + *delay;
+    asked_for.reset();
+  }
   // In its place; a lost one behind those that are due.
-  if (lost) latest = std::max(latest, commit.committed_ms);
+  if (is_lost) latest = std::max(latest, commit.committed_ms);
 }
 
 void JobModel::run_ends(State state_then, const Commit& commit) {
@@ -181,7 +198,7 @@ void JobModel::run_ends(State state_then, const Commit& commit) {
     earliest = next->scheduled_at;
     latest = std::max(next->scheduled_at, commit.committed_ms);
     asked_for = next->scheduled_at;
-    failures = 0;
+    failures = lost = 0;
     if (!schedule.empty()) attempts = 0;
     next.reset();
   }

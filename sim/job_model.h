@@ -7,9 +7,7 @@
 
 namespace divan::sim {
 
-inline bool has_ended(jobs::State state) {
-  return state != jobs::State::pending && state != jobs::State::running;
-}
+using jobs::has_ended;
 
 /// One job, from its being added until it is removed or pruned. Times are in milliseconds by the wall clock
 /// of whoever did what they are about: each process goes by its own.
@@ -29,10 +27,15 @@ struct JobModel {
   };
   std::optional<Next> next;  // flagged to run again when its run has ended
   bool cancel = false;
-  std::string schedule;       // empty: none
-  std::int64_t tick = 0;      // of the present occurrence, as the store has it; 0: it was asked for at once
-  std::int64_t failures = 0;  // since the last success, or since it was added
-  std::int64_t attempts = 0;  // since it was added, or asked for again when it had ended
+  std::string schedule;                 // empty: none
+  std::int64_t tick = 0;                // of the present occurrence, as the store has it; 0:
+                                        // it was asked for at once
+  std::int64_t failures = 0;            // since the last success, or since it was added
+  std::int64_t lost = 0;                // attempts of the present run
+  std::string limits{};                 // its own settings, as the store has them
+  std::optional<std::string> result{};  // of its last finished run, since it was
+                                        // asked for when it had ended
+  std::int64_t attempts = 0;            // since it was added, or asked for again when it had ended
 
   /// Makes of the job what the step does to it; `nothing` is a job that is not there. The step must be one
   /// that is allowed: the attempt that does it has the job, and what must be there is.
@@ -48,13 +51,17 @@ struct JobModel {
   bool is_missed(std::int64_t now) const;
   /// It waits for the tick after the present one and after the time of the commit.
   void wait_for_next_tick(const Commit& commit);
-  /// Its attempt is over, and nobody said that it succeeded or failed: it was given back, or lost.
-  void taken_back(const Commit& commit, bool lost);
+  /// Its attempt is over, and nobody said that it succeeded or failed: it was given back, or lost. With a
+  /// delay, in milliseconds, it waits for so long.
+  void taken_back(const Commit& commit, bool lost, const jobs::TypeSettings& settings,
+                  std::optional<std::int64_t> delay = std::nullopt);
+  /// Its attempt failed. The next one comes after the delay, if that is given (in milliseconds; -1: never).
+  void failed(const Commit& commit, const jobs::TypeSettings& settings,
+              std::optional<std::int64_t> delay = std::nullopt);
 
  private:
   void ask(const Step& step, const Commit& commit);
   void ask_for_another_time(std::int64_t time, const Commit& commit);
-  void failed(const Commit& commit, const jobs::TypeSettings& settings);
   void run_ends(jobs::State state_then, const Commit& commit);
 };
 

@@ -27,8 +27,24 @@ std::string entry_of(const Job& job) {
   } else if (job.state == State::running) {
     packer.string("by_worker").string(job.worker_role).string(job.worker_id).string(job.type).string(job.id);
   } else {
-    packer.string("fin").string(job.type).integer(job.finished_at).string(job.id);
+    packer.string("end")
+        .string(job.type)
+        .integer(static_cast<int>(job.state))
+        .integer(job.finished_at)
+        .string(job.id);
   }
+  return key;
+}
+
+std::string deadline_entry_of(const Job& job) {
+  std::string key;
+  Packer(key)
+      .string("jobs")
+      .string("deadline")
+      .string(job.type)
+      .integer(0)
+      .integer(job.deadline)
+      .string(job.id);
   return key;
 }
 
@@ -42,7 +58,7 @@ std::optional<JobRow> parse_job_row(std::string_view key) {
   entry.job.first = reader.take_string().value_or("");
   if (entry.kind == "pend") reader.take_int(), reader.take_int(), reader.take_int();
   if (entry.kind == "act") reader.take_int(), reader.take_versionstamp();
-  if (entry.kind == "fin") reader.take_int();
+  if (entry.kind == "end" || entry.kind == "deadline") reader.take_int(), reader.take_int();
   entry.job.second = reader.take_string().value_or("");
   return entry;
 }

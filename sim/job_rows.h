@@ -20,8 +20,12 @@ std::optional<JobRow> parse_job_row(std::string_view key);
 /// its activity.
 std::string entry_of(const jobs::Job& job);
 
+/// The key of the other entry that it must have if it runs and has a deadline.
+std::string deadline_entry_of(const jobs::Job& job);
+
 std::optional<jobs::Job> find_job(const Rows& rows, const JobName& name);
-/// What the job's data rows say, as fingerprint() has it, if there are any. `kind` is "data" or "next".
+/// What the job's data rows say, as fingerprint() has it, if there are any. `kind` is "data", "next" or
+/// "result".
 std::optional<std::string> data_under(const Rows& rows, std::string_view kind, const JobName& name);
 
 }  // namespace divan::sim

@@ -160,7 +160,8 @@ void Scenario::wait_for_the_end_of_all_jobs() {
   for (const auto& [type, settings] : town_.plan.settings) {
     longest = std::max(longest, settings.timeout * 3 + settings.backoff_max);
   }
-  longest = std::max(longest, town_.plan.worker_timeout * 3);
+  // Of a job's own settings: sim/client.cc
+  longest = std::max({longest, town_.plan.worker_timeout * 3, Duration(seconds(45))});
   for (;;) {
     const auto open = town_.jobs.open();
     if (open.empty()) return;
@@ -168,8 +169,9 @@ void Scenario::wait_for_the_end_of_all_jobs() {
       if (job.state != jobs::State::running || town_.held.contains(job.lock)) continue;
       const auto since = unheld.emplace(job.lock, world_.now()).first->second;
       // Who is silent for a timeout is found out within another one.
-      const Duration timeout =
-          job.worker_id.empty() ? town_.plan.settings.at(job.type).timeout : town_.plan.worker_timeout;
+      const Duration timeout = job.worker_id.empty()
+                                   ? jobs::with_limits(town_.plan.settings.at(job.type), job.limits).timeout
+                                   : town_.plan.worker_timeout;
       if (world_.now() - since > timeout * 2 + seconds(6)) {
         world_.fail(
             fmt::format("Job {}/{} runs, nobody works on it, and nobody takes it back.", job.type, job.id));

@@ -34,9 +34,12 @@ std::string step_key(const Step& step) {
       .string(step.lock)
       .integer(step.scheduled_at)
       .integer(step.priority)
-      .string(step.schedule);
+      .string(step.schedule)
+      .string(step.limits);
   pack(packer, step.data);
   pack(packer, step.progress);
+  pack(packer, step.result);
+  step.delay ? packer.integer(*step.delay) : packer.null();
   return key;
 }
 
@@ -77,8 +80,11 @@ std::vector<Step> steps_of(World& world, const Commit& commit) {
     step.scheduled_at = reader.take_int().value();
     step.priority = reader.take_int().value();
     step.schedule = reader.take_string().value();
+    step.limits = reader.take_string().value();
     step.data = take(reader);
     step.progress = take(reader);
+    step.result = take(reader);
+    if (!reader.take_null()) step.delay = reader.take_int().value();
     if (change.before || kv::decode_counter(change.after) != 1) {
       world.fail(
           fmt::format("{} {}/{} ({}) was done twice.", kind_name(step.kind), step.type, step.id, step.token));

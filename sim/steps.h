@@ -25,6 +25,12 @@ struct Step {
   std::int64_t scheduled_at = 0;
   std::int64_t priority = 0;
   std::string schedule{};  // of add; empty: none
+  std::string limits{};    // of add, its own settings; empty: none
+  // Of finish. As data.
+  std::optional<std::string> result{};
+  // Of fail and release: how long the job is to wait, in milliseconds. Of fail:
+  // -1 for no further attempt.
+  std::optional<std::int64_t> delay{};
 };
 /// Data in short: themselves, or what tells long ones apart.
 std::string fingerprint(std::string_view data);

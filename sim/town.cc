@@ -22,6 +22,9 @@ Plan Plan::random(Rng& rng) {
     settings.backoff_min = ms(milliseconds(100), seconds(2));
     settings.backoff_max = ms(seconds(2), seconds(10));
     settings.retention = rng.below(2) == 0 ? Duration(seconds(20)) : Duration(std::chrono::hours(24));
+    if (rng.below(2) == 0) settings.max_lost = 1 + static_cast<std::int64_t>(rng.below(4));
+    if (rng.below(3) == 0) settings.max_runtime = ms(milliseconds(500), seconds(10));
+    if (rng.below(3) == 0) settings.retention_failed = seconds(40);
     if (rng.below(3) == 0) settings.max_running = 1 + static_cast<std::int64_t>(rng.below(4));
     plan.settings[plan.types.back()] = settings;
   }

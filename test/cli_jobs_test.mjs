@@ -257,6 +257,10 @@ it('all jobs in a state are resubmitted, however many', async (server) => {
   assert.deepEqual(await json(server, ['jobs', 'resubmit', type, '--state', 'finished']), { ok: true, resubmitted: 1299 })
   assert.deepEqual(await counts(), { ...none, pending: 1300 })
   await refused(server, ['jobs', 'resubmit', 'nonsense', '--state', 'failed'], /no_such_job_type/)
+  for (const command of ['cancel', 'remove']) await refused(server, ['jobs', command, type], /Which jobs\? Name their ids, or --state/)
+  assert.equal(await tool(server, ['jobs', 'cancel', type, '--state', 'pending']), 'cancelled 1300 jobs\n')
+  assert.equal(await tool(server, ['jobs', 'remove', type, '--state', 'cancelled']), 'removed 1300 jobs\n')
+  assert.deepEqual(await counts(), none)
 })
 
 it('types are declared, changed and removed', async (server) => {
@@ -308,8 +312,8 @@ it('what is not understood is refused, with a word about it', async (server) => 
     [/--limit/, 'jobs', 'list', type, '--limit', '-1'],
     [/ID is required/, 'jobs', 'show', type],
     [/more/, 'jobs', 'show', type, 'a', 'more'],
-    [/ID is required/, 'jobs', 'cancel', type],
-    [/ID is required/, 'jobs', 'remove', type],
+    [/excludes/, 'jobs', 'cancel', type, 'a', '--state', 'pending'],
+    [/--state: failed not in/, 'jobs', 'cancel', type, '--state', 'failed'],
     [/excludes/, 'jobs', 'resubmit', type, 'a', '--state', 'failed'],
     [/--priority/, 'jobs', 'add', type, '--priority', 'high'],
     [/--nonsense/, 'jobs', 'watch', '--nonsense'],

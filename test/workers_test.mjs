@@ -59,6 +59,21 @@ it('a worker is one as long as its connection is open, and its jobs are free whe
   await assertHalt(workers.act('a', 'finish', { lock }))
 })
 
+it('an attempt that runs too long is ended, and the held connection says so', async (server) => {
+  const workers = await newRole(server)
+  await server.client.ok('PUT', `/_jobs/${workers.role}`, { max_runtime: 500, max_attempts: 1 })
+  const held = await workers.hold('w', { timeout: 600_000 })
+  await workers.add('a')
+  const { lock, epoch } = await workers.accept(held)
+  const { halt } = await held.row()
+  assert.match(halt.reason, /`max_runtime` of 500 ms/)
+  assert.deepEqual([halt.type, halt.id, halt.lock, halt.epoch], [workers.role, 'a', lock, epoch])
+  const { state, failures, last_error: error } = await workers.get('a')
+  assert.deepEqual([state, failures, error], ['failed', 1, halt.reason])
+  await assertHalt(workers.act('a', 'update', { lock }))
+  assert.deepEqual((await workers.members()).map(({ id }) => id), ['w'])
+})
+
 it('an open connection says nothing for a worker that does not beat', async (server) => {
   const workers = await newRole(server)
   const held = await workers.hold('w', { timeout: 900 })

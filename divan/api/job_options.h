@@ -6,12 +6,13 @@
 
 namespace divan::api {
 
-/// The members of a request to add a job, beside those that name it.
-inline constexpr std::string_view kAddMembers[] = {"data", "scheduled_at", "priority", "schedule"};
-/// The same, with the job's id, and with its type.
-inline constexpr std::string_view kBulkAddMembers[] = {"id", "data", "scheduled_at", "priority", "schedule"};
-inline constexpr std::string_view kTransactAddMembers[] = {"type",         "id",       "data",
-                                                           "scheduled_at", "priority", "schedule"};
+/// The members of a request to add a job.
+inline constexpr std::string_view kTransactAddMembers[] = {
+    "type",    "id",           "data",     "scheduled_at", "priority",    "schedule",
+    "timeout", "max_attempts", "max_lost", "backoff_min",  "backoff_max", "max_runtime"};
+/// The same where the type is given otherwise, and where the id is, too.
+inline constexpr MemberNames kBulkAddMembers = MemberNames(kTransactAddMembers).subspan(1);
+inline constexpr MemberNames kAddMembers = MemberNames(kTransactAddMembers).subspan(2);
 
 /// Throws bad_request.
 jobs::Queue::AddOptions add_options(const Body& body);

@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kMaxDelay = std::chrono::hours(24 * 365);
 
 MemberNames members_of(std::string_view report) {
   static constexpr std::string_view kUpdate[] = {"id", "lock", "data", "progress"};
-  static constexpr std::string_view kFinish[] = {"id", "lock", "data"};
-  static constexpr std::string_view kFail[] = {"id", "lock", "error"};
+  static constexpr std::string_view kFinish[] = {"id", "lock", "data", "result"};
+  static constexpr std::string_view kFail[] = {"id", "lock", "error", "retry", "delay"};
   static constexpr std::string_view kRelease[] = {"id", "lock", "delay"};
   if (report == "_update") return kUpdate;
   if (report == "_finish") return kFinish;
@@ -39,9 +39,12 @@ std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report
     return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
   }
   if (report == "_finish") {
-    jobs::finish(queue, tx, attempt, body.raw("data"));
+    jobs::finish(queue, tx, attempt, body.raw("data"), std::nullopt, body.raw("result"));
   } else if (report == "_fail") {
-    jobs::fail(queue, tx, attempt, body.string("error").value_or(""));
+    const jobs::FailOptions options{.retry = body.boolean("retry").value_or(true),
+                                    .delay = body.milliseconds("delay", kMaxDelay)};
+    if (options.delay && !options.retry) throw bad_request("With `retry` false there is no `delay`.");
+    jobs::fail(queue, tx, attempt, body.string("error").value_or(""), options);
   } else {
     jobs::release(queue, tx, attempt, body.milliseconds("delay", kMaxDelay));
   }

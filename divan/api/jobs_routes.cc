@@ -15,8 +15,6 @@ namespace {
 
 using jobs::Queue;
 
-constexpr std::uint64_t kMaxListed = 1000;
-constexpr std::uint64_t kDefaultListed = 100;
 // What a transaction writes of a job without data: keys, header and counters.
 constexpr std::size_t kBytesOfSmallJob = 1000;
 
@@ -114,29 +112,6 @@ Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   return json_response(201, "[" + out + "]");
 }
 
-// GET /_jobs/{type}/_list
-Answer list_jobs(const Context& context, Call& call, const std::string& type) {
-  call.allow("GET");
-  std::optional<jobs::State> state;
-  if (const auto name = call.text("state")) {
-    state = jobs::state_of(*name);
-    if (!state) throw bad_request("`state` is pending, running, finished, failed or cancelled.");
-  }
-  const std::string start = call.text("start_id").value_or("");
-  const auto limit = call.count("limit").value_or(kDefaultListed);
-  if (limit > kMaxListed)
-    throw bad_request(fmt::format("`limit` is {}; expected at most {}.", limit, kMaxListed));
-  const auto out = context.store.run([&](kv::Transaction& tx) {
-    context.queue.type(tx, type);
-    std::string listed;
-    for (const auto& job : context.queue.list(tx, type, state, start, limit)) {
-      listed += (listed.empty() ? "" : ",\n") + jobs::job_json(job);
-    }
-    return listed;
-  });
-  return json_response(200, "{\"jobs\":[" + out + "]}");
-}
-
 // Of the digest of a row.
 constexpr std::size_t kSequenceBytes = 8;
 
@@ -160,8 +135,8 @@ class JobSource final : public WatchingSource {
                           json::quoted(id_));
         return;
       }
-      const std::string data = context_.queue.data(tx, *job);
-      row = jobs::job_json(*job, &data);
+      row = jobs::job_json(
+          *job, {.data = context_.queue.data(tx, *job), .result = context_.queue.result(tx, *job)});
       watch([&] { return context_.queue.watch(tx, type_, id_); });
     });
     wait();
@@ -209,9 +184,9 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
   return json_response(200, context.store.run([&](kv::Transaction& tx) {
     const auto job = context.queue.find(tx, type, id, kv::Isolation::snapshot);
     if (!job) throw not_found("No such job.");
-    const std::string data = context.queue.data(tx, *job);
-    const std::string history = jobs::history_json(jobs::attempts_of(tx, *job));
-    return jobs::job_json(*job, &data, &history);
+    return jobs::job_json(*job, {.data = context.queue.data(tx, *job),
+                                 .result = context.queue.result(tx, *job),
+                                 .history = jobs::history_json(jobs::attempts_of(tx, *job))});
   }));
 }
 
@@ -262,6 +237,7 @@ Answer jobs(const Context& context, const CallPtr& call) {
   if (path.size() == 3) {
     if (third == "_bulk") return add_bulk(context, *call, type);
     if (third == "_list") return list_jobs(context, *call, type);
+    if (is_bulk_change(third)) return change_jobs(context, *call, type, third);
     if (is_job_report(third)) return bulk_job_reports(context, *call, type, third);
     if (third == "_accept") return accept_jobs(context, call, type);
     return one_job(context, call, type, third);

@@ -40,6 +40,10 @@ Answer job_report(const Context& context, Call& call, const std::string& type, c
                   const std::string& report);
 Answer bulk_job_reports(const Context& context, Call& call, const std::string& type,
                         const std::string& report);
+Answer list_jobs(const Context& context, Call& call, const std::string& type);
+/// Whether it is the last part of a path by which all jobs in a state are changed.
+bool is_bulk_change(std::string_view action);
+Answer change_jobs(const Context& context, Call& call, const std::string& type, const std::string& action);
 Answer job_events(const Context& context, const CallPtr& call);     // /_jobs/_events
 Answer wait_for_jobs(const Context& context, const CallPtr& call);  // /_jobs/_wait
 Answer workers(const Context& context, const CallPtr& call);        // /_workers...

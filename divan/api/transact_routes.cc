@@ -30,6 +30,7 @@ struct JobToAdd {
 struct JobToFinish {
   jobs::Attempt attempt;
   std::optional<std::string> data;
+  std::optional<std::string> result;
 };
 
 struct JobToRemove {
@@ -134,7 +135,7 @@ class RequestReader {
       check_type(context_, call_, type);
       if (!seen.emplace(type, id).second)
         throw bad_request(fmt::format("{} is there twice in `{}`.", job_name(type, id), name));
-      count(job.raw("data").value_or("").size());
+      count(job.raw("data").value_or("").size() + job.raw("result").value_or("").size());
     }
   }
 
@@ -154,11 +155,14 @@ class RequestReader {
   }
 
   void read_finishes(const Body& lists) {
-    static constexpr std::string_view kMembers[] = {"type", "id", "lock", "data"};
+    static constexpr std::string_view kMembers[] = {"type", "id", "lock", "data", "result"};
     read_list(lists, "finish", kMembers, [&](const Body& job) -> Name {
       jobs::Attempt attempt{job.required("type"), job.required("id"), job.required("lock")};
-      const auto data = job.raw("data");
-      request_.finish.push_back({attempt, data ? std::optional(std::string(*data)) : std::nullopt});
+      const auto text_of = [&](std::string_view name) {
+        const auto raw = job.raw(name);
+        return raw ? std::optional(std::string(*raw)) : std::nullopt;
+      };
+      request_.finish.push_back({attempt, text_of("data"), text_of("result")});
       return {attempt.type, attempt.id};
     });
   }
@@ -191,8 +195,9 @@ std::string job_result(std::string_view type, std::string_view id) {
 // Finished before removed, removed before added: so a job can be ended and asked for again in one.
 std::string do_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = R"({"finish":[)";
-  for (const auto& [attempt, data] : request.finish) {
-    about(job_name(attempt.type, attempt.id), [&] { jobs::finish(context.queue, tx, attempt, data); });
+  for (const auto& [attempt, data, result] : request.finish) {
+    about(job_name(attempt.type, attempt.id),
+          [&] { jobs::finish(context.queue, tx, attempt, data, std::nullopt, result); });
     append(out, job_result(attempt.type, attempt.id));
   }
   out += R"(],"remove":[)";

@@ -4,6 +4,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
+#include "divan/jobs/halts.h"
 #include "divan/jobs/riders.h"
 
 namespace divan::api {
@@ -165,7 +166,11 @@ class HoldTask final : public Task {
     } else {
       exchange().write("\n");
     }
+    if (has_ended(halts_watch_)) {
+      if (std::string lines = take_halts(); !lines.empty()) exchange().write(std::move(lines));
+    }
     if (watch_ != nullptr) watch_->on_end(waker());
+    if (halts_watch_ != nullptr) halts_watch_->on_end(waker());
     wake_after(std::min(std::chrono::ceil<milliseconds>(registration_.timeout / 3), kMaxLineInterval));
     return false;
   }
@@ -182,19 +187,47 @@ class HoldTask final : public Task {
   }
 
   workers::HoldState look() {
-    if (watch_ != nullptr && !watch_->fired() && !watch_->cancelled()) return workers::HoldState::holds;
+    if (!has_ended(watch_)) return workers::HoldState::holds;
     return context_.store.run([&](kv::Transaction& tx) {
       watch(tx);
       return context_.registry.state(tx, *hold_);
     });
   }
 
+  // What there is no watch for is looked at with each line.
+  static bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
+    return watch == nullptr || watch->fired() || watch->cancelled();
+  }
+
+  // Attempts of the worker's that were ended meanwhile, a line each.
+  std::string take_halts() {
+    const auto& ref = hold_->ref;
+    return context_.store.run([&](kv::Transaction& tx) {
+      std::string lines;
+      for (const auto& halt : jobs::take_halts(tx, ref.role, ref.id)) {
+        std::string line;
+        json::Writer writer(line);
+        writer.begin_object().key("halt").begin_object();
+        writer.key("type").string(halt.attempt.type).key("id").string(halt.attempt.id);
+        writer.key("lock").string(halt.attempt.lock).key("epoch").number(halt.epoch);
+        writer.key("reason").string(halt.reason).end_object().end_object();
+        lines += line + '\n';
+      }
+      try_watch(halts_watch_, [&] { return jobs::watch_halts(tx, ref.role, ref.id); });
+      return lines;
+    });
+  }
+
   void watch(kv::Transaction& tx) {
-    watch_ = nullptr;
+    try_watch(watch_, [&] { return context_.registry.watch(tx, *hold_); });
+  }
+
+  template <class Make>
+  static void try_watch(std::shared_ptr<kv::Watch>& watch, const Make& make) {
+    watch = nullptr;
     try {
-      watch_ = context_.registry.watch(tx, *hold_);
+      watch = make();
     } catch (const kv::Error& error) {
-      // Then each line looks.
       if (error.code() != kv::ErrorCode::too_many_watches) throw;
     }
   }
@@ -207,7 +240,8 @@ class HoldTask final : public Task {
 
   const Registration registration_;
   std::optional<workers::Hold> hold_;
-  std::shared_ptr<kv::Watch> watch_;
+  std::shared_ptr<kv::Watch> watch_;        // on the hold
+  std::shared_ptr<kv::Watch> halts_watch_;  // on attempts that are ended
 };
 
 Answer one_worker(const Context& context, const CallPtr& call, const std::string& role,

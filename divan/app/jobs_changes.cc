@@ -181,22 +181,33 @@ int change_jobs(const QueryOptions& options, JobChange change, std::string_view 
   return status;
 }
 
-int resubmit_all(const QueryOptions& options, const std::string& type, const std::string& state) {
-  http::Client list = connect(options.connection);
+int change_all(const QueryOptions& options, JobChange change, const std::string& type,
+               const std::string& state) {
+  const std::string_view done = change == JobChange::cancel     ? "cancelled"
+                                : change == JobChange::resubmit ? "resubmitted"
+                                                                : "removed";
+  const std::string_view action = change == JobChange::cancel     ? "/_cancel"
+                                  : change == JobChange::resubmit ? "/_resubmit"
+                                                                  : "/_remove";
   http::Client client = connect(options.connection);
-  std::uint64_t count = 0;
-  for_each_job(list, {.type = type, .state = state}, [&](std::string_view job) {
-    try {
-      ask(client, "POST", job_path(type, member_text(job, "id")) + "/_resubmit");
-      ++count;
-    } catch (const Error& error) {
-      if (error.name() != "not_found") throw;  // removed meanwhile
-    }
-  });
+  std::int64_t count = 0;
+  for (std::string start;;) {
+    std::string body;
+    json::Writer writer(body);
+    writer.begin_object().key("state").string(state);
+    if (!start.empty()) writer.key("start").string(start);
+    writer.end_object();
+    const std::string answer =
+        json::compact(ask(client, "POST", type_path(type) + std::string(action), body));
+    count += member_number(answer, "changed");
+    start = member_text(answer, "next");
+    if (start.empty()) break;
+    fmt::print(stderr, "{} {}; {} are {}\n", done, count, member_number(answer, "left"), state);
+  }
   if (options.json) {
-    fmt::print("{{\"ok\":true,\"resubmitted\":{}}}\n", count);
+    fmt::print("{{\"ok\":true,\"{}\":{}}}\n", done, count);
   } else {
-    fmt::print("resubmitted {} {}\n", count, count == 1 ? "job" : "jobs");
+    fmt::print("{} {} {}\n", done, count, count == 1 ? "job" : "jobs");
   }
   return 0;
 }

@@ -25,8 +25,9 @@ enum class JobChange { cancel, resubmit, remove };
 int change_jobs(const QueryOptions& options, JobChange change, std::string_view type,
                 const std::vector<std::string>& ids);
 
-/// Resubmits all jobs of a type that are in this state, and says how many.
-int resubmit_all(const QueryOptions& options, const std::string& type, const std::string& state);
+/// Changes all jobs of a type that are in this state, in as many requests as it takes, and says how many.
+int change_all(const QueryOptions& options, JobChange change, const std::string& type,
+               const std::string& state);
 
 /// Sets a type's settings, each "name=value" with a value in JSON or a duration; declares the type if it is
 /// not there.

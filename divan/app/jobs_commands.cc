@@ -14,6 +14,8 @@ namespace {
 constexpr int kMaxWords = 1'000'000;
 constexpr std::uint64_t kMaxListed = 1'000'000'000;
 
+const std::vector<std::string> kStateNames = {"pending", "running", "finished", "failed", "cancelled"};
+
 struct JobsOptions {
   QueryOptions query;
   JobRange range{.type = "", .limit = 100};
@@ -55,14 +57,16 @@ class JobsCommands {
     auto& types = add("types", "Types with their jobs by state, and settings that are not the defaults");
     run(types, [](JobsOptions& o) { return show_types(o.query); });
 
-    auto& list = add("list", "The jobs of a type, in the order of their ids");
+    auto& list = add("list", "The jobs of a type, by id; those of a state as they run, or as they ended");
     list.add_option("TYPE", options_->range.type, "Job type")->required();
     list.add_option("--state", options_->range.state, "Only those in this state")
-        ->check(CLI::IsMember({"pending", "running", "finished", "failed", "cancelled"}));
+        ->check(CLI::IsMember(kStateNames));
+    list.add_flag("--descending", options_->range.descending,
+                  "The other way round: the newest ended ones first");
     list.add_option("--limit", options_->range.limit, "At most so many")
         ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
         ->capture_default_str();
-    list.add_option("--start-id", options_->range.start_id, "Begin with this id, or the next one");
+    list.add_option("--start-id", options_->range.start_id, "Begin with this job");
     run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
 
     auto& show = add("show", "Everything of a job, with its attempts and its data");
@@ -102,18 +106,11 @@ class JobsCommands {
       return add_job(o.query, o.add);
     });
 
-    add_change("cancel", JobChange::cancel, "End pending jobs; ask the workers of running ones to stop");
-    auto& resubmit = add("resubmit", "Let jobs run again with the data that they have");
-    resubmit.add_option("TYPE", options_->type, "Job type")->required();
-    resubmit.add_option("--state", options_->state, "All jobs in this state, instead of ids")
-        ->check(CLI::IsMember({"failed", "cancelled", "finished"}))
-        ->excludes(add_ids(resubmit));
-    run(resubmit, [](JobsOptions& o) {
-      if (!o.state.empty()) return resubmit_all(o.query, o.type, o.state);
-      if (o.words.empty()) throw bad_request("Which jobs? Name their ids, or --state.");
-      return change_jobs(o.query, JobChange::resubmit, o.type, o.words);
-    });
-    add_change("remove", JobChange::remove, "Remove every trace of jobs; running ones, too");
+    add_change("cancel", JobChange::cancel, "End pending jobs; ask the workers of running ones to stop",
+               {"pending", "running"});
+    add_change("resubmit", JobChange::resubmit, "Let jobs run again with the data that they have",
+               {"pending", "failed", "cancelled", "finished"});
+    add_change("remove", JobChange::remove, "Remove every trace of jobs; running ones, too", kStateNames);
   }
 
   void add_types() {
@@ -170,11 +167,18 @@ class JobsCommands {
 
   CLI::Option* add_ids(CLI::App& command) { return add_words(command, "ID", "Jobs"); }
 
-  void add_change(const std::string& name, JobChange change, const std::string& description) {
+  void add_change(const std::string& name, JobChange change, const std::string& description,
+                  const std::vector<std::string>& states) {
     auto& command = add(name, description);
     command.add_option("TYPE", options_->type, "Job type")->required();
-    add_ids(command)->required();
-    run(command, [change](JobsOptions& o) { return change_jobs(o.query, change, o.type, o.words); });
+    command.add_option("--state", options_->state, "All jobs in this state, instead of ids")
+        ->check(CLI::IsMember(states))
+        ->excludes(add_ids(command));
+    run(command, [change](JobsOptions& o) {
+      if (!o.state.empty()) return change_all(o.query, change, o.type, o.state);
+      if (o.words.empty()) throw bad_request("Which jobs? Name their ids, or --state.");
+      return change_jobs(o.query, change, o.type, o.words);
+    });
   }
 
   CLI::App& jobs_;

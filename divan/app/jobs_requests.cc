@@ -33,27 +33,20 @@ std::string job_path(std::string_view type, std::string_view id) {
 
 void for_each_job(http::Client& client, const JobRange& range,
                   const std::function<void(std::string_view job)>& visit) {
-  const std::string list = type_path(range.type) + "/_list?" +
-                           (range.state.empty() ? "" : "state=" + http::percent_encode(range.state) + "&");
-  std::string start = range.start_id;
-  std::optional<std::string> last;
+  std::string list = type_path(range.type) + "/_list?";
+  if (!range.state.empty()) list += "state=" + http::percent_encode(range.state) + "&";
+  if (range.descending) list += "descending=true&";
+  std::string start = range.start_id.empty() ? "" : "&start_id=" + http::percent_encode(range.start_id);
   for (std::uint64_t left = range.limit; left > 0;) {
-    // A page begins with the last job of the one before, if that is still there.
-    const std::uint64_t wanted = std::min(left, kPage - 1) + (last ? 1 : 0);
-    const std::string page = json::compact(
-        ask(client, "GET", fmt::format("{}limit={}&start_id={}", list, wanted, http::percent_encode(start))));
-    const std::uint64_t before = left;
+    const std::string page =
+        json::compact(ask(client, "GET", fmt::format("{}limit={}{}", list, std::min(left, kPage), start)));
     json::for_each_element(required_member(page, "jobs"), [&](std::string_view job) {
-      const std::string id = member_text(job, "id");
-      if (id == last || left == 0) return true;
       visit(job);
-      last = id;
-      --left;
-      return true;
+      return --left > 0;
     });
-    // Not when a page is short: that is no promise that nothing follows.
-    if (left == before) return;
-    start = *last;
+    const auto next = member_text(page, "next");
+    if (next.empty()) return;
+    start = "&start=" + http::percent_encode(next);
   }
 }
 

@@ -18,13 +18,14 @@ std::string job_path(std::string_view type, std::string_view id);
 struct JobRange {
   std::string type;
   std::string state{};     // empty: any
-  std::string start_id{};  // the first id, or the next one after it
+  std::string start_id{};  // the job to begin with; of an order by id, or the next one after it
+  bool descending = false;
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Asks for jobs in the order of their ids, in as many requests as it takes, and gives each (without its
-/// data, in json::compact()'s form) to `visit`. Not one transaction: what changes meanwhile may be seen or
-/// not.
+/// Asks for jobs, by id or in the order of their state (docs/jobs.md), in as many requests as it takes, and
+/// gives each (without its data, in json::compact()'s form) to `visit`. Not one transaction: what changes
+/// meanwhile may be seen or not.
 void for_each_job(http::Client& client, const JobRange& range,
                   const std::function<void(std::string_view job)>& visit);
 

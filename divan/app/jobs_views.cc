@@ -68,14 +68,15 @@ std::string value_text(std::string_view job, std::string_view name, std::string_
   if (name == "schedule") return schedule_text(value);
   const auto number = json::int_value(value);
   if (name == "scheduled_at" && number == 0) return "at once";
-  if (name.ends_with("_at") && number) return format_time(*number);
+  if ((name.ends_with("_at") || name == "deadline") && number) return format_time(*number);
   return json::string_value(value).value_or(std::string(value));
 }
 
 }  // namespace
 
 bool is_duration_setting(std::string_view name) {
-  constexpr std::string_view kNames[] = {"timeout", "backoff_min", "backoff_max", "retention"};
+  constexpr std::string_view kNames[] = {"timeout",   "backoff_min",      "backoff_max",
+                                         "retention", "retention_failed", "max_runtime"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
@@ -177,10 +178,12 @@ int show_job(const QueryOptions& options, std::string_view type, std::string_vie
   const auto job = fetch(options, client, job_path(type, id));
   if (!job) return 0;
   std::vector<Row> rows;
-  std::string data, history;
+  std::string data, result, history;
   json::for_each_member(*job, [&](std::string_view name, std::string_view value) {
     if (name == "data") {
       data = pretty_json(value);
+    } else if (name == "result") {
+      result = "result\n" + pretty_json(value) + "\n";
     } else if (name == "history") {
       if (value != "[]") history = "history\n" + format_table(history_table(value));
     } else {
@@ -189,7 +192,7 @@ int show_job(const QueryOptions& options, std::string_view type, std::string_vie
     return true;
   });
   // Everything of a job: not cut to the terminal.
-  fmt::print("{}{}data\n{}\n", format_table(rows), history, data);
+  fmt::print("{}{}data\n{}\n{}", format_table(rows), history, data, result);
   return 0;
 }
 

@@ -60,6 +60,8 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {
   jobs::TypeSettings settings;
   settings.max_attempts = 1;
+  // A build goes on where it was; it may take many restarts of the server.
+  settings.max_lost.reset();
   settings.retention = std::chrono::hours(1);
   store.run([&](kv::Transaction& tx) {
     for (const auto& kind : kinds) queue.set_type(tx, kind->name(), settings);

@@ -91,7 +91,9 @@ class Takers {
 };
 
 // The job runs, as an attempt of its own.
-void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef* worker, std::int64_t now) {
+void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
+           const workers::WorkerRef* worker, std::int64_t now) {
+  const auto max_runtime = with_limits(settings, job.limits).max_runtime;
   transition(tx, job, [&](Job& changed) {
     changed.state = State::running;
     changed.lock = queue.rng().uuid();
@@ -99,6 +101,8 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const workers::WorkerRef
     changed.epoch = tx.read_version();
     changed.attempt += 1;
     changed.started_at = now;
+    changed.deadline =
+        max_runtime ? now + std::chrono::duration_cast<std::chrono::milliseconds>(*max_runtime).count() : 0;
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
@@ -258,7 +262,7 @@ class Deal {
       ++jobs_;
       ++source.taken;
       bytes_ += job->data.size();
-      start(queue_, tx_, job->job, worker, now_);
+      start(queue_, tx_, job->job, source.settings, worker, now_);
       taker->jobs.push_back(*std::move(job));
     }
     source.next.pop_front();

@@ -1,6 +1,7 @@
 #include "divan/jobs/attempts.h"
 
 #include "divan/base/bytes.h"
+#include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
@@ -24,6 +25,7 @@ void end(Job& job, State state, std::int64_t now) {
   job.lock.clear();
   job.finished_at = now;
   job.cancel = false;
+  job.deadline = 0;
 }
 
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
@@ -49,7 +51,7 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
   const std::int64_t at = again ? take_next_run(tx, job) : kNextTick;
   if (again && at != kNextTick) {
     make_pending(job, at, now);
-    job.failures = 0;
+    job.failures = job.lost = 0;
     // An occurrence of its own.
     if (is_periodic(job)) job.attempt = 0;
   } else if (is_periodic(job) && (again || !job.cancel)) {
@@ -62,12 +64,29 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
 
 }  // namespace
 
+namespace {
+
+// How many attempts at a run of the job may be lost.
+std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Job& job) {
+  return with_limits(queue.find_type(tx, job.type).value_or(TypeSettings()), job.limits).max_lost;
+}
+
+}  // namespace
+
 void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
   const std::int64_t now = queue.clock().wall_ms();
+  const auto most_lost = why == Outcome::lost ? max_lost(queue, tx, job) : std::nullopt;
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
+    if (why == Outcome::lost) ++changed.lost;
     if (changed.cancel) {
       end_run(tx, changed, State::cancelled, now);
+    } else if (most_lost && changed.lost >= *most_lost) {
+      changed.last_error = fmt::format(
+          "The workers of {} attempts were lost (`max_lost` is "
+          "{}): the job may be what ends them.",
+          changed.lost, *most_lost);
+      end_run(tx, changed, State::failed, now);
     } else {
       delay ? put_off(changed, now + duration_cast<milliseconds>(*delay).count(), now) : put_back(changed);
       // What took its worker with it may do so again: others that are due come first.
@@ -104,16 +123,18 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
 }
 
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
-            std::optional<std::string_view> progress) {
+            std::optional<std::string_view> progress, std::optional<std::string_view> result) {
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
+  if (result) check_data(*result);
   check_progress(progress);
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
     if (progress) changed.progress = *progress;
-    changed.failures = 0;
+    changed.failures = changed.lost = 0;
     changed.last_error.clear();
+    write_result(tx, changed, result);
     // Nobody sees them if the next run has data of its own.
     if (data && (!changed.resubmit || changed.next_chunks == kSameData)) write_data(tx, changed, *data);
     end_run(tx, changed, State::finished, now);
@@ -122,25 +143,42 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
   queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
 
-void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error) {
-  Job job = owned(tx, attempt);
-  const TypeSettings settings = queue.type(tx, job.type);
+namespace {
+
+void fail_job(Queue& queue, kv::Transaction& tx, Job& job, std::string_view error,
+              const FailOptions& options) {
+  const TypeSettings settings = with_limits(queue.type(tx, job.type), job.limits);
   const std::int64_t now = queue.clock().wall_ms();
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
     changed.failures += 1;
     changed.last_error =
         is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
-    if (changed.cancel || changed.failures >= settings.max_attempts) {
+    if (changed.cancel || !options.retry || changed.failures >= settings.max_attempts) {
       end_run(tx, changed, State::failed, now);
     } else {
-      const Duration pause = backoff(queue, settings, changed.failures);
+      const Duration pause = options.delay ? *options.delay : backoff(queue, settings, changed.failures);
       put_off(changed, now + duration_cast<milliseconds>(pause).count(), now);
     }
     if (changed.state == State::pending)
       remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
   queue.observer().ended(tx, before, job, Outcome::failed, now);
+}
+
+}  // namespace
+
+void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
+          const FailOptions& options) {
+  Job job = owned(tx, attempt);
+  fail_job(queue, tx, job, error, options);
+}
+
+void end_overdue(Queue& queue, kv::Transaction& tx, Job& job) {
+  const std::string error =
+      fmt::format("The attempt ran longer than its `max_runtime` of {} ms.", job.deadline - job.started_at);
+  tell_of_halt(queue, tx, job, error);
+  fail_job(queue, tx, job, error, {});
 }
 
 void check_owned(kv::Transaction& tx, const Attempt& attempt) { owned(tx, attempt); }

@@ -78,14 +78,25 @@ UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> progress = std::nullopt);
 
 /// The attempt has done its job: it is finished (or cancelled, if that was asked for), or, when it was
-/// resubmitted, pending again; with new data and a last progress, if given. Throws halt.
+/// resubmitted, pending again. `result` is kept beside the job's data; without it there is none. `data`, if
+/// given, are the job's data from now on. With a last progress, if given. Throws halt.
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> data = std::nullopt,
-            std::optional<std::string_view> progress = std::nullopt);
+            std::optional<std::string_view> progress = std::nullopt,
+            std::optional<std::string_view> result = std::nullopt);
 
+struct FailOptions {
+  bool retry = true;                   // false: this was the last attempt of the run
+  std::optional<Duration> delay = {};  // until the next one, instead of the type's or job's backoff
+};
 /// The attempt failed: the job runs again after a pause that grows with its failures, or is failed for good.
 /// Throws halt.
-void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error);
+void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
+          const FailOptions& options = {});
+
+/// Ends the running attempt of a job that has a deadline, as a failure, and tells the connection that holds
+/// its worker's registration (halts.h).
+void end_overdue(Queue& queue, kv::Transaction& tx, Job& job);
 
 /// Gives the job back: it is pending in the place that it had, or, with a delay, due when that is over and
 /// behind the jobs that are due then. Neither counts as a failure. Throws halt.
@@ -95,7 +106,8 @@ void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
 /// Throws halt unless the attempt has the job: for what its worker does beside the calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
-/// Makes a running job pending again because nobody runs it any more. With a delay, it is due after that.
+/// Makes a running job pending again because nobody runs it any more, or, when that was its last lost
+/// attempt, failed. With a delay, it is due after that.
 void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why,
                std::optional<Duration> delay = std::nullopt);
 

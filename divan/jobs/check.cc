@@ -1,6 +1,7 @@
 #include "divan/jobs/check.h"
 
 #include "divan/base/json.h"
+#include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
@@ -25,10 +26,11 @@ const std::string& prefix() {
   return packed;
 }
 
-// The kinds of rows that are keys alone, one for each job, and the elements behind the kind.
+// The kinds of rows that are keys alone, at most one for each job, and the elements behind the kind.
 const std::map<std::string, std::string_view>& entry_shapes() {
-  static const std::map<std::string, std::string_view> shapes = {
-      {"pend", "siiis"}, {"act", "sivs"}, {"by_worker", "ssss"}, {"fin", "sis"}};
+  static const std::map<std::string, std::string_view> shapes = {{"pend", "siiis"},     {"act", "sivs"},
+                                                                 {"by_worker", "ssss"}, {"fin", "sis"},
+                                                                 {"end", "siis"},       {"deadline", "siis"}};
   return shapes;
 }
 
@@ -54,7 +56,13 @@ void Check::look_at(std::string_view key, std::string_view value) {
   };
   const auto entry = entry_shapes().find(kind);
   if (entry != entry_shapes().end()) {
-    expect(kv::has_shape(rest, entry->second) && value.empty());
+    expect(kv::has_shape(rest, entry->second));
+    // A running job without a worker may have a timeout of its own.
+    if (kind == "act") {
+      decode_activity_value(value);
+    } else {
+      expect(value.empty());
+    }
     entries_.add(key);
   } else if (kind == "job") {
     header_row(rest, value);
@@ -74,12 +82,20 @@ void Check::look_at(std::string_view key, std::string_view value) {
   } else if (kind == "left") {
     Reader note(value);
     expect(kv::has_shape(rest, "ss") && note.take_versionstamp() && note.at_end());
+  } else if (kind == "halt") {
+    Reader worker(rest);
+    expect(worker.take_string() && worker.take_string());
+    if (worker.at_end()) {
+      expect(value.size() == 8);
+    } else {
+      decode_halt(worker.rest(), value);
+    }
   } else if (kind == "types") {
     expect(rest.empty() && value.size() == 8);
   } else if (kind == "wake") {
     expect(kv::has_shape(rest, "si") && value.size() == 8);
   } else {
-    expect((kind == "data" || kind == "next") && kv::has_shape(rest, "ssi"));
+    expect((kind == "data" || kind == "next" || kind == "result") && kv::has_shape(rest, "ssi"));
     data_row(key, rest, value);
   }
 }
@@ -96,6 +112,10 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   // What stands behind the last row says how many there are.
   if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
   if (job.next_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::next, job.next_chunks));
+  if (job.result_chunks > 0) data_wanted_.add(result_key(job).integer(job.result_chunks).key());
+  if (!job.limits.empty() && job_limits(job.limits) != job.limits)
+    throw wrong("its own settings are not in the form in which they are kept");
+  if (const auto deadline = deadline_key(job); !deadline.empty()) entries_wanted_.add(deadline);
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
   if (job.activity && kv::is_beyond(*job.activity, version_))
@@ -179,11 +199,16 @@ void Check::explain(kv::RowSource& rows) {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
       look_for(job, entry_key(job), entries, "has no entry for that: nobody would find it");
+      if (const auto deadline = deadline_key(job); !deadline.empty())
+        look_for(job, deadline, entries, "has no entry for its deadline");
       const auto look_for_data = [&](DataSlot slot, std::int64_t chunks, std::string_view what) {
         if (chunks > 0) look_for(job, chunk_key(job, slot, chunks - 1), data, what);
       };
       look_for_data(DataSlot::current, job.data_chunks, "has not all of its data");
       look_for_data(DataSlot::next, job.next_chunks, "has not all of the data for its next run");
+      if (job.result_chunks > 0)
+        look_for(job, result_key(job).integer(job.result_chunks - 1).key(), data,
+                 "has not all of its result");
     } catch (const Error&) {}  // a damaged row was found before
     return named < kMaxNamed;
   });

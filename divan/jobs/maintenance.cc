@@ -14,8 +14,12 @@ namespace {
 constexpr int kLooksPerTimeout = 4;
 constexpr Duration kMaxLookInterval = std::chrono::seconds(5);
 constexpr Duration kMaxPruneInterval = std::chrono::minutes(1);
-// The oldest entries of activity of a type that are looked at in one step.
+// The oldest entries of activity of a type that are looked at in one step: of
+// jobs with the type's timeout, and of jobs with one of their own.
 constexpr std::size_t kMaxLookedAt = 10'000;
+// Attempts of a type that are ended at their deadline in one step.
+constexpr std::size_t kMaxOverdue = 1000;
+constexpr std::size_t kUpgradedPerTransaction = 250;
 constexpr std::size_t kPrunedPerTransaction = 500;
 
 }  // namespace
@@ -125,7 +129,9 @@ MonotonicTime Maintenance::step() {
   Duration prune_interval = kMaxPruneInterval;
   for (const auto& [type, settings] : types_) {
     interval = std::min(interval, settings.timeout / kLooksPerTimeout);
-    prune_interval = std::min(prune_interval, settings.retention / kLooksPerTimeout);
+    if (settings.max_runtime) interval = std::min(interval, *settings.max_runtime / kLooksPerTimeout);
+    for (const State state : kEndedStates)
+      prune_interval = std::min(prune_interval, settings.retention_of(state) / kLooksPerTimeout);
   }
   std::set<std::string> looked_at;
   for_each_type_with("act", [&](const std::string& type, const TypeSettings& settings) {
@@ -133,24 +139,82 @@ MonotonicTime Maintenance::step() {
     interval = std::min(interval, take_back_silent(type, settings.timeout));
   });
   std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
+  for_each_type_with("deadline", [&](const std::string& type, const TypeSettings&) {
+    interval = std::min(interval, end_overdue_attempts(type));
+  });
   const MonotonicTime next = started + interval;
+  upgrade(next);
   // What is left when jobs are to be looked for again is pruned after that.
   if (started >= next_prune_ && prune(next)) next_prune_ = started + prune_interval;
   interval_ = interval;
   return next;
 }
 
+template <class Some>
+bool Maintenance::go_on(MonotonicTime until, const Some& some) {
+  std::optional<std::string> next = "";
+  while (next) {
+    next = store_.run([&](kv::Transaction& tx) { return some(tx, *next).next; });
+    if (next && (clock_.now() >= until || is_stopping())) return false;
+  }
+  return true;
+}
+
 bool Maintenance::prune(MonotonicTime until) {
   bool done = true;
-  for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) {
-    std::optional<std::string> next = "";
-    while (done && next) {
-      next = store_.run(
-          [&](kv::Transaction& tx) { return queue_.prune(tx, type, kPrunedPerTransaction, *next).next; });
-      if (next) done = clock_.now() < until && !is_stopping();
-    }
+  for_each_type_with("end", [&](const std::string& type, const TypeSettings&) {
+    done = done && go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
+             return queue_.prune(tx, type, kPrunedPerTransaction, begin);
+           });
   });
   return done;
+}
+
+void Maintenance::upgrade(MonotonicTime until) {
+  for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) {
+    go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
+      return queue_.upgrade_ended(tx, type, kUpgradedPerTransaction, begin);
+    });
+  });
+}
+
+Duration Maintenance::end_overdue_attempts(const std::string& type) {
+  const JobKey prefix = JobKey("deadline").string(type).integer(kShard);
+  std::vector<std::string> overdue;
+  Duration next = Duration::max();
+  store_.run([&](kv::Transaction& tx) {
+    overdue.clear();
+    next = Duration::max();
+    const std::int64_t now = clock_.wall_ms();
+    tx.scan(prefix.range(), {.limit = kMaxOverdue, .isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view) {
+              kv::tuple::Reader reader(key.substr(prefix.key().size()));
+              const auto deadline = reader.take_int();
+              auto id = deadline ? reader.take_string() : std::nullopt;
+              if (!id) {
+                queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+                return true;
+              }
+              if (*deadline > now) {
+                next = std::chrono::milliseconds(*deadline - now);
+                return false;
+              }
+              overdue.push_back(*std::move(id));
+              return true;
+            });
+  });
+  for (const auto& id : overdue) {
+    if (is_stopping()) break;
+    const bool ended = store_.run([&](kv::Transaction& tx) {
+      auto job = queue_.find_whole(tx, type, id);
+      if (!job || job->state != State::running || job->deadline == 0 || job->deadline > clock_.wall_ms())
+        return false;
+      end_overdue(queue_, tx, *job);
+      return true;
+    });
+    if (ended) log::warning("An attempt at job {}/{} ran longer than it may and was ended.", type, id);
+  }
+  return next;
 }
 
 bool Maintenance::is_stopping() const {
@@ -169,29 +233,36 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
   const Duration waited = std::min(clock_.now() - before.read_at, interval_);
   store_.run([&](kv::Transaction& tx) {
     present.jobs.clear();
-    tx.scan(prefix.range(), {.limit = kMaxLookedAt, .isolation = kv::Isolation::snapshot},
-            [&](std::string_view key, std::string_view) {
+    // The oldest ones with the type's timeout, and the oldest ones with one of
+    // their own.
+    std::size_t plain = 0, own = 0;
+    tx.scan(prefix.range(), {.isolation = kv::Isolation::snapshot},
+            [&](std::string_view key, std::string_view value) {
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
               const auto stamp = reader.take_versionstamp();
-              auto id = reader.take_string();
-              if (!stamp || !id) {
+              auto id = stamp ? reader.take_string() : std::nullopt;
+              if (!id) {
                 queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
                 return true;
               }
+              const auto own_timeout = activity_timeout(key, value);
+              std::size_t& count = own_timeout ? own : plain;
+              if (count++ >= kMaxLookedAt) return std::min(plain, own) < kMaxLookedAt;
               const auto known = before.jobs.find(*id);
               const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
               const Duration silence = moved ? Duration() : known->second.silence + waited;
-              present.jobs.emplace(*std::move(id), Seen{*stamp, silence});
+              present.jobs.emplace(*std::move(id), Seen{*stamp, silence, own_timeout.value_or(timeout)});
               return true;
             });
   });
   present.read_at = clock_.now();
   Duration left = timeout;
   for (const auto& [id, seen] : present.jobs) {
-    if (seen.silence >= timeout) {
+    if (seen.silence >= seen.timeout) {
       silent.push_back(id);
     } else {
-      left = std::min(left, timeout - seen.silence);
+      // A timeout of its own may be far shorter than its type's.
+      left = std::min({left, seen.timeout - seen.silence, seen.timeout / kLooksPerTimeout});
     }
   }
   for (const auto& id : silent) {
@@ -206,6 +277,15 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
   }
   before = std::move(present);
   return left;
+}
+
+std::optional<Duration> Maintenance::activity_timeout(std::string_view key, std::string_view value) {
+  try {
+    return decode_activity_value(value);
+  } catch (const Error&) {
+    queue_.report_damage(key, "The timeout of a running job is damaged; that of its type holds.");
+    return std::nullopt;
+  }
 }
 
 }  // namespace divan::jobs

@@ -12,10 +12,11 @@
 
 namespace divan::jobs {
 
-/// Watches the jobs that run without a worker. Such a job stands in its type's list of activity at the place
-/// of its last sign of life; one that has not moved for its type's timeout, as observed by this process, is
-/// pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any
-/// number of processes may do the same. Thread-safe.
+/// Watches the attempts that have a deadline, which are ended when that has passed by the wall clock, and the
+/// jobs that run without a worker. Such a job stands in its type's list of activity at the place of its last
+/// sign of life; one that has not moved for its type's timeout, as observed by this process, is
+/// pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any number of
+/// processes may do the same. Thread-safe.
 class Maintenance {
  public:
   Maintenance(Queue& queue, kv::Database& store, const Clock& clock)
@@ -40,6 +41,7 @@ class Maintenance {
   struct Seen {
     kv::Versionstamp activity;
     Duration silence{};
+    Duration timeout{};
   };
   struct SeenJobs {
     MonotonicTime read_at{};
@@ -50,8 +52,17 @@ class Maintenance {
   std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
   // Returns after what time the first of the others will be silent for too long.
   Duration take_back_silent(const std::string& type, Duration timeout);
+  std::optional<Duration> activity_timeout(std::string_view key, std::string_view value);
+  // Returns how long it is until the next deadline.
+  Duration end_overdue_attempts(const std::string& type);
+  // Moves what an earlier version has left to where this one reads it.
+  void upgrade(MonotonicTime until);
   // Until it is time to look for silent jobs again. True if nothing is left to be pruned.
   bool prune(MonotonicTime until);
+  // Calls `some(tx, begin)`, which returns where to go on, until it is done
+  // (then true), it is time for something else, or this is to stop.
+  template <class Some>
+  bool go_on(MonotonicTime until, const Some& some);
   bool is_stopping() const;
   // Calls `fn(type, settings)` for each type that has entries of the kind.
   template <class Fn>

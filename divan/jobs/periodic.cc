@@ -28,7 +28,7 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
     job.last_error = std::move(reason);
   }
   make_pending(job, tick, now);
-  job.attempt = job.failures = 0;
+  job.attempt = job.failures = job.lost = 0;
 }
 
 bool is_to_be_skipped(const Job& job, std::int64_t now) {

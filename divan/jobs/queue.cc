@@ -4,6 +4,7 @@
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/jobs/history.h"
+#include "divan/jobs/listing.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
@@ -36,10 +37,13 @@ struct Queue::Wanted {
   std::optional<std::int64_t> scheduled_at;  // none: its own, else at once; with `by_schedule`, the next tick
   std::int64_t priority = 0;
   std::string schedule;
+  std::string limits{};
   bool by_schedule = false;  // the schedule was asked for, and no time
 
   bool keeps_schedule(const Job& job) const { return by_schedule && job.schedule == schedule; }
-  bool is_like(const Job& job) const { return job.priority == priority && job.schedule == schedule; }
+  bool is_like(const Job& job) const {
+    return job.priority == priority && job.schedule == schedule && job.limits == limits;
+  }
   bool keeps_time(const Job& pending, std::int64_t now) const {
     if (by_schedule) return keeps_schedule(pending);
     // The time of a job that is periodic no more was its schedule's.
@@ -56,6 +60,7 @@ void put_back(Job& job) {
   job.worker_role.clear();
   job.worker_id.clear();
   job.cancel = false;
+  job.deadline = 0;
   job.progress.clear();
 }
 
@@ -140,7 +145,8 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // namesake could be taken from a living worker.
   tx.add_read_conflict(jobs);
   for (const auto& job : running(tx, type, SIZE_MAX)) unlink(tx, job);
-  for (const std::string_view kind : {"job", "data", "next", "hist", "pend", "act", "fin", "cnt"}) {
+  for (const std::string_view kind :
+       {"job", "data", "next", "result", "hist", "pend", "act", "deadline", "end", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());
   }
   tx.clear(type_key(type));
@@ -196,8 +202,11 @@ void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
 Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                             std::string_view data, const AddOptions& options) {
   if (id) check_name("id", *id);
-  Wanted wanted{
-      .data = data, .scheduled_at = options.scheduled_at, .priority = options.priority, .schedule = {}};
+  Wanted wanted{.data = data,
+                .scheduled_at = options.scheduled_at,
+                .priority = options.priority,
+                .schedule = {},
+                .limits = options.limits};
   if (options.schedule) {
     if (options.scheduled_at.value_or(0) != 0)
       throw bad_request("A job with a `schedule` has no `scheduled_at`.");
@@ -223,6 +232,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     job.id = id ? std::string(*id) : rng_.uuid_at(now);
     job.priority = wanted.priority;
     job.schedule = wanted.schedule;
+    job.limits = wanted.limits;
     job.added_at = now;
     make_pending(job, at, now);
     write_data(tx, job, wanted.data.value());
@@ -244,11 +254,13 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     }
     if (ended) {
       remember_last_attempt(tx, changed);
+      write_result(tx, changed, std::nullopt);
       changed.added_at = now;
-      changed.attempt = changed.failures = changed.started_at = changed.finished_at = 0;
+      changed.attempt = changed.failures = changed.lost = changed.started_at = changed.finished_at = 0;
     }
     changed.priority = wanted.priority;
     changed.schedule = wanted.schedule;
+    changed.limits = wanted.limits;
     if (ended || wanted.by_schedule) {
       if (!keeps_time) make_pending(changed, at, now);
     } else if (!keeps_time) {
@@ -278,6 +290,7 @@ Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wan
     changed.resubmit = true;
     changed.priority = wanted.priority;
     changed.schedule = wanted.schedule;
+    changed.limits = wanted.limits;
   });
   return {job.id, false};
 }
@@ -318,7 +331,11 @@ void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_vie
                      std::int64_t scheduled_at, std::optional<std::string_view> data) {
   const Job job = existing(tx, type, id);
   put(tx, type, id,
-      {.data = data, .scheduled_at = scheduled_at, .priority = job.priority, .schedule = job.schedule});
+      {.data = data,
+       .scheduled_at = scheduled_at,
+       .priority = job.priority,
+       .schedule = job.schedule,
+       .limits = job.limits});
 }
 
 std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -339,50 +356,15 @@ std::optional<Job> Queue::find_whole(kv::Transaction& tx, std::string_view type,
 
 std::string Queue::data(kv::Transaction& tx, const Job& job) { return read_data(tx, job); }
 
+std::optional<std::string> Queue::result(kv::Transaction& tx, const Job& job) { return read_result(tx, job); }
+
 std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
                              std::string_view start_id, std::size_t limit) {
-  std::vector<Job> jobs;
-  // Of the few in a rare state, the last one need not be followed by a look at all others.
-  if (state)
-    limit = std::min(limit, static_cast<std::size_t>(std::max<std::int64_t>(0, counts(tx, type)[*state])));
-  if (limit == 0) return jobs;
-  visit_jobs(
-      tx, type, start_id,
-      [&](const Job& job) {
-        if (!state || job.state == *state) jobs.push_back(job);
-        return jobs.size() < limit;
-      },
-      [&](std::string_view key, const Error& error) {
-        report_damage(key, fmt::format("A job of type {} is left out: {}", type, error.reason()));
-      });
-  return jobs;
+  return list_jobs(*this, tx, type, {.state = state, .start_id = std::string(start_id), .limit = limit}).jobs;
 }
 
 std::vector<Job> Queue::running(kv::Transaction& tx, std::string_view type, std::size_t limit) {
-  std::vector<Job> jobs;
-  if (counts(tx, type)[State::running] == 0) return jobs;
-  const auto take = [&](std::string_view id) {
-    if (auto job = find_whole(tx, type, id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
-    return jobs.size() < limit;
-  };
-  const kv::RangeOptions snapshot{.isolation = kv::Isolation::snapshot};
-  const JobKey alone = JobKey("act").string(type).integer(kShard);
-  tx.scan(alone.range(), snapshot, [&](std::string_view key, std::string_view) {
-    kv::tuple::Reader reader(key.substr(alone.key().size()));
-    reader.take_versionstamp();
-    return take(reader.take_string().value_or(""));
-  });
-  const JobKey riding("by_worker");
-  if (jobs.size() < limit) {
-    tx.scan(riding.range(), snapshot, [&](std::string_view key, std::string_view) {
-      kv::tuple::Reader reader(key.substr(riding.key().size()));
-      reader.take_string();
-      reader.take_string();
-      if (reader.take_string() != type) return true;
-      return take(reader.take_string().value_or(""));
-    });
-  }
-  return jobs;
+  return list_jobs(*this, tx, type, {.state = State::running, .limit = limit}).jobs;
 }
 
 std::shared_ptr<kv::Watch> Queue::watch(kv::Transaction& tx, std::string_view type, std::string_view id) {
@@ -397,40 +379,78 @@ void Queue::report_damage(std::string_view key, std::string_view what) {
   log::error("{} `divan verify` names all damaged rows. (At {})", what, kv::tuple::describe(key));
 }
 
+namespace {
+
+// Entries from `begin` on, and where to go on if there may be more.
+struct Entries {
+  std::vector<std::string> keys;
+  std::optional<std::string> next;
+};
+Entries read_entries(kv::Transaction& tx, kv::KeyRange range, std::string_view begin, std::size_t limit) {
+  if (range.begin < begin) range.begin = begin;
+  Entries entries;
+  if (range.begin >= range.end || limit == 0) return entries;
+  tx.scan(range, {.limit = limit, .isolation = kv::Isolation::snapshot},
+          [&](std::string_view key, std::string_view) {
+            entries.keys.emplace_back(key);
+            return true;
+          });
+  if (entries.keys.size() >= limit) entries.next = entries.keys.back() + '\0';
+  return entries;
+}
+
+}  // namespace
+
 Queue::Pruned Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t limit,
                            std::string_view begin) {
   const auto settings = find_type(tx, type);
   if (!settings) return {};
-  const std::int64_t before =
-      clock_.wall_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(settings->retention).count();
-  const JobKey prefix = JobKey("fin").string(type);
-  kv::KeyRange range = prefix.range();
-  if (!begin.empty()) range.begin = begin;
-  range.end = JobKey("fin").string(type).integer(before).key();
-  if (range.begin >= range.end) return {};
-  std::vector<std::string> keys;
-  tx.scan(range, {.limit = limit, .isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view) {
-            keys.emplace_back(key);
-            return true;
-          });
   Pruned pruned;
-  for (const auto& key : keys) {
-    kv::tuple::Reader reader(std::string_view(key).substr(prefix.key().size()));
-    reader.take_int();
-    const auto id = reader.take_string();
-    if (!id) {
-      report_damage(key, "An entry of the ended jobs is damaged and left out.");
-      continue;
+  for (const State state : kEndedStates) {
+    const std::int64_t before =
+        clock_.wall_ms() -
+        std::chrono::duration_cast<std::chrono::milliseconds>(settings->retention_of(state)).count();
+    const JobKey prefix = JobKey("end").string(type).integer(static_cast<int>(state));
+    const auto entries =
+        read_entries(tx, {prefix.range().begin, JobKey(prefix).integer(before).key()}, begin, limit);
+    for (const auto& key : entries.keys) {
+      const auto job = of_entry(tx, type, key, prefix);
+      if (!job || job->finished_at >= before || job->state != state) continue;
+      erase(tx, *job);
+      ++pruned.jobs;
     }
-    const auto job = find_whole(tx, type, *id);
-    if (!job || job->finished_at >= before || job->state == State::pending || job->state == State::running)
-      continue;
-    erase(tx, *job);
-    ++pruned.jobs;
+    limit -= entries.keys.size();
+    if (entries.next) {
+      pruned.next = entries.next;
+      break;
+    }
   }
-  if (keys.size() >= limit) pruned.next = keys.back() + '\0';
   return pruned;
+}
+
+Queue::Pruned Queue::upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
+                                   std::string_view begin) {
+  const JobKey prefix = JobKey("fin").string(type);
+  auto entries = read_entries(tx, prefix.range(), begin, limit);
+  Pruned upgraded{.next = std::move(entries.next)};
+  for (const auto& key : entries.keys) {
+    auto job = of_entry(tx, type, key, prefix);
+    if (!job || !job->old_entry) continue;
+    transition(tx, *job, [](Job&) {});
+    ++upgraded.jobs;
+  }
+  return upgraded;
+}
+
+// The job that an entry of the ended ones names behind its time.
+std::optional<Job> Queue::of_entry(kv::Transaction& tx, std::string_view type, std::string_view key,
+                                   const JobKey& prefix) {
+  kv::tuple::Reader reader(key.substr(prefix.key().size()));
+  const auto time = reader.take_int();
+  const auto id = time ? reader.take_string() : std::nullopt;
+  if (id) return find_whole(tx, type, *id);
+  report_damage(key, "An entry of the ended jobs is damaged and left out.");
+  return std::nullopt;
 }
 
 }  // namespace divan::jobs

@@ -20,6 +20,8 @@
 
 namespace divan::jobs {
 
+class JobKey;
+
 /// Thread-safe. The registry, clock and rng must outlive it.
 class Queue {
  public:
@@ -53,6 +55,7 @@ class Queue {
     std::optional<std::int64_t> scheduled_at = {};
     std::int64_t priority = 0;              // lower runs first
     std::optional<Schedule> schedule = {};  // makes it a periodic job; then there is no `scheduled_at`
+    std::string limits = {};                // settings of its own, from job_limits()
   };
   struct Added {
     std::string id;
@@ -108,11 +111,15 @@ class Queue {
                                 kv::Isolation isolation = kv::Isolation::serializable);
   std::string data(kv::Transaction& tx, const Job& job);
 
-  /// Jobs in the order of their ids from `start_id` on, of one state if given.
+  /// The result of the job's last finished run; nullopt if there is none.
+  std::optional<std::string> result(kv::Transaction& tx, const Job& job);
+
+  /// The first jobs of a list that begins with `start_id`: listing.h says in
+  /// which order.
   std::vector<Job> list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
                         std::string_view start_id, std::size_t limit);
 
-  /// The running jobs of a type, by what they ride on; cheap however many others there are.
+  /// The running jobs of a type, in the order of their ids; cheap however many others there are.
   std::vector<Job> running(kv::Transaction& tx, std::string_view type, std::size_t limit);
 
   /// A watch on every change of the job's header.
@@ -128,6 +135,12 @@ class Queue {
 
   /// Logs that a row is damaged, once in the life of this process. Thread-safe.
   void report_damage(std::string_view key, std::string_view what);
+
+  /// Moves entries of ended jobs, of the first `limit` from `begin` on, from
+  /// where header layout 3 had them: lists by state and prune() do not know
+  /// them there. As prune().
+  Pruned upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
+                       std::string_view begin = {});
 
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
@@ -145,6 +158,8 @@ class Queue {
   void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);
   Added put_running(kv::Transaction& tx, Job& job, const Wanted& wanted);
   void erase(kv::Transaction& tx, const Job& job);
+  std::optional<Job> of_entry(kv::Transaction& tx, std::string_view type, std::string_view key,
+                              const JobKey& prefix);
 
   workers::Registry& registry_;
   const Clock& clock_;

@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/halts.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -79,6 +80,7 @@ void take_back_left_by(Queue& queue, kv::Database& store, const Name& worker, co
 }  // namespace
 
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
+  forget_halts(tx, role, id);
   const Name worker{std::string(role), std::string(id)};
   const JobKey prefix = entries_of(worker);
   // Serializable: a job that the worker accepts meanwhile must not be missed.

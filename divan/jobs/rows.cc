@@ -1,5 +1,6 @@
 #include "divan/jobs/rows.h"
 
+#include "divan/base/json.h"
 #include "divan/jobs/history.h"
 #include "divan/kv/chunks.h"
 
@@ -9,10 +10,15 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr std::int64_t kHeaderLayout = 3;
+constexpr std::int64_t kHeaderLayout = 4;
+// Without `lost`, `limits`, `deadline` and the result; the entry of an ended
+// job does not name its state.
+constexpr std::int64_t kOldHeaderLayout = 3;
 
 // The data of most jobs of some types: they take no rows.
 constexpr std::string_view kNoData = "{}";
+// The longest timeout of a type or a job.
+constexpr std::int64_t kMaxTimeoutMs = 7 * 24 * 3'600'000;
 constexpr std::int64_t kMaxChunks = kv::chunk_count(kMaxDataBytes);
 
 std::string header_key(std::string_view type, std::string_view id) {
@@ -39,7 +45,13 @@ std::string worker_key(const Job& job) {
 }
 
 std::string ended_key(const Job& job) {
-  return JobKey("fin").string(job.type).integer(job.finished_at).string(job.id).key();
+  if (job.old_entry) return JobKey("fin").string(job.type).integer(job.finished_at).string(job.id).key();
+  return JobKey("end")
+      .string(job.type)
+      .integer(static_cast<int>(job.state))
+      .integer(job.finished_at)
+      .string(job.id)
+      .key();
 }
 
 bool rides_on_worker(const Job& job) { return !job.worker_id.empty(); }
@@ -77,6 +89,10 @@ void encode_header(Packer& packer, const Job& job) {
       .integer(job.data_chunks)
       .integer(job.next_chunks)
       .boolean(job.swapped)
+      .integer(job.lost)
+      .string(job.limits)
+      .integer(job.deadline)
+      .integer(job.result_chunks)
       .integer(job.history);
   if (job.activity) packer.versionstamp(*job.activity);
 }
@@ -104,7 +120,8 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   Job job;
   job.type = type;
   job.id = id;
-  if (required(reader.take_int()) != kHeaderLayout) throw damaged();
+  const auto layout = required(reader.take_int());
+  if (layout != kHeaderLayout && layout != kOldHeaderLayout) throw damaged();
   const auto state = required(reader.take_int());
   if (state < 0 || state >= static_cast<std::int64_t>(std::size(kStates))) throw damaged();
   job.state = static_cast<State>(state);
@@ -129,6 +146,14 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.data_chunks = take_between(reader, 0, kMaxChunks);
   job.next_chunks = take_between(reader, kSameData, kMaxChunks);
   job.swapped = required(reader.take_bool());
+  if (layout == kHeaderLayout) {
+    job.lost = take_count(reader);
+    job.limits = required(reader.take_string());
+    job.deadline = required(reader.take_int());
+    job.result_chunks = take_between(reader, 0, kMaxChunks);
+  } else {
+    job.old_entry = job.state != State::pending && job.state != State::running;
+  }
   job.history = take_between(reader, 0, kMaxHistory);
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
@@ -153,6 +178,27 @@ std::string entry_key(const Job& job) {
   std::string key = JobKey("act").string(job.type).integer(kShard).key();
   if (job.activity) activity_packer(key, job);
   return key;
+}
+
+std::string deadline_key(const Job& job) {
+  if (job.state != State::running || job.deadline == 0) return {};
+  return JobKey("deadline").string(job.type).integer(kShard).integer(job.deadline).string(job.id).key();
+}
+
+std::string activity_value(const Job& job) {
+  if (job.limits.empty()) return {};
+  const auto timeout = json::int_value(json::member(job.limits, "timeout").value_or(""));
+  std::string value;
+  if (timeout) Packer(value).integer(*timeout);
+  return value;
+}
+
+std::optional<Duration> decode_activity_value(std::string_view value) {
+  if (value.empty()) return std::nullopt;
+  Reader reader(value);
+  const auto ms = required(reader.take_int());
+  if (!reader.at_end() || ms < 0 || ms > kMaxTimeoutMs) throw damaged();
+  return std::chrono::milliseconds(ms);
 }
 
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -199,24 +245,27 @@ std::int64_t chunks_of(const Job& job, DataSlot slot) {
 
 void link(kv::Transaction& tx, const Job& job) {
   tx.add(count_key(job.type, job.state), 1);
-  relink(tx, job, job.state, {});
+  relink(tx, job, {.state = job.state});
 }
 
 void unlink(kv::Transaction& tx, const Job& job) {
   tx.clear(header_key(job.type, job.id));
   tx.add(count_key(job.type, job.state), -1);
   tx.clear(entry_key(job));
+  if (const auto deadline = deadline_key(job); !deadline.empty()) tx.clear(deadline);
+  if (job.result_chunks > 0) tx.clear_range(result_key(job).range());
   clear_chunks(tx, job, DataSlot::current, 0, job.data_chunks);
   clear_chunks(tx, job, DataSlot::next, 0, job.next_chunks);
   if (job.history > 0) tx.clear_range(history_key(job).range());
 }
 
-void relink(kv::Transaction& tx, const Job& given, State before, const std::string& entry) {
+void relink(kv::Transaction& tx, const Job& given, const JobPlace& before) {
+  const std::string& entry = before.entry;
   Job job = given;
   const bool alone = job.state == State::running && !rides_on_worker(job);
   if (!alone) job.activity.reset();
-  if (job.state != before) {
-    tx.add(count_key(job.type, before), -1);
+  if (job.state != before.state) {
+    tx.add(count_key(job.type, before.state), -1);
     tx.add(count_key(job.type, job.state), 1);
   }
   if (alone && !job.activity) {
@@ -224,11 +273,15 @@ void relink(kv::Transaction& tx, const Job& given, State before, const std::stri
     job.activity = kv::Versionstamp::incomplete();
     std::string key;
     activity_packer(key, job).finish_versionstamped();
-    tx.set_versionstamped_key(key, {});
+    tx.set_versionstamped_key(key, activity_value(job));
   } else if (const std::string key = entry_key(job); key != entry) {
     if (!entry.empty()) tx.clear(entry);
     tx.set(key, {});
     if (job.state == State::pending) tx.add(wake_key(job.type), 1);
+  }
+  if (const std::string deadline = deadline_key(job); deadline != before.deadline) {
+    if (!before.deadline.empty()) tx.clear(before.deadline);
+    if (!deadline.empty()) tx.set(deadline, {});
   }
   write_header(tx, job);
 }
@@ -252,6 +305,24 @@ void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot s
   clear_chunks(tx, job, slot, chunks_of(job, slot), before);
   kv::for_each_chunk(
       json, [&](std::uint32_t chunk, std::string_view piece) { tx.set(chunk_key(job, slot, chunk), piece); });
+}
+
+JobKey result_key(const Job& job) { return JobKey("result").string(job.type).string(job.id); }
+
+std::optional<std::string> read_result(kv::Transaction& tx, const Job& job) {
+  if (job.result_chunks == 0) return std::nullopt;
+  return required(kv::read_chunks(tx, static_cast<std::uint32_t>(job.result_chunks),
+                                  [&](std::uint32_t chunk) { return result_key(job).integer(chunk).key(); }));
+}
+
+void write_result(kv::Transaction& tx, Job& job, std::optional<std::string_view> json) {
+  if (json) check_data(*json);
+  if (job.result_chunks > 0) tx.clear_range(result_key(job).range());
+  job.result_chunks = json ? kv::chunk_count(json->size()) : 0;
+  if (!json) return;
+  kv::for_each_chunk(*json, [&](std::uint32_t chunk, std::string_view piece) {
+    tx.set(result_key(job).integer(chunk).key(), piece);
+  });
 }
 
 void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_view> json) {

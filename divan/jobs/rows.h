@@ -3,8 +3,9 @@
 //
 // A job is a header row and data rows. By its state it has one more entry: among the pending ones of its type
 // (in the order in which they run), among the running ones (of its worker, or, without a worker, of its type
-// in the order of their last sign of life), or among the ended ones (in the order of their end). A job
-// without its entry would be stranded; so headers are only written by link(). docs/keyspace.md
+// in the order of their last sign of life), or among those that ended in its state (in the order of their
+// end). One that runs and has a deadline has another entry for that. A job without its entries would be
+// stranded; so headers are only written by link() and relink(). docs/keyspace.md
 #pragma once
 
 #include "divan/jobs/types.h"
@@ -51,25 +52,43 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view head
 /// versionstamp being lost, a key that is never there.
 std::string entry_key(const Job& job);
 
+/// The key of the entry by which the deadline of a running job is found; empty if it has none.
+std::string deadline_key(const Job& job);
+
+/// How long a job that runs without a worker may be silent, if that is not its type's timeout: the value of
+/// its entry.
+std::string activity_value(const Job& job);
+/// Reads that; nullopt if it is the type's. Throws an internal error if it is damaged.
+std::optional<Duration> decode_activity_value(std::string_view value);
+
 /// Puts a job that is not in the store there, in its state: header, entry, count; a pending one wakes
 /// acceptors.
 void link(kv::Transaction& tx, const Job& job);
 
-/// Takes the job out of the store: its header, its entry, its part of the counts, its data and history.
+/// Takes the job out of the store: its header, its entries, its part of the counts, its data, result and
+/// history.
 void unlink(kv::Transaction& tx, const Job& job);
 
-/// Makes what the store has of a job, which was in state `before` with the entry `entry`, what `job` says.
-void relink(kv::Transaction& tx, const Job& job, State before, const std::string& entry);
+/// Where the store has a job.
+struct JobPlace {
+  State state;
+  std::string entry{};     // empty: none
+  std::string deadline{};  // empty: none
+};
+inline JobPlace place_of(const Job& job) { return {job.state, entry_key(job), deadline_key(job)}; }
+
+/// Makes what the store has of a job, which was at `before`, what `job` says.
+void relink(kv::Transaction& tx, const Job& job, const JobPlace& before);
 
 /// Changes a job in the store. A job that runs without a worker keeps its sign of life, unless `change`
 /// resets its `activity` to give another one. What `change` throws leaves the store as it is if it has
 /// written nothing.
 template <class Change>
 void transition(kv::Transaction& tx, Job& job, Change&& change) {
-  const State before = job.state;
-  const std::string entry = entry_key(job);
+  const JobPlace before = place_of(job);
+  job.old_entry = false;
   change(job);
-  relink(tx, job, before, entry);
+  relink(tx, job, before);
 }
 
 enum class DataSlot {
@@ -92,6 +111,13 @@ void check_data(std::string_view json);
 /// Writes the data's rows and the number of them into `job`, which is to be linked after that. Throws 413 as
 /// check_data() does, before anything is written.
 void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot slot = DataSlot::current);
+/// The result of the job's last finished run; nullopt if there is none.
+std::optional<std::string> read_result(kv::Transaction& tx, const Job& job);
+/// Writes the result's rows and the number of them into `job`, which is to be linked after that; nullopt is
+/// none. Throws 413 as check_data() does.
+void write_result(kv::Transaction& tx, Job& job, std::optional<std::string_view> json);
+/// The beginning of the keys of a job's result.
+JobKey result_key(const Job& job);
 /// The data of the next run, which there is from now on: nothing stands for those that the present run
 /// leaves.
 void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_view> json);

@@ -30,6 +30,15 @@ void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
   if (ms != 0) writer.key(name).number(ms);
 }
 
+// A number from 1 on, or null.
+std::optional<std::int64_t> take_limit(const boost::json::value& value, std::string_view name) {
+  if (value.is_null()) return std::nullopt;
+  const std::int64_t* most = value.if_int64();
+  if (most == nullptr || *most < 1)
+    throw bad_request(fmt::format("`{}` is a number from 1 on, or null.", name));
+  return *most;
+}
+
 enum class Schedules { check, trust };
 
 TypeSettings read_settings(std::string_view text, const TypeSettings& base, Schedules schedules) {
@@ -49,10 +58,17 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
       if (attempts == nullptr || *attempts < 1) throw bad_request("`max_attempts` is a number from 1 on.");
       settings.max_attempts = *attempts;
     } else if (name == "max_running") {
-      const std::int64_t* most = value.if_int64();
-      if (!value.is_null() && (most == nullptr || *most < 1))
-        throw bad_request("`max_running` is a number from 1 on, or null.");
-      settings.max_running = most == nullptr ? std::nullopt : std::optional(*most);
+      settings.max_running = take_limit(value, name);
+    } else if (name == "max_lost") {
+      settings.max_lost = take_limit(value, name);
+    } else if (name == "max_runtime") {
+      settings.max_runtime.reset();
+      if (!value.is_null())
+        settings.max_runtime = take_duration(value, name, milliseconds(100), hours(24 * 365));
+    } else if (name == "retention_failed") {
+      settings.retention_failed.reset();
+      if (!value.is_null())
+        settings.retention_failed = take_duration(value, name, milliseconds(0), hours(24 * 3650));
     } else if (name == "paused") {
       if (!value.is_bool()) throw bad_request("`paused` is true or false.");
       settings.paused = value.get_bool();
@@ -64,14 +80,19 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
       throw bad_request(fmt::format("Unknown setting `{}` of a job type.", std::string_view(name)));
     }
   }
-  if (settings.backoff_min > settings.backoff_max) throw bad_request("`backoff_min` exceeds `backoff_max`.");
   return settings;
+}
+
+void check_backoff(const TypeSettings& settings) {
+  if (settings.backoff_min > settings.backoff_max) throw bad_request("`backoff_min` exceeds `backoff_max`.");
 }
 
 }  // namespace
 
 TypeSettings parse_settings(std::string_view text, const TypeSettings& base) {
-  return read_settings(text, base, Schedules::check);
+  auto settings = read_settings(text, base, Schedules::check);
+  check_backoff(settings);
+  return settings;
 }
 
 TypeSettings stored_settings(std::string_view json) { return read_settings(json, {}, Schedules::trust); }
@@ -82,15 +103,45 @@ std::string settings_json(const TypeSettings& settings) {
   writer.begin_object();
   writer.key("timeout").number(to_ms(settings.timeout));
   writer.key("max_attempts").number(settings.max_attempts);
+  writer.key("max_lost");
+  settings.max_lost ? writer.number(*settings.max_lost) : writer.null();
+  writer.key("max_runtime");
+  settings.max_runtime ? writer.number(to_ms(*settings.max_runtime)) : writer.null();
   writer.key("backoff_min").number(to_ms(settings.backoff_min));
   writer.key("backoff_max").number(to_ms(settings.backoff_max));
   writer.key("max_running");
   settings.max_running ? writer.number(*settings.max_running) : writer.null();
   writer.key("retention").number(to_ms(settings.retention));
+  writer.key("retention_failed");
+  settings.retention_failed ? writer.number(to_ms(*settings.retention_failed)) : writer.null();
   writer.key("paused").boolean(settings.paused).key("schedule");
   settings.schedule.empty() ? writer.null() : writer.raw(settings.schedule);
   writer.end_object();
   return out;
+}
+
+std::string job_limits(std::string_view json) {
+  const auto given = json::parse_object(json);
+  for (const auto& [name, value] : given) {
+    if (std::ranges::find(kJobLimits, std::string_view(name)) == std::end(kJobLimits))
+      throw bad_request(fmt::format("A job has no setting `{}` of its own.", std::string_view(name)));
+  }
+  const auto settings = read_settings(json, {}, Schedules::check);
+  if (given.contains("backoff_min") && given.contains("backoff_max")) check_backoff(settings);
+  if (given.empty()) return {};
+  boost::json::object limits;
+  for (const auto name : kJobLimits) {
+    if (const auto* value = given.if_contains(name)) limits.emplace(name, *value);
+  }
+  return boost::json::serialize(limits);
+}
+
+TypeSettings with_limits(const TypeSettings& settings, std::string_view limits) {
+  if (limits.empty()) return settings;
+  auto own = read_settings(limits, settings, Schedules::trust);
+  // One of them may be the type's.
+  own.backoff_max = std::max(own.backoff_min, own.backoff_max);
+  return own;
 }
 
 std::string_view state_name(State state) { return kStateNames[static_cast<std::size_t>(state)]; }
@@ -104,7 +155,7 @@ std::optional<State> state_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string job_json(const Job& job, const std::string* data, const std::string* history) {
+std::string job_json(const Job& job, const JobParts& parts) {
   std::string out;
   json::Writer writer(out);
   writer.begin_object().key("type").string(job.type).key("id").string(job.id);
@@ -112,12 +163,19 @@ std::string job_json(const Job& job, const std::string* data, const std::string*
   writer.key("priority").number(job.priority).key("scheduled_at").number(job.scheduled_at);
   if (job.state == State::pending) writer.key("due_at").number(job.due_at);
   if (!job.schedule.empty()) writer.key("schedule").raw(job.schedule);
+  if (!job.limits.empty()) {
+    json::for_each_member(job.limits, [&](std::string_view name, std::string_view value) {
+      writer.key(name).raw(value);
+      return true;
+    });
+  }
   writer.key("attempt")
       .number(job.attempt)
       .key("failures")
       .number(job.failures)
       .key("epoch")
       .number(job.epoch);
+  if (job.lost > 0) writer.key("lost").number(job.lost);
   if (job.resubmit) writer.key("resubmit").boolean(true);
   if (job.cancel) writer.key("cancel").boolean(true);
   if (!job.worker_id.empty()) {
@@ -127,10 +185,12 @@ std::string job_json(const Job& job, const std::string* data, const std::string*
   append_time(writer, "added_at", job.added_at);
   append_time(writer, "started_at", job.started_at);
   append_time(writer, "finished_at", job.finished_at);
+  append_time(writer, "deadline", job.deadline);
   if (!job.progress.empty()) writer.key("progress").raw(job.progress);
   if (!job.last_error.empty()) writer.key("last_error").string(job.last_error);
-  if (history != nullptr) writer.key("history").raw(*history);
-  if (data != nullptr) writer.key("data").raw(*data);
+  if (parts.history) writer.key("history").raw(*parts.history);
+  if (parts.data) writer.key("data").raw(*parts.data);
+  if (parts.result) writer.key("result").raw(*parts.result);
   writer.end_object();
   return out;
 }

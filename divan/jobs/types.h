@@ -22,37 +22,59 @@ inline constexpr std::size_t kMaxErrorBytes = 2'000;
 /// Jobs that one accept() may take.
 inline constexpr std::size_t kMaxAcceptLimit = 1000;
 
+enum class State { pending, running, finished, failed, cancelled };
+inline constexpr State kStates[] = {State::pending, State::running, State::finished, State::failed,
+                                    State::cancelled};
+
+inline constexpr State kEndedStates[] = {State::finished, State::failed, State::cancelled};
+inline bool has_ended(State state) { return state != State::pending && state != State::running; }
+
+/// "pending", "running" and so on.
+std::string_view state_name(State state);
+std::optional<State> state_of(std::string_view name);
+
 /// The settings of a type. The defaults are what a new type gets.
 struct TypeSettings {
   Duration timeout =
-      std::chrono::seconds(30);             // a running job that nobody speaks for so long is pending again
-  std::int64_t max_attempts = 25;           // failed attempts until the job is failed for good
-  std::optional<std::int64_t> max_running;  // how many may run at once, over all workers; none: any number
+      std::chrono::seconds(30);               // a running job that nobody speaks for so long is pending again
+  std::int64_t max_attempts = 25;             // failed attempts until the job is failed for good
+  std::optional<std::int64_t> max_lost = 10;  // lost attempts until it is; none: any number
+  std::optional<Duration> max_runtime;        // how long an attempt may run, whatever its worker says
+  std::optional<std::int64_t> max_running;    // how many may run at once, over all
+                                              // workers; none: any number
   Duration backoff_min = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::hours(1);
   Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
+  std::optional<Duration> retention_failed;     // the same of failed ones; none: as long as the others
   bool paused = false;                          // adds are taken, nothing is accepted
   std::string schedule;  // of the type's own periodic job, as Schedule::json() writes it; empty: none
 
   bool operator==(const TypeSettings&) const = default;
+
+  /// How long jobs that ended so are kept.
+  Duration retention_of(State ended) const {
+    return ended == State::failed ? retention_failed.value_or(retention) : retention;
+  }
 };
 
-/// Reads settings from a JSON object ("timeout", "backoff_min", "backoff_max", "retention" in milliseconds,
-/// "max_attempts", "max_running" and "schedule", which may be null, "paused"); what is missing is as in
-/// `base`. Throws bad_request for unknown members and values out of range.
+/// Reads settings from a JSON object with members named as in TypeSettings; times are in milliseconds, and
+/// those that may be absent may be null. What is missing is as in `base`. Throws bad_request for unknown
+/// members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
 /// Settings as they are in the store: their schedule was checked, and may be of a time zone that this machine
 /// does not know.
 TypeSettings stored_settings(std::string_view json);
 std::string settings_json(const TypeSettings& settings);
 
-enum class State { pending, running, finished, failed, cancelled };
-inline constexpr State kStates[] = {State::pending, State::running, State::finished, State::failed,
-                                    State::cancelled};
-
-/// "pending", "running" and so on.
-std::string_view state_name(State state);
-std::optional<State> state_of(std::string_view name);
+/// The settings that a job may have of its own, instead of its type's.
+inline constexpr std::string_view kJobLimits[] = {"timeout",     "max_attempts", "max_lost",
+                                                  "backoff_min", "backoff_max",  "max_runtime"};
+/// A JSON object with some of them, in the form in which a job keeps them:
+/// empty if there are none. Throws bad_request.
+std::string job_limits(std::string_view json);
+/// What holds for a job of a type with these settings. `limits` is from
+/// job_limits().
+TypeSettings with_limits(const TypeSettings& settings, std::string_view limits);
 
 /// How an attempt ended.
 enum class Outcome { finished, failed, lost, released, cancelled };
@@ -66,26 +88,36 @@ struct Job {
   State state = State::pending;
   std::int64_t priority = 0;      // lower runs first
   std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
-  std::int64_t due_at = 0;    // when it may run, and its place in the queue: `scheduled_at` if that is a time
-  std::int64_t attempt = 0;   // how often it was accepted
-  std::int64_t failures = 0;  // how many attempts failed
-  std::string lock;           // of the attempt that runs
-  std::int64_t epoch = 0;     // grows with every attempt: a fencing token
-  bool resubmit = false;      // asked for again while an attempt ran: when the present run has ended, to run
-  std::int64_t resubmit_at = 0;  // then, with the next data; or kNextTick
-  bool cancel = false;           // the running attempt is asked to stop
-  std::string worker_role;       // the worker that runs it, or ran it to the end, if it has one
+  std::int64_t due_at = 0;        // when it may run, and its place in the queue:
+                                  // `scheduled_at` if that is a time
+  std::int64_t attempt = 0;       // how often it was accepted
+  std::int64_t failures = 0;      // how many attempts of its run failed
+  std::int64_t lost = 0;          // how many attempts of its run were lost
+  std::string lock;               // of the attempt that runs
+  std::int64_t epoch = 0;         // grows with every attempt: a fencing token
+  bool resubmit = false;          // asked for again while an attempt ran: when the
+                                  // present run has ended, to run
+  std::int64_t resubmit_at = 0;   // then, with the next data; or kNextTick
+  bool cancel = false;            // the running attempt is asked to stop
+  std::string worker_role;        // the worker that runs it, or ran it to the end, if
+                                  // it has one
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as the running attempt tells it
   std::string last_error;
-  std::string schedule;          // of a periodic job, as Schedule::json() writes it
-  std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
-  std::int64_t next_chunks = 0;  // the same for the data of the next run, or kSameData
-  bool swapped = false;      // which rows are those of the present run's data, and which of the next one's
-  std::int64_t history = 0;  // rows of former attempts: history.h
+  std::string schedule;                      // of a periodic job, as Schedule::json() writes it
+  std::string limits;                        // its own settings, as job_limits() writes them
+  std::int64_t deadline = 0;                 // when the attempt that runs is ended, if it has a `max_runtime`
+  std::int64_t data_chunks = 0;              // rows that its data take; {} takes none
+  std::int64_t next_chunks = 0;              // the same for the data of the next run, or kSameData
+  bool swapped = false;                      // which rows are those of the present run's data, and
+                                             // which of the next one's
+  std::int64_t result_chunks = 0;            // rows that the result of its last finished
+                                             // run takes; 0: there is none
+  std::int64_t history = 0;                  // rows of former attempts: history.h
+  bool old_entry = false;                    // its entry among the ended jobs is one of header layout 3
   std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
 };
 
@@ -110,7 +142,13 @@ inline Error no_such_job_type(std::string_view type) {
   return {404, "no_such_job_type", "No job type `" + std::string(type) + "` is declared."};
 }
 
-/// The job as JSON for users; with `data` and `history` (JSON texts) if given.
-std::string job_json(const Job& job, const std::string* data = nullptr, const std::string* history = nullptr);
+/// What a user may see of a job besides its header: JSON texts.
+struct JobParts {
+  std::optional<std::string> data{};
+  std::optional<std::string> result{};
+  std::optional<std::string> history{};
+};
+/// The job as JSON for users.
+std::string job_json(const Job& job, const JobParts& parts = {});
 
 }  // namespace divan::jobs

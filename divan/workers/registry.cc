@@ -246,6 +246,10 @@ std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, const Hold& hold
   return tx.watch(hold_key(hold.ref.role, hold.ref.id));
 }
 
+bool Registry::is_held(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  return tx.get(hold_key(role, id), kv::Isolation::snapshot).has_value();
+}
+
 void Registry::release(kv::Transaction& tx, const Hold& hold) {
   if (state(tx, hold) == HoldState::holds) clear_rows(tx, hold.ref.role, hold.ref.id);
 }

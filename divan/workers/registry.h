@@ -108,6 +108,8 @@ class Registry {
   HoldState state(kv::Transaction& tx, const Hold& hold);
   /// A watch on the hold: it fires at the latest when the hold is taken or the registration ends.
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
+  /// Whether a connection holds the registration. As a snapshot.
+  bool is_held(kv::Transaction& tx, std::string_view role, std::string_view id);
   /// The connection has ended: so does the registration, if it is still held by it.
   void release(kv::Transaction& tx, const Hold& hold);
 

@@ -1,0 +1,218 @@
+#include "divan/jobs/listing.h"
+
+#include "divan/base/bytes.h"
+#include "divan/jobs/rows.h"
+
+namespace divan::jobs {
+namespace {
+
+// A transaction that has become so large changes no more jobs: names, data and histories may be long.
+constexpr std::size_t kFullTransaction = 4'000'000;
+
+constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
+
+// Where a list reads the names of its jobs: keys that end with the id behind elements of a shape.
+struct Index {
+  JobKey prefix;
+  std::string_view shape;  // of what stands between the prefix and the id, as in
+                           // kv::has_shape()
+};
+
+Index index_of(std::string_view type, std::optional<State> state) {
+  if (!state) return {JobKey("job").string(type), ""};
+  if (*state == State::pending) return {JobKey("pend").string(type).integer(kShard), "ii"};
+  return {JobKey("end").string(type).integer(static_cast<int>(*state)), "i"};
+}
+
+// The id in a key of the index, or nullopt if the key is damaged.
+std::optional<std::string> id_in(const Index& index, std::string_view key) {
+  kv::tuple::Reader reader(key.substr(index.prefix.key().size()));
+  for (std::size_t i = 0; i < index.shape.size(); ++i) {
+    if (!reader.take_int()) return std::nullopt;
+  }
+  return reader.take_string();
+}
+
+std::string parse_start(std::string_view start) {
+  const auto bytes = from_hex(start);
+  if (!bytes) throw bad_request(fmt::format("`start` is `{}`; expected the `next` of another page.", start));
+  return *bytes;
+}
+
+// The ids of the running jobs of a type, in their order.
+class RunningIds {
+ public:
+  RunningIds(Queue& queue, kv::Transaction& tx, std::string_view type)
+      : queue_(queue), tx_(tx), type_(type) {}
+
+  std::vector<std::string> of_all() {
+    const JobKey alone = JobKey("act").string(type_).integer(kShard);
+    tx_.scan(alone.range(), kSnapshot, [&](std::string_view key, std::string_view) {
+      kv::tuple::Reader reader(key.substr(alone.key().size()));
+      const auto stamp = reader.take_versionstamp();
+      take(key, stamp ? reader.take_string() : std::nullopt);
+      return true;
+    });
+    // From worker to worker: they may have jobs of many types.
+    const JobKey riding("by_worker");
+    kv::KeyRange rest = riding.range();
+    for (;;) {
+      const auto first = tx_.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
+      if (first.empty()) break;
+      kv::tuple::Reader reader(std::string_view(first[0].key).substr(riding.key().size()));
+      const auto role = reader.take_string();
+      const auto worker = role ? reader.take_string() : std::nullopt;
+      if (!worker) {
+        take(first[0].key, std::nullopt);
+        rest.begin = first[0].key + '\0';
+        continue;
+      }
+      of_worker(*role, *worker);
+      rest.begin = JobKey("by_worker").string(*role).string(*worker).range().end;
+    }
+    return sorted();
+  }
+
+ private:
+  void of_worker(std::string_view role, std::string_view id) {
+    const JobKey riding = JobKey("by_worker").string(role).string(id).string(type_);
+    tx_.scan(riding.range(), kSnapshot, [&](std::string_view key, std::string_view) {
+      take(key, kv::tuple::Reader(key.substr(riding.key().size())).take_string());
+      return true;
+    });
+  }
+  void take(std::string_view key, std::optional<std::string> id) {
+    if (!id) return queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+    ids_.push_back(*std::move(id));
+  }
+  std::vector<std::string> sorted() {
+    std::sort(ids_.begin(), ids_.end());
+    return std::move(ids_);
+  }
+
+  Queue& queue_;
+  kv::Transaction& tx_;
+  const std::string_view type_;
+  std::vector<std::string> ids_;
+};
+
+// A job that a list names, and where it stands in the list.
+struct Name {
+  std::string id;
+  std::string start;  // ListOptions::start to begin with it
+};
+
+// The first names of a list, one more than `limit` if there are more.
+std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_view type,
+                                const ListOptions& options) {
+  RunningIds running(queue, tx, type);
+  auto ids = running.of_all();
+  const std::string start = options.start.empty() ? options.start_id : parse_start(options.start);
+  if (options.descending) {
+    if (!start.empty()) ids.erase(std::upper_bound(ids.begin(), ids.end(), start), ids.end());
+    std::reverse(ids.begin(), ids.end());
+  } else {
+    ids.erase(ids.begin(), std::lower_bound(ids.begin(), ids.end(), start));
+  }
+  if (ids.size() > options.limit) ids.resize(options.limit + 1);
+  std::vector<Name> names;
+  for (auto& id : ids) {
+    std::string place = to_hex(id);
+    names.push_back({std::move(id), std::move(place)});
+  }
+  return names;
+}
+
+std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_view type,
+                                const ListOptions& options,
+                                std::optional<std::int64_t> until = std::nullopt) {
+  const Index index = index_of(type, options.state);
+  kv::KeyRange range = index.prefix.range();
+  if (until) range.end = JobKey(index.prefix).integer(*until + 1).key();
+  std::string start;
+  if (!options.start.empty()) {
+    start = index.prefix.key() + parse_start(options.start);
+  } else if (!options.start_id.empty() && !options.state) {
+    start = JobKey(index.prefix).string(options.start_id).key();
+  } else if (!options.start_id.empty()) {
+    const auto job = queue.find(tx, type, options.start_id, kv::Isolation::snapshot);
+    if (!job || job->state != *options.state) {
+      throw not_found(
+          fmt::format("Job `{}`, with which the list is to begin, "
+                      "is not {}; go on with `start`, the "
+                      "`next` of the page before.",
+                      options.start_id, state_name(*options.state)));
+    }
+    start = entry_key(*job);
+  }
+  if (!start.empty())
+    (options.descending ? range.end : range.begin) = options.descending ? start + '\0' : start;
+  std::vector<Name> names;
+  if (range.begin >= range.end) return names;
+  const kv::RangeOptions scan{.reverse = options.descending, .isolation = kv::Isolation::snapshot};
+  tx.scan(range, scan, [&](std::string_view key, std::string_view) {
+    if (auto id = id_in(index, key)) {
+      names.push_back({*std::move(id), to_hex(key.substr(index.prefix.key().size()))});
+    } else {
+      queue.report_damage(key, "An entry of the job queue is damaged and left out.");
+    }
+    return names.size() <= options.limit;
+  });
+  return names;
+}
+
+std::vector<Name> names_of(Queue& queue, kv::Transaction& tx, std::string_view type,
+                           const ListOptions& options, std::optional<std::int64_t> until = std::nullopt) {
+  if (options.state == State::running) return running_names(queue, tx, type, options);
+  return indexed_names(queue, tx, type, options, until);
+}
+
+void change_one(Queue& queue, kv::Transaction& tx, const Job& job, BulkChange change) {
+  switch (change) {
+    case BulkChange::cancel: return queue.cancel(tx, job.type, job.id);
+    case BulkChange::resubmit: return queue.resubmit(tx, job.type, job.id);
+    case BulkChange::remove: return queue.remove(tx, job.type, job.id);
+  }
+}
+
+}  // namespace
+
+Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const ListOptions& options) {
+  Listed listed;
+  if (options.limit == 0) return listed;
+  auto names = names_of(queue, tx, type, options);
+  if (names.size() > options.limit) {
+    listed.next = names.back().start;
+    names.pop_back();
+  }
+  std::vector<std::string_view> ids;
+  for (const auto& name : names) ids.push_back(name.id);
+  Queue::expect(tx, type, ids);
+  for (const auto id : ids) {
+    auto job = queue.find_whole(tx, type, id, kv::Isolation::snapshot);
+    if (job && (!options.state || job->state == *options.state)) listed.jobs.push_back(*std::move(job));
+  }
+  return listed;
+}
+
+BulkProgress change_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, State state,
+                         BulkChange change, std::string_view start, std::int64_t until, std::size_t limit) {
+  BulkProgress progress;
+  // An ended job has nothing to cancel.
+  if (change == BulkChange::cancel && has_ended(state)) return progress;
+  const auto names = names_of(queue, tx, type, {.state = state, .start = std::string(start), .limit = limit},
+                              has_ended(state) ? std::optional(until) : std::nullopt);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i >= limit || tx.approximate_size() > kFullTransaction) {
+      progress.next = names[i].start;
+      break;
+    }
+    const auto job = queue.find_whole(tx, type, names[i].id);
+    if (!job || job->state != state) continue;
+    change_one(queue, tx, *job, change);
+    ++progress.jobs;
+  }
+  return progress;
+}
+
+}  // namespace divan::jobs
