@@ -128,8 +128,14 @@ void Transaction::run_callbacks(std::vector<std::function<void()>> callbacks) {
   }
 }
 
+std::uint16_t Transaction::claim_user_version() {
+  if (user_versions_ > UINT16_MAX) throw Error(ErrorCode::transaction_too_large);
+  return static_cast<std::uint16_t>(user_versions_++);
+}
+
 void Transaction::reset() {
   after_commit_.clear();
+  user_versions_ = 0;
   do_reset();
 }
 

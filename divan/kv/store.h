@@ -234,6 +234,12 @@ class Transaction {
   /// if nothing was written or committed.
   virtual std::string versionstamp() const = 0;
 
+  /// A user version for a versionstamp (tuple.h) that no other call in this transaction returns: 0, 1, and so
+  /// on, from 0 again after reset(). For rows that only their versionstamps tell apart and that several
+  /// callers write. Throws transaction_too_large after 65,536 calls, which is all that a versionstamp can
+  /// tell apart.
+  std::uint16_t claim_user_version();
+
   /// Bytes that count towards kMaxTransactionBytes so far: keys and values of the writes, and what the engine
   /// needs to remember of the conflict ranges, which differs.
   virtual std::size_t approximate_size() const = 0;
@@ -259,6 +265,7 @@ class Transaction {
   void run_callbacks(std::vector<std::function<void()>> callbacks);
 
   std::vector<std::function<void()>> after_commit_;
+  std::uint32_t user_versions_ = 0;  // claimed so far
 };
 
 class Database;

@@ -77,12 +77,15 @@ class Mover {
   void move_row(std::string_view database, std::string_view kind) {
     std::string value;
     Packer(value).string(database).string(kind);
-    moves_.push_back({row_key(database, kind), "feed", std::move(value), rows_++});
+    moves_.push_back({row_key(database, kind), "feed", std::move(value), tx_.claim_user_version()});
+    ++rows_;
   }
   void move_event(std::string_view database, DatabaseEvent kind, std::string_view id, std::string_view node) {
     std::string value;
     Packer(value).string(database).string(events::kind_name(kind)).string(id).string(node);
-    moves_.push_back({place_key(database, kind, id, node), "event", std::move(value), events_++});
+    moves_.push_back(
+        {place_key(database, kind, id, node), "event", std::move(value), tx_.claim_user_version()});
+    has_events_ = true;
   }
 
   // Answers how many rows of the feed were moved.
@@ -91,7 +94,7 @@ class Mover {
     for (const auto& move : moves_) keys.push_back(move.place_key);
     const auto places = tx_.get_many(keys);
     for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], places[i]);
-    if (events_ > 0) tx_.set_versionstamped_value(told_key(), stamped_value());
+    if (has_events_) tx_.set_versionstamped_value(told_key(), stamped_value());
     return rows_;
   }
 
@@ -100,7 +103,7 @@ class Mover {
     std::string place_key;
     std::string_view part;
     std::string value;
-    std::uint16_t number;  // among the rows that the transaction writes there
+    std::uint16_t number;  // the user version of its place: other calls in the transaction write rows, too
   };
 
   void write(const Move& move, const std::optional<std::string>& before) {
@@ -120,7 +123,8 @@ class Mover {
 
   kv::Transaction& tx_;
   std::vector<Move> moves_;
-  std::uint16_t rows_ = 0, events_ = 0;
+  std::size_t rows_ = 0;
+  bool has_events_ = false;
 };
 
 // What was updated before must not be shown as updated after, and what was in the database is nothing any

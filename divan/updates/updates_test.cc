@@ -52,6 +52,19 @@ TEST_F(Updates, CreateGivesCreatedAndUpdated) {
   EXPECT_EQ(feed(), "a:created a:updated ");
 }
 
+TEST_F(Updates, DatabasesThatAreCreatedTogetherHaveTheirRows) {
+  store->run([&](kv::Transaction& tx) {
+    catalog.create(tx, "a");
+    catalog.create(tx, "b");
+  });
+  EXPECT_EQ(feed(), "a:created a:updated b:created b:updated ");
+  store->run([&](kv::Transaction& tx) {
+    catalog.remove(tx, "b");
+    catalog.remove(tx, "a");
+  });
+  EXPECT_EQ(feed(), "a:created a:updated b:created b:updated b:deleted a:deleted ");
+}
+
 TEST_F(Updates, AnUpdateMovesItsRowUp) {
   create("a");
   create("b");
