@@ -2,10 +2,11 @@
 import * as besideNode from './views/beside_node.mjs';
 import * as disk from './views/disk.mjs';
 import * as fresh from './views/fresh.mjs';
+import * as holdUp from './views/hold_up.mjs';
 import * as reduce from './views/reduce.mjs';
 import { chosen } from './support/chosen.mjs';
 
-const PARTS = { beside_node: besideNode, reduce, fresh, disk };
+const PARTS = { beside_node: besideNode, reduce, fresh, hold_up: holdUp, disk };
 
 export async function run() {
   const figures = [];

@@ -284,8 +284,10 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::
     }
     // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
     const auto paused = world_.paused_since(seen.alive_at);
-    const Duration timeout = types_.at(name.first).timeout;
-    if (world_.now() - seen.alive_at - paused.duration < timeout - timeout / 4 * paused.times)
+    const Duration of_type = types_.at(name.first).timeout;
+    const Duration timeout = jobs::with_limits(types_.at(name.first), seen.told_limits).timeout;
+    if (world_.now() - seen.alive_at - paused.duration <
+        timeout - std::max(timeout, of_type) / 4 * paused.times)
       fail(name, "taken back because the machine was paused.");
     if (paused.times > 0) world_.count("taken back from silence after a pause");
     world_.count("taken back from silence");

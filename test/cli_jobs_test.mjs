@@ -340,6 +340,9 @@ it('every command has its help', async () => {
       assert.ok(!help.stdout.includes('000000'), help.stdout) // limits of the parser's
     }
   }
-  assert.match((await runDivan(['jobs', 'remove', '--help'])).stdout, /remove \[OPTIONS\] TYPE ID\.\.\.$/m)
-  assert.match((await runDivan(['jobs', 'resubmit', '--help'])).stdout, /resubmit \[OPTIONS\] TYPE \[ID\.\.\.\]$/m)
+  for (const command of ['cancel', 'remove', 'resubmit']) {
+    const { stdout } = await runDivan(['jobs', command, '--help'])
+    assert.match(stdout, new RegExp(`${command} \\[OPTIONS\\] TYPE \\[ID\\.\\.\\.\\]$`, 'm'))
+    assert.match(stdout, /--state/)
+  }
 })

@@ -12,7 +12,7 @@ struct BulkReports : Streams {
   kv::testing::TiringStore tiring{*store};
   const Context on_tiring{tiring,   catalog, queue,       acceptor, registry, kinds,    clock,
                           rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                          restores, tails,   index_waits, {},       {}};
+                          restores, tails,   index_waits, {},       {},       js_pool};
 
   BulkReports() {
     answerer = [this](const CallPtr& call) {

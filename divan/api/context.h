@@ -11,6 +11,7 @@
 #include "divan/docs/catalog.h"
 #include "divan/index/builds.h"
 #include "divan/jobs/acceptor.h"
+#include "divan/js/pool.h"
 #include "divan/workers/registry.h"
 
 namespace divan::ken {
@@ -43,7 +44,8 @@ struct Context {
   IndexWaits& index_waits;
   index::Builder* builder;  // null where this process builds no indexes
   const ken::Ken* ken;      // null where this process has none
-  std::string node;         // this process's name among those on the store
+  const js::Pool& js_pool;
+  std::string node;  // this process's name among those on the store
   std::string server_uuid;
   std::string version;
   bool serves = true;  // false: `/_up` and `/_node` are all that is answered here

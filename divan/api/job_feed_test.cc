@@ -49,7 +49,7 @@ struct JobFeed : Streams {
   InterruptedStore interrupted{*store};
   const Context on_interrupted{interrupted, catalog, queue,       acceptor, registry, kinds,    clock,
                                rng,         config,  metrics,     accounts, pool,     stopping, backups,
-                               restores,    tails,   index_waits, {},       {}};
+                               restores,    tails,   index_waits, {},       {},       js_pool};
   jobs::AcceptedJob job;
 
   JobFeed() {

@@ -2,6 +2,7 @@
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/index/builder.h"
 #include "divan/ken/lag.h"
 
 namespace divan::api {
@@ -51,6 +52,12 @@ void write_active(json::Writer& writer, const Context& context, kv::Transaction&
   job ? writer.string(jobs::state_name(job->state)) : writer.null();
   writer.key("behind").number(ken::changes_behind(tx, context.catalog, index));
   writer.key("asked_at").number(active.asked_at);
+  if (job && job->state == jobs::State::running) {
+    writer.key("worker").begin_object().key("role").string(job->worker_role);
+    writer.key("id").string(job->worker_id).end_object();
+    writer.key("started_at").number(job->started_at);
+    writer.key("age").number(std::max<std::int64_t>(context.clock.wall_ms() - job->started_at, 0));
+  }
   if (job && !job->progress.empty()) writer.key("progress").raw(job->progress);
   writer.end_object();
 }
@@ -60,7 +67,60 @@ void write_waiting(json::Writer& writer, const Context& context, kv::Transaction
   write_index(writer.begin_object(), waiting.index);
   writer.key("behind").number(ken::changes_behind(tx, context.catalog, waiting.index));
   writer.key("why").string(ken::hold_name(waiting.why)).key("reason").string(ken::hold_meaning(waiting.why));
-  if (!waiting.error.empty()) writer.key("error").string(waiting.error);
+  if (waiting.failures) {
+    writer.key("failures").number(waiting.failures->count).key("failed_at").number(waiting.failures->last_at);
+    writer.key("retry_at").number(waiting.failures->retry_at());
+    writer.key("error").string(waiting.failures->error);
+  }
+  writer.end_object();
+}
+
+// What the builders of this process do.
+void write_builders(json::Writer& writer, const Context& context) {
+  writer.key("builders");
+  if (context.builder == nullptr) {
+    writer.null();
+    return;
+  }
+  const auto builds = context.builder->running_builds();
+  writer.begin_object().key("threads").number(static_cast<std::int64_t>(context.builder->threads()));
+  writer.key("reserved")
+      .number(static_cast<std::int64_t>(context.builder->threads() - context.builder->max_large()));
+  writer.key("busy").number(static_cast<std::int64_t>(builds.size()));
+  write_list(writer, "running", builds, [&](const index::RunningBuild& build) {
+    writer.begin_object().key("database").string(build.database);
+    writer.key("design_document").string(build.design_document);
+    writer.key("type").string(build.type).key("job").string(build.job);
+    writer.key("priority").number(build.priority).key("small").boolean(build.small);
+    writer.key("started_at").number(build.started_at).end_object();
+  });
+  writer.end_object();
+}
+
+std::string_view purpose_name(js::Purpose purpose) {
+  switch (purpose) {
+    case js::Purpose::background: return "build";
+    case js::Purpose::urgent: return "urgent";
+    case js::Purpose::check: return "check";
+  }
+  return "";
+}
+
+void write_processes(json::Writer& writer, const Context& context) {
+  const auto stats = context.js_pool.stats();
+  const auto calls = context.js_pool.running();
+  const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
+  writer.key("javascript").begin_object().key("processes").number(number(context.js_pool.processes()));
+  writer.key("reserved").number(number(context.js_pool.reserved()));
+  writer.key("alive").number(number(stats.alive)).key("busy").number(number(calls.size()));
+  writer.key("waiting").number(number(stats.waiting));
+  write_list(writer, "running", calls, [&](const js::RunningCall& call) {
+    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(context.clock.now() - call.since);
+    writer.begin_object().key("database").string(call.owner.database);
+    writer.key("design_document").string(call.owner.design_document);
+    writer.key("purpose").string(purpose_name(call.purpose));
+    writer.key("os_pid").number(number(call.pid)).key("age").number(number(held.count())).end_object();
+  });
   writer.end_object();
 }
 
@@ -94,6 +154,8 @@ Answer ken_status(const Context& context, const CallPtr& call) {
       if (!retry.error.empty()) writer.key("error").string(retry.error);
       writer.end_object();
     });
+    write_builders(writer, context);
+    write_processes(writer, context);
     write_settings(writer, status.settings);
     writer.end_object();
   });

@@ -1,6 +1,7 @@
 // What the server says of itself.
 #include <charconv>
 
+#include "divan/api/build_tasks.h"
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/json.h"
@@ -85,14 +86,6 @@ Answer setting(const Context& context, const CallPtr& call) {
   return json_response(200, json::quoted(old.value_or("")));
 }
 
-// Changes per second, since the attempt began.
-std::int64_t rate(const jobs::Job& job, std::int64_t now) {
-  const auto done = json::member(job.progress, "changes_done").value_or("0");
-  std::int64_t changes = 0;
-  std::from_chars(done.data(), done.data() + done.size(), changes);
-  return changes * 1000 / std::max<std::int64_t>(now - job.started_at, 1);
-}
-
 }  // namespace
 
 Answer welcome(const Context& context, const CallPtr& call) {
@@ -145,17 +138,14 @@ Answer session(const Context&, const CallPtr& call) {
 
 Answer active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  const std::int64_t now = context.clock.wall_ms();
   // A builder tells how far it is in its job's progress, so every node sees the builds of all.
   std::string out = "[";
   context.store.run([&](kv::Transaction& tx) {
     out = "[";
     for (const auto& kind : context.kinds) {
       for (const auto& job : context.queue.running(tx, kind->name(), kMaxTasks)) {
-        if (job.progress.empty()) continue;
-        out += fmt::format("{}{{\"node\":{},\"pid\":{},\"rate\":{},{}", out.size() > 1 ? ",\n" : "",
-                           json::quoted(job.worker_id), json::quoted(job.id), rate(job, now),
-                           std::string_view(job.progress).substr(1));
+        if (out.size() > 1) out += ",\n";
+        append_build_task(out, context, tx, job);
       }
     }
   });

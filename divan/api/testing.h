@@ -37,9 +37,10 @@ struct Streams : ::testing::Test {
   Tails tails{bus};
   IndexWaits index_waits;
   jobs::Acceptor acceptor{queue, *store, clock};
+  js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
   const Context context{*store,   catalog, queue,       acceptor, registry, kinds,    clock,
                         rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                        restores, tails,   index_waits, {},       {},       {}};
+                        restores, tails,   index_waits, {},       {},       js_pool};
   http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};

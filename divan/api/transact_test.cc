@@ -56,7 +56,7 @@ struct Transact : Streams {
   LossyStore lossy{*store};
   const Context on_lossy{lossy,    catalog, queue,       acceptor, registry, kinds,    clock,
                          rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                         restores, tails,   index_waits, {},       {}};
+                         restores, tails,   index_waits, {},       {},       js_pool};
 
   Transact() {
     answerer = [this](const CallPtr& call) {

@@ -343,10 +343,10 @@ struct Server::Parts {
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
     service.emplace(
-        api::Context{store,        catalog,   queue,    acceptor,      registry,       kinds,
-                     clock,        rng,       config,   metrics,       accounts,       *request_pool,
-                     stopping,     *backups,  restores, *tails,        index_waits,    or_null(builder),
-                     or_null(ken), node_name, uuid,     DIVAN_VERSION, settings.serves});
+        api::Context{store,        catalog,  queue,     acceptor, registry,      kinds,
+                     clock,        rng,      config,    metrics,  accounts,      *request_pool,
+                     stopping,     *backups, restores,  *tails,   index_waits,   or_null(builder),
+                     or_null(ken), js_pool,  node_name, uuid,     DIVAN_VERSION, settings.serves});
     http.emplace(http_options(config), clock, [this](std::shared_ptr<http::Exchange> exchange) {
       ++requests;
       service->handle(std::move(exchange));

@@ -7,6 +7,7 @@
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
+#include "divan/index/failures.h"
 
 namespace divan::index {
 namespace {
@@ -14,7 +15,12 @@ namespace {
 // How many changes are counted for a build's progress: it is a walk over their rows.
 constexpr std::int64_t kMaxCounted = 1'000'000;
 // A build of no more changes does not say that it has begun.
-constexpr std::int64_t kSmallBuild = 100;
+constexpr std::int64_t kSilentBuild = 100;
+// A small build has no more changes before it, and takes no longer.
+constexpr std::int64_t kSmallBuild = 1000;
+constexpr Duration kSmallBuildFor = std::chrono::seconds(1);
+// The first batch of another one is short: no further one is read before it is written.
+constexpr std::size_t kFirstBatch = 100;
 // Of a design document's id, in what is told of a build.
 constexpr std::size_t kMaxShownBytes = 1000;
 
@@ -31,6 +37,49 @@ bool is_of_the_moment(const Error& error) {
   return of_store != nullptr &&
          (of_store->retryable() || of_store->code() == kv::ErrorCode::transaction_timed_out);
 }
+
+// A build has turned out not to be small, and there is no slot for a large one.
+class NotSmall : public std::exception {
+ public:
+  const char* what() const noexcept override { return "The build takes long, and is to wait for its turn."; }
+};
+
+// Calls `deleted` when the database is deleted, from the thread that says so.
+class DeletionWatch {
+ public:
+  DeletionWatch(events::Bus& bus, const std::string& database, std::function<void()> deleted)
+      : deleted_(std::move(deleted)) {
+    auto subscription = bus.subscribe(events::database_channel(database), {.notify = [this] { look(); }});
+    {
+      std::lock_guard lock(mutex_);
+      subscription_ = std::move(subscription);
+      ready_ = true;
+    }
+    look();
+  }
+  DeletionWatch(const DeletionWatch&) = delete;
+  DeletionWatch& operator=(const DeletionWatch&) = delete;
+  ~DeletionWatch() { subscription_.end(); }
+
+ private:
+  void look() {
+    bool deleted = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (!ready_) return;
+      while (const auto message = subscription_.try_next()) {
+        deleted |=
+            message->event && message->event->kind == events::kind_name(events::DatabaseEvent::deleted);
+      }
+    }
+    if (deleted) deleted_();
+  }
+
+  const std::function<void()> deleted_;
+  std::mutex mutex_;
+  bool ready_ = false;
+  events::Subscription subscription_;
+};
 
 }  // namespace
 
@@ -50,17 +99,21 @@ struct Builder::Build {
   bool read_all = false;          // that was the end of the changes
   kv::Versionstamp all_new;       // documents with changes up to here have never been in the index
   bool cancelled = false;
-  bool worked = false;    // has written something
-  bool finished = false;  // the attempt has been ended
-  bool wanted = true;     // whether a design document defines the index, as far as known
+  bool worked = false;         // has written something
+  bool finished = false;       // the attempt has been ended
+  bool wanted = true;          // whether a design document defines the index, as far as known
+  bool failed_before = false;  // its last build did
   MonotonicTime began;
+  Slots::Id slot = 0;
+  BuildLimits limits;
+  std::stop_source stop;
 
   // Looks for the index. The design document that the build was asked for may define it no more while another
   // one does.
   bool find(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
     if (auto found = find_index(tx, database, kinds, request.design_document, request.signature)) {
       request.design_document = found->design_document();
-      index = std::move(found);
+      index = found->within(limits);
       return wanted = true;
     }
     return wanted = false;
@@ -117,7 +170,8 @@ Builder::Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue
       kinds_(kinds),
       clock_(clock),
       options_(options),
-      acceptor_(queue, store, clock) {}
+      slots_(options.threads, clock),
+      acceptor_(queue, store, clock, [this](std::vector<jobs::DueJob>& due) { slots_.order(due); }) {}
 
 void Builder::stop() {
   {
@@ -135,7 +189,7 @@ Builder::~Builder() {
 
 void Builder::start(std::string_view worker_id) {
   worker_ = monitor_.add(kBackgroundRole, worker_id, "{}");
-  for (std::size_t i = 0; i < options_.threads; ++i) {
+  for (std::size_t i = 0; i < threads(); ++i) {
     threads_.emplace_back([this] { work(); });
     pthread_setname_np(threads_.back().native_handle(), "builder");
   }
@@ -178,7 +232,8 @@ void Builder::take_in(kv::Transaction& tx, std::string_view type) {
   const auto claim = std::make_shared<Claim>(*this);
   const std::vector<std::string> types{std::string(type)};
   std::vector<jobs::Taker> takers{{.worker = worker(), .must_exist = false}};
-  jobs::deal(queue_, tx, types, std::nullopt, takers);
+  jobs::deal(queue_, tx, types, std::nullopt, takers, nullptr,
+             [this](std::vector<jobs::DueJob>& due) { slots_.order(due); });
   if (takers.front().jobs.empty()) return;
   claim->take(std::move(takers.front().jobs.front()));
   tx.after_commit([claim] { claim->hand_over(); });
@@ -254,15 +309,15 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const BrokenOff before = take_broken_off(state.attempt);
-  const auto give_up = [&](std::string_view why) {
-    bool gone = false;
-    store_.run([&](kv::Transaction& tx) {
-      gone = is_gone(state, tx);
-      if (gone) return jobs::finish(queue_, tx, state.attempt);
-      jobs::fail(queue_, tx, state.attempt, why);
-    });
-    if (gone) return log::info("{} ends with the database.", state.name());
-    log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), why);
+  const auto slot = slots_.begin({.type = state.attempt.type,
+                                  .job = state.attempt.id,
+                                  .database = std::string(database_of_build(state.attempt.id)),
+                                  .priority = state.priority,
+                                  .started_at = clock_.wall_ms()},
+                                 state.stop);
+  const absl::Cleanup leave = [&] {
+    if (slot) slots_.end(*slot);
+    if (slots_.take_left_out()) acceptor_.look_again();
   };
   // The worker lives, so nobody misses the job.
   const auto break_off = [&](const std::exception& error) {
@@ -272,21 +327,58 @@ void Builder::run(const jobs::AcceptedJob& job) {
     if (!stopping_) acceptor_.give_back({&job, 1});
   };
   try {
+    // Two threads have found the last slot free.
+    if (!slot) return give_back(state);
+    state.slot = *slot;
+    state.limits = {.urgent = slots_.is_small(*slot),
+                    .on_slow =
+                        [this, id = *slot] {
+                          if (!slots_.enlarge(id)) throw NotSmall();
+                        },
+                    .stop = state.stop.get_token()};
     try {
       state.request = BuildRequest::parse(job.data);
+      slots_.set_design_document(*slot, state.request.design_document);
+      const DeletionWatch watch(catalog_.bus(), state.request.database,
+                                [&] { slots_.stop(state.request.database); });
       build(state);
-    } catch (const Error& error) {
+    } catch (const NotSmall&) { give_back(state); } catch (const Error& error) {
       if (error.name() == "halt") throw;
       if (stopping_ && error.status() == 503) return give_back(state);
+      if (state.stop.stop_requested() && error.status() == 503) return end_stopped(state);
       if (is_of_the_moment(error) && may_break_off(state, before)) throw;
-      give_up(error.what());
-    } catch (const std::exception& error) { give_up(error.what()); }
+      give_up(state, error);
+    } catch (const std::exception& error) { give_up(state, internal_error(error.what())); }
   } catch (const Error& error) {
     // Somebody else has the job, or nobody needs it any more.
     if (error.name() == "halt")
       return log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
     break_off(error);
   } catch (const std::exception& error) { break_off(error); }
+}
+
+void Builder::give_up(Build& state, const Error& error) {
+  bool gone = false;
+  store_.run([&](kv::Transaction& tx) {
+    gone = is_gone(state, tx);
+    if (gone) return jobs::finish(queue_, tx, state.attempt);
+    if (!state.keys) return jobs::fail(queue_, tx, state.attempt, error.what());
+    fail_build(queue_, tx, *state.keys, state.attempt, error.what(), error.name() == kFunctionFailed,
+               state.worked);
+  });
+  if (gone) return log::info("{} ends with the database.", state.name());
+  log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), error.what());
+}
+
+// Its database was deleted, or one of that name that was there before.
+void Builder::end_stopped(Build& state) {
+  const bool gone = store_.run([&](kv::Transaction& tx) {
+    if (!is_gone(state, tx)) return false;
+    jobs::finish(queue_, tx, state.attempt);
+    return true;
+  });
+  if (!gone) return give_back(state);
+  log::info("{} ends with the database.", state.name());
 }
 
 // Notes that the store broke a build off; false if it is to fail for that.
@@ -320,15 +412,17 @@ bool Builder::is_gone(const Build& state, kv::Transaction& tx) {
 // each case.
 void Builder::build(Build& state) {
   if (!begin(state)) return;
-  if (!do_more_work(state, true)) return give_back(state);
+  if (!may_go_on(state) || !do_more_work(state, true)) return give_back(state);
   std::deque<Batch> ahead;
+  // What is being mapped is not waited for when a batch before it has failed.
+  const absl::Cleanup stop_mapping = [&] { state.stop.request_stop(); };
   bool leaving = false;
   for (;;) {
-    leaving = leaving || others_wait(state);
+    leaving = leaving || others_wait(state) || !may_go_on(state);
     // What is mapped already is not thrown away.
     if (stopping_ || (leaving && ahead.empty())) return give_back(state);
     while (!leaving && !state.cancelled && state.wanted && !state.read_all &&
-           ahead.size() < options_.batches_ahead) {
+           ahead.size() < (state.worked ? options_.batches_ahead : 1)) {
       Batch batch = read_batch(state, ahead.empty());
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
@@ -357,7 +451,14 @@ bool Builder::begin(Build& state) {
       return false;
     }
     state.keys.emplace(*database, state.request.signature);
+    if (tx.is_remote()) {
+      kv::Expectation reads;
+      reads.key(state.keys->state());
+      reads.key(state.keys->failures());
+      tx.expect(reads);
+    }
     state.written = state.read = read_sequence(tx, *state.keys);
+    state.failed_before = tx.get(state.keys->failures(), kv::Isolation::snapshot).has_value();
     // A document has one place in the changes, and one that is met again is met beyond their present end.
     if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
@@ -365,7 +466,7 @@ bool Builder::begin(Build& state) {
                       ? info.doc_count + info.doc_del_count
                       : docs::count_changes(tx, *database, state.written, kMaxCounted);
     // A small build tells of itself when its rows are there: somebody waits for them, and a commit is a sync.
-    if (state.total > kSmallBuild)
+    if (state.total > kSilentBuild)
       jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
@@ -404,6 +505,7 @@ bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
     if (last > state.written && !state.cancelled && state.wanted) return false;
   }
   jobs::finish(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
+  if (state.failed_before) clear_failures(tx, *state.keys);
   return true;
 }
 
@@ -414,22 +516,32 @@ void Builder::give_back(Build& state) {
 }
 
 // Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs
-// a day. As long as a thread is free, nobody waits for this one.
+// a day.
 bool Builder::others_wait(const Build& state) {
   if (!state.worked) return false;
-  if (worker_ != nullptr && busy_ < options_.threads) return false;
   const bool turn_is_over = clock_.now() - state.began >= options_.turn;
-  return store_.run([&](kv::Transaction& tx) {
-    const auto next = jobs::next_due(queue_, tx, state.attempt.type);
-    if (!next) return false;
-    return next->priority < state.priority || (turn_is_over && next->priority == state.priority);
-  });
+  const auto due =
+      store_.run([&](kv::Transaction& tx) { return jobs::due_jobs(queue_, tx, state.attempt.type); });
+  const bool free_thread = worker_ != nullptr && busy_ < threads();
+  return slots_.gives_way(state.slot, due, free_thread, turn_is_over);
+}
+
+// False if the build is not small, and there is no slot for a large one.
+bool Builder::may_go_on(Build& state) {
+  if (!state.limits.urgent) return true;
+  if (state.total - state.done <= kSmallBuild && clock_.now() - state.began <= kSmallBuildFor) return true;
+  if (!slots_.enlarge(state.slot)) return false;
+  state.limits.urgent = false;
+  return true;
 }
 
 // Sets state.read_all if it met the end of the changes. `is_next`: it is written before anything else is
 // read.
 Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   Batch batch;
+  const bool is_short = !state.worked && state.total > kSmallBuild;
+  const std::size_t most =
+      is_short ? std::min(kFirstBatch, options_.batch_documents) : options_.batch_documents;
   store_.run([&](kv::Transaction& tx) {
     batch.documents.clear();
     state.read_all = false;
@@ -439,10 +551,10 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     docs::visit_changes(tx, database, state.read, [&](const docs::Change& change) {
       changes.push_back(change);
       if (change.deleted) changes.back().chunks = 0;
-      return changes.size() < options_.batch_documents;
+      return changes.size() < most;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
-    state.read_all = changes.size() < options_.batch_documents && bodies.size() == changes.size();
+    state.read_all = changes.size() < most && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
     // As in CouchDB, functions see which other leaves there are.
     const auto may_have_conflicts = [](const docs::Change& change) {

@@ -10,7 +10,9 @@
 // that are written and fenced in the same way.
 //
 // A build gives its thread to a more urgent one that waits for it (builds.h), after what it has in hand; and,
-// when its turn is over, to any that is as urgent.
+// when its turn is over, to any that is as urgent. What takes long never has all threads (slots.h).
+//
+// When its database is deleted, a build ends at once, with the JavaScript that runs for it.
 //
 // A document that changes after it was read is met again further up in the changes, so the rows are right
 // when the index has reached the end.
@@ -26,16 +28,17 @@
 
 #include "divan/index/builds.h"
 #include "divan/index/meter.h"
+#include "divan/index/slots.h"
 #include "divan/jobs/acceptor.h"
 #include "divan/workers/monitor.h"
 
 namespace divan::index {
 
 struct BuilderOptions {
-  std::size_t threads = 4;             // builds at once
+  std::size_t threads = 4;             // large builds at once; there is a thread more, for small ones
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
-  std::size_t batches_ahead = 3;       // mapped or being mapped while one is written
+  std::size_t batches_ahead = 3;       // mapped or being mapped while one is written, after the first one
   /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
   Duration turn = std::chrono::seconds(10);
   Meter* meter = nullptr;  // outlives the builder
@@ -68,6 +71,11 @@ class Builder {
 
   /// How many builds run.
   std::size_t running() const { return busy_; }
+  /// The builds that run, and how many large ones may.
+  std::vector<RunningBuild> running_builds() const { return slots_.running(); }
+  std::size_t max_large() const { return slots_.large(); }
+  /// Its threads.
+  std::size_t threads() const { return options_.threads + 1; }
 
   /// One build, on the calling thread: to its end, or until stop. For the threads, and for tests.
   void run(const jobs::AcceptedJob& job);
@@ -102,6 +110,9 @@ class Builder {
   bool do_more_work(Build& build, bool only_begun);
   void give_back(Build& build);
   bool others_wait(const Build& build);
+  bool may_go_on(Build& build);
+  void give_up(Build& build, const Error& error);
+  void end_stopped(Build& build);
   Batch read_batch(Build& build, bool is_next);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
                                    std::span<const SourceDocument> documents) const;
@@ -117,6 +128,7 @@ class Builder {
   const Clock& clock_;
   const BuilderOptions options_;
 
+  Slots slots_;
   jobs::Acceptor acceptor_;
   std::unique_ptr<workers::LocalWorker> worker_;
   std::atomic<bool> stopping_ = false;

@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/index/builder.h"
+#include "divan/index/failures.h"
 
 namespace divan::index {
 
@@ -57,12 +58,21 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
   if (builder != nullptr) builder->take_in(tx, index.kind());
 }
 
+void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, const jobs::Attempt& attempt,
+                std::string_view why, bool by_function, bool advanced) {
+  jobs::fail(queue, tx, attempt, why);
+  BuildFailures failures;
+  if (!advanced) failures = read_failures(tx, keys).value_or(BuildFailures());
+  write_failures(tx, keys, {failures.count + 1, queue.clock().wall_ms(), by_function, std::string(why)});
+}
+
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {
   jobs::TypeSettings settings;
   settings.max_attempts = 1;
   // A build goes on where it was; it may take many restarts of the server.
   settings.max_lost.reset();
   settings.retention = std::chrono::hours(1);
+  for (const auto& kind : kinds) queue.set_own_type(std::string(kind->name()), settings);
   store.run([&](kv::Transaction& tx) {
     for (const auto& kind : kinds) queue.set_type(tx, kind->name(), settings);
   });

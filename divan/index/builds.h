@@ -2,7 +2,7 @@
 #pragma once
 
 #include "divan/index/index.h"
-#include "divan/jobs/queue.h"
+#include "divan/jobs/attempts.h"
 
 namespace divan::index {
 
@@ -25,7 +25,8 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 std::string_view database_of_build(std::string_view id);
 
 // Who wants a build, as the priority of its job: the lower one runs first, and one that runs gives way to it.
-inline constexpr std::int64_t kQueryPriority = 0;     // somebody waits for its rows
+inline constexpr std::int64_t kQueryPriority = 0;    // somebody waits for its rows
+inline constexpr std::int64_t kOverduePriority = 5;  // ken, of one that is far behind and has waited for long
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, of an index that is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, of any other
 
@@ -37,8 +38,13 @@ class Builder;
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index, std::int64_t priority, Builder* builder);
 
-/// Declares the job types of the kinds. A build that fails is not tried again by the queue: whoever wants the
-/// index asks for it again (ken after a pause, a query when the next one comes).
+/// Ends the attempt to build an index as failed, and notes that beside the index. `advanced`: it got further
+/// than the one before; `by_function`: a function runs into its limits. Throws halt.
+void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, const jobs::Attempt& attempt,
+                std::string_view why, bool by_function, bool advanced);
+
+/// Declares the job types of the kinds, as the server's own. A build that fails is not tried again by the
+/// queue: whoever wants the index asks for it again (ken after a pause, a query when the next one comes).
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds);
 
 }  // namespace divan::index

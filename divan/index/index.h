@@ -6,8 +6,10 @@
 // content are one index whatever their names are, and an index whose definition changed is another one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,12 @@ class IndexKeys {
     database.keys().packer(prefix_, docs::Room::indexes).bytes(signature);
   }
   std::string state() const { return part(0); }
+  /// Of its builds that failed (failures.h).
+  std::string failures() const {
+    std::string key = part(0);
+    kv::tuple::Packer(key).integer(1);
+    return key;
+  }
   /// The beginning of all keys of a part. Parts from 1 on are the kind's own.
   std::string part(int number) const {
     std::string key = prefix_;
@@ -84,6 +92,16 @@ class IndexWork {
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
+/// How functions of an index run that is being built.
+struct BuildLimits {
+  bool urgent = false;                 // in what is reserved for that, as long as they are quick
+  std::function<void()> on_slow = {};  // called, by any thread, when they turn out not to be; may throw
+  std::stop_token stop = {};           // ends what runs
+};
+
+class Index;
+using IndexPtr = std::shared_ptr<const Index>;
+
 /// An index of a design document. Immutable, hence thread-safe.
 class Index {
  public:
@@ -99,10 +117,13 @@ class Index {
   /// Whether ken keeps it up to date without being asked.
   virtual bool automatic() const = 0;
 
+  /// The same index, whose functions run within these limits.
+  virtual IndexPtr within(const BuildLimits& limits) const = 0;
+
   /// Works out the rows of documents, perhaps of fewer than it was given, from the first on, but at least of
   /// one: when it takes long, or when the rows are too many to be kept. Outside of any transaction: it may
-  /// take seconds. Throws divan::Error if the index cannot be built (a function that does not end), naming
-  /// the function.
+  /// take seconds. Throws divan::Error if the index cannot be built, naming the function; `kFunctionFailed`
+  /// if a function runs into its limits again and again.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
 
   /// What else the index keeps is made in pieces when its rows are up to date: the next piece, or null if
@@ -113,8 +134,6 @@ class Index {
   /// Whether there is such a piece.
   virtual bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
-
-using IndexPtr = std::shared_ptr<const Index>;
 
 /// A kind of index. Thread-safe.
 class Kind {
@@ -161,6 +180,9 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
 /// Removes the rows of indexes that no design document defines any more, but for those that answer until
 /// their successor is built (answering.h); answers how many there were.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
+
+/// The name of the error of an index whose function does not end, say.
+inline constexpr std::string_view kFunctionFailed = "map_function_failed";
 
 /// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,

@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kMaxSkipped = 100;
 // Damaged rows of a type that one look goes past. Each look reads them again.
 constexpr std::size_t kMaxDamaged = 1000;
+// Due jobs that due_jobs() reads, from the first on.
+constexpr std::size_t kMaxFrontChecked = 20;
 // The data of jobs that are accepted together: with the next one, somewhat more.
 constexpr std::size_t kMaxAcceptBytes = 8'000'000;
 // Priorities without a due job that a look goes over behind due ones, if it can go on there the next time.
@@ -130,11 +132,12 @@ struct Source {
 class Deal {
  public:
   Deal(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
-       std::span<Taker> takers, QueueHeads* heads)
+       std::span<Taker> takers, QueueHeads* heads, const DueOrder& order)
       : queue_(queue),
         tx_(tx),
         takers_(queue, tx, takers),
         heads_(heads),
+        order_(order),
         now_(queue.clock().wall_ms()),
         due_until_(max_scheduled_at.value_or(now_)) {}
 
@@ -192,12 +195,13 @@ class Deal {
     const std::size_t wanted =
         std::min({source.places - source.taken, takers_.free(), kMaxAcceptLimit - jobs_});
     source.scanned =
-        source.scanner.scan(wanted, std::min(wanted * source.spread, kMaxAcceptLimit), source.head);
+        order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.head)
+               : source.scanner.scan(wanted, std::min(wanted * source.spread, kMaxAcceptLimit), source.head);
     source.begun = true;
     source.passed = 0;
     auto& due = source.scanned;
-    const std::size_t slices = std::max(due.jobs.size() / wanted, std::size_t{1});
-    source.leaves = choose(due, wanted, slices);
+    const std::size_t slices = order_ ? 1 : std::max(due.jobs.size() / wanted, std::size_t{1});
+    source.leaves = order_ ? put_in_order(due, wanted) : choose(due, wanted, slices);
     // Where the past is asked for, no time makes more jobs due.
     if (due.head.next_due_at && due_until_ >= now_) look_again_at(*due.head.next_due_at);
     if (tx_.is_remote()) expect_jobs(source.type, due.jobs);
@@ -243,6 +247,15 @@ class Deal {
     jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(first + wanted), jobs.end());
     jobs.erase(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first));
     return true;
+  }
+
+  // The same with an order of the caller's.
+  bool put_in_order(DueScan& due, std::size_t wanted) const {
+    const std::size_t found = due.jobs.size();
+    order_(due.jobs);
+    if (due.jobs.size() > wanted)
+      due.jobs.erase(due.jobs.begin() + static_cast<std::ptrdiff_t>(wanted), due.jobs.end());
+    return due.jobs.size() < found;
   }
 
   // Takes the first job of a queue, or goes past it. False if nobody takes jobs any more.
@@ -292,6 +305,7 @@ class Deal {
   kv::Transaction& tx_;
   Takers takers_;
   QueueHeads* const heads_;
+  const DueOrder& order_;
   const std::int64_t now_;
   const std::int64_t due_until_;
   std::vector<Source> sources_;
@@ -323,9 +337,10 @@ void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::s
 }  // namespace
 
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads) {
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads,
+           const DueOrder& order) {
   if (tx.is_remote()) expect_deal(tx, types, takers, heads);
-  return Deal(queue, tx, max_scheduled_at, takers, heads).run(types);
+  return Deal(queue, tx, max_scheduled_at, takers, heads, order).run(types);
 }
 
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
@@ -336,16 +351,17 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
   return {std::move(taker.jobs), found.next_due_at, std::move(found.full)};
 }
 
-std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view type) {
+std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type) {
   DueScanner scanner(queue, tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind);
-  while (scanner.left_out() < kMaxDamaged) {
-    const auto due = scanner.scan(1, 1, {});
-    if (due.jobs.empty()) break;
-    auto job = queue.find_whole(tx, type, due.jobs.front().id, kv::Isolation::snapshot);
-    if (job && job->state == State::pending) return job;
-    scanner.leave_out(due.jobs.front());
-  }
-  return std::nullopt;
+  auto due = std::move(scanner.scan(kMaxOrdered, kMaxOrdered, {}).jobs);
+  // Damaged ones are accepted by nobody. At the front they would stand before all others for ever.
+  std::size_t looked_at = 0;
+  std::erase_if(due, [&](const DueJob& one) {
+    if (++looked_at > kMaxFrontChecked) return false;
+    const auto job = queue.find_whole(tx, type, one.id, kv::Isolation::snapshot);
+    return !job || job->state != State::pending;
+  });
+  return due;
 }
 
 }  // namespace divan::jobs

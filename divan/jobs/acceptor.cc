@@ -202,6 +202,17 @@ std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types,
   return waiter;
 }
 
+void Acceptor::look_again() {
+  std::vector<std::shared_ptr<Line>> lines;
+  {
+    std::lock_guard lock(lines_mutex_);
+    for (const auto& [name, known] : lines_) {
+      if (auto line = known.lock()) lines.push_back(std::move(line));
+    }
+  }
+  for (const auto& line : lines) line->wake();
+}
+
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   Line& line = *waiter->line;
   std::unique_lock lock(line.mutex);
@@ -262,7 +273,7 @@ Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
     store_.run([&](kv::Transaction& tx) {
       heads = known_heads(line.types);
       if (tx.is_remote()) adapt_spread(heads, line.types, tries++);
-      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads);
+      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads, order_);
       seen.watches = seen.found.more ? decltype(seen.watches)() : watch(tx, line.types, seen.found.full);
     });
   } catch (...) {

@@ -23,8 +23,9 @@ namespace divan::jobs {
 /// The lines of a process. Thread-safe. The queue, store and clock must outlive it and all who wait.
 class Acceptor {
  public:
-  Acceptor(Queue& queue, kv::Database& store, const Clock& clock)
-      : queue_(queue), store_(store), clock_(clock) {}
+  /// `order`: which of the due jobs are accepted next; by default those at the queue's front.
+  Acceptor(Queue& queue, kv::Database& store, const Clock& clock, DueOrder order = {})
+      : queue_(queue), store_(store), clock_(clock), order_(std::move(order)) {}
   /// Forgets who still waits.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
@@ -38,6 +39,9 @@ class Acceptor {
 
   /// Makes present and later calls of accept() answer nothing at once.
   void interrupt();
+
+  /// Looks again for those who wait: the order may have other jobs for them now. Thread-safe, does not block.
+  void look_again();
 
   // For those who wait without a thread.
 
@@ -92,6 +96,7 @@ class Acceptor {
   Queue& queue_;
   kv::Database& store_;
   const Clock& clock_;
+  const DueOrder order_;
 
   std::mutex lines_mutex_;
   std::map<std::string, std::weak_ptr<Line>> lines_;  // by types and time

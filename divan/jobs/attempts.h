@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <set>
 
 #include "divan/jobs/due.h"
@@ -48,12 +49,18 @@ struct Found {
   std::set<std::string> undeclared{};         // types that there are not
 };
 
+/// Is given due jobs of a type in the order of the queue, the first kMaxOrdered; puts them into the order in
+/// which they are to be accepted, and removes those that are not to be accepted now. Must be idempotent, and
+/// must not use the transaction.
+using DueOrder = std::function<void(std::vector<DueJob>& due)>;
+inline constexpr std::size_t kMaxOrdered = 1000;
+
 /// accept() for several: each gets what there is up to its limit before the next one does. A taker whose
 /// worker is not registered gets `error`. With `heads`, which are what the last committed call left there, it
 /// does not look at all priorities at once when it has found jobs: `more` says so.
 Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers,
-           QueueHeads* heads = nullptr);
+           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads = nullptr,
+           const DueOrder& order = {});
 
 /// Takes up to `limit` due jobs of the types: over all of them by priority, then by time, then by age. The
 /// jobs run from the commit on. Types that are not declared or paused have none, and no type has more than
@@ -62,8 +69,8 @@ Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options);
 
-/// The job of a type that accept() would take next, if one is due.
-std::optional<Job> next_due(Queue& queue, kv::Transaction& tx, std::string_view type);
+/// The due jobs of a type in the order in which accept() takes them, up to kMaxOrdered. Reads a snapshot.
+std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type);
 
 /// What update() found.
 struct UpdateAnswer {

@@ -9,6 +9,9 @@ JobKey halts_of(std::string_view role, std::string_view worker) {
   return JobKey("halt").string(role).string(worker);
 }
 
+// The rows below the counter.
+kv::KeyRange rows_of(const JobKey& halts) { return {halts.key() + '\0', halts.range().end}; }
+
 }  // namespace
 
 void tell_of_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason) {
@@ -35,11 +38,11 @@ Halt decode_halt(std::string_view key, std::string_view value) {
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
   std::vector<Halt> taken;
   const JobKey halts = halts_of(role, worker);
-  tx.scan(halts.range(), {}, [&](std::string_view key, std::string_view value) {
+  tx.scan(rows_of(halts), {}, [&](std::string_view key, std::string_view value) {
     taken.push_back(decode_halt(key.substr(halts.key().size()), value));
     return true;
   });
-  if (!taken.empty()) tx.clear_range(halts.range());
+  if (!taken.empty()) tx.clear_range(rows_of(halts));
   return taken;
 }
 
@@ -50,7 +53,7 @@ std::shared_ptr<kv::Watch> watch_halts(kv::Transaction& tx, std::string_view rol
 void forget_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
   const JobKey halts = halts_of(role, worker);
   tx.clear(halts.key());
-  tx.clear_range(halts.range());
+  tx.clear_range(rows_of(halts));
 }
 
 }  // namespace divan::jobs

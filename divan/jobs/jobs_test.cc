@@ -70,6 +70,20 @@ TEST_F(Jobs, ATypeIsDeclaredFirst) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
 }
 
+TEST_F(Jobs, ATypeOfTheServersOwnCannotBeRemovedAndIsDeclaredAgainIfItIsMissing) {
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  TypeSettings settings;
+  settings.max_attempts = 7;
+  queue.set_own_type("t", settings);
+  add("a");
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.type(tx, "t"); }).max_attempts, 7);
+  for (const bool force : {false, true}) {
+    EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", force); }); }),
+              "forbidden");
+  }
+  EXPECT_EQ(accept().size(), 1u);
+}
+
 TEST_F(Jobs, AJobThatIsAcceptedWhileItsTypeIsRemovedLeavesNoEntry) {
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
   add("a");

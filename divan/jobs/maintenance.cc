@@ -97,12 +97,21 @@ std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(
   return types;
 }
 
-template <class Fn>
-void Maintenance::for_each_type_with(std::string_view kind, Fn&& fn) {
-  std::vector<std::string> types;
+Maintenance::TypesByKind Maintenance::types_by_kind(std::initializer_list<std::string_view> kinds) {
   try {
-    types = store_.run([&](kv::Transaction& tx) { return types_with(tx, kind); });
-  } catch (const Error& error) { log::error("The job types could not be looked through: {}", error.what()); }
+    return store_.run([&](kv::Transaction& tx) {
+      TypesByKind types;
+      for (const auto kind : kinds) types[std::string(kind)] = types_with(tx, kind);
+      return types;
+    });
+  } catch (const Error& error) {
+    log::error("The job types could not be looked through: {}", error.what());
+    return {};
+  }
+}
+
+template <class Fn>
+void Maintenance::for_each_type(const std::vector<std::string>& types, Fn&& fn) {
   for (const auto& type : types) {
     const auto known = types_.find(type);
     if (known == types_.end()) continue;
@@ -133,17 +142,18 @@ MonotonicTime Maintenance::step() {
     for (const State state : kEndedStates)
       prune_interval = std::min(prune_interval, settings.retention_of(state) / kLooksPerTimeout);
   }
+  auto types = types_by_kind({"act", "deadline", "fin"});
   std::set<std::string> looked_at;
-  for_each_type_with("act", [&](const std::string& type, const TypeSettings& settings) {
+  for_each_type(types["act"], [&](const std::string& type, const TypeSettings& settings) {
     looked_at.insert(type);
     interval = std::min(interval, take_back_silent(type, settings.timeout));
   });
   std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
-  for_each_type_with("deadline", [&](const std::string& type, const TypeSettings&) {
+  for_each_type(types["deadline"], [&](const std::string& type, const TypeSettings&) {
     interval = std::min(interval, end_overdue_attempts(type));
   });
   const MonotonicTime next = started + interval;
-  upgrade(next);
+  upgrade(types["fin"], next);
   // What is left when jobs are to be looked for again is pruned after that.
   if (started >= next_prune_ && prune(next)) next_prune_ = started + prune_interval;
   interval_ = interval;
@@ -162,7 +172,7 @@ bool Maintenance::go_on(MonotonicTime until, const Some& some) {
 
 bool Maintenance::prune(MonotonicTime until) {
   bool done = true;
-  for_each_type_with("end", [&](const std::string& type, const TypeSettings&) {
+  for_each_type(types_by_kind({"end"})["end"], [&](const std::string& type, const TypeSettings&) {
     done = done && go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
              return queue_.prune(tx, type, kPrunedPerTransaction, begin);
            });
@@ -170,8 +180,8 @@ bool Maintenance::prune(MonotonicTime until) {
   return done;
 }
 
-void Maintenance::upgrade(MonotonicTime until) {
-  for_each_type_with("fin", [&](const std::string& type, const TypeSettings&) {
+void Maintenance::upgrade(const std::vector<std::string>& types, MonotonicTime until) {
+  for_each_type(types, [&](const std::string& type, const TypeSettings&) {
     go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
       return queue_.upgrade_ended(tx, type, kUpgradedPerTransaction, begin);
     });

@@ -56,7 +56,7 @@ class Maintenance {
   // Returns how long it is until the next deadline.
   Duration end_overdue_attempts(const std::string& type);
   // Moves what an earlier version has left to where this one reads it.
-  void upgrade(MonotonicTime until);
+  void upgrade(const std::vector<std::string>& types, MonotonicTime until);
   // Until it is time to look for silent jobs again. True if nothing is left to be pruned.
   bool prune(MonotonicTime until);
   // Calls `some(tx, begin)`, which returns where to go on, until it is done
@@ -64,9 +64,12 @@ class Maintenance {
   template <class Some>
   bool go_on(MonotonicTime until, const Some& some);
   bool is_stopping() const;
-  // Calls `fn(type, settings)` for each type that has entries of the kind.
+  // The types that have entries of a kind, of several kinds.
+  using TypesByKind = std::map<std::string, std::vector<std::string>, std::less<>>;
+  TypesByKind types_by_kind(std::initializer_list<std::string_view> kinds);
+  // Calls `fn(type, settings)` for each of the types.
   template <class Fn>
-  void for_each_type_with(std::string_view kind, Fn&& fn);
+  void for_each_type(const std::vector<std::string>& types, Fn&& fn);
   void run();
 
   Queue& queue_;

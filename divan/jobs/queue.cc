@@ -136,6 +136,12 @@ std::vector<std::string> Queue::types(kv::Transaction& tx) {
 }
 
 void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) {
+  if (own_types_.contains(type)) {
+    throw Error(403, "forbidden",
+                fmt::format("The job type `{}` is the server's own and cannot be removed. With "
+                            "`{{\"paused\": true}}` as its settings, its jobs wait.",
+                            type));
+  }
   this->type(tx, type);
   const auto jobs = JobKey("job").string(type).range();
   if (!force && !tx.get_range(jobs, {.limit = 1}).rows.empty()) {
@@ -196,7 +202,10 @@ void Queue::expect(kv::Transaction& tx, std::string_view type, std::span<const s
 }
 
 void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
-  if (!tx.get(type_key(type))) throw no_such_job_type(type);
+  if (tx.get(type_key(type))) return;
+  const auto own = own_types_.find(type);
+  if (own == own_types_.end()) throw no_such_job_type(type);
+  set_type(tx, type, own->second);
 }
 
 Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,

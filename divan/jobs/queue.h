@@ -33,6 +33,12 @@ class Queue {
   void set_taken_back_at_once(std::size_t jobs) { taken_back_at_once_ = jobs; }
   std::size_t taken_back_at_once() const { return taken_back_at_once_; }
 
+  /// Makes a type the server's own: it cannot be removed, and is declared with these settings when a job is
+  /// added and it is missing. For start-up.
+  void set_own_type(std::string type, const TypeSettings& settings) {
+    own_types_.insert_or_assign(std::move(type), settings);
+  }
+
   // Types. A type is declared before its jobs are added.
 
   /// A schedule in the settings is that of the job `_periodic` of the type, which comes, changes and goes
@@ -42,7 +48,8 @@ class Queue {
   TypeSettings type(kv::Transaction& tx, std::string_view type);
   std::optional<TypeSettings> find_type(kv::Transaction& tx, std::string_view type);
   std::vector<std::string> types(kv::Transaction& tx);
-  /// Removes the type; with its jobs if `force`, else throws conflict (409) while it has any.
+  /// Removes the type; with its jobs if `force`, else throws conflict (409) while it has any. Throws
+  /// forbidden (403) if it is the server's own.
   void remove_type(kv::Transaction& tx, std::string_view type, bool force);
   /// Jobs by state. Reads counters, not jobs.
   std::map<State, std::int64_t> counts(kv::Transaction& tx, std::string_view type);
@@ -168,6 +175,7 @@ class Queue {
   std::size_t taken_back_at_once_ = 250;
   std::mutex damaged_mutex_;
   std::set<std::string, std::less<>> damaged_;  // keys that were reported
+  std::map<std::string, TypeSettings, std::less<>> own_types_;
 };
 
 /// Nobody runs the job any more: it is pending, in the place that it had.

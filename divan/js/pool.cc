@@ -39,9 +39,9 @@ PoolOptions checked(PoolOptions options) {
   return options;
 }
 
-constexpr int kStartAttempts = 3;
-
-Error stopped() { return {503, "service_unavailable", "The server is stopping."}; }
+// Programs that are remembered as slow, and for how long.
+constexpr std::size_t kMaxSlow = 1000;
+constexpr Duration kSlowFor = std::chrono::minutes(10);
 
 // Compiling takes milliseconds; but a function's text may hold anything.
 constexpr Duration kMaxCheck = std::chrono::seconds(1);
@@ -54,6 +54,17 @@ const Owner& owner_of(const Program& program) {
 // What a process knows a program by: equal programs of two databases are two, each with its own globals.
 std::string key_of(const Program& program) {
   return fmt::format("{}/{}", owner_of(program).number, program.id);
+}
+
+bool is_timeout(const std::optional<Failure>& failure) {
+  return failure && failure->kind == FailureKind::timeout;
+}
+bool timed_out(const MapResult& result) { return result.timed_out(); }
+bool timed_out(const std::vector<Reduction>& result) {
+  return std::any_of(result.begin(), result.end(), [](const auto& reduction) {
+    const auto* const failure = std::get_if<Failure>(&reduction);
+    return failure != nullptr && failure->kind == FailureKind::timeout;
+  });
 }
 
 std::size_t count_failures(const std::vector<Reduction>& result) {
@@ -73,12 +84,12 @@ Duration hard_limit(const Program& program, const Limits& limits, Duration margi
 // A process that one call holds.
 class Pool::Lease {
  public:
-  Lease(Pool& pool, std::string_view program_key, std::int64_t database, Choice choice, bool extra = false)
+  Lease(Pool& pool, std::string_view program_key, const Owner& owner, Choice choice, Purpose purpose,
+        const std::stop_token& stop)
       : pool_(pool),
-        database_(database),
-        process_(pool.acquire(program_key, database, choice, extra)),
+        process_(pool.acquire(program_key, owner, choice, purpose, stop, call_)),
         since_(pool.clock_.now()) {}
-  ~Lease() { pool_.give_back(std::move(process_), database_, usable, pool_.clock_.now() - since_); }
+  ~Lease() { pool_.give_back(std::move(process_), call_, usable, pool_.clock_.now() - since_); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
@@ -89,7 +100,7 @@ class Pool::Lease {
 
  private:
   Pool& pool_;
-  const std::int64_t database_;
+  Turns::Call call_;
   std::unique_ptr<Process> process_;
   const MonotonicTime since_;
 };
@@ -102,16 +113,12 @@ Pool::Pool(PoolOptions options, const Clock& clock)
       memory_(options_.memory),
       invocation_(options_.invocation),
       reduce_limit_(options_.reduce_limit),
-      budget_(options_.log_lines) {
+      budget_(options_.log_lines),
+      turns_(options_.processes, options_.reserved) {
   if (stop_fd_ < 0) throw internal_error(fmt::format("eventfd: {}", std::strerror(errno)));
 }
 
 Pool::~Pool() { close(stop_fd_); }
-
-void Pool::refuse_if_stopping() const {
-  std::lock_guard lock(mutex_);
-  if (stopping_) throw stopped();
-}
 
 void Pool::stop() {
   std::lock_guard lock(mutex_);
@@ -130,11 +137,17 @@ void Pool::configure(const PoolOptions& options) {
     stats_.recycled += unfit.size();
   }
   processes_ = wanted.processes;
+  turns_.set_processes(wanted.processes);
   memory_ = wanted.memory;
   invocation_ = wanted.invocation;
   reduce_limit_ = wanted.reduce_limit;
   budget_.set_rate(wanted.log_lines);
   changed_.notify_all();
+}
+
+Duration Pool::invocation() const {
+  std::lock_guard lock(mutex_);
+  return invocation_;
 }
 
 ReduceLimit Pool::reduce_limit() const {
@@ -162,7 +175,7 @@ void Pool::check(const Function& function, std::string_view kind, std::string_vi
   };
   Death death;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    Lease lease(*this, {}, function.owner.number, attempt == 0 ? Choice::any : Choice::fresh, true);
+    Lease lease(*this, {}, function.owner, attempt == 0 ? Choice::any : Choice::fresh, Purpose::check, {});
     death = {};
     if (ask(lease, request, read, program, limits, death)) break;
     failure = death.failure;
@@ -179,18 +192,19 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
   MapResult none(program.functions.size());
   if (documents.empty()) return none;
   documents = documents.first(fitting(documents));
-  auto result = survive(
-      documents.size(), std::move(none), limits,
-      [&](std::size_t first, std::size_t count, Choice choice, Death& death) -> std::optional<MapResult> {
+  auto result = do_batch(
+      program, documents.size(), std::move(none), limits,
+      [&](std::size_t first, std::size_t count, Choice choice, const Limits& within,
+          Death& death) -> std::optional<MapResult> {
         const auto some = documents.subspan(first, count);
         std::optional<MapResult> answered;
         run(
-            program, choice, [&](std::uint32_t slot) { return map_request(slot, some, limits); },
+            program, choice, [&](std::uint32_t slot) { return map_request(slot, some, within); },
             [&](std::string answer, Log& log) {
               answered = parse_map_answer(std::move(answer), some.size(), program.functions.size(), log);
               return answered.has_value();
             },
-            limits, death);
+            within, death);
         return answered;
       });
   std::lock_guard lock(mutex_);
@@ -234,19 +248,19 @@ std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
 std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
                                          std::span<const ReduceGroup> groups, const Limits& limits) {
   groups = groups.first(fitting(groups));
-  auto result = survive(
-      groups.size(), std::vector<Reduction>(), limits,
-      [&](std::size_t first, std::size_t count, Choice choice,
+  auto result = do_batch(
+      program, groups.size(), std::vector<Reduction>(), limits,
+      [&](std::size_t first, std::size_t count, Choice choice, const Limits& within,
           Death& death) -> std::optional<std::vector<Reduction>> {
         const auto some = groups.subspan(first, count);
         std::optional<std::vector<Reduction>> answered;
         run(
-            program, choice, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, limits); },
+            program, choice, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, within); },
             [&](const std::string& answer, Log& log) {
               answered = parse_reduce_answer(answer, some.size(), log);
               return answered.has_value();
             },
-            limits, death);
+            within, death);
         return answered;
       });
   std::lock_guard lock(mutex_);
@@ -256,19 +270,70 @@ std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
   return result;
 }
 
-// Does a batch of `count` things, of which attempt(first, n, death) does some, or none if the process dies of
-// it.
+// Does a batch of `count` things, of which attempt(first, n, choice, limits, death) does some, or none if the
+// process dies of it.
+template <class Result, class Attempt>
+Result Pool::do_batch(const Program& program, std::size_t count, Result none, Limits limits,
+                      const Attempt& attempt) {
+  if (limits.urgent) {
+    if (auto result = try_urgent<Result>(program, count, limits, attempt)) return *std::move(result);
+    if (limits.on_slow) limits.on_slow();
+    limits.urgent = false;
+  }
+  return survive(count, std::move(none), limits, attempt);
+}
+
+template <class Result, class Attempt>
+std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count, const Limits& limits,
+                                       const Attempt& attempt) {
+  const auto key = key_of(program);
+  if (is_slow(key)) return std::nullopt;
+  Limits brief = limits;
+  brief.invocation = std::min(*limits.invocation, kUrgentInvocation);
+  brief.batch = std::min(limits.batch, kUrgentBatch);
+  Death death;
+  std::optional<Result> answer = attempt(0, count, Choice::any, brief, death);
+  if (answer && !timed_out(*answer)) return answer;
+  note_slow(key);
+  // More time than this it has not got.
+  if (answer && brief.invocation == limits.invocation) return answer;
+  return std::nullopt;
+}
+
+bool Pool::is_slow(const std::string& program_key) {
+  std::lock_guard lock(mutex_);
+  const auto found = slow_.find(program_key);
+  if (found == slow_.end()) return false;
+  if (found->second > clock_.now()) return true;
+  slow_.erase(found);
+  return false;
+}
+
+void Pool::note_slow(const std::string& program_key) {
+  std::lock_guard lock(mutex_);
+  const MonotonicTime now = clock_.now();
+  if (slow_.size() >= kMaxSlow) {
+    std::erase_if(slow_, [&](const auto& entry) { return entry.second <= now; });
+    if (slow_.size() >= kMaxSlow) slow_.erase(slow_.begin());
+  }
+  slow_.insert_or_assign(program_key, now + kSlowFor);
+}
+
 template <class Result, class Attempt>
 Result Pool::survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const {
   Death death;
+  const auto out_of_time = [&] { return death.stuck; };
   for (const auto choice : {Choice::any, Choice::fresh}) {
-    if (auto answer = attempt(0, count, choice, death)) return std::move(*answer);
+    if (auto answer = attempt(0, count, choice, limits, death)) return std::move(*answer);
+    if (out_of_time()) break;
   }
+  const bool tried = count == 1 || (death.loading && out_of_time());
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
+    std::optional<Result> answer;
     // Twice, too: processes also die of what others do, and a document is not to be lost for that.
-    auto answer = count == 1 ? std::nullopt : attempt(i, 1, Choice::any, death);
-    if (!answer && count > 1) answer = attempt(i, 1, Choice::fresh, death);
+    if (!tried) answer = attempt(i, 1, Choice::any, limits, death);
+    if (!answer && !tried && !out_of_time()) answer = attempt(i, 1, Choice::fresh, limits, death);
     if (answer) {
       append(result, std::move(*answer));
     } else if (death.loading) {
@@ -284,16 +349,25 @@ Result Pool::survive(std::size_t count, Result result, const Limits& limits, con
 bool Pool::run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
                const Limits& limits, Death& death) {
   const auto key = key_of(program);
-  Lease lease(*this, key, owner_of(program).number, choice);
+  Lease lease(*this, key, owner_of(program), choice, limits.urgent ? Purpose::urgent : Purpose::background,
+              limits.stop);
   auto slot = lease.process().find(key);
   death.loading = !slot;
   if (!slot) {
     slot = lease.process().empty_slot();
+    bool unfinished = false;
     const auto loaded = [&](const std::string& answer, Log& log) {
-      return parse_load_answer(answer, program.functions.size(), log).has_value();
+      const auto failures = parse_load_answer(answer, program.functions.size(), log);
+      unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), is_timeout);
+      return failures.has_value();
     };
     if (!ask(lease, load_request(*slot, program.functions, limits, program.lib), loaded, program, limits,
              death)) {
+      return false;
+    }
+    // With all its time it may compile: the slot stays empty.
+    if (unfinished) {
+      death.failure = {FailureKind::timeout, "takes long to compile"};
       return false;
     }
     lease.process().fill(*slot, key);
@@ -305,16 +379,18 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
 bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
                const Limits& limits, Death& death) {
   lease.usable = false;
-  auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin));
+  auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin), limits.stop);
   Log log;
   if (!answer) {
     // Nobody is to blame then.
-    refuse_if_stopping();
+    refuse_if_ended(limits.stop);
     death.failure = lease.process().failure();
+    death.stuck = death.failure.kind == FailureKind::timeout && !lease.process().was_late();
     return false;
   }
   if (!read(std::move(*answer), log)) {
     death.failure = {FailureKind::crashed, "the JavaScript process broke its protocol"};
+    death.stuck = false;
     return false;
   }
   lease.usable = true;
@@ -351,128 +427,6 @@ void Pool::log_failure(const Function& function, std::string_view line) {
   } else {
     log::info("{} ({} lines before are left out)", line, *lost);
   }
-}
-
-std::unique_ptr<Process> Pool::acquire(std::string_view program_key, std::int64_t database, Choice choice,
-                                       bool extra) {
-  std::vector<std::unique_ptr<Process>> ended;  // buried when the lock is released
-  std::unique_lock lock(mutex_);
-  ended = take_ended();
-  const Waiting call{next_ticket_++, database, extra};
-  waiting_.push_back(call);
-  const auto next = [&] { return stopping_ || is_next(call); };
-  const bool got = next() || clock_.wait_until(lock, changed_, clock_.now() + options_.wait, next);
-  std::erase_if(waiting_, [&](const Waiting& other) { return other.ticket == call.ticket; });
-  if (!waiting_.empty()) changed_.notify_all();
-  if (stopping_) throw stopped();
-  if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
-  ++held_[database];
-  if (!idle_.empty() && choice == Choice::any) return take_idle(program_key);
-  if (alive_ >= processes_ && !idle_.empty()) {
-    ended.push_back(take_idle(program_key));
-    --alive_;
-    ++stats_.recycled;
-  }
-  ++alive_;
-  const auto memory = memory_;
-  lock.unlock();
-  try {
-    return start(memory);
-  } catch (...) {
-    lock.lock();
-    release(database);
-    --alive_;
-    changed_.notify_all();
-    throw;
-  }
-}
-
-// Whether there is a process for the call, and nobody who waits goes before it.
-bool Pool::is_next(const Waiting& call) const {
-  const auto may_have_one = [&](const Waiting& other) {
-    return !idle_.empty() || alive_ < processes_ + (other.extra ? 1 : 0);
-  };
-  const auto held = [&](const Waiting& other) {
-    const auto found = held_.find(other.database);
-    return found == held_.end() ? 0 : found->second;
-  };
-  const auto rank = [&](const Waiting& other) { return std::tuple(!other.extra, held(other), other.ticket); };
-  return may_have_one(call) && std::none_of(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
-           return rank(other) < rank(call) && may_have_one(other);
-         });
-}
-
-void Pool::release(std::int64_t database) {
-  const auto held = held_.find(database);
-  if (--held->second == 0) held_.erase(held);
-}
-
-std::unique_ptr<Process> Pool::take_idle(std::string_view program_key) {
-  auto chosen = std::find_if(idle_.begin(), idle_.end(),
-                             [&](const auto& process) { return process->find(program_key).has_value(); });
-  if (chosen == idle_.end()) chosen = std::prev(idle_.end());
-  auto process = std::move(*chosen);
-  idle_.erase(chosen);
-  return process;
-}
-
-std::vector<std::unique_ptr<Process>> Pool::take_ended() {
-  const auto first_ended = std::stable_partition(idle_.begin(), idle_.end(),
-                                                 [](const auto& process) { return !process->ended(); });
-  std::vector<std::unique_ptr<Process>> ended(std::make_move_iterator(first_ended),
-                                              std::make_move_iterator(idle_.end()));
-  idle_.erase(first_ended, idle_.end());
-  alive_ -= ended.size();
-  stats_.died += ended.size();
-  return ended;
-}
-
-// Called without the lock; the process is counted already.
-std::unique_ptr<Process> Pool::start(std::size_t memory) {
-  std::unique_ptr<Process> process;
-  for (int attempt = 1; !process; ++attempt) {
-    try {
-      process = std::make_unique<Process>(options_.binary, memory, stop_fd_);
-    } catch (const Error&) {
-      refuse_if_stopping();
-      // The kernel may have chosen it when memory ran short.
-      if (attempt == kStartAttempts) throw;
-    }
-  }
-  std::lock_guard lock(mutex_);
-  ++stats_.started;
-  if (!process->locked() && !std::exchange(warned_, true)) {
-    log::warning("{} runs without its system call filter: it was built with a sanitizer.", options_.binary);
-  }
-  return process;
-}
-
-void Pool::give_back(std::unique_ptr<Process> process, std::int64_t database, bool usable, Duration held) {
-  const bool grown = process->resident_bytes() > options_.recycle;
-  std::unique_lock lock(mutex_);
-  stats_.busy_time += held;
-  // One too many, or with another limit than is set now.
-  const bool unfit = grown || alive_ > processes_ || process->memory_limit() != memory_;
-  if (usable && !unfit) {
-    idle_.push_back(std::move(process));
-  } else {
-    lock.unlock();
-    process.reset();
-    lock.lock();
-    --alive_;
-    ++(usable ? stats_.recycled : stats_.died);
-  }
-  release(database);
-  changed_.notify_all();
-}
-
-PoolStats Pool::stats() const {
-  std::lock_guard lock(mutex_);
-  auto stats = stats_;
-  stats.alive = alive_;
-  stats.busy = alive_ - idle_.size();
-  stats.waiting = waiting_.size();
-  return stats;
 }
 
 }  // namespace divan::js

@@ -6,18 +6,19 @@
 // replaced.
 //
 // When a process dies of a batch, the batch is tried once more in a fresh one (the machine may have been
-// short of memory), and then document by document, so that only the document that kills fails. So a hostile
-// function costs its own index time, and nobody else anything.
+// short of memory), and then document by document, so that only the document that kills fails. What has used
+// up its time is not tried once more. So a hostile function costs its own index time, and nobody else
+// anything.
 //
 // When all processes are busy, the next one that is free goes to the database that has the fewest of them,
-// and a batch is short (Limits::batch): so functions that are slow, or many, delay the others by a turn or
-// two and no more. The check of a design document that is being written does not even wait for that: it has a
-// process above the number.
+// and a batch is short (Limits::batch). Urgent calls have a further process, in which a function runs for a
+// moment only (Limits::urgent); so functions that are slow, or many, do not delay them. Programs that took
+// longer than that are remembered, and are not urgent for a while. The check of a design document that is
+// being written has one more process. (turns.h)
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,12 +36,14 @@
 #include "divan/js/reduce_limit.h"
 #include "divan/js/requests.h"
 #include "divan/js/result.h"
+#include "divan/js/turns.h"
 
 namespace divan::js {
 
 struct PoolOptions {
   std::string binary;                           ///< path of divan-js
   std::size_t processes = 0;                    ///< most at once; 0: as many as processors
+  std::size_t reserved = 1;                     ///< further ones, for urgent calls
   std::size_t memory = std::size_t{256} << 20;  ///< bytes that one may use; at least 128 MiB
   std::size_t recycle = std::size_t{160}
                         << 20;              ///< resident bytes from which on one is replaced after a batch
@@ -70,6 +73,14 @@ struct PoolStats {
   std::uint64_t groups = 0;
   std::uint64_t failures = 0;  ///< calls of functions that failed, of whatever kind
   Duration busy_time{};        ///< that calls have held processes, in all
+};
+
+/// A call that has a process.
+struct RunningCall {
+  Owner owner;
+  Purpose purpose{};
+  pid_t pid = -1;
+  MonotonicTime since;
 };
 
 /// Thread-safe. Must outlive its calls. All calls block; each throws os_process_error (500) if divan-js
@@ -105,6 +116,8 @@ class Pool {
   std::vector<Reduction> reduce(const Function& function, bool rereduce, std::span<const ReduceGroup> groups,
                                 const Limits& limits = {});
 
+  /// The processor time that is set now for one call of a function.
+  Duration invocation() const;
   /// The limit of reductions that is set now.
   ReduceLimit reduce_limit() const;
 
@@ -112,6 +125,11 @@ class Pool {
   void log_failure(const Function& function, std::string_view line);
 
   PoolStats stats() const;
+  /// The most processes at once that serve background calls, and those reserved for urgent ones.
+  std::size_t processes() const;
+  std::size_t reserved() const { return options_.reserved; }
+  /// Who has the busy processes.
+  std::vector<RunningCall> running() const;
 
  private:
   class Lease;
@@ -119,15 +137,10 @@ class Pool {
   struct Death {
     Failure failure{};
     bool loading = false;  // the process did not get as far as the request
+    bool stuck = false;    // a function ran out of time, and could not be interrupted
   };
   // Which process a call wants. An idle one can have died unseen.
   enum class Choice { any, fresh };
-  // Who waits for a process: numbers of calls in the order of their coming.
-  struct Waiting {
-    std::uint64_t ticket;
-    std::int64_t database;
-    bool extra;
-  };
   // What is asked of a process that has the program loaded in this slot.
   using MakeRequest = std::function<std::string(std::uint32_t slot)>;
   // Reads the answer; false if it is not one.
@@ -138,21 +151,31 @@ class Pool {
   bool ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
            const Limits& limits, Death& death);
   template <class Result, class Attempt>
+  Result do_batch(const Program& program, std::size_t count, Result none, Limits limits,
+                  const Attempt& attempt);
+  template <class Result, class Attempt>
   Result survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const;
   void hold_to(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
                Reduction& reduction);
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
 
-  std::unique_ptr<Process> acquire(std::string_view program_key, std::int64_t database, Choice choice,
-                                   bool extra);
-  bool is_next(const Waiting& call) const;
-  void release(std::int64_t database);
-  std::unique_ptr<Process> take_idle(std::string_view program_key);
+  // What an urgent request gets at once; nothing if it took too long.
+  template <class Result, class Attempt>
+  std::optional<Result> try_urgent(const Program& program, std::size_t count, const Limits& limits,
+                                   const Attempt& attempt);
+  bool is_slow(const std::string& program_key);
+  void note_slow(const std::string& program_key);
+
+  std::unique_ptr<Process> acquire(std::string_view program_key, const Owner& owner, Choice choice,
+                                   Purpose purpose, const std::stop_token& stop, Turns::Call& call);
+  std::unique_ptr<Process> take_process(std::string_view program_key, Choice choice, Purpose purpose,
+                                        std::vector<std::unique_ptr<Process>>& ended);
+  std::unique_ptr<Process> take_idle(std::string_view program_key, Purpose purpose);
   std::vector<std::unique_ptr<Process>> take_ended();
-  std::unique_ptr<Process> start(std::size_t memory);
-  void give_back(std::unique_ptr<Process> process, std::int64_t database, bool usable, Duration held);
-  void refuse_if_stopping() const;
+  std::unique_ptr<Process> start(std::size_t memory, Purpose purpose);
+  void give_back(std::unique_ptr<Process> process, const Turns::Call& call, bool usable, Duration held);
+  void refuse_if_ended(const std::stop_token& stop) const;
   Limits with_invocation(Limits limits) const;
   void write_log(const Program& program, const Log& log);
   std::optional<std::uint64_t> may_log(const Owner& owner);
@@ -171,11 +194,11 @@ class Pool {
   LineBudget budget_;
   std::vector<std::unique_ptr<Process>> idle_;  // the one that was used last at the end
   std::size_t alive_ = 0;
-  std::map<std::int64_t, std::size_t> held_;  // processes by the database that has them
-  std::deque<Waiting> waiting_;
-  std::uint64_t next_ticket_ = 0;
-  bool warned_ = false;  // that a process has no filter
-  PoolStats stats_;      // the counts since the start
+  Turns turns_;
+  std::map<std::uint64_t, RunningCall> running_;  // by ticket
+  std::map<std::string, MonotonicTime> slow_;     // programs that are not urgent until then
+  bool warned_ = false;                           // that a process has no filter
+  PoolStats stats_;                               // the counts since the start
 };
 
 }  // namespace divan::js

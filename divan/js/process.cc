@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ namespace divan::js {
 namespace {
 
 constexpr Duration kStartLimit = std::chrono::seconds(20);
+// Of processes that do background work, above the server's: about a third of its share of a busy processor.
+constexpr int kNiceness = 5;
 // An answer's buffer grows by at most so much before the bytes are there: its length is the child's word.
 constexpr std::size_t kTrust = std::size_t{1} << 20;
 
@@ -118,10 +121,13 @@ void Process::start(const std::string& binary, std::size_t memory_bytes) {
   locked_ = *locked;
 }
 
-std::optional<std::string> Process::ask(std::string_view frame, Duration limit) {
+std::optional<std::string> Process::ask(std::string_view frame, Duration limit, const std::stop_token& stop) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  if (send_all(frame, deadline)) {
-    if (auto answer = receive_frame(deadline)) return answer;
+  {
+    const std::stop_callback hang_up(stop, [this] { shutdown(socket_, SHUT_RDWR); });
+    if (send_all(frame, deadline)) {
+      if (auto answer = receive_frame(deadline)) return answer;
+    }
   }
   end();
   return std::nullopt;
@@ -182,6 +188,12 @@ bool Process::wait_for(short events, MonotonicTime deadline) {
     late_ = true;
     return false;
   }
+}
+
+// Scripts run on its first thread.
+void Process::make_nice() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), getpriority(PRIO_PROCESS, 0) + kNiceness);
+  nice_ = true;
 }
 
 bool Process::ended() {

@@ -11,6 +11,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -29,12 +30,15 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Sends a frame and waits for the answer's content for at most `limit`. Nothing if the process ended, said
-  /// something that is no frame, or said nothing in time: then it is of no more use, and failure() says why.
-  std::optional<std::string> ask(std::string_view frame, Duration limit);
+  /// Sends a frame and waits for the answer's content for at most `limit`, or until `stop` is requested.
+  /// Nothing if the process ended, said something that is no frame, or said nothing in time: then it is of no
+  /// more use, and failure() says why.
+  std::optional<std::string> ask(std::string_view frame, Duration limit, const std::stop_token& stop = {});
 
   /// Why ask() had no answer: `timeout`, if the process was stuck in a call, or `crashed`.
   const Failure& failure() const { return failure_; }
+  /// Whether it was killed since it did not answer: that may be the machine's fault.
+  bool was_late() const { return late_; }
 
   /// Whether the process has ended by itself.
   bool ended();
@@ -44,6 +48,9 @@ class Process {
 
   pid_t pid() const { return pid_; }
   std::size_t memory_limit() const { return memory_limit_; }
+  /// Lets the system prefer other processes to its scripts, for good.
+  void make_nice();
+  bool is_nice() const { return nice_; }
   /// Whether its system call filter is active.
   bool locked() const { return locked_; }
 
@@ -72,6 +79,7 @@ class Process {
   int socket_ = -1;
   int statm_ = -1;
   bool locked_ = false;
+  bool nice_ = false;
   bool late_ = false;
   std::optional<int> status_;  // once it was waited for
   Failure failure_{};

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +54,18 @@ struct Limits {
   std::optional<Duration> invocation = {};
   /// Real time after which a batch takes up no further document: others get their turn then.
   Duration batch = std::chrono::seconds(1);
+
+  /// Somebody waits for the answer: the call may use the process that is reserved for such calls. There one
+  /// call of a function has kUrgentInvocation; a request that needs more is made again without haste.
+  bool urgent = false;
+  /// Called before an urgent request is made again without haste. May throw, which ends the call.
+  std::function<void()> on_slow = {};
+  /// Ends the call, and the process that runs it, with service_unavailable (503).
+  std::stop_token stop = {};
 };
+
+/// What an urgent request has at first: processor time of one call of a function, and real time of a batch.
+inline constexpr Duration kUrgentInvocation = std::chrono::milliseconds(250);
+inline constexpr Duration kUrgentBatch = std::chrono::milliseconds(250);
 
 }  // namespace divan::js

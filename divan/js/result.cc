@@ -1,6 +1,13 @@
 #include "divan/js/result.h"
 
+#include <algorithm>
+
 namespace divan::js {
+
+bool MapResult::timed_out() const {
+  return std::any_of(failures_.begin(), failures_.end(),
+                     [](const Failure& failure) { return failure.kind == FailureKind::timeout; });
+}
 
 void MapResult::append(MapResult more) {
   const auto first = static_cast<std::uint32_t>(emitted_.size());

@@ -23,6 +23,7 @@ inline PoolOptions test_options(std::size_t processes = 1) {
   PoolOptions options;
   options.binary = DIVAN_JS_BINARY;
   options.processes = processes;
+  options.reserved = 0;  // has tests of its own
   options.recycle = std::size_t{4} << 30;
   options.margin = std::chrono::seconds(60);
   options.reduce_limit.mode = ReduceLimit::Mode::off;  // has tests of its own

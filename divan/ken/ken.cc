@@ -173,7 +173,7 @@ void Ken::keep_house() {
   pruned_at_ = now;
   std::erase_if(rows_, [&](const auto& entry) {
     const Row& row = entry.second;
-    return !row.active && now - std::max(row.since, row.retry_at) > settings_.delay;
+    return !row.active && now - row.since > settings_.delay;
   });
 }
 

@@ -22,6 +22,7 @@
 #include "divan/base/rng.h"
 #include "divan/events/listener.h"
 #include "divan/index/builds.h"
+#include "divan/index/failures.h"
 #include "divan/ken/settings.h"
 
 namespace divan::ken {
@@ -51,7 +52,7 @@ struct Status {
   struct Waiting {
     IndexName index;
     Hold why{};
-    std::string error;  // of its last build, if that failed
+    std::optional<index::BuildFailures> failures = {};  // if its last build failed
   };
   struct Retry {
     std::string database;
@@ -112,11 +113,8 @@ class Ken {
     IndexName index;
     bool active = false;  // its job has not ended yet, as far as known: it holds a channel
     std::int64_t asked_at = 0;
-    MonotonicTime since;          // when the job was asked for; of an idle one, when it ended
-    kv::Versionstamp sequence;    // of the database when the job was asked for
-    std::int64_t failures = 0;    // of its builds, one after the other
-    MonotonicTime retry_at = {};  // when the next one may begin, after a failure
-    std::string error;
+    MonotonicTime since;        // when the job was asked for; of an idle one, when it ended
+    kv::Versionstamp sequence;  // of the database when the job was asked for
     std::shared_ptr<kv::Watch> watch;
   };
   // A database that is to be looked at again.
@@ -167,6 +165,8 @@ class Ken {
   void note(Look& look, Decision& decision);
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
+  MonotonicTime retry_time(const index::BuildFailures& failures) const;
+  std::optional<index::BuildFailures> find_failures(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
   void remove_jobs(const std::string& database);
 

@@ -187,11 +187,11 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   settle();
   // Nobody need have changed anything for it to be seen.
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
-  EXPECT_EQ(ken->status().waiting.at(0).error, "no");
+  EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   put_documents(1);
   look();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
-  EXPECT_EQ(ken->status().waiting.at(0).error, "no");
+  EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   until(start, milliseconds(4'900));
   EXPECT_TRUE(pending().empty());
   until(start, milliseconds(5'100));
@@ -212,18 +212,57 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   EXPECT_TRUE(pending().empty());
 }
 
-TEST_F(KenTest, WhatFailedBeforeThisProcessBeganIsTriedAgainInAMinute) {
+// Failures are counted in the store: neither a new process nor a pruned job begins anew.
+TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   put_design(1);
   look();
   fail(accept().at(0));
   restart();
-  const auto start = clock.now();
+  auto start = clock.now();
   look();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
-  until(start, milliseconds(59'900));
+  until(start, milliseconds(4'900));
   EXPECT_TRUE(pending().empty());
-  until(start, milliseconds(60'100));
+  until(start, milliseconds(5'100));
+  const auto job = accept().at(0);
+  fail(job);
+  store->run([&](kv::Transaction& tx) { queue.remove(tx, "views", job.job.id); });
+  restart();
+  start = clock.now();
+  look();
+  EXPECT_EQ(ken->status().waiting.at(0).failures->count, 2);
+  until(start, milliseconds(9'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(10'100));
   EXPECT_EQ(pending().size(), 1u);
+}
+
+// The longest pause, in seconds, of an index whose builds fail again and again.
+TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersForAMinute) {
+  for (const bool by_function : {true, false}) {
+    create(by_function ? "by_function" : "otherwise");
+    const std::string name = by_function ? "by_function" : "otherwise";
+    put_design(1, name);
+    look(name);
+    std::int64_t last = 0;
+    for (int i = 0; i < 14; ++i) {
+      fail(accept().at(0), by_function);
+      settle();
+      const auto waiting = ken->status().waiting.at(0);
+      EXPECT_EQ(waiting.failures->count, i + 1);
+      EXPECT_EQ(waiting.why, Hold::failed);
+      last = waiting.failures->retry_at() - waiting.failures->last_at;
+      const auto start = clock.now();
+      until(start, milliseconds(last - 1'000));
+      EXPECT_TRUE(pending().empty());
+      until(start, milliseconds(last + 1'000));
+      ASSERT_EQ(pending().size(), 1u);
+    }
+    EXPECT_EQ(last, by_function ? 3'600'000 : 60'000);
+    build_all();
+    settle();
+    EXPECT_TRUE(ken->status().waiting.empty());
+  }
 }
 
 TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {

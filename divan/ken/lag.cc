@@ -7,7 +7,6 @@
 namespace divan::ken {
 namespace {
 
-constexpr std::int64_t kMaxCounted = 10'000;
 // Indexes whose lag is shown at a time, and those that ever have a line of their own. All others share one.
 constexpr std::size_t kMaxShown = 100;
 constexpr std::size_t kMaxLines = 500;
@@ -66,11 +65,12 @@ class Lag {
 
 }  // namespace
 
-std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, const IndexName& index) {
-  const auto database = catalog.find(tx, index.database);
+std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, std::string_view name,
+                            std::string_view signature) {
+  const auto database = catalog.find(tx, name);
   if (!database) return 0;
   const auto built =
-      index::read_sequence(tx, index::IndexKeys(*database, index.signature), kv::Isolation::snapshot);
+      index::read_sequence(tx, index::IndexKeys(*database, signature), kv::Isolation::snapshot);
   if (built != kv::Versionstamp()) return docs::count_changes(tx, *database, built, kMaxCounted);
   const auto info = docs::read_info(tx, *database);
   return info.doc_count + info.doc_del_count;

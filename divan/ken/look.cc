@@ -8,19 +8,13 @@ namespace {
 
 // A database with indexes that may not be built now comes again after this at the latest.
 constexpr Duration kResubmit = std::chrono::seconds(60);
-// An index whose build failed is tried again after the shorter pause, then after twice that, up to the
-// longer.
-constexpr Duration kFirstPause = std::chrono::seconds(5);
-constexpr Duration kLongestPause = std::chrono::seconds(60);
+// A job that failed, and nothing is known of its index's failures: it comes again after this.
+constexpr Duration kPause = std::chrono::seconds(5);
 // The job of a large build that has waited for so long is as urgent as the small ones.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 bool is_in_queue(const jobs::Job& job) {
   return job.state == jobs::State::pending || job.state == jobs::State::running;
-}
-
-Duration pause_after(std::int64_t failures) {
-  return failures > 4 ? kLongestPause : std::min(kLongestPause, kFirstPause * (1 << (failures - 1)));
 }
 
 // Nothing if the store has too many.
@@ -43,7 +37,7 @@ struct Ken::Decision {
   bool asked = false;
   kv::Versionstamp sequence;  // of the database
   MonotonicTime again_at = MonotonicTime::max();
-  std::string error;
+  std::optional<index::BuildFailures> failures;
   std::shared_ptr<kv::Watch> watch;
 };
 
@@ -123,19 +117,9 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     decision.again_at = now;
     return decision;
   }
-  if (row != nullptr && row->failures > 0) {
-    decision.error = row->error;
-    decision.again_at = row->retry_at;
-  } else if (row == nullptr && job && job->state == jobs::State::failed) {
-    // Who has seen it fail knows how often; nobody else knows better than this.
-    decision.error = job->last_error;
-    // Clocks that do not agree do not make it longer.
-    const std::int64_t now_ms = clock_.wall_ms();
-    constexpr auto kLongestMs = std::chrono::duration_cast<std::chrono::milliseconds>(kLongestPause).count();
-    const auto since = std::clamp<std::int64_t>(job->finished_at, now_ms - kLongestMs, now_ms) - now_ms;
-    decision.again_at = now + std::chrono::milliseconds(since) + kLongestPause;
-  }
-  if (decision.again_at > now && decision.again_at != MonotonicTime::max()) {
+  decision.failures = index::read_failures(tx, keys);
+  if (decision.failures && retry_time(*decision.failures) > now) {
+    decision.again_at = retry_time(*decision.failures);
     decision.hold = Hold::failed;
     return decision;
   }
@@ -143,7 +127,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   candidate.behind = built == kv::Versionstamp()
                          ? std::min(settings_.max_incremental_updates, info.doc_count + info.doc_del_count)
                          : docs::count_changes(tx, database, built, settings_.max_incremental_updates);
-  if (row != nullptr && row->failures == 0) {
+  if (row != nullptr && !decision.failures) {
     candidate.known = true;
     candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
     candidate.idle = now - row->since;
@@ -172,7 +156,7 @@ void Ken::note(Look& look, Decision& decision) {
   look.again_at = std::min(look.again_at, decision.again_at);
   if (decision.hold) {
     look.holds.insert(*decision.hold);
-    look.waiting.push_back({decision.index, *decision.hold, decision.error});
+    look.waiting.push_back({decision.index, *decision.hold, decision.failures});
   }
   if (!decision.asked) return;
   const Key key{decision.index.type, decision.index.job};
@@ -204,6 +188,19 @@ void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
   if (row != rows_.end()) row->second.watch = std::move(watch);
 }
 
+// When the next build may begin. Clocks that do not agree do not make the pause longer.
+MonotonicTime Ken::retry_time(const index::BuildFailures& failures) const {
+  const std::int64_t pause = failures.retry_at() - failures.last_at;
+  const std::int64_t left = failures.retry_at() - clock_.wall_ms();
+  return clock_.now() + std::chrono::milliseconds(std::clamp<std::int64_t>(left, 0, pause));
+}
+
+std::optional<index::BuildFailures> Ken::find_failures(kv::Transaction& tx, const IndexName& index) {
+  const auto database = catalog_.find(tx, index.database);
+  if (!database) return std::nullopt;
+  return index::read_failures(tx, index::IndexKeys(*database, index.signature));
+}
+
 // Sees whether an active job has ended, and if so how.
 void Ken::settle(const Key& key) {
   const auto found = rows_.find(key);
@@ -211,13 +208,16 @@ void Ken::settle(const Key& key) {
   Row& row = found->second;
   const bool is_old = clock_.now() - row.since > kPatience;
   std::optional<jobs::Job> job;
+  std::optional<index::BuildFailures> failures;
   std::shared_ptr<kv::Watch> watch;
   store_.run([&](kv::Transaction& tx) {
     watch.reset();
+    failures.reset();
     job = queue_.find(tx, key.first, key.second);
+    if (job && job->state == jobs::State::failed) failures = find_failures(tx, row.index);
     if (!job || !is_in_queue(*job)) return;
     if (is_old && job->state == jobs::State::pending && job->priority > index::kCatchUpPriority)
-      queue_.add(tx, key.first, key.second, queue_.data(tx, *job), {.priority = index::kCatchUpPriority});
+      queue_.add(tx, key.first, key.second, queue_.data(tx, *job), {.priority = index::kOverduePriority});
     watch = try_watch(queue_, tx, key.first, key.second);
   });
   if (job && is_in_queue(*job)) return this->watch(key, std::move(watch));
@@ -226,18 +226,14 @@ void Ken::settle(const Key& key) {
   row.active = false;
   row.since = clock_.now();
   row.watch.reset();
-  const bool failed = job && job->state == jobs::State::failed;
-  row.failures = failed ? row.failures + 1 : 0;
-  row.error = failed ? job->last_error : "";
-  row.retry_at = failed ? row.since + pause_after(row.failures) : MonotonicTime();
-  if (failed) {
-    const auto [retry, is_new] =
-        retries_.try_emplace(row.index.database, Retry{row.retry_at, row.since, {}, {}});
-    retry->second.at = std::min(retry->second.at, row.retry_at);
+  if (job && job->state == jobs::State::failed) {
+    const MonotonicTime at = failures ? retry_time(*failures) : row.since + kPause;
+    const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
+    retry->second.at = std::min(retry->second.at, at);
     retry->second.holds.insert(Hold::failed);
     auto& waiting = holds_[row.index.database];
     std::erase_if(waiting, [&](const auto& other) { return other.index.job == row.index.job; });
-    waiting.push_back({row.index, Hold::failed, row.error});
+    waiting.push_back({row.index, Hold::failed, std::move(failures)});
   }
   give_channel(row.index.database);
 }

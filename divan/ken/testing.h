@@ -127,8 +127,9 @@ struct KenTest : testing::Test {
     store->run([&](kv::Transaction& tx) {
       const auto request = index::BuildRequest::parse(job.data);
       const auto database = catalog.open(tx, request.database);
-      index::write_sequence(tx, index::IndexKeys(database, request.signature),
-                            docs::last_sequence(tx, database));
+      const index::IndexKeys keys(database, request.signature);
+      index::write_sequence(tx, keys, docs::last_sequence(tx, database));
+      index::clear_failures(tx, keys);
       jobs::finish(queue, tx, job.attempt());
     });
   }
@@ -139,8 +140,13 @@ struct KenTest : testing::Test {
       for (const auto& job : jobs) build(job);
     }
   }
-  void fail(const jobs::AcceptedJob& job) {
-    store->run([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "no"); });
+  void fail(const jobs::AcceptedJob& job, bool by_function = false) {
+    store->run([&](kv::Transaction& tx) {
+      const auto request = index::BuildRequest::parse(job.data);
+      const auto database = catalog.open(tx, request.database);
+      index::fail_build(queue, tx, index::IndexKeys(database, request.signature), job.attempt(), "no",
+                        by_function, false);
+    });
   }
   std::optional<Hold> hold_of(std::string_view design_id) {
     for (const auto& waiting : ken->status().waiting) {

@@ -57,7 +57,7 @@ void Check::look_at(std::string_view rest, std::string_view value) {
   if (part != 1) end_row();
   if (part != 2) end_list();
   if (part == 0 && !rest.empty()) {
-    left_out_row(rest, value);
+    record_row(rest, value);
   } else if (part == 0) {
     if (!kv::has_shape(value, "v")) throw wrong("this is no state of an index");
     tally_->has_state = true;
@@ -111,17 +111,19 @@ void Check::node_row(std::string_view rest, std::string_view value) {
 }
 
 // Of documents of which rows were left out.
-void Check::left_out_row(std::string_view rest, std::string_view value) {
+void Check::record_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto what = required(reader.take_int());
-  if (what == 4 && kv::has_shape(rest, "is")) {
+  if (what == 1 && reader.at_end()) {
+    if (!kv::has_shape(value, "iiis")) throw wrong("this is no record of an index's failed builds");
+  } else if (what == 4 && kv::has_shape(rest, "is")) {
     ++tally_->left_out.documents;
     tally_->left_out.rows += decode_left_out(value).rows;
   } else if ((what == 2 || what == 3) && reader.at_end() && value.size() == 8) {
     (what == 2 ? tally_->left_out_counted.documents : tally_->left_out_counted.rows) =
         kv::decode_counter(value);
   } else {
-    throw wrong("this is no record of rows that were left out");
+    throw wrong("this is no record of failed builds or of rows that were left out");
   }
 }
 
@@ -163,7 +165,8 @@ void Check::finish(kv::RowSource&) {
     for (const auto& text : tally.values.kept()) found(text);
     if (tally.values.count() > tally.values.kept().size())
       found(fmt::format("{} of its rows are damaged.", tally.values.count()));
-    if (!tally.has_state) found("it has rows, and nothing says how far it is.");
+    const bool has_rows = tally.rows.count() > 0 || tally.listed.count() > 0 || !tally.counters.empty();
+    if (!tally.has_state && has_rows) found("it has rows, and nothing says how far it is.");
     // Of a document that is being written not all is there, and the next build takes it out.
     if (tally.being_written) continue;
     if (tally.rows != tally.listed)

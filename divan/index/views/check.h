@@ -38,7 +38,7 @@ class Check final : public kv::RowCheck {
   void look_at(std::string_view rest, std::string_view value);
   void row_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
-  void left_out_row(std::string_view rest, std::string_view value);
+  void record_row(std::string_view rest, std::string_view value);
   void node_row(std::string_view rest, std::string_view value);
   void end_row();
   void end_list();

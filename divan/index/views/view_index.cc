@@ -99,7 +99,8 @@ bool builds_itself(std::string_view body) {
 bool View::has_nodes() const { return !reduce.empty() && !edge_of(reduce); }
 
 ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
-                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread)
+                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread,
+                     std::shared_ptr<SlowDocuments> slow)
     : origin_(std::move(origin)),
       views_(std::move(views)),
       options_(options),
@@ -107,10 +108,31 @@ ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const Vie
       pool_(pool),
       limits_(limits),
       spread_(spread),
+      slow_(std::move(slow)),
       signature_(signature_of(views_, origin_.lib, options_)) {
   program_.id = signature_;
   program_.lib = origin_.lib;
   for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map, origin_.owner});
+}
+
+ViewIndex::ViewIndex(const ViewIndex& other, const js::Limits& limits)
+    : origin_(other.origin_),
+      views_(other.views_),
+      options_(other.options_),
+      automatic_(other.automatic_),
+      pool_(other.pool_),
+      limits_(limits),
+      spread_(other.spread_),
+      slow_(other.slow_),
+      program_(other.program_),
+      signature_(other.signature_) {}
+
+IndexPtr ViewIndex::within(const BuildLimits& build) const {
+  js::Limits limits = limits_;
+  limits.urgent = build.urgent;
+  limits.on_slow = build.on_slow;
+  limits.stop = build.stop;
+  return std::make_shared<ViewIndex>(*this, limits);
 }
 
 const View* ViewIndex::find(std::string_view name) const {
@@ -130,6 +152,7 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
     if (options_.local_seq) texts.back() = own_texts.emplace_back(with_local_seq(documents[i]));
     places.push_back(i);
   }
+  refuse_slow(documents, places);
   std::vector<std::size_t> strikes(program_.functions.size());
   std::size_t done = 0;
   // The documents up to the next one that has not been mapped.
@@ -170,7 +193,30 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
     pool_.log_failure(function, what);
     const bool threw =
         failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
-    if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, "map_function_failed", what);
+    if (slow_ && failure->kind == js::FailureKind::timeout)
+      slow_->add({origin_.owner.number, signature_, f, std::string(documents[place].change.sequence.bytes())},
+                 invocation(), what);
+    if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), what);
+  }
+}
+
+// What one call of a function may take.
+Duration ViewIndex::invocation() const { return limits_.invocation.value_or(pool_.invocation()); }
+
+// Throws what the functions are known to come to with these documents: so often out of time that the index
+// cannot be built. They are not run for that again.
+void ViewIndex::refuse_slow(std::span<const SourceDocument> documents,
+                            std::span<const std::size_t> places) const {
+  if (!slow_ || slow_->empty()) return;
+  const Duration limit = invocation();
+  std::vector<std::size_t> strikes(program_.functions.size());
+  for (const std::size_t place : places) {
+    for (std::size_t f = 0; f < strikes.size(); ++f) {
+      const auto what = slow_->find(
+          {origin_.owner.number, signature_, f, std::string(documents[place].change.sequence.bytes())},
+          limit);
+      if (what && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), *what);
+    }
   }
 }
 
@@ -206,7 +252,8 @@ void check_language(std::string_view body, std::string_view view_name) {
 
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
                                              js::Pool& pool, const js::Limits& limits, const Spread& spread,
-                                             const docs::Database* database) {
+                                             const docs::Database* database,
+                                             std::shared_ptr<SlowDocuments> slow) {
   const auto language = json::member(body, "language");
   if (language && *language != "\"javascript\"") {
     if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
@@ -243,12 +290,13 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
   return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options_of(design_id, body),
-                                     builds_itself(body), pool, limits, spread);
+                                     builds_itself(body), pool, limits, spread, std::move(slow));
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,
                                         const docs::Database* database) const {
-  if (auto index = parse_views(design_id, body, pool_, limits_, spread_, database)) return {std::move(index)};
+  if (auto index = parse_views(design_id, body, pool_, limits_, spread_, database, slow_))
+    return {std::move(index)};
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "divan/index/index.h"
 #include "divan/index/views/collation.h"
+#include "divan/index/views/slow_documents.h"
 #include "divan/index/views/spread.h"
 #include "divan/js/pool.h"
 
@@ -50,12 +51,16 @@ struct Origin {
 class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIndex> {
  public:
   ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options, bool automatic,
-            js::Pool& pool, const js::Limits& limits, const Spread& spread);
+            js::Pool& pool, const js::Limits& limits, const Spread& spread,
+            std::shared_ptr<SlowDocuments> slow = nullptr);
+  /// Another one's with other limits.
+  ViewIndex(const ViewIndex& other, const js::Limits& limits);
 
   std::string_view kind() const override { return "views"; }
   const std::string& signature() const override { return signature_; }
   const std::string& design_document() const override { return origin_.owner.design_document; }
   bool automatic() const override { return automatic_; }
+  IndexPtr within(const BuildLimits& limits) const override;
   std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const override;
   std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
                                        bool only_begun) const override;
@@ -72,6 +77,8 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
  private:
   void add_rows(const js::MapResult& result, std::size_t number, std::span<const SourceDocument> documents,
                 std::size_t place, std::vector<std::size_t>& strikes, ViewBatch& batch) const;
+  Duration invocation() const;
+  void refuse_slow(std::span<const SourceDocument> documents, std::span<const std::size_t> places) const;
 
   const Origin origin_;
   const std::map<std::string, View> views_;
@@ -80,6 +87,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
   js::Pool& pool_;
   const js::Limits limits_;
   const Spread spread_;
+  const std::shared_ptr<SlowDocuments> slow_;  // may be null
   js::Program program_;
   std::string signature_;
 };
@@ -87,7 +95,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
 /// Views as a kind of index. Thread-safe; the pool must outlive it and its indexes.
 class ViewKind final : public Kind {
  public:
-  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {}, const Spread& spread = {})
+  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {.urgent = true}, const Spread& spread = {})
       : pool_(pool), limits_(limits), spread_(spread) {}
 
   std::string_view name() const override { return "views"; }
@@ -100,6 +108,7 @@ class ViewKind final : public Kind {
   js::Pool& pool_;
   const js::Limits limits_;
   const Spread spread_;
+  const std::shared_ptr<SlowDocuments> slow_ = std::make_shared<SlowDocuments>();
 };
 
 /// Throws unknown_query_language (500, as CouchDB does) if the design document has a view of this name and is
@@ -111,6 +120,7 @@ void check_language(std::string_view body, std::string_view view_name);
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
                                              js::Pool& pool, const js::Limits& limits,
                                              const Spread& spread = {},
-                                             const docs::Database* database = nullptr);
+                                             const docs::Database* database = nullptr,
+                                             std::shared_ptr<SlowDocuments> slow = nullptr);
 
 }  // namespace divan::index::views

@@ -1,0 +1,63 @@
+#include "divan/api/build_tasks.h"
+
+#include <charconv>
+
+#include "divan/base/bytes.h"
+#include "divan/base/json.h"
+#include "divan/ken/lag.h"
+
+namespace divan::api {
+namespace {
+
+// Of a design document's id.
+constexpr std::size_t kMaxShownBytes = 1000;
+
+std::int64_t number_of(std::string_view progress, std::string_view name) {
+  const auto text = json::member(progress, name).value_or("0");
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// The progress of a former run stays with the job until this one has some.
+std::string_view progress_of_run(const jobs::Job& job) {
+  return number_of(job.progress, "started_on") >= job.started_at / 1000 ? std::string_view(job.progress) : "";
+}
+
+std::optional<index::BuildRequest> request_of(const Context& context, kv::Transaction& tx,
+                                              const jobs::Job& job) {
+  try {
+    return index::BuildRequest::parse(context.queue.data(tx, job));
+  } catch (const kv::Error&) { throw; } catch (const Error&) {
+    return std::nullopt;  // somebody made the job up
+  }
+}
+
+}  // namespace
+
+void append_build_task(std::string& out, const Context& context, kv::Transaction& tx, const jobs::Job& job) {
+  const std::int64_t now = context.clock.wall_ms();
+  const auto progress = progress_of_run(job);
+  const auto request = request_of(context, tx, job);
+  const std::int64_t done = number_of(progress, "changes_done");
+  std::int64_t behind = 0;
+  if (request) behind = ken::changes_behind(tx, context.catalog, request->database, request->signature);
+  // What is counted ends somewhere; of a large build its beginning knows more.
+  std::int64_t total = done + behind;
+  if (behind >= ken::kMaxCounted) total = std::max(total, number_of(progress, "total_changes"));
+  const std::int64_t percent = total == 0 ? 100 : done * 100 / total;
+  json::Writer writer(out);
+  writer.begin_object().key("node").string(job.worker_id).key("pid").string(job.id);
+  writer.key("indexer_pid").string(job.id).key("process_status").string("running");
+  writer.key("rate").number(done * 1000 / std::max<std::int64_t>(now - job.started_at, 1));
+  writer.key("type").string("indexer");
+  writer.key("database").string(request ? request->database : "");
+  writer.key("design_document").string(request ? utf8_prefix(request->design_document, kMaxShownBytes) : "");
+  writer.key("changes_done").number(done).key("total_changes").number(total).key("progress").number(percent);
+  writer.key("map_failures").number(number_of(progress, "map_failures"));
+  writer.key("started_on").number(job.started_at / 1000);
+  writer.key("updated_on").number(std::max(number_of(progress, "updated_on"), job.started_at / 1000));
+  writer.end_object();
+}
+
+}  // namespace divan::api
