@@ -63,11 +63,14 @@ int watch_type(const QueryOptions& options, const std::string& type, std::chrono
     std::vector<Row> rows = {jobs_head(true)};
     std::string jobs;
     for (const std::string_view state : {"running", "failed"}) {
-      for_each_job(client, {.type = type, .state = std::string(state), .limit = kShownJobs},
-                   [&](std::string_view job) {
-                     rows.push_back(job_row(job, true));
-                     jobs += (jobs.empty() ? "" : ",") + std::string(job);
-                   });
+      // The last failures first: the screen may not have room for the others.
+      for_each_job(
+          client,
+          {.type = type, .state = std::string(state), .descending = state == "failed", .limit = kShownJobs},
+          [&](std::string_view job) {
+            rows.push_back(job_row(job, true));
+            jobs += (jobs.empty() ? "" : ",") + std::string(job);
+          });
     }
     if (options.json) {
       LiveView::print_line(with_jobs(settings, jobs));

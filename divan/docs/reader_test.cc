@@ -36,14 +36,13 @@ TEST(DamagedRows, LeavesAreRefused) {
     append_varint(value, bytes);
     return value + '\0';
   };
-  // As many ancestors as generations, a generation that is none, no identifier.
+  // As many ancestors as generations, a generation that is none.
   EXPECT_THROW(decode(packed_leaf(1, 2, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, 0, "a"), with_body(1, 7)), Error);
   EXPECT_EQ(decode(packed_leaf(1, UINT32_MAX, "a"), good).path.generation, UINT32_MAX);
   EXPECT_THROW(decode(packed_leaf(1, std::int64_t{UINT32_MAX} + 1, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
-  EXPECT_THROW(decode(packed_leaf(1, 3, ""), good), Error);
   // Chunks that are not those of so many bytes: of four thousand million not even the keys fit into memory.
   EXPECT_EQ(decode(key, with_body(0, 2)).chunks, 0u);
   EXPECT_EQ(decode(key, with_body(2, 96'001)).chunks, 2u);

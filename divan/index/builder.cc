@@ -309,6 +309,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
   const BrokenOff before = take_broken_off(state.attempt);
+  std::atomic<bool> deleted = false;  // the database, as far as was heard
   const auto slot = slots_.begin({.type = state.attempt.type,
                                   .job = state.attempt.id,
                                   .database = std::string(database_of_build(state.attempt.id)),
@@ -339,13 +340,15 @@ void Builder::run(const jobs::AcceptedJob& job) {
     try {
       state.request = BuildRequest::parse(job.data);
       slots_.set_design_document(*slot, state.request.design_document);
-      const DeletionWatch watch(catalog_.bus(), state.request.database,
-                                [&] { slots_.stop(state.request.database); });
+      const DeletionWatch watch(catalog_.bus(), state.request.database, [&] {
+        deleted = true;
+        slots_.stop(state.request.database);
+      });
       build(state);
     } catch (const NotSmall&) { give_back(state); } catch (const Error& error) {
       if (error.name() == "halt") throw;
       if (stopping_ && error.status() == 503) return give_back(state);
-      if (state.stop.stop_requested() && error.status() == 503) return end_stopped(state);
+      if (deleted && error.status() == 503) return end_stopped(state);
       if (is_of_the_moment(error) && may_break_off(state, before)) throw;
       give_up(state, error);
     } catch (const std::exception& error) { give_up(state, internal_error(error.what())); }

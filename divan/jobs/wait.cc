@@ -39,11 +39,15 @@ std::size_t Wait::read(const std::function<void()>& wake) {
   }
   must_poll_ = false;
   for (std::size_t begin = 0; begin < changed.size(); begin += kReadAtOnce)
-    read_some(std::span(changed).subspan(begin, std::min(kReadAtOnce, changed.size() - begin)), wake);
+    read_some(std::span(changed).subspan(begin, std::min(kReadAtOnce, changed.size() - begin)));
+  // Also the watches of earlier calls, which had another callback.
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (!jobs_[i].reached && watches_[i] != nullptr) watches_[i]->on_end(wake);
+  }
   return static_cast<std::size_t>(std::ranges::count(jobs_, true, &Awaited::reached));
 }
 
-void Wait::read_some(std::span<const std::size_t> which, const std::function<void()>& wake) {
+void Wait::read_some(std::span<const std::size_t> which) {
   store_.run([&](kv::Transaction& tx) {
     if (tx.is_remote()) {
       kv::Expectation reads;
@@ -64,9 +68,6 @@ void Wait::read_some(std::span<const std::size_t> which, const std::function<voi
       }
     }
   });
-  for (const std::size_t i : which) {
-    if (watches_[i] != nullptr) watches_[i]->on_end(wake);
-  }
 }
 
 std::size_t Wait::wait(const Clock& clock, std::size_t count, MonotonicTime deadline) {

@@ -49,7 +49,7 @@ class Wait {
   std::size_t wait(const Clock& clock, std::size_t count, MonotonicTime deadline);
 
  private:
-  void read_some(std::span<const std::size_t> which, const std::function<void()>& wake);
+  void read_some(std::span<const std::size_t> which);
 
   Queue& queue_;
   kv::Database& store_;

@@ -95,6 +95,17 @@ TEST_F(JobWaits, OnlyWhatHasChangedIsReadAgain) {
   EXPECT_EQ(counting.rows_read, 1);
 }
 
+// A call that waits is woken by the watches that a call before it has set.
+TEST_F(JobWaits, EachCallHasItsOwnCallback) {
+  Wait wait(queue, *store, names({"a"}));
+  int first = 0, second = 0;
+  wait.read([&] { ++first; });
+  wait.read([&] { ++second; });
+  cancel("a");
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(second, 1);
+}
+
 TEST_F(JobWaits, BlockUntilEnoughHaveEnded) {
   Wait wait(queue, *store, names({"a", "b", "c"}));
   EXPECT_EQ(wait.wait(clock, 1, clock.now()), 0u);

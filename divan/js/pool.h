@@ -81,6 +81,7 @@ struct RunningCall {
   Purpose purpose{};
   pid_t pid = -1;
   MonotonicTime since;
+  bool nice = false;  ///< the process is nice to others
 };
 
 /// Thread-safe. Must outlive its calls. All calls block; each throws os_process_error (500) if divan-js
@@ -169,8 +170,9 @@ class Pool {
 
   std::unique_ptr<Process> acquire(std::string_view program_key, const Owner& owner, Choice choice,
                                    Purpose purpose, const std::stop_token& stop, Turns::Call& call);
-  std::unique_ptr<Process> take_process(std::string_view program_key, Choice choice, Purpose purpose,
+  std::unique_ptr<Process> take_process(std::string_view program_key, Choice choice, Purpose& purpose,
                                         std::vector<std::unique_ptr<Process>>& ended);
+  std::size_t count_not_nice() const;
   std::unique_ptr<Process> take_idle(std::string_view program_key, Purpose purpose);
   std::vector<std::unique_ptr<Process>> take_ended();
   std::unique_ptr<Process> start(std::size_t memory, Purpose purpose);

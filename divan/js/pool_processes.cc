@@ -7,6 +7,8 @@ namespace divan::js {
 namespace {
 
 constexpr int kStartAttempts = 3;
+// Processes that are not nice to others, at least: for urgent calls.
+constexpr std::size_t kLeastNotNice = 1;
 
 Error stopped() { return {503, "service_unavailable", "The server is stopping."}; }
 Error ended() { return {503, "service_unavailable", "The JavaScript functions were stopped."}; }
@@ -40,6 +42,7 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   RunningCall& running = running_[call.ticket];
   running = {owner, purpose, -1, clock_.now()};
   std::unique_ptr<Process> process = take_process(program_key, choice, purpose, unfit);
+  running.nice = process ? process->is_nice() : purpose == Purpose::background;
   if (!process) {
     const auto memory = memory_;
     lock.unlock();
@@ -59,16 +62,20 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   return process;
 }
 
-// An idle process, or null if one is to be started, which is counted then. Background calls get processes
-// that are nice to others; the rest get such a one only if no more may be started. Needs mutex_.
-std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice choice, Purpose purpose,
+// An idle process, or null if one is to be started for the purpose, which is counted then. Background calls
+// get processes that are nice to others; there are `reserved` that are not. Needs mutex_.
+std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice choice, Purpose& purpose,
                                             std::vector<std::unique_ptr<Process>>& ended) {
   const bool is_full = alive_ >= turns_.kept();
   if (choice == Choice::any) {
     if (auto process = take_idle(program_key, purpose)) return process;
-    if (is_full && purpose != Purpose::background) {
-      if (auto process = take_idle(program_key, Purpose::background)) return process;
+    const bool enough =
+        purpose == Purpose::background || count_not_nice() > std::max(options_.reserved, kLeastNotNice);
+    if (is_full || (enough && purpose != Purpose::background)) {
+      const Purpose other = purpose == Purpose::background ? Purpose::urgent : Purpose::background;
+      if (auto process = take_idle(program_key, other)) return process;
     }
+    if (enough) purpose = Purpose::background;
   }
   if (is_full && !idle_.empty()) {
     ended.push_back(std::move(idle_.front()));
@@ -78,6 +85,15 @@ std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice
   }
   ++alive_;
   return nullptr;
+}
+
+// Those that have a call, the one that is being served included, and the idle ones.
+std::size_t Pool::count_not_nice() const {
+  const auto busy =
+      std::count_if(running_.begin(), running_.end(), [](const auto& one) { return !one.second.nice; });
+  const auto idle =
+      std::count_if(idle_.begin(), idle_.end(), [](const auto& one) { return !one->is_nice(); });
+  return static_cast<std::size_t>(busy + idle);
 }
 
 // Null if there is none for this purpose.
@@ -132,7 +148,7 @@ void Pool::give_back(std::unique_ptr<Process> process, const Turns::Call& call, 
   std::unique_lock lock(mutex_);
   stats_.busy_time += held;
   // One too many, or with another limit than is set now.
-  const bool unfit = grown || alive_ > turns_.kept() || process->memory_limit() != memory_;
+  const bool unfit = grown || alive_ > turns_.kept_after(call) || process->memory_limit() != memory_;
   if (usable && !unfit) {
     idle_.push_back(std::move(process));
   } else {

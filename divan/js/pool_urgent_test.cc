@@ -64,7 +64,9 @@ TEST_F(JsPoolUrgent, WhatTakesLongIsSaidToBeSlowAndIsNotUrgentForAWhile) {
   const Limits limits{.invocation = std::chrono::hours(1), .urgent = true, .on_slow = [] {
                         throw Error(500, "slow", "It is not made again.");
                       }};
-  const auto call = [&] { return error_of([&] { pool_->map(owned(1, kForEver), documents, limits); }).name(); };
+  const auto call = [&] {
+    return error_of([&] { pool_->map(owned(1, kForEver), documents, limits); }).name();
+  };
   EXPECT_EQ(call(), "slow");
   const auto busy_time = pool_->stats().busy_time;
   EXPECT_EQ(call(), "slow");

@@ -27,6 +27,10 @@ bool Turns::is_next(const Call& call) const {
          });
 }
 
+std::size_t Turns::kept_after(const Call& ending) const {
+  return kept() + busy_[index_of(Purpose::check)] - (ending.purpose == Purpose::check ? 1 : 0);
+}
+
 void Turns::begin(const Call& call) {
   ++busy_[index_of(call.purpose)];
   ++held_[call.database];

@@ -35,6 +35,9 @@ class Turns {
   void set_processes(std::size_t processes) { processes_ = processes; }
   /// The most processes that stay when nothing is to be done.
   std::size_t kept() const { return processes_ + reserved_; }
+  /// The most processes that stay when the call ends: those of kept() and one for each check that goes on. A
+  /// check has a process above that number, and the others would start and end one for each call beside it.
+  std::size_t kept_after(const Call& ending) const;
 
   /// A new call, which waits.
   Call join(std::int64_t database, Purpose purpose);

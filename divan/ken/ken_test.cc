@@ -104,7 +104,7 @@ TEST_F(KenTest, ALargeBuildThatHasWaitedForAMinuteWaitsInLine) {
   until(start, seconds(60));
   EXPECT_EQ(all_jobs().at(0).priority, index::kBuildPriority);
   until(start, seconds(70));
-  EXPECT_EQ(all_jobs().at(0).priority, index::kCatchUpPriority);
+  EXPECT_EQ(all_jobs().at(0).priority, index::kOverduePriority);
 }
 
 // Case 6.

@@ -16,7 +16,7 @@ constexpr std::size_t kOpen = 3;  // transactions at a time
 constexpr int kSteps = 40;
 
 struct Stores {
-  ManualClock clock;
+  ManualClock clock{0};  // versions begin with the clock
   SystemRng rng;
   embedded::TemporaryStore embedded{&clock};
   reference::ReferenceDatabase reference{clock, rng};
