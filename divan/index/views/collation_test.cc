@@ -100,8 +100,7 @@ TEST(Collation, gives_one_key_to_what_couchdb_takes_as_equal) {
 }
 
 TEST(Collation, orders_large_integers_exactly) {
-  expect_ascending({"-1e400",
-                    "-1e308",
+  expect_ascending({"-1e308",
                     "-85070591730234615865843651857942052864",  // -2^126, from where integers are doubles
                     "-85070591730234600000000000000000000001",
                     "-85070591730234600000000000000000000000",
@@ -125,10 +124,8 @@ TEST(Collation, orders_large_integers_exactly) {
                     "100000000000000000000000000000000001",
                     "100000000000000000000000000000000002",
                     "1e36",
-                    "1e308",
-                    "1e400"});
+                    "1e308"});
   expect_equal({"9007199254740992", "9007199254740992.0", "9007199254740993.0"});
-  expect_equal({"1e400", "1e401", "2e999999999999999999999", "1" + std::string(400, '0')});
   // Beyond 2^126 integers are doubles.
   expect_equal({"340282366920938463463374607431768211456", "340282366920938463463374607431768211457",
                 "3.402823669209384634633746074317682e38"});
