@@ -19,8 +19,8 @@ namespace divan::app {
 namespace {
 
 // SIGTERM and SIGINT: a server that runs is stopped in order; one that is still starting, and may wait long
-// for its store, ends at once. So does one that is stopping, at the second signal: what hangs it is not waited
-// for, and nothing that was acknowledged is lost.
+// for its store, ends at once. So does one that is stopping, at the second signal: what hangs it is not
+// waited for, and nothing that was acknowledged is lost.
 class StopSignals {
  public:
   // Before there are other threads: a signal goes to the one that waits for it, and to none that come later.

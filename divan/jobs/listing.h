@@ -10,9 +10,9 @@ struct ListOptions {
   // By state: pending jobs in the order in which they run, running ones by id, ended ones in the order of
   // their ends. Without: all by id.
   std::optional<State> state{};
-  std::string start_id{};                      // the job to begin with. Where jobs are listed by id:
-                                               // or the next one
-  std::string start{};                         // or Listed::next of the page before
+  std::string start_id{};  // the job to begin with. Where jobs are listed by id:
+                           // or the next one
+  std::string start{};     // or Listed::next of the page before
   bool descending = false;
   std::size_t limit = 100;
 };

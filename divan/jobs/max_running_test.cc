@@ -194,9 +194,7 @@ TEST_F(MaxRunning, WhateverEndsARunFreesItsPlace) {
        }},
       {"finish of a resubmitted one",
        with([&](Tx& tx, const AcceptedJob& job) { jobs::finish(queue, tx, job.attempt()); })},
-      {"silence", [&](const AcceptedJob&) {
-         pass(maintenance, seconds(31));
-       }}};
+      {"silence", [&](const AcceptedJob&) { pass(maintenance, seconds(31)); }}};
   for (const auto& [name, end] : ends) {
     add("one");
     const auto accepted = accept().at(0);
