@@ -29,7 +29,7 @@ rc::Gen<std::string> number() {
                                  rc::gen::container<std::string>(rc::gen::inRange<char>('0', '9' + 1))),
                    [](const auto& parts) { return (parts.first ? "-1" : "1") + parts.second; });
   const auto decimal = rc::gen::map(
-      rc::gen::tuple(any_int, rc::gen::inRange(0, 1000), rc::gen::inRange(-330, 330)), [](const auto& parts) {
+      rc::gen::tuple(any_int, rc::gen::inRange(0, 1000), rc::gen::inRange(-330, 290)), [](const auto& parts) {
         const auto& [whole, fraction, exponent] = parts;
         return whole + "." + std::to_string(fraction) + "e" + std::to_string(exponent);
       });
