@@ -2,6 +2,7 @@
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"
 #include "divan/kv/forwarding.h"
+#include "divan/kv/unwatched_testing.h"
 
 namespace divan::jobs {
 namespace {
@@ -24,24 +25,8 @@ struct AcceptorFaults : QueueTest {
   }
 };
 
-// A store without watches.
-class UnwatchedStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    class Unwatched final : public kv::ForwardingTransaction {
-     public:
-      using ForwardingTransaction::ForwardingTransaction;
-      std::shared_ptr<kv::Watch> watch(std::string_view) override {
-        throw kv::Error(kv::ErrorCode::too_many_watches);
-      }
-    };
-    return std::make_unique<Unwatched>(inner().begin());
-  }
-};
-
 TEST_F(AcceptorFaults, WithoutWatchesTheQueueIsPolledEveryFiveSeconds) {
-  UnwatchedStore unwatched(*store);
+  kv::testing::UnwatchedStore unwatched(*store);
   Acceptor acceptor(queue, unwatched, clock);
   int woken = 0;
   const auto waiter = acceptor.join(types, {}, [&] { ++woken; });

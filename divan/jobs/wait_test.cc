@@ -5,7 +5,7 @@
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/testing.h"
 #include "divan/kv/counting_testing.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/unwatched_testing.h"
 
 namespace divan::jobs {
 namespace {
@@ -125,24 +125,8 @@ TEST_F(JobWaits, EndAtTheirDeadline) {
   EXPECT_EQ(waiting.get(), 0u);
 }
 
-// A store without watches.
-class UnwatchedStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    class Unwatched final : public kv::ForwardingTransaction {
-     public:
-      using ForwardingTransaction::ForwardingTransaction;
-      std::shared_ptr<kv::Watch> watch(std::string_view) override {
-        throw kv::Error(kv::ErrorCode::too_many_watches);
-      }
-    };
-    return std::make_unique<Unwatched>(inner().begin());
-  }
-};
-
 TEST_F(JobWaits, WithoutWatchesTheJobsArePolled) {
-  UnwatchedStore unwatched(*store);
+  kv::testing::UnwatchedStore unwatched(*store);
   Wait wait(queue, unwatched, names({"a"}));
   EXPECT_EQ(read(wait), 0u);
   EXPECT_TRUE(wait.must_poll());

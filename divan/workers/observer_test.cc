@@ -1,4 +1,5 @@
 #include "divan/workers/observer.h"
+#include "divan/kv/unwatched_testing.h"
 
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
@@ -157,24 +158,8 @@ TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
   EXPECT_GT(failures, 4);
 }
 
-// A store that has no watches left.
-class UnwatchedStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    class Unwatched final : public kv::ForwardingTransaction {
-     public:
-      using ForwardingTransaction::ForwardingTransaction;
-      std::shared_ptr<kv::Watch> watch(std::string_view) override {
-        throw kv::Error(kv::ErrorCode::too_many_watches);
-      }
-    };
-    return std::make_unique<Unwatched>(inner().begin());
-  }
-};
-
 TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
-  UnwatchedStore unwatched(*embedded);
+  kv::testing::UnwatchedStore unwatched(*embedded);
   Observer observer(unwatched, registry, clock);
   observer.look({}, [] {});
   EXPECT_FALSE(observer.due());

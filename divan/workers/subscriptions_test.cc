@@ -6,7 +6,7 @@
 
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/unwatched_testing.h"
 
 namespace divan::workers {
 namespace {
@@ -228,24 +228,8 @@ TEST_F(WorkerSubscriptions, TheCacheIsReadWithoutTheStoreAndDroppedWithTheLastSu
   EXPECT_TRUE(ids("nobody").empty());
 }
 
-// A store whose watches are lost.
-class UnwatchedStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    class Unwatched final : public kv::ForwardingTransaction {
-     public:
-      using ForwardingTransaction::ForwardingTransaction;
-      std::shared_ptr<kv::Watch> watch(std::string_view) override {
-        throw kv::Error(kv::ErrorCode::too_many_watches);
-      }
-    };
-    return std::make_unique<Unwatched>(inner().begin());
-  }
-};
-
 TEST_F(WorkerSubscriptions, WithoutWatchesTheMembershipIsPolled) {
-  UnwatchedStore unwatched(*embedded);
+  kv::testing::UnwatchedStore unwatched(*embedded);
   Subscriptions polling(unwatched, registry, clock);
   Calls calls;
   const auto subscription = polling.subscribe("role", calls.callback());
