@@ -250,7 +250,10 @@ testWithServer('case 13: not for others than administrators, unless accounts hav
   const shown = async (client) => (await client.ok('GET', `/_db_updates?since=${since}`)).results
   assert.ok((await shown(server.client)).every((found) => !('account' in found)))
   await set(server, 'show_account', 'true')
-  const accounts = (await shown(server.client)).map(({ db_name, account }) => [db_name, account])
+  // The row that the writes of ann's and bob's own documents caused may come behind `since`.
+  const accounts = (await shown(server.client))
+    .filter(({ db_name }) => db_name !== '_users')
+    .map(({ db_name, account }) => [db_name, account])
   assert.deepEqual(new Map(accounts), new Map([
     ...[['ann', '_admin'], ['annex/x', 'annex'], ['bob/one', 'bob'], ['ann/one', 'ann'], ['ann/two', 'ann']]
   ]))
