@@ -108,10 +108,8 @@ CLI::App* add_load(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   load->add_flag("--quiet", line.load.quiet, "No progress bar");
   load->footer(
-      "A document that is refused (its JSON or id is bad, it conflicts, it is too large) is left out and "
-      "shown "
-      "with its line;\n"
-      "all others are loaded. The exit status is 0 if none was left out.");
+      "A document that is refused (its JSON or id is invalid, it conflicts, it is too large) is left out and "
+      "shown with its line;\nall others are loaded. The exit status is 0 if none was left out.");
   add_connection(*load, line.load.connection);
   return load;
 }

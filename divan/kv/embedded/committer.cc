@@ -47,11 +47,9 @@ Version first_version(rocksdb::DB& db, const Clock& clock) {
   const Version now = version_of_clock(clock.wall_ms());
   if (stored - now > kMaxVersionLead) {
     log::warning(
-        "The store's versions are {} minutes ahead of the system clock, which was set back or is wrong. "
-        "Should "
-        "an old copy of the data directory be put back before it has caught up, versions, epochs and "
-        "sequences "
-        "may repeat.",
+        "The store's versions are {} minutes ahead of the system clock, which is wrong or was set back. "
+        "Until it has caught up, versions, epochs and sequences may repeat if an older copy of the data "
+        "directory is put back.",
         (stored - now) / 60'000'000);
   }
   return std::max(stored, now);
