@@ -75,6 +75,49 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.deepEqual([seen.scheduled_at, seen.due_at, seen.data], [at / unit, at / unit, { timeout: 1 }])
     const [listed] = await call('list', [type])
     assert.deepEqual([listed.id, listed.scheduled_at], ['a', at / unit])
+    await call('declare', [type], { retention_failed: 30_000 / unit, max_runtime: 90_000 / unit, max_lost: null })
+    const changed = (await server.client.ok('GET', `/_jobs/${type}`)).settings
+    assert.deepEqual([changed.retention_failed, changed.max_runtime, changed.max_lost], [30_000, 90_000, null])
+  })
+
+  it(`${kit}: a job has limits of its own, in the unit of the kit`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const own = (one) => ({
+      timeout: 5000 / one, max_attempts: 3, max_lost: 4, backoff_min: 1500 / one, backoff_max: 2000 / one, max_runtime: 60_000 / one
+    })
+    const jobs = ['a', 'b', 'c'].map((id) => ({ type, id }))
+    await call('enqueue', [type, 'a', {}], own(unit))
+    await call('enqueueMany', [type, [{ id: 'b', ...own(unit) }]])
+    await call('transact', [], { jobs: { add: [{ ...jobs[2], ...own(unit) }] } })
+    for (const { id } of jobs) {
+      const shown = await server.client.ok('GET', `/_jobs/${type}/${id}`)
+      const seen = await call('get', [type, id])
+      for (const name of Object.keys(own(1))) assert.deepEqual([shown[name], seen[name]], [own(1)[name], own(unit)[name]], name)
+    }
+    // Null is no limit; without one the type's hold again.
+    await call('enqueue', [type, 'a', {}], { max_lost: null })
+    const again = await server.client.ok('GET', `/_jobs/${type}/a`)
+    assert.deepEqual([again.max_lost, 'timeout' in again], [null, false])
+  })
+
+  it(`${kit}: all times of a job have the unit of the kit`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    await call('enqueue', [type, 'a', {}], { max_runtime: 3_600_000 / unit })
+    const same = async (id) => {
+      const [shown, seen] = [await server.client.ok('GET', `/_jobs/${type}/${id}`), await call('get', [type, id])]
+      const names = Object.keys(shown).filter((name) => typeof shown[name] === 'number' && shown[name] > 10_000_000_000 && name !== 'epoch')
+      for (const name of names) assert.equal(seen[name], shown[name] / unit, name)
+      return names
+    }
+    const waiting = await same('a')
+    assert.ok(waiting.includes('added_at') && waiting.includes('due_at'), waiting.join())
+    const { jobs } = await server.client.ok('POST', `/_jobs/${type}/_accept`, {})
+    assert.ok((await same('a')).includes('deadline'))
+    await server.client.ok('POST', `/_jobs/${type}/a/_finish`, { lock: jobs[0].lock, result: { n: 1 } })
+    assert.ok((await same('a')).includes('finished_at'))
+    assert.deepEqual((await call('get', [type, 'a'])).result, { n: 1 })
   })
 
   it(`${kit}: many jobs are added in several requests, and listed page by page`, async (server) => {

@@ -10,7 +10,7 @@ worker.handle(
   async (job) => {
     await job.update({ progress: { franked: true } })
     console.log(`to ${job.data.to}: ${job.data.text}`)
-    return { ...job.data, sent: true }
+    return { sentAt: Date.now() }
   },
   { concurrency: 10 }
 )

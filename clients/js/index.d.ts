@@ -46,13 +46,26 @@ export class JobSnooze extends Error {
   constructor(delay: number)
 }
 
+/**
+ * What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence of a periodic job,
+ * runs with them.
+ */
+export class JobResult<Result = unknown, Data = unknown> {
+  readonly result: Result
+  readonly data?: Data
+  constructor(result: Result, options?: { data?: Data })
+}
+
 /** Settings of a type; what is left out stays as it is. Times are in milliseconds, as everywhere in this kit. */
 export interface TypeSettings {
   timeout?: number
   max_attempts?: number
+  max_lost?: number | null
+  max_runtime?: number | null
   backoff_min?: number
   backoff_max?: number
   retention?: number
+  retention_failed?: number | null
   max_running?: number | null
   paused?: boolean
   /** The type has a job `_periodic` with this schedule; null: none. */
@@ -78,6 +91,13 @@ export interface JobOptions {
   schedule?: Schedule
   /** The trace that the job belongs to (W3C Trace Context); its data, an object then, have it as a member. */
   traceparent?: string
+  /** Its own limits, in place of its type's. */
+  timeout?: number
+  max_attempts?: number
+  max_lost?: number
+  max_runtime?: number
+  backoff_min?: number
+  backoff_max?: number
   /** Whatever else the server's HTTP API takes for a job, by its names. */
   [other: string]: unknown
 }
@@ -122,6 +142,8 @@ export interface JobInfo<Data = unknown> {
   failures: number
   epoch: number
   data: Data
+  /** What its last run finished with. */
+  result?: Json
   worker?: { role: string; id: string }
   progress?: Json
   last_error?: string
@@ -136,7 +158,7 @@ export interface Changes {
   docs?: Record<string, object[]>
   jobs?: {
     add?: (NewJob & { type: string })[]
-    finish?: { type: string; id: string; lock: string; data?: unknown }[]
+    finish?: { type: string; id: string; lock: string; result?: unknown; data?: unknown }[]
     remove?: { type: string; id: string }[]
   }
 }
@@ -174,11 +196,13 @@ export interface Job<Data = any, Result = any> {
    * Finishes the job in one transaction with other changes, so that these happen exactly once, however often the job
    * is run. What the handler answers afterwards is not looked at.
    */
-  transact(changes: Changes, result?: Result): Promise<TransactAnswer>
+  transact(changes: Changes, result?: Result | JobResult<Result, Data>): Promise<TransactAnswer>
 }
 
-/** Answers what becomes the job's data (nothing: they stay); a throw is a failed attempt. */
-export type Handler<Data = any, Result = any> = (job: Job<Data, Result>) => Promise<Result> | Result
+/** Returns the job's result, or a JobResult; a throw is a failed attempt. */
+export type Handler<Data = any, Result = any> = (
+  job: Job<Data, Result>
+) => Promise<Result | JobResult<Result, Data>> | Result | JobResult<Result, Data>
 
 /** Runs around handlers: `next()` runs the next hook or the handler, and resolves or rejects as that does. */
 export type Hook = (job: Job, next: () => Promise<unknown>) => Promise<unknown> | unknown
@@ -192,7 +216,7 @@ export interface WorkerOptions {
   opts?: { [name: string]: Json }
   /** How long the worker may be frozen or cut off until others get its jobs, in milliseconds (15,000). */
   timeout?: number
-  /** How often running jobs are asked whether they were cancelled, in milliseconds (1,000). */
+  /** How often the server is asked whether running jobs were cancelled, in milliseconds (1,000). */
   checkInterval?: number
   /** How long one request waits for jobs, in milliseconds (30,000). */
   pollTimeout?: number
@@ -223,8 +247,15 @@ export class Worker extends EventEmitter {
   private constructor()
   readonly role: string
   readonly id: string
-  /** Runs up to `concurrency` (1) jobs of a type at once with this handler. Before run(). */
-  handle<Data = any, Result = any>(type: string, handler: Handler<Data, Result>, options?: { concurrency?: number }): this
+  /**
+   * Runs up to `concurrency` (1) jobs at once with this handler: those of one type, or of up to 100 types, whose jobs are
+   * then one queue, in the order of priority, time and age. Before run().
+   */
+  handle<Data = any, Result = any>(
+    types: string | string[],
+    handler: Handler<Data, Result>,
+    options?: { concurrency?: number }
+  ): this
   /**
    * Adds a hook around the handlers of all types; the first one added is the outermost. What it returns is taken for the
    * handler's result, and what it throws for the handler's failure. Before run().

@@ -1,5 +1,5 @@
 // Divan's jobs and workers for Node.js. README.md shows how; index.d.ts says what each thing is.
 export { Divan } from './lib/divan.mjs'
 export { DivanError } from './lib/transport.mjs'
-export { JobAborted, JobFailure, JobSnooze } from './lib/run.mjs'
+export { JobAborted, JobFailure, JobResult, JobSnooze } from './lib/run.mjs'
 export { Worker } from './lib/worker.mjs'

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 
 from divan_jobs import Divan
 
@@ -15,7 +16,7 @@ worker = divan.worker("post-office")
 def send(job):
     job.update(progress={"franked": True})
     print(f"to {job.data['to']}: {job.data['text']}", flush=True)
-    return {**job.data, "sent": True}
+    return {"sent_at": time.time()}
 
 
 worker.on("online", lambda: print("at work", flush=True))

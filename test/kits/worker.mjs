@@ -2,10 +2,10 @@
 //   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
 // A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}.
 import { createInterface } from 'node:readline'
-import { Divan, JobFailure, JobSnooze } from '../../clients/js/index.mjs'
+import { Divan, JobFailure, JobResult, JobSnooze } from '../../clients/js/index.mjs'
 
 const [url, options] = process.argv.slice(2)
-const { type, concurrency = 1, worker: settings } = JSON.parse(options)
+const { type, types = type, concurrency = 1, worker: settings } = JSON.parse(options)
 const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
 const schedule = { cron: '@yearly', timeZone: 'Europe/Berlin', missed: 'skip' }
@@ -37,7 +37,7 @@ worker.use(async (job, next) => {
 })
 
 worker.handle(
-  type,
+  types,
   async (job) => {
     const { id, data, signal } = job
     const aborted = new Promise((resolve) =>
@@ -48,6 +48,10 @@ worker.handle(
     )
     say('ran', id)
     switch (data.do) {
+      case 'nothing':
+        return
+      case 'count':
+        return new JobResult({ counted: data.n }, { data: { ...data, n: data.n + 1 } })
       case 'throw':
         throw new Error('no luck')
       case 'give up':

@@ -11,7 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../clients/python"))
-from divan_jobs import Divan, DivanError, JobAborted, JobFailure, JobSnooze  # noqa: E402
+from divan_jobs import Divan, DivanError, JobAborted, JobFailure, JobResult, JobSnooze  # noqa: E402
 
 url, options = sys.argv[1], json.loads(sys.argv[2])
 job_type = options["type"]
@@ -68,12 +68,16 @@ def inner(job, next):
     return {**next(), "hooked": True}
 
 
-@worker.handle(job_type, concurrency=options.get("concurrency", 1))
+@worker.handle(options.get("types", job_type), concurrency=options.get("concurrency", 1))
 def run(job):
     what = job.data.get("do")
     if what in ("hold", "stubborn"):
         threading.Thread(target=say_abort, args=(job,), daemon=True).start()
     say("ran", job.id)
+    if what == "nothing":
+        return None
+    if what == "count":
+        return JobResult({"counted": job.data["n"]}, data={**job.data, "n": job.data["n"] + 1})
     if what == "throw":
         raise RuntimeError("no luck")
     if what == "give up":

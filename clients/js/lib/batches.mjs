@@ -1,8 +1,9 @@
-// Reports of one kind, `_finish` or `_fail`, on their way to the server.
+// Reports of one kind, `_finish`, `_fail` or `_release`, on their way to the server.
 //
 // They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker,
-// the larger the batches; an idle one waits for nothing.
+// the larger the batches; an idle one waits for nothing. A batch is of one type of jobs.
 import { isRefused } from './transport.mjs'
+import { pathOf } from './wire.mjs'
 
 const MAX_JOBS = 500
 const MAX_BYTES = 4_000_000
@@ -22,8 +23,8 @@ export class Batches {
    * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: the server's answer to one
    * of {run, again: whether it was sent before}. `refused(run, error)`: the server takes no request with this report.
    */
-  constructor(path, link, { answered, refused }) {
-    Object.assign(this, { path, link, answered, refused })
+  constructor(action, link, { answered, refused }) {
+    Object.assign(this, { action, link, answered, refused })
   }
 
   /** How many the server has not answered. */
@@ -40,13 +41,17 @@ export class Batches {
 
   #next() {
     const batch = []
+    const others = []
     let bytes = 0
-    while (this.#reports.length > 0 && batch.length < this.#most) {
-      bytes += this.#reports[0].text.length
-      if (batch.length > 0 && bytes > MAX_BYTES) break
-      const report = this.#reports.shift()
-      if (report.run.state === 'ending') batch.push(report)
+    for (const report of this.#reports) {
+      const { run, text } = report
+      if (run.state !== 'ending') continue
+      bytes += text.length
+      const [first] = batch
+      const fits = !first || (run.type === first.run.type && batch.length < this.#most && bytes <= MAX_BYTES)
+      ;(fits ? batch : others).push(report)
     }
+    this.#reports = others
     return batch
   }
 
@@ -67,7 +72,8 @@ export class Batches {
   // Answers whether to wait before going on.
   async #send(batch) {
     try {
-      const answers = await this.link.request('POST', this.path, `{"jobs":[${batch.map(({ text }) => text)}]}`)
+      const target = `${pathOf(batch[0].run.type)}/${this.action}`
+      const answers = await this.link.request('POST', target, `{"jobs":[${batch.map(({ text }) => text)}]}`)
       const undone = batch.filter((_, i) => isUndone(answers[i]))
       this.#repeat(undone, true)
       await Promise.all(batch.map((report, i) => isUndone(answers[i]) || this.answered(report, answers[i])))

@@ -1,13 +1,22 @@
-// One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop.
+// One handler in a worker, of one type of jobs or several: accepts them, runs the handler, and hears of those that are to stop.
 import { Backoff, Changing } from './pace.mjs'
 import { Outbox } from './outbox.mjs'
-import { JobSnooze, Run } from './run.mjs'
+import { finishOf, JobSnooze, Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
-import { changes } from './wire.mjs'
+import { changes, pathOf } from './wire.mjs'
 
 const MAX_ACCEPTED = 1000 // the server's limit
 const MAX_CHECKED = 500
 const LISTED = 1000
+
+function byType(runs) {
+  const parts = new Map()
+  for (const run of runs) {
+    if (!parts.has(run.type)) parts.set(run.type, [])
+    parts.get(run.type).push(run)
+  }
+  return parts
+}
 
 export class Lane extends Changing {
   /** Runs that the server believes to be ours. */
@@ -21,12 +30,12 @@ export class Lane extends Changing {
   #backoff
 
   /** `worker`: {transport, registration, options, stopping, ended: AbortSignal, emit, fatal}. */
-  constructor(worker, type, handler, concurrency) {
+  constructor(worker, types, handler, concurrency) {
     super()
     this.#worker = worker
-    Object.assign(this, { type, handler, concurrency, path: `/_jobs/${encodeURIComponent(type)}` })
+    Object.assign(this, { types, handler, concurrency })
     this.#backoff = new Backoff({ ...worker.options.backoff, max: 2_000 })
-    this.outbox = new Outbox(this.path, {
+    this.outbox = new Outbox({
       request: (method, path, body) => worker.transport.request(method, path, body),
       pause: () => this.#backoff.pause(worker.ended),
       changed: () => {
@@ -71,11 +80,11 @@ export class Lane extends Changing {
     const { registration, transport, options } = this.#worker
     const { worker } = registration
     const limit = Math.min(MAX_ACCEPTED, this.concurrency - this.active)
-    const body = { limit, timeout: options.pollTimeout, worker }
+    const body = { types: this.types, limit, timeout: options.pollTimeout, worker }
     let jobs
     try {
       const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
-      ;({ jobs } = await transport.request('POST', `${this.path}/_accept`, body, wait))
+      ;({ jobs } = await transport.request('POST', '/_jobs/_accept', body, wait))
     } catch (error) {
       // A gateway may answer for a server that has accepted.
       const answered = error instanceof DivanError && error.status < 500
@@ -86,7 +95,7 @@ export class Lane extends Changing {
     if (worker.incarnation !== registration.incarnation) return
     const late = []
     for (const job of jobs) {
-      const run = new Run(this.type, job, this)
+      const run = new Run(job, this)
       this.runs.add(run)
       if (this.#worker.stopping) late.push(run)
       else this.#start(run)
@@ -96,30 +105,38 @@ export class Lane extends Changing {
 
   // Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration.
   async #look() {
-    const { registration, transport } = this.#worker
-    const { role, id } = registration.worker
-    for (let start = ''; ; ) {
-      const query = new URLSearchParams({ type: JSON.stringify(this.type), limit: LISTED, start_id: JSON.stringify(start) })
-      const target = `/_workers/${encodeURIComponent(role)}/${encodeURIComponent(id)}/_jobs?${query}`
-      const { jobs } = await transport.request('GET', target, undefined, { again: true })
-      const known = new Set([...this.runs].map(({ epoch, id }) => `${epoch} ${id}`))
-      if (jobs.some(({ epoch, id }) => !known.has(`${epoch} ${id}`))) {
-        await registration.renew()
-        break
-      }
-      if (jobs.length < LISTED) break
-      start = jobs.at(-1).id
+    const { registration } = this.#worker
+    for (const type of this.types) {
+      if (!(await this.#hasUnknown(type))) continue
+      await registration.renew()
+      break
     }
     this.#unsure = false
     await registration.until(() => this.#worker.stopping || registration.up)
+  }
+
+  // Whether the server has running jobs of this worker that it does not know of.
+  async #hasUnknown(type) {
+    const { registration, transport } = this.#worker
+    const { role, id } = registration.worker
+    for (let start = ''; ; ) {
+      const query = new URLSearchParams({ type: JSON.stringify(type), limit: LISTED, start_id: JSON.stringify(start) })
+      const target = `/_workers/${encodeURIComponent(role)}/${encodeURIComponent(id)}/_jobs?${query}`
+      const { jobs } = await transport.request('GET', target, undefined, { again: true })
+      const known = new Set()
+      for (const run of this.runs) if (run.type === type) known.add(`${run.epoch} ${run.id}`)
+      if (jobs.some(({ epoch, id }) => !known.has(`${epoch} ${id}`))) return true
+      if (jobs.length < LISTED) return false
+      start = jobs.at(-1).id
+    }
   }
 
   async #start(run) {
     ++this.active
     let end
     try {
-      const result = await this.handler(run.job)
-      end = () => this.outbox.finish(run, result)
+      const returned = await this.handler(run.job)
+      end = () => this.outbox.finish(run, returned)
     } catch (error) {
       // Who ends because the job was cancelled has done what was asked for.
       if (run.isAbort(error)) end = () => this.outbox.finish(run)
@@ -148,9 +165,14 @@ export class Lane extends Changing {
     for (const run of [...this.runs]) this.halt(run, why)
   }
 
+  /** The server has ended an attempt, which is one of this lane's perhaps. */
+  haltAttempt({ type, lock, reason }) {
+    for (const run of this.runs) if (run.type === type && run.lock === lock) return this.halt(run, reason)
+  }
+
   async update(run, { progress, data } = {}) {
     if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
-    const target = `${this.path}/${encodeURIComponent(run.id)}/_update`
+    const target = `${pathOf(run.type)}/${encodeURIComponent(run.id)}/_update`
     try {
       const flags = await this.#worker.transport.request('POST', target, { lock: run.lock, progress, data }, { again: true })
       return this.#heed(run, flags)
@@ -167,10 +189,10 @@ export class Lane extends Changing {
   }
 
   /** Writes documents and jobs in the transaction that finishes the job: all of it or nothing, and once. */
-  async transact(run, given, result) {
+  async transact(run, given, returned) {
     if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
     const { docs, jobs } = changes(given)
-    const finish = [...(jobs.finish ?? []), { type: run.type, id: run.id, lock: run.lock, data: result }]
+    const finish = [...(jobs.finish ?? []), { type: run.type, id: run.id, lock: run.lock, ...finishOf(returned) }]
     run.state = 'transacting'
     try {
       const answer = await this.#worker.transport.request('POST', '/_transact', { docs, jobs: { ...jobs, finish } })
@@ -188,30 +210,34 @@ export class Lane extends Changing {
   /** Asks the server whether jobs that have run for a while are to stop, or are not ours. */
   async check(since) {
     const old = [...this.runs].filter(({ state, startedAt }) => state === 'running' && startedAt <= since)
-    for (let i = 0; i < old.length; i += MAX_CHECKED) {
-      const part = old.slice(i, i + MAX_CHECKED)
-      const jobs = part.map(({ id, lock }) => ({ id, lock }))
-      const answers = await this.#worker.transport.request('POST', `${this.path}/_update`, { jobs }, { again: true })
-      part.forEach((run, n) => {
-        if (run.state !== 'running') return // ended meanwhile
-        if (answers[n].error === 'halt') this.halt(run, answers[n].reason)
-        else this.#heed(run, answers[n])
-      })
+    for (const [type, runs] of byType(old)) {
+      for (let i = 0; i < runs.length; i += MAX_CHECKED) await this.#checkSome(type, runs.slice(i, i + MAX_CHECKED))
     }
+  }
+
+  async #checkSome(type, runs) {
+    const jobs = runs.map(({ id, lock }) => ({ id, lock }))
+    const answers = await this.#worker.transport.request('POST', `${pathOf(type)}/_update`, { jobs }, { again: true })
+    runs.forEach((run, n) => {
+      if (run.state !== 'running') return // ended meanwhile
+      if (answers[n].error === 'halt') this.halt(run, answers[n].reason)
+      else this.#heed(run, answers[n])
+    })
   }
 
   // Gives jobs back, to be run by somebody else.
   async #release(runs) {
-    if (runs.length === 0) return
     for (const run of runs) {
       run.state = 'over'
       run.abort('stop', 'the worker stops')
     }
-    try {
-      const jobs = runs.map(({ id, lock }) => ({ id, lock }))
-      await this.#worker.transport.request('POST', `${this.path}/_release`, { jobs }, { timeout: 5_000 })
-    } catch {
-      // The registration's end does the same.
+    for (const [type, some] of byType(runs)) {
+      try {
+        const jobs = some.map(({ id, lock }) => ({ id, lock }))
+        await this.#worker.transport.request('POST', `${pathOf(type)}/_release`, { jobs }, { timeout: 5_000 })
+      } catch {
+        // The registration's end does the same.
+      }
     }
     for (const run of runs) this.runs.delete(run)
   }

@@ -1,7 +1,8 @@
-// What the handlers of one type have done, until the server knows.
+// What the runs of a handler have come to, until the server knows.
 import { Batches } from './batches.mjs'
-import { JobFailure } from './run.mjs'
+import { JobFailure, finishOf } from './run.mjs'
 import { DivanError } from './transport.mjs'
+import { pathOf } from './wire.mjs'
 
 export class Outbox {
   #finishes
@@ -9,18 +10,17 @@ export class Outbox {
   #releases
 
   /** `link`: {request, pause, changed(), halt(run), failed(run, error), fatal(error)} of the worker. */
-  constructor(path, link) {
-    this.path = path
+  constructor(link) {
     this.link = link
-    this.#finishes = new Batches(`${path}/_finish`, link, {
+    this.#finishes = new Batches('_finish', link, {
       answered: (report, answer) => this.#finished(report, answer),
       refused: (run, error) => this.fail(run, error)
     })
-    this.#fails = new Batches(`${path}/_fail`, link, {
+    this.#fails = new Batches('_fail', link, {
       answered: ({ run }, answer) => (answer?.error ? link.halt(run) : (run.state = 'over')),
       refused: (run) => link.halt(run)
     })
-    this.#releases = new Batches(`${path}/_release`, link, {
+    this.#releases = new Batches('_release', link, {
       answered: ({ run }, answer) => (answer?.error ? link.halt(run) : (run.state = 'over')),
       refused: (run, error) => this.fail(run, error)
     })
@@ -31,11 +31,11 @@ export class Outbox {
     return this.#finishes.size + this.#fails.size + this.#releases.size
   }
 
-  finish(run, data) {
+  finish(run, returned) {
     run.state = 'ending'
     let text
     try {
-      text = JSON.stringify({ id: run.id, lock: run.lock, data })
+      text = JSON.stringify({ id: run.id, lock: run.lock, ...finishOf(returned) })
     } catch (error) {
       return this.fail(run, error)
     }
@@ -62,9 +62,9 @@ export class Outbox {
   }
 
   // The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere.
-  async #wasOurs({ id, epoch }) {
+  async #wasOurs({ type, id, epoch }) {
     try {
-      const { history } = await this.link.request('GET', `${this.path}/${encodeURIComponent(id)}`)
+      const { history } = await this.link.request('GET', `${pathOf(type)}/${encodeURIComponent(id)}`)
       const { outcome } = history.find((attempt) => attempt.epoch === epoch) ?? {}
       return outcome === 'finished' || outcome === 'cancelled'
     } catch {

@@ -20,7 +20,10 @@ export class Registration extends Changing {
   #stop = new AbortController()
   #nudge = new AbortController()
 
-  /** `hooks`: online(), offline(error), lost(): jobs accepted under what was `incarnation` are not ours any more. */
+  /**
+   * `hooks`: online(), offline(error), lost(): jobs accepted under what was `incarnation` are not ours any more,
+   * halted(attempt): the server has ended an attempt.
+   */
   constructor(transport, { role, id, timeout, opts, backoff }, hooks) {
     super()
     this.#transport = transport
@@ -57,7 +60,7 @@ export class Registration extends Changing {
     const { timeout, opts } = this.#options
     const before = this.incarnation
     const registration = { timeout, opts, incarnation: before }
-    const wait = { timeout: 30_000, signal: this.#stop.signal }
+    const wait = { timeout: 30_000, signal: this.#stop.signal, heard: ({ halt }) => halt && this.#hooks.halted(halt) }
     this.#hold = await this.#transport.hold(`${this.#path}/_hold`, registration, wait)
     const { incarnation } = this.#hold.first
     if (before !== undefined && incarnation !== before) this.#lose()

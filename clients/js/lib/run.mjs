@@ -29,6 +29,18 @@ export class JobSnooze extends Error {
   }
 }
 
+/** What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence, runs with them. */
+export class JobResult {
+  constructor(result, { data } = {}) {
+    this.result = result
+    this.data = data
+  }
+}
+
+/** What a handler returned, as members of a finish. */
+export const finishOf = (returned) =>
+  returned instanceof JobResult ? { result: returned.result, data: returned.data } : { result: returned }
+
 export class Run {
   #controller
   /** Why the handler is to stop, once it is. */
@@ -37,7 +49,7 @@ export class Run {
   state = 'running'
   startedAt = Date.now()
 
-  constructor(type, { id, lock, epoch, attempt, data }, lane) {
+  constructor({ type, id, lock, epoch, attempt, data }, lane) {
     Object.assign(this, { type, id, lock, epoch })
     const run = this
     this.job = {

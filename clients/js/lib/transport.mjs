@@ -74,9 +74,9 @@ export class Transport {
 
   /**
    * An answer that stays open, on a connection of its own, of lines of JSON: {first: its first line, closed, close()}.
-   * `closed` resolves when it ends, with the error that it ends with, or {}.
+   * `closed` resolves when it ends, with the error that it ends with, or {}. `heard` is called with each other line.
    */
-  hold(path, body, { timeout, signal }) {
+  hold(path, body, { timeout, signal, heard }) {
     return new Promise((resolve, reject) => {
       const connection = new Connection(this.#origin)
       const close = () => connection.destroy()
@@ -104,6 +104,7 @@ export class Transport {
             if (!line) continue // the server's sign of life
             const said = parseObject(line)
             if (said.error) ended(said)
+            else if (first) heard(said)
             if (first) continue
             first = said
             clearTimeout(late)

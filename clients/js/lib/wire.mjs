@@ -8,6 +8,8 @@ const schedule = (given) => {
   return { time_zone: timeZone, ...others }
 }
 
+export const pathOf = (type) => `/_jobs/${encodeURIComponent(type)}`
+
 /** Milliseconds since 1970. */
 export const time = (given) => (given instanceof Date ? given.getTime() : given)
 

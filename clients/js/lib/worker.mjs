@@ -1,4 +1,4 @@
-// A worker: one registration, and for each type of jobs a lane.
+// A worker: one registration, and for each handler a lane.
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { hostname } from 'node:os'
@@ -7,8 +7,10 @@ import { Changing, pause } from './pace.mjs'
 import { Registration } from './registration.mjs'
 import { Transport } from './transport.mjs'
 
+const MAX_TYPES = 100 // the server's limit
+
 export class Worker extends EventEmitter {
-  #lanes = new Map()
+  #lanes = []
   #hooks = []
   #state = new Changing()
   #context
@@ -30,7 +32,8 @@ export class Worker extends EventEmitter {
       {
         online: () => this.emit('online'),
         offline: (error) => this.emit('offline', error),
-        lost: () => this.#eachLane((lane) => lane.haltAll('the worker lost its registration'))
+        lost: () => this.#lanes.forEach((lane) => lane.haltAll('the worker lost its registration')),
+        halted: (attempt) => this.#lanes.forEach((lane) => lane.haltAttempt(attempt))
       }
     )
     const self = this
@@ -47,16 +50,17 @@ export class Worker extends EventEmitter {
     }
   }
 
-  #eachLane(action) {
-    return [...this.#lanes.values()].map(action)
-  }
-
-  handle(type, handler, { concurrency = 1 } = {}) {
+  handle(given, handler, { concurrency = 1 } = {}) {
+    const types = Array.isArray(given) ? given : [given]
     if (this.#running) throw new Error('handlers are declared before run()')
-    if (this.#lanes.has(type)) throw new Error(`two handlers for ${type}`)
+    if (!(types.length > 0 && types.length <= MAX_TYPES)) throw new TypeError(`a handler has 1 to ${MAX_TYPES} job types, not ${types.length}`)
+    const handled = this.#lanes.flatMap((lane) => lane.types)
+    types.forEach((type, i) => {
+      if (handled.includes(type) || types.indexOf(type) < i) throw new Error(`two handlers for ${type}`)
+    })
     if (!(Number.isInteger(concurrency) && concurrency > 0)) throw new TypeError('concurrency is at least 1')
     const run = (job) => this.#runHooks(0, job, handler)
-    this.#lanes.set(type, new Lane(this.#context, type, run, concurrency))
+    this.#lanes.push(new Lane(this.#context, types, run, concurrency))
     return this
   }
 
@@ -80,7 +84,7 @@ export class Worker extends EventEmitter {
   async #run() {
     const fail = (error) => this.#fail(error)
     const registered = this.#registration.run().catch(fail)
-    const accepting = this.#eachLane((lane) => lane.accept().catch(fail))
+    const accepting = this.#lanes.map((lane) => lane.accept().catch(fail))
     const checking = this.#check()
     await this.#state.until(() => this.#ended.signal.aborted)
     // Whatever goes on does so for nobody.
@@ -94,7 +98,7 @@ export class Worker extends EventEmitter {
     while (!this.#ended.signal.aborted) {
       await pause(checkInterval, this.#ended.signal)
       const since = Date.now() - checkInterval
-      await Promise.all(this.#eachLane((lane) => lane.check(since).catch(() => {}))) // the next one may succeed
+      await Promise.all(this.#lanes.map((lane) => lane.check(since).catch(() => {}))) // the next one may succeed
     }
   }
 
@@ -106,13 +110,13 @@ export class Worker extends EventEmitter {
   /** Accepts nothing more, waits for what runs, gives back what takes longer than `timeout` ms, and unregisters. */
   async stop({ timeout = 30_000 } = {}) {
     this.#stopping = true
-    const changed = () => [this.#registration, ...this.#lanes.values()].forEach((part) => part.changed())
+    const changed = () => [this.#registration, ...this.#lanes].forEach((part) => part.changed())
     changed()
     const late = new AbortController()
-    const idle = Promise.all(this.#eachLane((lane) => lane.until(() => lane.idle)))
+    const idle = Promise.all(this.#lanes.map((lane) => lane.until(() => lane.idle)))
     await Promise.race([idle, pause(timeout, late.signal)])
     late.abort()
-    await Promise.all(this.#eachLane((lane) => lane.end()))
+    await Promise.all(this.#lanes.map((lane) => lane.end()))
     await this.#registration.giveUp()
     this.#ended.abort()
     this.#state.changed()

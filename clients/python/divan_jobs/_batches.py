@@ -1,13 +1,12 @@
-"""Reports of one kind, ``_finish`` or ``_fail``, on their way to the server.
+"""Reports of one kind, ``_finish``, ``_fail`` or ``_release``, on their way to the server.
 
 They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker, the
-larger the batches; an idle one waits for nothing.
+larger the batches; an idle one waits for nothing. A batch is of one type of jobs.
 """
-
-import collections
 
 from ._registration import FAILURES
 from ._transport import is_refused
+from ._wire import path_of
 
 _MAX_JOBS = 500
 _MAX_BYTES = 4_000_000
@@ -29,13 +28,13 @@ class Batches:
     def __init__(self, lane, context, action, answered, refused):
         """``answered(job, again, answer)``: the server's answer to a report; ``again``: it was sent before.
         ``refused(job, error)``: the server takes no request with this report."""
-        self._path = f"{lane.path}/{action}"
+        self._action = action
         self._pause = lane.pause
         self._context = context
         self._changed = context.changed
         self._answered = answered
         self._refused = refused
-        self._reports = collections.deque()  # (job, bytes, whether they were sent before)
+        self._reports = []  # (job, bytes, whether they were sent before)
         self._sending = 0
         self._most = _MAX_JOBS
 
@@ -50,15 +49,15 @@ class Batches:
             self._changed.notify_all()
 
     def _next(self):
-        batch, size = [], 0
-        while self._reports and len(batch) < self._most:
-            job, text, _ = self._reports[0]
-            if batch and size + len(text) > _MAX_BYTES:
-                break
-            report = self._reports.popleft()
-            if job._state == "ending":
-                batch.append(report)
-                size += len(text)
+        batch, others, size = [], [], 0
+        for report in self._reports:
+            job, text, _ = report
+            if job._state != "ending":
+                continue
+            size += len(text)
+            fits = not batch or (job.type == batch[0][0].type and len(batch) < self._most and size <= _MAX_BYTES)
+            (batch if fits else others).append(report)
+        self._reports = others
         self._sending += len(batch)
         return batch
 
@@ -82,7 +81,7 @@ class Batches:
         """Answers whether to wait before going on."""
         body = b'{"jobs":[' + b",".join(text for _, text, _ in batch) + b"]}"
         try:
-            answers = self._context.transport.request("POST", self._path, body)
+            answers = self._context.transport.request("POST", f"{path_of(batch[0][0].type)}/{self._action}", body)
         except FAILURES as error:
             if is_refused(error):
                 self._context.fatal(error)
@@ -109,4 +108,4 @@ class Batches:
     def _repeat(self, batch, unsure):
         """What may have been done is marked: the second report of it is answered `halt`."""
         with self._changed:
-            self._reports.extendleft((job, text, again or unsure) for job, text, again in reversed(batch))
+            self._reports[:0] = [(job, text, again or unsure) for job, text, again in batch]

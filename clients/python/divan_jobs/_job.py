@@ -36,6 +36,22 @@ class JobSnooze(Exception):
         self.delay = delay
 
 
+class JobResult:
+    """What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence of a periodic
+    job, runs with them."""
+
+    def __init__(self, result, data=None):
+        self.result = result
+        self.data = data
+
+
+def finish_of(returned):
+    """What a handler returned, as members of a finish. Nothing is no result."""
+    result = returned if isinstance(returned, JobResult) else JobResult(returned)
+    members = {"result": result.result, "data": result.data}
+    return {name: value for name, value in members.items() if value is not None}
+
+
 class Signal:
     """Tells a handler to stop. Thread-safe."""
 
@@ -71,8 +87,8 @@ class Job:
       token).
     * ``signal``: a Signal, set when the handler is to stop."""
 
-    def __init__(self, lane, job_type, accepted):
-        self.type = job_type
+    def __init__(self, lane, accepted):
+        self.type = accepted["type"]
         self.id = accepted["id"]
         self.data = accepted["data"]
         self.attempt = accepted["attempt"]
@@ -91,10 +107,10 @@ class Job:
         is not ours any more. Answers ``{"cancel": …, "resubmit": …}``."""
         return self._lane.update(self, change)
 
-    def transact(self, docs=None, jobs=None, **result):
+    def transact(self, docs=None, jobs=None, result=None):
         """Finishes the job in one transaction with other changes (those of Divan.transact), so that these happen
-        exactly once, however often the job is run. ``result=…`` become the job's data. What the handler answers
-        afterwards is not looked at."""
+        exactly once, however often the job is run. ``result``: the job's result, or a JobResult. What the handler
+        returns afterwards is ignored."""
         return self._lane.transact(self, docs, jobs, result)
 
     def _abort(self, code, message):

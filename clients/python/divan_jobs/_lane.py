@@ -1,4 +1,5 @@
-"""One type of jobs in a worker: accepts them, runs their handlers, and hears of those that are to stop."""
+"""One handler in a worker, of one type of jobs or several: accepts them, runs the handler, and hears of those that are to
+stop."""
 
 import json
 import queue
@@ -6,15 +7,26 @@ import threading
 import time
 
 from ._backoff import Backoff
-from ._job import Job, JobAborted, JobSnooze
+from ._job import Job, JobAborted, JobSnooze, finish_of
 from ._outbox import Outbox
 from ._registration import FAILURES
 from ._transport import Abort, DivanError, is_refused, quote
-from ._wire import changes
+from ._wire import changes, path_of
 
 _MAX_ACCEPTED = 1000  # the server's limit
 _MAX_CHECKED = 500
 _LISTED = 1000
+
+
+def _by_type(jobs):
+    parts = {}
+    for job in jobs:
+        parts.setdefault(job.type, []).append(job)
+    return parts.items()
+
+
+def _attempts(jobs):
+    return {"jobs": [{"id": job.id, "lock": job.lock} for job in jobs]}
 
 
 class Lane:
@@ -23,10 +35,10 @@ class Lane:
     ``jobs``: those that the server believes to be ours. ``active``: handlers that have not answered, those of lost
     jobs among them."""
 
-    def __init__(self, context, job_type, handler, concurrency):
+    def __init__(self, context, types, handler, concurrency):
         self._context = context
         self._changed = context.changed
-        self._type = job_type
+        self.types = types
         self._handler = handler
         self._concurrency = concurrency
         self._backoff = Backoff(context.backoff[0], 2.0)
@@ -34,7 +46,6 @@ class Lane:
         self._threads = 0
         self._unsure = False  # an answer was lost that may have had jobs
         self._accepting = Abort()
-        self.path = f"/_jobs/{quote(job_type)}"
         self.outbox = Outbox(self, context)
         self.jobs = set()
         self.active = 0
@@ -83,10 +94,10 @@ class Lane:
             limit = min(_MAX_ACCEPTED, self._concurrency - self.active)
         if worker["incarnation"] is None:
             return
-        body = {"limit": limit, "timeout": int(1000 * poll), "worker": worker}
+        body = {"types": self.types, "limit": limit, "timeout": int(1000 * poll), "worker": worker}
         request = self._context.transport.request
         try:
-            accepted = request("POST", f"{self.path}/_accept", body, poll + 30.0, abort=self._accepting)["jobs"]
+            accepted = request("POST", "/_jobs/_accept", body, poll + 30.0, abort=self._accepting)["jobs"]
         except FAILURES as error:
             # A gateway may answer for a server that has accepted.
             answered = isinstance(error, DivanError) and error.status < 500
@@ -97,7 +108,7 @@ class Lane:
             # Accepted under a registration that was lost meanwhile: somebody else has them.
             if worker["incarnation"] != registration.incarnation:
                 return
-            jobs = [Job(self, self._type, job) for job in accepted]
+            jobs = [Job(self, job) for job in accepted]
             self.jobs.update(jobs)
             stopping = self._context.stopping
             if not stopping:
@@ -108,23 +119,27 @@ class Lane:
     def _look(self):
         """Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration."""
         registration = self._context.registration
-        worker = registration.worker
-        start = ""
-        while True:
-            query = f"type={quote(json.dumps(self._type))}&limit={_LISTED}&start_id={quote(json.dumps(start))}"
-            target = f"/_workers/{quote(worker['role'])}/{quote(worker['id'])}/_jobs?{query}"
-            listed = self._context.transport.request("GET", target, again=True)["jobs"]
-            with self._changed:
-                known = {(job.id, job.epoch) for job in self.jobs}
-            if any((job["id"], job["epoch"]) not in known for job in listed):
-                registration.renew()
-                break
-            if len(listed) < _LISTED:
-                break
-            start = listed[-1]["id"]
+        if any(self._has_unknown(job_type) for job_type in self.types):
+            registration.renew()
         self._unsure = False
         with self._changed:
             self._changed.wait_for(lambda: self._context.stopping or registration.up)
+
+    def _has_unknown(self, job_type):
+        """Whether the server has running jobs of this worker that it does not know of."""
+        worker = self._context.registration.worker
+        start = ""
+        while True:
+            query = f"type={quote(json.dumps(job_type))}&limit={_LISTED}&start_id={quote(json.dumps(start))}"
+            target = f"/_workers/{quote(worker['role'])}/{quote(worker['id'])}/_jobs?{query}"
+            listed = self._context.transport.request("GET", target, again=True)["jobs"]
+            with self._changed:
+                known = {(job.id, job.epoch) for job in self.jobs if job.type == job_type}
+            if any((job["id"], job["epoch"]) not in known for job in listed):
+                return True
+            if len(listed) < _LISTED:
+                return False
+            start = listed[-1]["id"]
 
     def _start(self, jobs):
         self.active += len(jobs)
@@ -132,7 +147,7 @@ class Lane:
             self._todo.put(job)
         while self._threads < self.active:
             self._threads += 1
-            threading.Thread(target=self._work, daemon=True, name=f"divan-{self._type}").start()
+            threading.Thread(target=self._work, daemon=True, name=f"divan-{self.types[0]}").start()
 
     def _work(self):
         while True:
@@ -146,7 +161,7 @@ class Lane:
 
     def _run(self, job):
         try:
-            result = self._handler(job)
+            returned = self._handler(job)
         except BaseException as error:  # whatever a handler raises is its own
             # Who ends because the job was cancelled has done what was asked for.
             if isinstance(error, JobAborted) and error is job.signal.reason:
@@ -156,7 +171,7 @@ class Lane:
             elif job._state == "running":
                 self.outbox.fail(job, error)
         else:
-            self.outbox.finish(job, result)
+            self.outbox.finish(job, returned)
 
     def over(self, job):
         with self._changed:
@@ -179,6 +194,13 @@ class Lane:
         for job in jobs:
             self.halt(job, why)
 
+    def halt_attempt(self, attempt):
+        """The server has ended an attempt, which is one of this lane's perhaps."""
+        with self._changed:
+            jobs = [job for job in self.jobs if job.type == attempt["type"] and job.lock == attempt["lock"]]
+        for job in jobs:
+            self.halt(job, attempt["reason"])
+
     def _speak(self, job, method, path, body, **options):
         """A request on behalf of a job, which may turn out to be lost."""
         try:
@@ -195,7 +217,7 @@ class Lane:
 
     def update(self, job, change):
         self._check_running(job)
-        target = f"{self.path}/{quote(job.id)}/_update"
+        target = f"{path_of(job.type)}/{quote(job.id)}/_update"
         return self._heed(job, self._speak(job, "POST", target, {"lock": job.lock, **change}, again=True))
 
     @staticmethod
@@ -209,8 +231,7 @@ class Lane:
         with self._changed:
             self._check_running(job)
             job._state = "transacting"
-        data = {"data": result["result"]} if "result" in result else {}
-        finish = {"type": self._type, "id": job.id, "lock": job.lock, **data}
+        finish = {"type": job.type, "id": job.id, "lock": job.lock, **finish_of(result)}
         body["jobs"]["finish"] = [*body["jobs"].get("finish", []), finish]
         try:
             answer = self._speak(job, "POST", "/_transact", body)
@@ -227,30 +248,30 @@ class Lane:
         since = time.monotonic() - age
         with self._changed:
             old = [job for job in self.jobs if job._state == "running" and job._started <= since]
-        for first in range(0, len(old), _MAX_CHECKED):
-            part = old[first : first + _MAX_CHECKED]
-            body = {"jobs": [{"id": job.id, "lock": job.lock} for job in part]}
-            answers = self._context.transport.request("POST", f"{self.path}/_update", body, again=True)
-            for job, answer in zip(part, answers):
-                if job._state != "running":
-                    continue  # ended meanwhile
-                if answer.get("error") == "halt":
-                    self.halt(job, answer["reason"])
-                elif "error" not in answer:
-                    self._heed(job, answer)
+        for job_type, jobs in _by_type(old):
+            for first in range(0, len(jobs), _MAX_CHECKED):
+                self._check_some(job_type, jobs[first : first + _MAX_CHECKED])
+
+    def _check_some(self, job_type, jobs):
+        answers = self._context.transport.request("POST", f"{path_of(job_type)}/_update", _attempts(jobs), again=True)
+        for job, answer in zip(jobs, answers):
+            if job._state != "running":
+                continue  # ended meanwhile
+            if answer.get("error") == "halt":
+                self.halt(job, answer["reason"])
+            elif "error" not in answer:
+                self._heed(job, answer)
 
     def _release(self, jobs):
         """Gives jobs back, to be run by somebody else."""
-        if not jobs:
-            return
         for job in jobs:
             self.over(job)
             job._abort("stop", "the worker stops")
-        body = {"jobs": [{"id": job.id, "lock": job.lock} for job in jobs]}
-        try:
-            self._context.transport.request("POST", f"{self.path}/_release", body, timeout=5.0)
-        except FAILURES:
-            pass  # the registration's end does the same
+        for job_type, some in _by_type(jobs):
+            try:
+                self._context.transport.request("POST", f"{path_of(job_type)}/_release", _attempts(some), timeout=5.0)
+            except FAILURES:
+                pass  # the registration's end does the same
 
     def end(self):
         """Takes no answer to accept() any more, and gives back what runs."""

@@ -1,35 +1,33 @@
-"""What the handlers of one type have done, until the server knows."""
+"""What the runs of a handler have come to, until the server knows."""
 
 import json
 
 from ._batches import Batches
-from ._job import JobFailure
+from ._job import JobFailure, finish_of
 from ._registration import FAILURES
 from ._transport import DivanError, quote
-from ._wire import milliseconds
+from ._wire import milliseconds, path_of
 
 
 class Outbox:
-    """Threads of it run ``finishes.send()``, ``fails.send()`` and ``releases.send()``. Its state is guarded by the worker's ``changed``."""
+    """A thread of it runs ``send()`` of each of ``kinds``. Its state is guarded by the worker's ``changed``."""
 
     def __init__(self, lane, context):
         self._lane = lane
         self._context = context
         self._changed = context.changed
-        self.finishes = Batches(lane, context, "_finish", self._finished, self.fail)
-        self.fails = Batches(lane, context, "_fail", self._failed, lambda job, error: lane.halt(job, str(error)))
-        self.releases = Batches(lane, context, "_release", self._failed, self.fail)
+        self._finishes = Batches(lane, context, "_finish", self._finished, self.fail)
+        self._fails = Batches(lane, context, "_fail", self._failed, lambda job, error: lane.halt(job, str(error)))
+        self._releases = Batches(lane, context, "_release", self._failed, self.fail)
+        self.kinds = {"finish": self._finishes, "fail": self._fails, "release": self._releases}
 
     @property
     def size(self):
         """How many jobs the server does not know to have ended."""
-        return self.finishes.size + self.fails.size + self.releases.size
+        return sum(reports.size for reports in self.kinds.values())
 
-    def finish(self, job, *result):
-        body = {"id": job.id, "lock": job.lock}
-        # Nothing leaves the data as they are.
-        if result and result[0] is not None:
-            body["data"] = result[0]
+    def finish(self, job, returned=None):
+        body = {"id": job.id, "lock": job.lock, **finish_of(returned)}
         try:
             text = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
@@ -39,7 +37,7 @@ class Outbox:
             if job._state != "running":
                 return
             job._state = "ending"
-            self.finishes.push(job, text)
+            self._finishes.push(job, text)
 
     def fail(self, job, error):
         body = {"id": job.id, "lock": job.lock, "error": str(error) or type(error).__name__}
@@ -52,7 +50,7 @@ class Outbox:
             if job._state == "over":
                 return
             job._state = "ending"
-            self.fails.push(job, json.dumps(body).encode())
+            self._fails.push(job, json.dumps(body).encode())
         self._context.emit("fail", job, error)
 
     def snooze(self, job, delay):
@@ -61,7 +59,7 @@ class Outbox:
             if job._state != "running":
                 return
             job._state = "ending"
-            self.releases.push(job, json.dumps(body).encode())
+            self._releases.push(job, json.dumps(body).encode())
 
     def _finished(self, job, again, answer):
         error = answer.get("error")
@@ -81,7 +79,7 @@ class Outbox:
     def _was_ours(self, job):
         """The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere."""
         try:
-            found = self._context.transport.request("GET", f"{self._lane.path}/{quote(job.id)}")
+            found = self._context.transport.request("GET", f"{path_of(job.type)}/{quote(job.id)}")
         except FAILURES:
             return False
         outcomes = [attempt.get("outcome") for attempt in found["history"] if attempt["epoch"] == job.epoch]

@@ -21,7 +21,8 @@ class Registration:
     ``incarnation`` is that of the registration that holds, or None; ``up`` says whether the server is there."""
 
     def __init__(self, transport, changed, role, worker_id, timeout, opts, backoff, hooks):
-        """``hooks``: online(), offline(error) and lost(): the jobs accepted before are not ours any more."""
+        """``hooks``: online(), offline(error), lost(): the jobs accepted before are not ours any more, and
+        halted(attempt): the server has ended an attempt."""
         self._transport = transport
         self._changed = changed
         self._role = role
@@ -64,12 +65,16 @@ class Registration:
         with self._changed:
             self._changed.notify_all()
 
+    def _heard(self, line):
+        if "halt" in line:
+            self._hooks.halted(line["halt"])
+
     def _register(self):
         before = self.incarnation
         settings = {"timeout": int(1000 * self._timeout), "opts": self._opts}
         if before:
             settings["incarnation"] = before
-        self._hold = self._transport.hold(f"{self._path}/_hold", settings, 30.0, self._notify)
+        self._hold = self._transport.hold(f"{self._path}/_hold", settings, 30.0, self._heard, self._notify)
         incarnation = self._hold.first["incarnation"]
         if before is not None and incarnation != before:
             self._lose()

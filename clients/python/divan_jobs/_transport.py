@@ -163,9 +163,9 @@ class Transport:
             raise _parse_error(response.status, text)
         return json.loads(text) if text else None
 
-    def hold(self, path, body, timeout, on_end):
-        """An answer that stays open, on a connection of its own, of lines of JSON. ``on_end()`` is called when it
-        ends."""
+    def hold(self, path, body, timeout, on_line, on_end):
+        """An answer that stays open, on a connection of its own, of lines of JSON. ``on_line(line)`` is called with each
+        but the first and an error, ``on_end()`` when it ends."""
         connection = self._connect(timeout)
         try:
             response = self._send(connection, "POST", path, body)
@@ -176,7 +176,7 @@ class Transport:
         except BaseException:
             connection.close()
             raise
-        return Held(connection, response, first, on_end)
+        return Held(connection, response, first, on_line, on_end)
 
     def close(self):
         with self._lock:
@@ -188,13 +188,14 @@ class Transport:
 class Held:
     """An answer that stays open. ``first``: its first line; ``error``: the error that it ends with, or ``{}``."""
 
-    def __init__(self, connection, response, first, on_end):
+    def __init__(self, connection, response, first, on_line, on_end):
         self.first = first
         self.error = {}
         self.ended = False
         self._connection = connection
         self._socket = connection.sock
         self._response = response
+        self._on_line = on_line
         self._on_end = on_end
         threading.Thread(target=self._read, daemon=True, name="divan-hold").start()
 
@@ -205,6 +206,7 @@ class Held:
                 if "error" in said:
                     self.error = said
                     break
+                self._on_line(said)
         except (OSError, ValueError, http.client.HTTPException):
             pass
         self.ended = True

@@ -4,17 +4,24 @@ import datetime
 import json
 
 from ._trace import with_trace
+from ._transport import quote
 
 # Durations among the settings of types and the options of jobs.
 _DURATIONS = (
-    "timeout", "backoff", "backoff_min", "backoff_max", "retention", "retention_failed", "max_runtime", "delay",
+    "timeout", "backoff_min", "backoff_max", "retention", "retention_failed", "max_runtime", "delay",
 )  # fmt: skip
+# Limits that a job has none of if None is given.
+_UNLIMITED = ("max_lost", "max_runtime")
 # Times of a job, or of its attempts.
-_TIMES = ("scheduled_at", "due_at", "created_at", "started_at", "ended_at", "updated_at")
+_TIMES = ("scheduled_at", "due_at", "added_at", "started_at", "finished_at", "ended_at", "deadline")
 
 # Jobs and bytes of one request to add jobs, below what a transaction of the server takes.
 _MAX_JOBS = 5_000
 _MAX_BYTES = 4_000_000
+
+
+def path_of(job_type):
+    return f"/_jobs/{quote(job_type)}"
 
 
 def milliseconds(time):
@@ -30,20 +37,17 @@ def durations(settings):
     """Settings of a type, or options of a job, as the server has them."""
 
     def convert(name, value):
-        if name not in _DURATIONS or value is None:
-            return value
-        if isinstance(value, dict):  # {"min": …, "max": …}
-            return {part: milliseconds(time) for part, time in value.items()}
-        return milliseconds(value)
+        return value if name not in _DURATIONS or value is None else milliseconds(value)
 
     return {name: convert(name, value) for name, value in settings.items()}
 
 
 def job_info(job):
-    """A job as the server shows it, with its times in seconds since 1970."""
+    """A job as the server shows it, with its times in seconds."""
 
     def convert(values):
-        return {name: value / 1000 if name in _TIMES and value is not None else value for name, value in values.items()}
+        times = _TIMES + _DURATIONS
+        return {name: value / 1000 if name in times and value is not None else value for name, value in values.items()}
 
     job = convert(job)
     if "history" in job:
@@ -59,7 +63,7 @@ def new_job(job):
         job["data"] = with_trace(job.get("data"), traceparent)
     if job.get("scheduled_at") is not None:
         job["scheduled_at"] = milliseconds(job["scheduled_at"])
-    return {name: value for name, value in job.items() if value is not None}
+    return {name: value for name, value in job.items() if value is not None or name in _UNLIMITED}
 
 
 def pieces(jobs):

@@ -1,4 +1,4 @@
-"""A worker: one registration, and for each type of jobs a lane."""
+"""A worker: one registration, and for each handler a lane."""
 
 import os
 import secrets
@@ -9,6 +9,7 @@ from ._lane import Lane
 from ._registration import FAILURES, Registration
 from ._transport import Transport
 
+_MAX_TYPES = 100  # the server's limit
 _EVENTS = ("online", "offline", "halt", "fail")
 
 
@@ -46,7 +47,7 @@ class Worker:
         self.role = role
         self.id = id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._listeners = {}
-        self._lanes = {}
+        self._lanes = []
         self._hooks = []
         self._started = False
         self._fault = None
@@ -65,8 +66,12 @@ class Worker:
         self._emit("offline", error)
 
     def lost(self):
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             lane.halt_all("the worker lost its registration")
+
+    def halted(self, attempt):
+        for lane in self._lanes:
+            lane.halt_attempt(attempt)
 
     def _emit(self, name, *details):
         listener = self._listeners.get(name)
@@ -88,18 +93,25 @@ class Worker:
         return listener
 
     def handle(self, type, handler=None, concurrency=1):
-        """Runs up to ``concurrency`` jobs of a type at once with ``handler(job)``, each in a thread; also a decorator.
+        """Runs up to ``concurrency`` jobs at once with ``handler(job)``, each in a thread; also a decorator. ``type``: one
+        type, or a list of up to 100, whose jobs are then one queue, in the order of priority, time and age.
 
-        What it answers becomes the job's data (None: they stay); what it raises is a failed attempt. Before run()."""
+        What it returns is the job's result (None: none), or a JobResult; what it raises is a failed attempt. Before
+        run()."""
         if handler is None:
             return lambda handler: self.handle(type, handler, concurrency)
         if self._started:
             raise RuntimeError("handlers are declared before run()")
-        if type in self._lanes:
-            raise ValueError(f"two handlers for {type}")
+        types = [type] if isinstance(type, str) else list(type)
+        if not 1 <= len(types) <= _MAX_TYPES:
+            raise ValueError(f"a handler has 1 to {_MAX_TYPES} job types, not {len(types)}")
+        handled = [name for lane in self._lanes for name in lane.types]
+        for i, name in enumerate(types):
+            if name in handled or name in types[:i]:
+                raise ValueError(f"two handlers for {name}")
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
-        self._lanes[type] = Lane(self._context, type, lambda job: self._run_hooks(0, job, handler), concurrency)
+        self._lanes.append(Lane(self._context, types, lambda job: self._run_hooks(0, job, handler), concurrency))
         return handler
 
     def use(self, hook):
@@ -122,11 +134,10 @@ class Worker:
         self._started = True
         self._spawn("registration", self._registration.run)
         self._spawn("check", self._check)
-        for type, lane in self._lanes.items():
-            self._spawn(f"{type}-accept", lane.accept)
-            self._spawn(f"{type}-finish", lane.outbox.finishes.send)
-            self._spawn(f"{type}-fail", lane.outbox.fails.send)
-            self._spawn(f"{type}-release", lane.outbox.releases.send)
+        for lane in self._lanes:
+            self._spawn(f"{lane.types[0]}-accept", lane.accept)
+            for name, reports in lane.outbox.kinds.items():
+                self._spawn(f"{lane.types[0]}-{name}", reports.send)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._context.ended)
@@ -151,7 +162,7 @@ class Worker:
             with self._changed:
                 if self._changed.wait_for(lambda: context.ended, context.check_interval):
                     return
-            for lane in self._lanes.values():
+            for lane in self._lanes:
                 try:
                     lane.check(context.check_interval)
                 except FAILURES:
@@ -168,8 +179,8 @@ class Worker:
         with self._changed:
             self._context.stopping = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: all(lane.idle for lane in self._lanes.values()), timeout)
-        for lane in self._lanes.values():
+            self._changed.wait_for(lambda: all(lane.idle for lane in self._lanes), timeout)
+        for lane in self._lanes:
             lane.end()
         self._registration.give_up()
         with self._changed:

@@ -1,0 +1,240 @@
+// The worker kits of clients/ when workers, servers, connections and answers are lost: who runs what, and who may still
+// speak. Every test runs with each kit.
+import assert from 'node:assert/strict'
+import { cleanUp, kits, newType, proxyTo, startAgain } from './support/kits.mjs'
+import { shareServer, testWithServer } from './support/server.mjs'
+import { waitFor } from './support/wait.mjs'
+
+const it = shareServer()
+cleanUp()
+
+for (const kit of kits) {
+  it(`${kit}: the jobs of a worker that is killed run elsewhere`, async (server) => {
+    // Nothing but the connection's end can free them in time.
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    const settings = { worker: { timeout: 300_000 }, concurrency: 3 }
+    await jobs.addMany(3, { do: 'hold' })
+    const first = jobs.start(settings)
+    await first.says('ran', 3)
+    const second = jobs.start(settings)
+    await second.says('online')
+    first.kill('SIGKILL')
+    await second.says('ran', 3)
+    await waitFor('the first to be gone', async () => (await jobs.members()).length === 1)
+    second.tell('go')
+    await waitFor('all to be finished', async () => (await jobs.counts()).finished === 3)
+    assert.equal(second.count('halt'), 0)
+  })
+
+  it(`${kit}: a worker that was frozen loses its job, and its result is dropped`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    await jobs.add('a', { do: 'stubborn' })
+    // Its connection stays open: it is its heartbeats that are missed.
+    const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
+    await first.says('ran a')
+    first.kill('SIGSTOP')
+    const second = jobs.start({ worker: { id: 'second', timeout: 300_000 } })
+    await second.says('ran a')
+    first.kill('SIGCONT')
+    await first.says('aborted a halt')
+    await first.says('halt a')
+    await first.says('online', 2)
+    first.tell('go')
+    second.tell('go')
+    await jobs.is('a', 'finished')
+    assert.equal((await jobs.get('a')).result.by, 'second')
+    assert.equal(first.count('halt'), 1)
+    // It is none the worse for it.
+    second.tell('stop 60000')
+    await second.stopped()
+    await jobs.add('b', { do: 'note' })
+    await jobs.is('b', 'finished')
+    assert.equal((await jobs.get('b')).result.by, 'first')
+  })
+
+  it(`${kit}: of what a worker writes that was frozen, nothing lands`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    const db = await server.newDatabase()
+    await jobs.add('a', { do: 'late', db })
+    const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
+    await first.says('ran a')
+    first.kill('SIGSTOP')
+    const second = jobs.start({ worker: { id: 'second', timeout: 300_000 } })
+    await second.says('ran a')
+    // Its handler goes on as soon as it can, whether it has been told by then or not.
+    first.tell('go')
+    first.kill('SIGCONT')
+    await first.says('refused a update halt')
+    await first.says('refused a transact halt')
+    assert.deepEqual([await jobs.state('a'), (await jobs.get('a')).worker.id], ['running', 'second'])
+    assert.equal((await server.client.get(`/${db}/a`)).status, 404)
+    second.tell('go')
+    await jobs.is('a', 'finished')
+    assert.deepEqual([(await jobs.get('a')).result, second.count('refused')], [{ by: 'second' }, 0])
+    assert.equal((await server.client.ok('GET', `/${db}/a`)).by, 'second')
+  })
+
+  it(`${kit}: a worker whose registration ends while it works is told over its connection`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    await jobs.add('a', { do: 'stubborn' })
+    // Nothing else would tell it in time.
+    const worker = jobs.start({ worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
+    await worker.says('ran a')
+    const [{ id }] = await jobs.members()
+    await server.client.ok('DELETE', `/_workers/${jobs.type}/${id}`)
+    await worker.says('aborted a halt')
+    await worker.says('online', 2)
+  })
+
+  it(`${kit}: a worker whose connection breaks is back, and its jobs run on if the server has not noticed`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    // The server keeps its side open; its end, which comes later, is that of an older connection.
+    const proxy = await proxyTo(server, {})
+    await jobs.add('a', { do: 'stubborn' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await worker.says('ran a')
+    const [{ incarnation }] = await jobs.members()
+    proxy.cutClients()
+    await worker.says('online', 2)
+    proxy.endUpstream()
+    // It has heard the old connections' ends before this.
+    for (let i = 0; i < 20; ++i) assert.deepEqual((await jobs.members()).map((worker) => worker.incarnation), [incarnation])
+    worker.tell('go')
+    await jobs.is('a', 'finished')
+    assert.deepEqual([worker.count('halt'), worker.count('ran a')], [0, 1])
+  })
+
+  it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    // The first answer is lost on its way, while the worker's other connections hold: the server believes that it
+    // has the job.
+    let lost = 0
+    const acceptInItsPlace = async () => {
+      const [{ id, incarnation }] = await jobs.members()
+      const body = { timeout: 60_000, worker: { role: jobs.type, id, incarnation } }
+      assert.equal((await jobs.call('POST', '/_accept', body)).jobs.length, 1)
+      return 'cut'
+    }
+    let listed = 0
+    let scans = 0
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^GET \/_workers\/\S+\/_jobs\?/.test(text)) ++listed
+        if (/^GET \S+\/_list\?/.test(text)) ++scans
+        if (lost > 0 || !/^POST \S+_accept /.test(text)) return undefined
+        ++lost
+        return acceptInItsPlace()
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
+    // It looked at its own jobs, however many others run.
+    assert.deepEqual([listed, scans], [1, 0])
+  })
+
+  it(`${kit}: jobs whose acceptance a gateway answers for with an error run all the same`, async (server) => {
+    const jobs = await newType(server, kit, { timeout: 3_600_000 })
+    let asked = false
+    let changed = false
+    const proxy = await proxyTo(server, {
+      onRequest: (text) => {
+        if (/^POST \S+_accept /.test(text)) asked = true
+      },
+      onAnswer: () => {
+        if (changed || !asked) return undefined
+        changed = true
+        return 'HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 5\r\n\r\nlate\n'
+      }
+    })
+    await jobs.add('a', { do: 'note' })
+    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    await jobs.is('a', 'finished')
+    assert.deepEqual([changed, worker.count('online'), (await jobs.get('a')).attempt], [true, 2, 2])
+  })
+
+  for (const [what, body] of Object.entries({ job: {}, 'periodic job': { schedule: { cron: '@yearly' } } })) {
+    it(`${kit}: a finish of a ${what} whose answer is lost is no loss`, async (server) => {
+      const jobs = await newType(server, kit)
+      let finishes = 0
+      let lost = false
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (/^POST \S+_finish /.test(text)) ++finishes
+        },
+        onAnswer: () => {
+          if (lost || finishes === 0) return undefined
+          lost = true
+          return 'cut'
+        }
+      })
+      await jobs.call('PUT', '/a', { data: { do: 'note' }, ...body })
+      await jobs.call('POST', '/a/_resubmit')
+      const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+      await waitFor('a to have run', async () => (await jobs.get('a')).history.at(-1)?.outcome === 'finished')
+      worker.tell('stop 60000')
+      await worker.stopped()
+      assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt')], [2, 1, 0])
+    })
+  }
+
+  const undone = '[{"id":"a","error":"transaction_timed_out","reason":"","status":503}]'
+  const answers = {
+    'is a gateway\'s error': 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\nsad\n',
+    'says that it is not known': `HTTP/1.1 200 OK\r\nContent-Length: ${undone.length}\r\n\r\n${undone}`
+  }
+  for (const [what, answer] of Object.entries(answers)) {
+    it(`${kit}: a finish whose answer ${what} is sent again, and is no loss`, async (server) => {
+      const jobs = await newType(server, kit)
+      let finishes = 0
+      let changed = false
+      const proxy = await proxyTo(server, {
+        onRequest: (text) => {
+          if (/^POST \S+_finish /.test(text)) ++finishes
+        },
+        onAnswer: () => {
+          if (changed || finishes === 0) return undefined
+          changed = true
+          return answer
+        }
+      })
+      await jobs.add('a', { do: 'note' })
+      // Nothing else is answered meanwhile, but its heartbeats.
+      const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
+      await jobs.is('a', 'finished')
+      await waitFor('the second finish', () => finishes === 2)
+      worker.tell('stop 60000')
+      await worker.stopped()
+      assert.deepEqual([finishes, worker.count('ran a'), worker.count('halt'), worker.count('fail')], [2, 1, 0, 0])
+    })
+  }
+
+  for (const how of ['stop', 'kill']) {
+    testWithServer(`${kit}: workers go on when the server is back (${how})`, {}, async (server) => {
+      const jobs = await newType(server, kit)
+      await jobs.addMany(200, { do: 'note' })
+      await jobs.add('held', { do: 'stubborn' })
+      const worker = jobs.start({ concurrency: 4, worker: { timeout: 300_000 } })
+      await waitFor('some to be finished', async () => (await jobs.counts()).finished > 10)
+      await worker.says('ran held')
+      if (how === 'stop') {
+        server.ownsDirectory = false // its data stay
+        await server.stop()
+      } else {
+        await server.kill()
+      }
+      await worker.says('offline')
+      const back = await startAgain(server)
+      await worker.says('online', 2)
+      worker.tell('go')
+      const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
+      await waitFor('all to be finished', async () => (await counts()).finished === 201)
+      // Who was not told to go keeps what it has.
+      assert.deepEqual([worker.count('halt'), worker.count('ran held')], [0, 1])
+      worker.tell('stop 60000')
+      await worker.stopped()
+      await back.stop()
+    })
+  }
+}
