@@ -9,17 +9,25 @@
 namespace divan::json {
 namespace {
 
-// Finds duplicates without building anything: most texts have none.
+// Finds the members that a later one replaces, in one walk over the text and without building anything: most
+// texts have none.
 class Search {
  public:
+  // A part of the text: a member with the comma behind it.
+  struct Range {
+    std::size_t begin;
+    std::size_t end;
+  };
+
   explicit Search(std::string_view text) : text_(text) {}
 
-  bool finds_any() {
+  // In the order in which they begin. A member that is replaced may have others within it.
+  std::vector<Range> replaced() {
     for (std::size_t i = 0; i < text_.size(); ++i) {
       switch (text_[i]) {
         case '{': open_.push_back(names_.size()); break;
         case '}':
-          if (ends_with_duplicates(open_.back())) return true;
+          end_object(open_.back());
           names_.resize(open_.back());
           open_.pop_back();
           break;
@@ -27,10 +35,16 @@ class Search {
         default: break;
       }
     }
-    return false;
+    std::sort(replaced_.begin(), replaced_.end(), [](Range a, Range b) { return a.begin < b.begin; });
+    return std::move(replaced_);
   }
 
  private:
+  struct Name {
+    std::string_view text;  // as it stands, without its quotes
+    bool escaped;
+  };
+
   // The string that begins at `begin`; returns where it ends.
   std::size_t read_string(std::size_t begin) {
     std::size_t end = begin + 1;
@@ -46,89 +60,63 @@ class Search {
     return end;
   }
 
-  bool ends_with_duplicates(std::size_t first) {
+  // The members of the object that ends have the names from `first` on.
+  void end_object(std::size_t first) {
+    if (!has_duplicates(first)) return;
+    std::map<std::string, std::size_t> last;
+    for (std::size_t i = names_.size(); i-- > first;) {
+      if (!last.emplace(unescape(names_[i].text), i).second)
+        replaced_.push_back({quote_before(names_[i]), quote_before(names_[i + 1])});
+    }
+  }
+
+  bool has_duplicates(std::size_t first) {
     constexpr std::size_t kFew = 8;
     const auto begin = names_.begin() + static_cast<std::ptrdiff_t>(first);
-    const bool escaped = std::any_of(begin, names_.end(), [](const Name& name) { return name.escaped; });
-    if (escaped) {
+    if (std::any_of(begin, names_.end(), [](const Name& name) { return name.escaped; })) {
       std::vector<std::string> names;
       for (auto name = begin; name != names_.end(); ++name) names.push_back(unescape(name->text));
       std::sort(names.begin(), names.end());
       return std::adjacent_find(names.begin(), names.end()) != names.end();
     }
-    const auto same = [](const Name& a, const Name& b) { return a.text == b.text; };
     if (names_.size() - first <= kFew) {
       for (auto name = begin; name != names_.end(); ++name) {
-        if (std::any_of(name + 1, names_.end(), [&](const Name& other) { return same(*name, other); }))
+        if (std::any_of(name + 1, names_.end(), [&](const Name& other) { return name->text == other.text; }))
           return true;
       }
       return false;
     }
-    std::sort(begin, names_.end(), [](const Name& a, const Name& b) { return a.text < b.text; });
-    return std::adjacent_find(begin, names_.end(), same) != names_.end();
+    sorted_.clear();
+    for (auto name = begin; name != names_.end(); ++name) sorted_.push_back(name->text);
+    std::sort(sorted_.begin(), sorted_.end());
+    return std::adjacent_find(sorted_.begin(), sorted_.end()) != sorted_.end();
   }
 
-  struct Name {
-    std::string_view text;
-    bool escaped;
-  };
+  std::size_t quote_before(const Name& name) const {
+    return static_cast<std::size_t>(name.text.data() - text_.data()) - 1;
+  }
 
   const std::string_view text_;
-  std::vector<Name> names_;        // of the members, so far, of the objects that are open
-  std::vector<std::size_t> open_;  // where the names of each of these begin
+  std::vector<Name> names_;               // of the members, so far, of the objects that are open
+  std::vector<std::size_t> open_;         // where the names of each of these begin
+  std::vector<std::string_view> sorted_;  // names of one object
+  std::vector<Range> replaced_;
 };
-
-void append_unique(std::string& out, std::string_view value);
-
-void append_unique_members(std::string& out, std::string_view object) {
-  struct Member {
-    std::string_view raw_name;
-    std::string_view value;
-  };
-  std::vector<Member> members;
-  std::map<std::string, std::size_t> last;
-  for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
-    last[unescape(raw_name)] = members.size();
-    members.push_back({raw_name, value});
-    return true;
-  });
-  out += '{';
-  bool first = true;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (last[unescape(members[i].raw_name)] != i) continue;
-    out += first ? "\"" : ",\"";
-    first = false;
-    out.append(members[i].raw_name).append("\":");
-    append_unique(out, members[i].value);
-  }
-  out += '}';
-}
-
-void append_unique(std::string& out, std::string_view value) {
-  if (value.starts_with('{')) return append_unique_members(out, value);
-  if (!value.starts_with('[')) {
-    out += value;
-    return;
-  }
-  out += '[';
-  bool first = true;
-  for_each_element(value, [&](std::string_view element) {
-    if (!first) out += ',';
-    first = false;
-    append_unique(out, element);
-    return true;
-  });
-  out += ']';
-}
 
 }  // namespace
 
 std::optional<std::string> without_duplicates(std::string_view text) {
-  if (!Search(text).finds_any()) return std::nullopt;
+  const auto replaced = Search(text).replaced();
+  if (replaced.empty()) return std::nullopt;
   std::string out;
   out.reserve(text.size());
-  append_unique(out, text);
-  return out;
+  std::size_t done = 0;
+  for (const auto& range : replaced) {
+    if (range.begin < done) continue;  // within one that is left out
+    out.append(text, done, range.begin - done);
+    done = range.end;
+  }
+  return out.append(text, done);
 }
 
 }  // namespace divan::json

@@ -16,6 +16,26 @@ TEST(JsonDuplicates, TheLastMemberOfANameStands) {
   EXPECT_EQ(unique(R"({"":1,"":2})"), R"({"":2})");
 }
 
+TEST(JsonDuplicates, WhatIsReplacedMayHaveDuplicatesItself) {
+  EXPECT_EQ(unique(R"({"a":{"x":1,"x":2},"b":[{"y":1,"y":2}],"a":{"x":3,"x":4}})"),
+            R"({"b":[{"y":2}],"a":{"x":4}})");
+  EXPECT_EQ(unique(R"({"a":1,"a":{"a":1,"a":{"a":1,"a":2}},"a":{"a":3,"a":4}})"), R"({"a":{"a":4}})");
+  EXPECT_EQ(unique(R"({"a":1,"a":2,"a":3,"\u0061":4,"b":5,"a":6,"b":7})"), R"({"a":6,"b":7})");
+}
+
+// One walk does, however deep the text is: walks for each depth would take minutes.
+TEST(JsonDuplicates, DeepTexts) {
+  constexpr int kDepth = 900;
+  const std::string large(8'000'000, 'x');
+  std::string text, expected;
+  for (int i = 0; i < kDepth; ++i) {
+    text += R"({"a":0,"a":)";
+    expected += R"({"a":)";
+  }
+  const std::string end = '"' + large + '"' + std::string(kDepth, '}');
+  EXPECT_EQ(unique(text + end), expected + end);
+}
+
 TEST(JsonDuplicates, TextsWithoutAnyAreLeftAlone) {
   for (const std::string_view text : {R"({})", R"("a")", R"({"a":{"a":{"a":[{"a":1},{"a":1}]}},"b":"a"})",
                                       R"(["a","a"])", R"({"a":"b:\"a\":1"})"})
