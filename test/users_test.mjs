@@ -116,9 +116,9 @@ testWithServer('a user\'s document of any kind leaves the administrators alone',
 const SLOW = '20000' // iterations: a comparison takes some 10 ms
 
 /** The status of a request with these credentials, on a connection of its own, from an address of 127.0.0.0/8. */
-function status(server, credentials, from = '127.0.0.1') {
+function status(server, credentials, from = '127.0.0.1', fields = {}) {
   const { hostname, port } = new URL(server.url)
-  const headers = { Authorization: 'Basic ' + Buffer.from(credentials).toString('base64') }
+  const headers = { Authorization: 'Basic ' + Buffer.from(credentials).toString('base64'), ...fields }
   return new Promise((resolve, reject) => {
     const request = http.get({ hostname, port, path: '/_session', headers, localAddress: from, agent: false }, (answer) => {
       answer.resume().on('end', () => resolve(answer.statusCode))
@@ -185,6 +185,26 @@ testWithServer('a name is locked for an address where the settings say so', {}, 
   assert.equal(await status(server, 'ann:pw', '127.0.0.66'), 200, 'known to be right')
   await server.client.ok('PUT', setting('mode'), '"warn"')
   assert.equal(await status(server, 'ann:other', '127.0.0.66'), 401)
+})
+
+testWithServer('behind a trusted proxy, clients have addresses of their own', { env: { DIVAN_CHTTPD_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' } }, async (server) => {
+  await prepare(server)
+  await server.client.ok('PUT', path('ann'), user('ann', { password: 'pw' }))
+  await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth_lockout/mode', '"enforce"')
+  const from = async (credentials, forwarded) => {
+    const headers = { 'X-Forwarded-For': forwarded }
+    return (await server.as(credentials).get('/_session', { headers })).status
+  }
+  // What the client itself wrote comes first, and means nothing.
+  for (let i = 0; i < 5; ++i) assert.equal(await from(`ann:wrong${i}`, `192.0.2.${i}, 198.51.100.66, 10.1.1.1`), 401)
+  assert.equal(await from('ann:pw', '198.51.100.66'), 403)
+  assert.equal(await from('ann:pw', '192.0.2.1, 198.51.100.66'), 403)
+  assert.equal(await from('ann:pw', '198.51.100.67'), 200)
+  // Of others the field means nothing.
+  await server.client.ok('PUT', path('bob'), user('bob', { password: 'pw' }))
+  for (let i = 0; i < 5; ++i) assert.equal(await status(server, `bob:wrong${i}`, '127.0.0.66', { 'X-Forwarded-For': `192.0.2.${i}` }), 401)
+  assert.equal(await status(server, 'bob:pw', '127.0.0.66', { 'X-Forwarded-For': '192.0.2.9' }), 403)
+  assert.equal(await from('bob:pw', '192.0.2.1'), 200)
 })
 
 test('users: a server makes the database, and makes it again at a start that finds none', async () => {

@@ -24,6 +24,14 @@ it('bodies that are compressed', async (server) => {
   assert.equal((await server.client.ok('GET', `/${db}/a`)).n, 1)
   const cut = await server.client.put(`/${db}/b`, gzipSync('{"n":1}').subarray(0, 12), { headers })
   assert.deepEqual([cut.status, cut.json.error], [400, 'bad_request'])
+  const other = await server.client.put(`/${db}/b`, '{}', { headers: { 'Content-Encoding': 'deflate' } })
+  assert.deepEqual([other.status, other.json.error], [415, 'bad_content_type'], other.text)
+  assert.match(other.json.reason, /deflate/)
+  const plain = await server.client.put(`/${db}/b`, '{}', { headers: { 'Content-Encoding': 'identity' } })
+  assert.equal(plain.status, 201, plain.text)
+  // A stranger's is not looked at.
+  const stranger = await server.as(undefined).put(`/${db}/c`, 'not gzip', { headers })
+  assert.equal(stranger.status, 401, stranger.text)
 })
 
 testWithServer('a compressed body is limited by what it stands for', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {

@@ -97,10 +97,11 @@ std::optional<std::string> Call::text(std::string_view name) const {
   return text;
 }
 
-void Call::decode_body(std::size_t max_bytes) {
-  const auto encoding = header("Content-Encoding");
-  if (encoding && http::equal_ignoring_case(*encoding, "gzip"))
-    decoded_body_ = http::gunzip(exchange_->request().body(), max_bytes);
+const std::string& Call::body() {
+  if (decoded_body_) return *decoded_body_;
+  const auto& body = exchange_->request().body();
+  if (!http::equal_ignoring_case(header("Content-Encoding").value_or(""), "gzip")) return body;
+  return decoded_body_.emplace(http::gunzip(body, max_body_));
 }
 
 std::string Call::json_body() {
@@ -143,7 +144,7 @@ std::optional<http::Response> not_modified(const Call& call, const std::string& 
 std::string absolute_uri(const Call& call, std::string_view path) {
   const auto host = call.header("X-Forwarded-Host").value_or(call.header("Host").value_or(""));
   if (host.empty()) return std::string(path);
-  const bool https = call.header("X-Forwarded-Proto") == "https";
+  const bool https = call.header("X-Forwarded-Ssl") == "on" || call.header("X-Forwarded-Proto") == "https";
   return fmt::format("{}://{}{}", https ? "https" : "http", host, path);
 }
 

@@ -1,6 +1,7 @@
 // One request as routes see it.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,12 +58,13 @@ class Call {
   /// The body as compact JSON; throws bad_request if it is none, or 415 if a POST declares it to be something
   /// else.
   std::string json_body();
-  /// The body, without its Content-Encoding once decode_body() was called.
-  const std::string& body() const { return decoded_body_ ? *decoded_body_ : exchange_->request().body(); }
-  /// Uncompresses the body if it is compressed; throws too_large (413) if that makes it longer than
-  /// `max_bytes`, and bad_request if it is malformed. Takes time: not on an io thread.
-  void decode_body(std::size_t max_bytes);
-  bool has_body() const { return !body().empty(); }
+  /// The body without its Content-Encoding. The first call uncompresses it, which takes time: not on an io
+  /// thread, and not for clients that are refused anyway. Throws bad_request if it is malformed, and
+  /// too_large (413) if it is longer than limit_body() says.
+  const std::string& body();
+  bool has_body() const { return !exchange_->request().body().empty(); }
+  /// The most bytes of an uncompressed body.
+  void limit_body(std::size_t bytes) { max_body_ = bytes; }
 
   const User& user() const { return user_; }
   void set_user(User user) { user_ = std::move(user); }
@@ -83,6 +85,7 @@ class Call {
   std::vector<std::string> path_;
   std::vector<http::QueryParameter> params_;
   std::optional<std::string> decoded_body_;
+  std::size_t max_body_ = std::numeric_limits<std::size_t>::max();
   User user_;
 };
 

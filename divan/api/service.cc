@@ -16,7 +16,8 @@ constexpr std::int64_t kDefaultMaxBody = 64 << 20;
 
 }  // namespace
 
-Service::Service(Context context) : context_(std::move(context)) {}
+Service::Service(Context context)
+    : context_(std::move(context)), trusted_proxies_(context_.config.get("chttpd", "trusted_proxies", "")) {}
 
 void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
   const bool taken = context_.pool.submit([this, exchange] { work(exchange); });
@@ -43,12 +44,12 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
   if (context_.stopping && exchange->closed()) return;
   try {
     const auto call = std::make_shared<Call>(exchange);
-    auto user = context_.accounts.authenticate(exchange->request().header("Authorization"),
-                                               exchange->request().peer(), password_waiter(exchange));
+    const auto& request = exchange->request();
+    auto user = context_.accounts.authenticate(
+        request.header("Authorization"), trusted_proxies_.client_of(request), password_waiter(exchange));
     if (!user) return;
     call->set_user(*std::move(user));
-    // Strangers' bodies are not worth the work.
-    call->decode_body(static_cast<std::size_t>(
+    call->limit_body(static_cast<std::size_t>(
         context_.config.get_int("chttpd", "max_http_request_size", kDefaultMaxBody, 0, INT64_MAX)));
     if (auto response = route(context_, call)) exchange->respond(*std::move(response));
   } catch (const MethodNotAllowed& error) {

@@ -1,6 +1,7 @@
 // The door between the HTTP server and the routes.
 #pragma once
 
+#include "divan/api/client_address.h"
 #include "divan/api/context.h"
 #include "divan/http/exchange.h"
 
@@ -23,6 +24,7 @@ class Service {
   void work(const std::shared_ptr<http::Exchange>& exchange) const;
 
   const Context context_;
+  const TrustedProxies trusted_proxies_;
 };
 
 }  // namespace divan::api

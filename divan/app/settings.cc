@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "divan/api/accounts.h"
+#include "divan/api/client_address.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
@@ -80,6 +81,9 @@ std::vector<Setting> own_settings() {
       {"chttpd", "half_close_timeout", "30000", "ms", kAtStart,
        "milliseconds in which a client that has ended its side of the connection must be answered",
        integer("chttpd", "half_close_timeout", 100, 86'400'000)},
+      {"chttpd", "trusted_proxies", "", "", kAtStart,
+       "reverse proxies whose X-Forwarded-For is believed: addresses and networks, with commas between them",
+       [](const Config& config) { api::TrustedProxies(config.get("chttpd", "trusted_proxies", "")); }},
       {"chttpd_auth", "iterations", "600000", "", kLive,
        "rounds of the hashes of users' passwords that are written from now on",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
