@@ -158,8 +158,9 @@ testWithServer('users log in, known and new, while clients guess passwords', {},
     ...Array.from({ length: 40 }, () => guesser(() => `nobody${guesses}`, '127.0.0.67'))
   ]
   await waitFor('guesses', async () => (await server.metric('divan_password_failures_total')) >= 130)
-  // The name that is guessed and others, from addresses of their own and from one with clients that guess.
-  const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...names(30).slice(20).map((name) => [name, '127.0.0.66'])]
+  // The name that is guessed and others, from addresses of their own and from those of the clients that guess.
+  const behind = names(30).slice(20).map((name, i) => [name, i < 5 ? '127.0.0.66' : '127.0.0.67'])
+  const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...behind]
   const first = await Promise.all(users.map(([name, from]) => status(server, `${name}:pw-${name}`, from)))
   assert.deepEqual(first, users.map(() => 200))
   assert.equal(await status(server, 'user0:pw-user0', '127.0.0.66'), 200)

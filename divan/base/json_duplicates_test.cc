@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <functional>
+#include <random>
+
 #include "divan/base/json.h"
 
 namespace divan::json {
@@ -34,6 +38,35 @@ TEST(JsonDuplicates, DeepTexts) {
   }
   const std::string end = '"' + large + '"' + std::string(kDepth, '}');
   EXPECT_EQ(unique(text + end), expected + end);
+}
+
+// Boost's parser keeps the last of several members of one name, too.
+TEST(JsonDuplicates, RandomTextsMeanTheSameAsForBoost) {
+  std::mt19937 random(1);
+  const auto any = [&](int count) { return std::uniform_int_distribution<int>(0, count - 1)(random); };
+  const std::function<std::string(int)> make = [&](int depth) -> std::string {
+    if (depth == 0 || any(3) == 0) return any(2) == 0 ? std::to_string(any(100)) : R"("{\"a\":[,")";
+    const bool is_object = any(3) > 0;
+    std::string out = is_object ? "{" : "[";
+    const int count = any(2) == 0 ? any(4) : any(14);
+    for (int i = 0; i < count; ++i) {
+      if (i > 0) out += ',';
+      if (is_object) out += std::array{R"("a":)", R"("b":)", R"("\u0061":)", R"("\"":)", R"("":)"}[any(5)];
+      out += make(depth - 1);
+    }
+    return out + (is_object ? '}' : ']');
+  };
+  int with_duplicates = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = make(4);
+    ASSERT_EQ(compact(text), text);
+    const auto without = without_duplicates(text);
+    if (!without) continue;
+    ++with_duplicates;
+    ASSERT_EQ(parse(*without), parse(text)) << text;
+    ASSERT_EQ(without_duplicates(*without), std::nullopt) << text;
+  }
+  EXPECT_GT(with_duplicates, 500);
 }
 
 TEST(JsonDuplicates, TextsWithoutAnyAreLeftAlone) {
