@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { afterEach } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { startProxy } from './support/proxy.mjs'
 import { shareServer, temporaryDirectory } from './support/server.mjs'
 import { within } from './support/wait.mjs'
 
@@ -131,6 +132,30 @@ for (const [kit, properties] of Object.entries(KITS)) {
     const [name, start] = kit === 'js' ? ['startId', ids[23_999]] : ['start_id', ids[23_999]]
     assert.deepEqual((await call('list', [type], { state: 'pending', [name]: start })).map(({ id }) => id), ids.slice(23_999))
     assert.deepEqual(await call('list', [type], { state: 'failed' }), [])
+    assert.deepEqual((await call('list', [type], { descending: true })).map(({ id }) => id), ids.toReversed())
+  })
+
+  it(`${kit}: jobs that leave their state while they are listed end no list`, async (server) => {
+    const call = startCaller(properties, server)
+    const type = await newType(call)
+    const ids = Array.from({ length: 1_500 }, (_, i) => `job${String(i).padStart(6, '0')}`)
+    await call('enqueueMany', [type, ids.map((id) => ({ id }))])
+    let pages = 0
+    const proxy = await startProxy(server, {
+      // The last one of the first page goes while the second is on its way.
+      onRequest: (text) => {
+        if (/^GET \S+\/_list\?/.test(text) && ++pages === 2) return server.client.ok('POST', `/_jobs/${type}/${ids[999]}/_cancel`).then(() => undefined)
+        return undefined
+      }
+    })
+    try {
+      const slow = startCaller(properties, { url: proxy.url, credentials: server.credentials })
+      assert.deepEqual((await slow('list', [type], { state: 'pending' })).map(({ id }) => id), ids)
+      assert.equal(pages, 2)
+      assert.deepEqual((await call('list', [type], { state: 'cancelled' })).map(({ id }) => id), [ids[999]])
+    } finally {
+      proxy.close()
+    }
   })
 
   it(`${kit}: jobs that are large in the store are added in halves`, async (server) => {

@@ -289,8 +289,14 @@ export class Divan {
   /** Documents and jobs, all or nothing. */
   transact(changes: Changes): Promise<TransactAnswer>
   get<Data = unknown>(type: string, id: string): Promise<JobInfo<Data>>
-  /** The jobs of a type in the order of their ids, from `startId` on: `for await (const job of divan.list('letter'))`. */
-  list<Data = unknown>(type: string, options?: { state?: State; startId?: string }): AsyncGenerator<JobInfo<Data>>
+  /**
+   * The jobs of a type, by id, or those in a state: pending ones as they run, running ones by id, others as they ended. From
+   * `startId` on; `descending`: the other way round. `for await (const job of divan.list('letter'))`.
+   */
+  list<Data = unknown>(
+    type: string,
+    options?: { state?: State; startId?: string; descending?: boolean }
+  ): AsyncGenerator<JobInfo<Data>>
   /**
    * Resolves when the job has ended, with what get() shows then. Rejects with status 404 if there is no such job, or not
    * any more, and with the code ETIMEDOUT after `timeout` milliseconds. A periodic job ends only if it is cancelled.

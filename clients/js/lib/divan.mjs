@@ -73,15 +73,16 @@ export class Divan {
     return this.#request('GET', this.#job(type, id))
   }
   /** Page by page. */
-  async *list(type, { state, startId = '' } = {}) {
-    const query = new URLSearchParams({ limit: LISTED, ...(state && { state }) })
-    let last
-    for (let start = startId; ; ) {
-      query.set('start_id', JSON.stringify(start))
-      const { jobs } = await this.#request('GET', `/_jobs/${encodeURIComponent(type)}/_list?${query}`)
-      for (const job of jobs) if (job.id !== last) yield job
-      if (jobs.length < LISTED) return
-      start = last = jobs.at(-1).id
+  async *list(type, { state, startId, descending = false } = {}) {
+    const query = new URLSearchParams({ limit: LISTED, descending })
+    if (state) query.set('state', state)
+    if (startId) query.set('start_id', JSON.stringify(startId))
+    for (;;) {
+      const { jobs, next } = await this.#request('GET', `/_jobs/${encodeURIComponent(type)}/_list?${query}`)
+      yield* jobs
+      if (next === undefined) return
+      query.delete('start_id')
+      query.set('start', next)
     }
   }
   async wait(type, id, { timeout = Infinity, signal } = {}) {

@@ -98,17 +98,19 @@ class Divan:
         """A job as docs/jobs.md shows it, but times in seconds since 1970."""
         return job_info(self._request("GET", self._job(type, id)))
 
-    def list(self, type, state=None, start_id=""):
-        """The jobs of a type in the order of their ids, from ``start_id`` on, as a generator."""
-        query = f"/_jobs/{quote(type)}/_list?limit={_LISTED}" + (f"&state={quote(state)}" if state else "")
-        last = None
+    def list(self, type, state=None, start_id=None, descending=False):
+        """The jobs of a type, by id, or those in a state: pending ones as they run, running ones by id, others as they
+        ended. From ``start_id`` on; ``descending``: the other way round. A generator."""
+        query = f"/_jobs/{quote(type)}/_list?limit={_LISTED}&descending={'true' if descending else 'false'}"
+        if state:
+            query += f"&state={quote(state)}"
+        start = f"&start_id={quote(json.dumps(start_id))}" if start_id else ""
         while True:
-            start = quote(json.dumps(start_id))
-            jobs = self._request("GET", f"{query}&start_id={start}")["jobs"]
-            yield from (job_info(job) for job in jobs if job["id"] != last)
-            if len(jobs) < _LISTED:
+            page = self._request("GET", query + start)
+            yield from map(job_info, page["jobs"])
+            if "next" not in page:
                 return
-            start_id = last = jobs[-1]["id"]
+            start = f"&start={quote(page['next'])}"
 
     def wait(self, type, id, timeout=None):
         """Returns when the job has ended, with what get() shows then. Raises DivanError with status 404 if there is no
