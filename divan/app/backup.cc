@@ -213,7 +213,7 @@ void back_up_store(const BackupOptions& options) {
   if (!is_shared(options.store))
     throw bad_request("The embedded store is backed up through its server: see --url.");
   CommandEnvironment with;
-  const auto store = open_store(options.store, {}, with.config, with.clock, with.rng).database;
+  const auto store = open_to_read(options.store, with.config, with.clock, with.rng);
   const backup::Header header{DIVAN_VERSION, server_uuid(*store, with.rng), with.clock.wall_ms()};
   write_file(options, [&](const Sink& sink) { backup::write_backup(*store, header, sink); });
 }

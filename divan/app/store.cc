@@ -69,6 +69,13 @@ OpenStore open_store(const std::string& store, const std::string& directory, con
   return {std::move(database), embedded};
 }
 
+std::unique_ptr<kv::Database> open_to_read(const std::string& store, const Config& config, const Clock& clock,
+                                           Rng& rng) {
+  auto options = fdb_options(config, store.substr(kFdb.size()));
+  options.raises_format = false;
+  return std::make_unique<kv::fdb::FdbDatabase>(options, clock, rng);
+}
+
 struct NewStore::Parts {
   const Clock& clock;
   kv::fdb::Options options;

@@ -36,10 +36,14 @@ struct OpenStore {
   const kv::fdb::FdbDatabase* fdb = nullptr;
 };
 
-/// Opens the store; its settings are in `config`, the embedded one is in `directory`. Throws divan::Error
-/// that says in one line why it cannot be had.
+/// Opens the store to serve it; its settings are in `config`, the embedded one is in `directory`. Throws
+/// divan::Error that says in one line why it cannot be had.
 OpenStore open_store(const std::string& store, const std::string& directory, const Config& config,
                      const Clock& clock, Rng& rng);
+
+/// Opens a shared store to read it: its format stays as it is. Throws as open_store() does.
+std::unique_ptr<kv::Database> open_to_read(const std::string& store, const Config& config, const Clock& clock,
+                                           Rng& rng);
 
 /// A shared store in the making, from a backup. Until it is complete no server serves it; if it never is, it
 /// is cleared away, now or by the next one. Not thread-safe.

@@ -74,7 +74,7 @@ class SharedSource final : public Source {
   explicit SharedSource(const std::string& store) {
     if (!is_shared(store))
       throw bad_request("--store names a shared store; an embedded one has a data directory.");
-    store_ = open_store(store, {}, with_.config, with_.clock, with_.rng).database;
+    store_ = open_to_read(store, with_.config, with_.clock, with_.rng);
   }
   bool check_files(kv::Findings&, const Progress&) override { return true; }
   kv::Version check_engine_rows(kv::Findings&) override { return store_->begin()->read_version(); }

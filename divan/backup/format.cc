@@ -162,9 +162,9 @@ void Parser::check_head(std::string_view bytes) {
   if (bytes.substr(0, given) != kMagic.substr(0, given)) throw bad_backup("This is no backup of Divan.");
   if (bytes.size() < kHeadBytes) return;
   const std::uint32_t format = read_u32(bytes.substr(kMagic.size()));
-  if (format != kFormat) {
-    throw bad_backup(
-        fmt::format("The backup's format is {}, and this version of Divan knows {} only.", format, kFormat));
+  if (format < kOldestFormat || format > kFormat) {
+    throw bad_backup(fmt::format("The backup's format is {}, and this version of Divan knows {} to {} only.",
+                                 format, kOldestFormat, kFormat));
   }
   checksum_ = checksum_of(bytes, 0);
   expected_ = Expected::header;

@@ -14,8 +14,10 @@
 
 namespace divan::backup {
 
-/// The format that is written here, and the newest that can be read.
-inline constexpr int kFormat = 3;
+/// The format that is written here, which is the newest that can be read, and the oldest. It is raised with
+/// the format of the rows, since what a row means is not in the file.
+inline constexpr int kFormat = 4;
+inline constexpr int kOldestFormat = 3;
 
 /// The highest version that a backup may say: beyond any store's, and far from where versions end.
 inline constexpr kv::Version kMaxVersion = kv::Version{1} << 60;

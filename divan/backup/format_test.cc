@@ -90,10 +90,10 @@ TEST(BackupFormat, TheBytesAreThose) {
   writer.finish(300);
   EXPECT_EQ(
       to_hex(bytes),
-      "444956414e42414b00000003"
-      "480000002443b9b22d5d6274187b22646976616e223a2231222c2275756964223a2275222c2263726561746564223a357d"
-      "520000000abc9607847ee3619c00026162013101016300"
-      "4500000003390d0537f774133e02ac02");
+      "444956414e42414b00000004"
+      "48000000241d60b50d92ffaa0d7b22646976616e223a2231222c2275756964223a2275222c2263726561746564223a357d"
+      "520000000ae9b5ad48b357eff700026162013101016300"
+      "45000000038ff74a4e234591a602ac02");
 }
 
 TEST(BackupFormat, CutAnywhereItIsRefused) {
@@ -142,8 +142,21 @@ TEST(BackupFormat, OtherFilesAndFormatsAreNamed) {
   EXPECT_EQ(fault("PK\3\4 something else"), "This is no backup of Divan.");
   EXPECT_EQ(fault("{"), "This is no backup of Divan.");
   std::string other = written({});
-  other[11] = 1;
-  EXPECT_THAT(fault(other), testing::HasSubstr("format is 1"));
+  for (const int format : {kOldestFormat - 1, kFormat + 1}) {
+    other[11] = static_cast<char>(format);
+    EXPECT_THAT(fault(other), testing::HasSubstr(fmt::format("format is {}", format)));
+  }
+}
+
+// Written by the version before.
+TEST(BackupFormat, FormatThreeIsRead) {
+  const Read result = read(*from_hex(
+      "444956414e42414b00000003"
+      "480000002443b9b22d5d6274187b22646976616e223a2231222c2275756964223a2275222c2263726561746564223a357d"
+      "520000000abc9607847ee3619c00026162013101016300"
+      "4500000003390d0537f774133e02ac02"));
+  EXPECT_EQ(result.rows, (Rows{{"ab", "1"}, {"ac", ""}}));
+  EXPECT_EQ(result.end.version, 300);
 }
 
 TEST(BackupFormat, RowsMustBeInOrder) {

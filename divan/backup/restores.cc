@@ -204,27 +204,31 @@ void Restores::abandon(const std::string& id) {
 
 std::size_t Restores::collect() {
   const std::string prefix = open_prefix();
-  std::vector<std::string> ids;
+  std::map<std::string, std::string> open;  // rows by id
   store_.run([&](kv::Transaction& tx) {
-    ids.clear();
+    open.clear();
     tx.scan(kv::below(prefix), {.isolation = kv::Isolation::snapshot},
-            [&](std::string_view key, std::string_view) {
-              ids.push_back(required(Reader(key.substr(prefix.size())).take_string()));
+            [&](std::string_view key, std::string_view value) {
+              open.emplace(required(Reader(key.substr(prefix.size())).take_string()), value);
               return true;
             });
   });
-  using std::chrono::duration_cast;
-  using std::chrono::milliseconds;
+  std::erase_if(seen_, [&](const auto& one) { return !open.contains(one.first); });
   std::size_t collected = 0;
-  for (const auto& id : ids) {
-    collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
-      const auto progress = find(tx, id);
-      if (!progress) return 0;
-      const std::int64_t silent = clock_.wall_ms() - progress->heard_ms;
-      if (silent < duration_cast<milliseconds>(kRestorePatience).count()) return 0;
-      clear(tx, id);
-      return progress->finished() ? 0 : 1;
-    });
+  for (const auto& [id, row] : open) {
+    Seen& seen = seen_[id];
+    if (seen.row != row) seen = {row, clock_.now()};
+    if (clock_.now() - seen.since < kRestorePatience) continue;
+    try {
+      collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
+        if (tx.get(open_key(id)) != row) return 0;
+        const auto progress = find(tx, id);
+        clear(tx, id);
+        return progress->finished() ? 0 : 1;
+      });
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      log::error("What restore {} left could not be cleared: {}", id, error.what());
+    }
   }
   if (collected > 0) log::info("What {} unfinished restores left was cleared.", collected);
   return collected;
@@ -237,7 +241,6 @@ std::optional<Restores::Progress> Restores::find(kv::Transaction& tx, const std:
   Progress progress;
   progress.next_piece = required(reader.take_int());
   progress.rows = required(reader.take_int());
-  progress.heard_ms = std::max<std::int64_t>(required(reader.take_int()), 0);
   return progress;
 }
 

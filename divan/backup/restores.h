@@ -20,7 +20,8 @@
 
 namespace divan::backup {
 
-/// After so long without a piece a restore is given up.
+/// After so long without a piece a restore is given up. Each process measures it by itself, from when it
+/// first sees the restore's row as it is: so no clock that is set forward or back gives up one that goes on.
 inline constexpr Duration kRestorePatience = std::chrono::minutes(10);
 
 /// A database that is to be made from the rows of one in a backup.
@@ -60,14 +61,14 @@ class Restores {
   /// Gives a restore up. Throws not_found.
   void abandon(const std::string& id);
 
-  /// Clears away what restores left of which nothing was heard for kRestorePatience; answers how many.
+  /// Clears away what restores left of which nothing was heard for kRestorePatience; returns how many. For
+  /// one thread, the one of start() if that was called.
   std::size_t collect();
 
  private:
   struct Progress {
     std::int64_t next_piece = 0;
     std::int64_t rows = 0;
-    std::int64_t heard_ms = 0;
 
     bool finished() const { return next_piece == kFinished; }
   };
@@ -94,6 +95,12 @@ class Restores {
   docs::Catalog& catalog_;
   const Clock& clock_;
   Rng& rng_;
+
+  struct Seen {
+    std::string row;
+    MonotonicTime since;
+  };
+  std::map<std::string, Seen> seen_;  // open restores by id, as collect() found them
 
   std::mutex mutex_;
   std::condition_variable changed_;

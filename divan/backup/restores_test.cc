@@ -122,6 +122,7 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   EXPECT_EQ(target.documents("shop"), 20);
   EXPECT_EQ(changes.size(), 2u);
   // Nothing else is left after a while, and sequences go on.
+  EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(kRestorePatience);
   EXPECT_EQ(target.restores.collect(), 0u);
   EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
@@ -157,7 +158,11 @@ TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
   target.restores.finish(id, pieces.rows);
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows - 1); }), "bad_request");
   EXPECT_EQ(target.documents("shop"), 20);
-  target.clock.advance(kRestorePatience);
+  target.restores.collect();
+  target.clock.advance(kRestorePatience - std::chrono::seconds(1));
+  target.restores.collect();
+  target.restores.finish(id, pieces.rows);
+  target.clock.advance(std::chrono::seconds(1));
   target.restores.collect();
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
 }
@@ -173,8 +178,10 @@ TEST_F(RestoresTest, WhatWasGivenUpIsCleared) {
 TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
   const std::string silent = begin();
   target.restores.add(silent, 0, pieces.bytes[0]);
+  EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(kRestorePatience / 2);
   const std::string heard = begin();
+  EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(kRestorePatience / 2 - std::chrono::seconds(1));
   target.restores.add(heard, 0, pieces.bytes[0]);
   EXPECT_EQ(target.restores.collect(), 0u);
@@ -182,10 +189,52 @@ TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
   EXPECT_EQ(target.restores.collect(), 1u);
   EXPECT_EQ(refusal([&] { target.restores.add(silent, 1, pieces.bytes[1]); }), "not_found");
   target.clock.advance(kRestorePatience - std::chrono::seconds(2));
+  EXPECT_EQ(target.restores.collect(), 0u);
   for (std::size_t i = 1; i < pieces.bytes.size(); ++i) target.restores.add(heard, i, pieces.bytes[i]);
   target.restores.finish(heard, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
   EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 3);  // that it is finished
+}
+
+// A machine's clock is set forward, or back.
+class SetClock final : public Clock {
+ public:
+  SetClock(const Clock& time, std::int64_t wall_ms) : time_(time), wall_ms_(wall_ms) {}
+  MonotonicTime now() const override { return time_.now(); }
+  std::int64_t wall_ms() const override { return wall_ms_; }
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+    return time_.wait_until(lock, changed, deadline, done);
+  }
+
+ private:
+  const Clock& time_;
+  const std::int64_t wall_ms_;
+};
+
+TEST_F(RestoresTest, AClockThatIsSetDoesNotGiveARestoreUp) {
+  for (const std::int64_t wall_ms : {0LL, 4'000'000'000'000LL}) {
+    const SetClock clock(target.clock, wall_ms);
+    Restores elsewhere(*target.store, target.catalog, clock, target.rng);
+    const std::string id = begin();
+    EXPECT_EQ(elsewhere.collect(), 0u);
+    target.clock.advance(kRestorePatience - std::chrono::seconds(1));
+    EXPECT_EQ(elsewhere.collect(), 0u);
+    target.restores.add(id, 0, pieces.bytes[0]);
+    EXPECT_EQ(elsewhere.collect(), 0u);
+    target.clock.advance(kRestorePatience);
+    EXPECT_EQ(elsewhere.collect(), 1u);
+  }
+}
+
+TEST_F(RestoresTest, ADamagedRowIsInTheWayOfNoOther) {
+  std::string damaged;
+  kv::tuple::Packer(damaged).string("restore").string("open").string("0");
+  target.store->run([&](Transaction& tx) { tx.set(damaged, "x"); });
+  begin();
+  EXPECT_EQ(target.restores.collect(), 0u);
+  target.clock.advance(kRestorePatience);
+  EXPECT_EQ(target.restores.collect(), 1u);
 }
 
 // Every server creates one, and has no use for it if it restores a backup.

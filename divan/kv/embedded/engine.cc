@@ -43,10 +43,13 @@ void make_directory(rocksdb::Env& env, const fs::path& directory) {
   sync_directory(env, directory.has_parent_path() ? directory.parent_path() : fs::path("."));
 }
 
-// Synced by name: a directory whose store survived a power cut must not lack its format.
+// Synced by name: a directory whose store survived a power cut must not lack its format. Replaces the file by
+// renaming, so that a power cut leaves the old format or the new one.
 void write_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string text = fmt::format("{}{}\n", kFormatWords, kFormat);
-  const auto status = rocksdb::WriteStringToFile(&env, text, (directory / kFormatFile).string(), true);
+  const std::string file = (directory / kFormatFile).string(), next = file + ".new";
+  auto status = rocksdb::WriteStringToFile(&env, text, next, true);
+  if (status.ok()) status = env.RenameFile(next, file);
   if (!status.ok()) throw cannot_open(directory, status.ToString());
   sync_directory(env, directory);
 }
@@ -66,8 +69,8 @@ bool find_store(rocksdb::Env& env, const fs::path& directory) {
   return false;
 }
 
-// Checks the directory's format, or marks a new directory with ours.
-void check_format(rocksdb::Env& env, const fs::path& directory) {
+// Checks the directory's format and returns it; marks a new directory with ours.
+int check_format(rocksdb::Env& env, const fs::path& directory) {
   const std::string file = (directory / kFormatFile).string();
   const bool has_store = find_store(env, directory);
   if (!env.FileExists(file).ok()) {
@@ -75,7 +78,8 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
       throw cannot_open(directory,
                         "there is a RocksDB store, but not one of Divan's (its FORMAT file is missing).");
     }
-    return write_format(env, directory);
+    write_format(env, directory);
+    return kFormat;
   }
   std::string text;
   if (const auto status = rocksdb::ReadFileToString(&env, file, &text); !status.ok()) {
@@ -83,18 +87,18 @@ void check_format(rocksdb::Env& env, const fs::path& directory) {
   }
   // The power may have gone before it was synced, and so before there was a store.
   if (!has_store && (text.empty() || text.front() == '\0' || text.back() != '\n')) {
-    return write_format(env, directory);
+    write_format(env, directory);
+    return kFormat;
   }
   const std::string line = text.substr(0, text.find('\n'));
   int format = 0;
   if (!line.starts_with(kFormatWords) || (format = std::atoi(line.c_str() + kFormatWords.size())) <= 0) {
     throw cannot_open(directory, fmt::format("its FORMAT file is damaged (`{}`).", line.substr(0, 80)));
   }
-  if (format != kFormat) {
-    throw cannot_open(directory,
-                      fmt::format("its format {} is {} than this version of Divan, which knows {}.", format,
-                                  format > kFormat ? "newer" : "older", kFormat));
-  }
+  if (format >= kOldestFormat && format <= kFormat) return format;
+  throw cannot_open(
+      directory, fmt::format("its format {} is {} than this version of Divan, which knows {} to {}.", format,
+                             format > kFormat ? "newer" : "older", kOldestFormat, kFormat));
 }
 
 // RocksDB blames its manifest for tables that cannot be opened: which of them are damaged?
@@ -150,10 +154,12 @@ void check_store_format(const std::string& directory) {
 EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng)
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
-  check_format(env_of(options), options.directory);
+  const int format = check_format(env_of(options), options.directory);
   mend_manifest(rocksdb_options(options), options.directory, options.durable);
   if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
+  // Before anything is written that an older version would misread.
+  if (format < kFormat) write_format(env_of(options), options.directory);
   committer_ =
       std::make_unique<Committer>(*db_, clock,
                                   CommitterOptions{options.durable, options.max_watches,

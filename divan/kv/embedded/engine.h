@@ -10,10 +10,13 @@
 
 namespace divan::kv::embedded {
 
-/// The format of a data directory that this version writes. docs/keyspace.md
-inline constexpr int kFormat = 3;
+/// The format of a data directory that this version writes, and the oldest that it reads. An older version
+/// refuses the format of this one. docs/storage.md lists them.
+inline constexpr int kFormat = 4;
+inline constexpr int kOldestFormat = 3;
 
-/// Throws divan::Error 500 naming the directory unless there is a store of a format that this version knows.
+/// Throws divan::Error 500 naming the directory unless there is a store of a format that this version reads.
+/// Changes nothing.
 void check_store_format(const std::string& directory);
 
 struct Options {
@@ -33,8 +36,9 @@ struct Options {
 /// A kv::Database in a data directory. Thread-safe. Transactions must not outlive it.
 class EmbeddedDatabase final : public Database {
  public:
-  /// Opens the store in `options.directory`. Throws divan::Error 500 with a reason that names the directory:
-  /// it is in use by another process, of a newer format, not Divan's, or damaged. The clock and rng must
+  /// Opens the store in `options.directory`, and raises an older format to kFormat. Throws divan::Error 500
+  /// with a reason that names the directory: it is in use by another process, of a format that this version
+  /// does not read, not Divan's, or damaged. The clock and rng must
   /// outlive the database.
   EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng);
   ~EmbeddedDatabase() override;

@@ -248,7 +248,7 @@ TEST(Engine, ADirectoryIsLockedVersionedAndNotSomebodyElses) {
   EXPECT_EQ(reason(path), "opened");
   std::ofstream(path + "/FORMAT") << "divan embedded store, format 99\n";
   EXPECT_THAT(reason(path), testing::HasSubstr("newer"));
-  std::ofstream(path + "/FORMAT") << "divan embedded store, format 1\n";
+  std::ofstream(path + "/FORMAT") << "divan embedded store, format " << kOldestFormat - 1 << "\n";
   EXPECT_THAT(reason(path), testing::HasSubstr("older"));
   std::ofstream(path + "/FORMAT") << "something else\n";
   EXPECT_THAT(reason(path), testing::HasSubstr("damaged"));

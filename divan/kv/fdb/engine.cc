@@ -41,7 +41,7 @@ FdbDatabase::FdbDatabase(const Options& options, const Clock& clock, Rng& rng)
   if (options.unfinished) {
     begin_store(store_.cluster, store_.place);
   } else {
-    check_format(store_.cluster, store_.place, kFormat);
+    check_format(store_.cluster, store_.place, {kOldestFormat, kFormat}, options.raises_format);
   }
 }
 

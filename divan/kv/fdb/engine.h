@@ -9,8 +9,10 @@
 
 namespace divan::kv::fdb {
 
-/// The format of the rows in a cluster that this version writes. docs/keyspace.md
-inline constexpr int kFormat = 1;
+/// The format of the rows in a cluster that this version writes, and the oldest that it reads.
+/// docs/storage.md
+inline constexpr int kFormat = 2;
+inline constexpr int kOldestFormat = 1;
 
 inline constexpr std::size_t kMaxNameBytes = 32;
 inline constexpr std::size_t kMaxTagBytes = 16;
@@ -25,6 +27,7 @@ struct Options {
   std::size_t max_watches = 10'000;
   // It must be empty, or unfinished: then what is there is cleared away. It is nobody else's until finish().
   bool unfinished = false;
+  bool raises_format = true;  // of a store of an older format, which versions that know no other then refuse
   ClientOptions client;
 };
 

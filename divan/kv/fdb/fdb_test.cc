@@ -88,6 +88,25 @@ TEST_F(KvFdbCluster, AnotherFormatAndForeignRowsAreRefused) {
   EXPECT_EQ(refusal(store.options()), "it was opened");
   write(place.format_key(), std::to_string(kFormat + 1));
   EXPECT_TRUE(has(refusal(store.options()), "newer than this version")) << refusal(store.options());
+  write(place.format_key(), std::to_string(kOldestFormat - 1));
+  EXPECT_TRUE(has(refusal(store.options()), "older than this version")) << refusal(store.options());
+  write(place.format_key(), std::to_string(kOldestFormat));
+  const auto format = [&] {
+    std::optional<std::string> value;
+    run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
+      const Future row = tx.get(place.format_key(), false);
+      if (const FdbError code = cluster.outcome_of(row); code != 0) return code;
+      value = tx.value_in(row);
+      return 0;
+    });
+    return value;
+  };
+  Options to_read = store.options();
+  to_read.raises_format = false;
+  EXPECT_EQ(refusal(to_read), "it was opened");
+  EXPECT_EQ(format(), std::to_string(kOldestFormat));
+  EXPECT_EQ(refusal(store.options()), "it was opened");
+  EXPECT_EQ(format(), std::to_string(kFormat)) << "an older version is to refuse it";
   write(place.format_key(), std::nullopt);
   write(place.in_cluster("a"), "of somebody");
   EXPECT_TRUE(has(refusal(store.options()), "not Divan's")) << refusal(store.options());

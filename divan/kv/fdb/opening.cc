@@ -107,12 +107,14 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
                   file.empty() ? "" : " of " + file, seconds(timeout), problem, cluster.client().version()));
 }
 
-void check_format(const Cluster& cluster, const Place& place, int format) {
+void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises) {
   Contents found;
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
     if (const FdbError code = look(tx, place, found); code != 0) return code;
-    if (found.format || found.has_rows) return 0;
-    found.format = std::to_string(format);
+    const int there = found.format ? format_in(*found.format) : 0;
+    const bool is_raised = raises && there >= formats.oldest && there < formats.newest;
+    if (!is_raised && (found.format || found.has_rows)) return 0;
+    found.format = std::to_string(formats.newest);
     tx.set(place.format_key(), *found.format);
     return 0;
   });
@@ -126,10 +128,11 @@ void check_format(const Cluster& cluster, const Place& place, int format) {
         "restore it again.");
   }
   const int there = format_in(*found.format);
-  if (there == format) return;
-  throw internal_error(fmt::format(
-      "The store in this cluster has format {}, which is {} than this version of Divan, which knows {}.",
-      there, there > format ? "newer" : "older", format));
+  if (there >= formats.oldest && there <= formats.newest) return;
+  throw internal_error(
+      fmt::format("The store in this cluster has format {}, which is {} than this version of Divan, which "
+                  "knows {} to {}.",
+                  there, there > formats.newest ? "newer" : "older", formats.oldest, formats.newest));
 }
 
 void begin_store(const Cluster& cluster, const Place& place) {

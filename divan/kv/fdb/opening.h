@@ -12,8 +12,15 @@ void check_cluster_file(const std::string& path);
 /// if that takes too long; `file` is for that.
 void await_cluster(const Cluster& cluster, const std::string& file, Duration timeout);
 
-/// Throws divan::Error 500 unless the store has this format; marks an empty place with it.
-void check_format(const Cluster& cluster, const Place& place, int format);
+/// The formats that a version reads. It writes the newest.
+struct Formats {
+  int oldest;
+  int newest;
+};
+
+/// Throws divan::Error 500 unless the store has one of these formats. Marks an empty place with the newest,
+/// and with `raises` a store of an older one, too.
+void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises);
 
 /// Clears an unfinished store away and marks the place as one; throws divan::Error 400 if there is any other.
 void begin_store(const Cluster& cluster, const Place& place);

@@ -205,6 +205,41 @@ TEST(PowerCuts, EachOperationWhileADirectoryIsMade) {
   }
 }
 
+// An older version must refuse what this one writes, and a cut must leave one format or the other.
+TEST(PowerCuts, EachOperationWhileAnOlderFormatIsRaised) {
+  const std::string file = "/disk/store/FORMAT";
+  SystemClock clock;
+  for (std::uint64_t operations = 0;; ++operations) {
+    SeededRng rng(operations);
+    const auto disk = std::make_shared<SimulatedDisk>();
+    SimulatedMachine machine(disk);
+    const auto open = [&] {
+      return std::make_unique<EmbeddedDatabase>(Options{.directory = "/disk/store", .env = &machine}, clock,
+                                                rng);
+    };
+    open()->run([](Transaction& tx) { tx.set("a", "1"); });
+    const std::string present = disk->contents(file);
+    ASSERT_EQ(present, fmt::format("divan embedded store, format {}\n", kFormat));
+    const std::string older = fmt::format("divan embedded store, format {}\n", kOldestFormat);
+    disk->set_contents(file, older);
+    disk->cut_after(operations);
+    bool was_written = false;
+    try {
+      const auto store = open();
+      store->run([](Transaction& tx) { tx.set("b", "1"); });
+      was_written = true;
+    } catch (const divan::Error&) { ASSERT_TRUE(disk->is_cut()); }
+    const bool was_cut = disk->is_cut();
+    disk->power_up(rng);
+    const auto left = disk->contents(file);
+    ASSERT_TRUE(left == present || (left == older && !was_written)) << operations << ": " << left;
+    const auto store = open();
+    EXPECT_EQ(disk->contents(file), present) << operations;
+    EXPECT_EQ(store->run([](Transaction& tx) { return tx.get("a"); }), "1") << operations;
+    if (!was_cut) break;
+  }
+}
+
 TEST(PowerCuts, RelaxedDurabilityLosesWholeTransactionsOnly) {
   std::size_t lost = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
