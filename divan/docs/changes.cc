@@ -7,6 +7,10 @@
 namespace divan::docs {
 namespace {
 
+// Of bodies that nobody asked for, what a scan passes over before a new one is begun at the next that is
+// wanted.
+constexpr std::size_t kMaxPassedBytes = 64 << 10;
+
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
 
 kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t user_version) {
@@ -95,8 +99,9 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
   std::vector<std::string> bodies(changes.size());
   std::size_t swept_bytes = 0;
   const bool reverse = changes.size() > 1 && changes.back().sequence < changes.front().sequence;
-  // Winners whose body lies at their change are met in order by a scan of the bodies; the others, whose last
-  // change was to a losing revision, are read one by one.
+  // Winners whose body lies at their change are met in order by a scan of the bodies, which begins anew where
+  // many others lie between two of them; the others, whose last change was to a losing revision, are read one
+  // by one.
   std::size_t next = 0;
   const auto in_sweep = [&](const Change& change) {
     return change.chunks > 0 &&
@@ -106,14 +111,16 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
     while (next < changes.size() && !in_sweep(changes[next])) ++next;
   };
   skip_to_sweep();
-  if (next < changes.size()) {
-    const std::size_t prefix = database.keys().room(Room::body).size();
+  const std::size_t prefix = database.keys().room(Room::body).size();
+  for (bool going_on = next < changes.size(); going_on;) {
+    going_on = false;
     kv::KeyRange range = below(database.keys().room(Room::body));
     if (reverse) {
       range.end = database.keys().body(changes[next].body_sequence, changes[next].chunks);
     } else {
       range.begin = database.keys().body(changes[next].body_sequence, 0);
     }
+    std::size_t passed_bytes = 0;
     const kv::RangeOptions options{.reverse = reverse, .isolation = kv::Isolation::snapshot};
     tx.scan(range, options, [&](std::string_view key, std::string_view value) {
       const auto sequence = kv::tuple::Reader(key.substr(prefix)).take_versionstamp();
@@ -126,7 +133,11 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
         skip_to_sweep();
       }
       if (next == changes.size()) return false;
-      if (changes[next].body_sequence != *sequence) return true;
+      if (changes[next].body_sequence != *sequence) {
+        passed_bytes += value.size();
+        going_on = passed_bytes > kMaxPassedBytes;
+        return !going_on;
+      }
       if (swept_bytes >= max_bytes && bodies[next].empty()) return false;
       // In reverse a body's last chunk comes first.
       bodies[next].insert(reverse ? 0 : bodies[next].size(), value);

@@ -44,6 +44,7 @@ class Check final : public kv::RowCheck {
     std::map<std::string, std::int64_t> counters;
     kv::RowSum bodies_wanted, bodies;    // digests of versionstamp, chunks, bytes
     kv::RowSum changes_wanted, changes;  // digests of Change
+    kv::RowSum conflicts_wanted, conflicts;
     // Of a database that is being restored, the last may not have come wholly.
     kv::Findings locals;
   };

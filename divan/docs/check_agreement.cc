@@ -73,9 +73,18 @@ class Explainer {
     std::string stamp;
     Packer(stamp).versionstamp(wanted.sequence);
     try {
-      if (row && change_digest(decode_change(stamp, *row)) == change_digest(wanted)) return;
+      if (row) {
+        const Change found = decode_change(stamp, *row);
+        if (change_digest(found) == change_digest(wanted)) return compare_leaves(found, wanted);
+      }
     } catch (const Error&) {}  // a damaged row was found before
     name(fmt::format("document {} has {} in the changes.", wanted.id, row ? "a wrong row" : "no row"));
+  }
+
+  void compare_leaves(const Change& found, const Change& wanted) {
+    if (!found.other_leaves || found.other_leaves == wanted.other_leaves) return;
+    name(fmt::format("document {} has {} leaves besides its winner, and {} in the changes.", wanted.id,
+                     *wanted.other_leaves, *found.other_leaves));
   }
 
   void name(const std::string& what) {
@@ -103,6 +112,7 @@ Change DocumentRows::change() const {
   change.deleted = last.deleted;
   change.body_sequence = last.sequence;
   change.chunks = last.chunks;
+  change.other_leaves = leaves - 1;
   return change;
 }
 
@@ -126,6 +136,13 @@ std::string change_digest(const Change& change) {
       .bytes(change.winner.id)
       .versionstamp(change.body_sequence)
       .integer(change.chunks);
+  return digest;
+}
+
+std::optional<std::string> conflict_digest(const Change& change) {
+  if (change.other_leaves.value_or(0) == 0) return std::nullopt;
+  std::string digest = change_digest(change);
+  Packer(digest).integer(*change.other_leaves);
   return digest;
 }
 

@@ -12,8 +12,10 @@ struct DocumentRows {
   std::string id;
   Leaf last{};
   kv::Versionstamp sequence{};  // the latest of them
+  std::uint32_t leaves = 0;
 
   void add(Leaf leaf) {
+    ++leaves;
     sequence = std::max(sequence, leaf.sequence);
     last = std::move(leaf);
   }
@@ -25,7 +27,10 @@ struct DocumentRows {
 bool is_body(std::optional<std::string_view> text);
 
 std::string body_digest(std::string_view stamp_bytes, std::uint64_t chunks, std::uint64_t bytes);
+/// Of all but the number of leaves, which rows of older versions lack.
 std::string change_digest(const Change& change);
+/// Of a document with several leaves: also of their number. nullopt for one without, and for such rows.
+std::optional<std::string> conflict_digest(const Change& change);
 
 /// Reads a database whose leaves do not agree with its `bodies` and rows in the `changes`, and names what is
 /// wrong, up to some twenty rows.

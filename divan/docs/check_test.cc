@@ -129,6 +129,30 @@ TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
               ElementsAre(R"(("db", 1, 5, "large", 2): the chunk before this one is missing or not whole)"));
 }
 
+TEST_F(DocsCheck, LeavesAreCountedInTheChanges) {
+  // Changes how many other leaves a document's row in the changes counts; nullopt: as older versions left it.
+  const auto with_others = [&](std::string_view id, std::optional<std::int64_t> others) {
+    return found([&](MapRows::Map& map) {
+      const auto row = std::find_if(first(map, Room::changes), map.end(), [&](const auto& one) {
+        return kv::tuple::Reader(one.second).take_string() == id;
+      });
+      auto elements = kv::tuple::unpack(row->second);
+      elements.pop_back();
+      if (others) elements.emplace_back(*others);
+      row->second = kv::tuple::pack(elements);
+    });
+  };
+  for (const auto& [id, leaves] : {std::pair{"conflict", 2}, {"a", 0}}) {
+    EXPECT_THAT(with_others(id, leaves), ElementsAre());
+    EXPECT_THAT(with_others(id, std::nullopt), ElementsAre());
+    EXPECT_THAT(
+        with_others(id, 1),
+        ElementsAre(fmt::format(
+            "Database db: document {} has {} leaves besides its winner, and 1 in the changes.", id, leaves)));
+  }
+  EXPECT_THAT(with_others("conflict", 0), ElementsAre(HasSubstr("and 0 in the changes")));
+}
+
 // Damage that leaves every length as it is.
 TEST_F(DocsCheck, BodiesAndLocalDocumentsAreJson) {
   EXPECT_THAT(found([&](auto& map) { first(map, Room::body)->second.back() = 'x'; }),

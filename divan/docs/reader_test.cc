@@ -1,9 +1,7 @@
 #include "divan/docs/reader.h"
 
-#include <gtest/gtest.h>
-
 #include "divan/base/bytes.h"
-#include "divan/base/error.h"
+#include "divan/docs/testing.h"
 
 namespace divan::docs {
 namespace {
@@ -57,6 +55,39 @@ TEST(DamagedRows, LeavesAreRefused) {
                                                             {0, UINT64_MAX}}) {
     EXPECT_THROW(decode(key, with_body(chunks, bytes)), Error) << chunks << ", " << bytes;
   }
+}
+
+struct Readers : DocsTest {};
+
+TEST_F(Readers, DocumentsAreListedInOrder) {
+  for (const std::string id : {"a", "b", "c", "d"}) put(R"({"_id":")" + id + "\"}");
+  put(R"({"_id":"a\u0000b"})");
+  replicate(
+      {R"({"_id":"b","_rev":"2-x"})", R"({"_id":"c","_revisions":{"start":2,"ids":["x"]},"_deleted":true})"});
+  put(R"({"_id":"d","_rev":")" + put(R"({"_id":"e"})") + R"(","_deleted":true})");
+  const auto ids = [&](const DocumentRange& range, std::size_t limit = 99) {
+    return with_db([&](auto& tx, const Database& db) {
+      std::vector<std::string> found;
+      visit_documents(tx, db, range, [&](const std::string& id, const Leaf& winner) {
+        EXPECT_FALSE(winner.deleted);
+        found.push_back(id + (winner.path.generation == 2 ? "2" : ""));
+        return found.size() < limit;
+      });
+      return found;
+    });
+  };
+  const std::string nul("a\0b", 3);
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(ids({}), (Ids{"a", nul, "b2", "c", "e"}));
+  EXPECT_EQ(ids({.descending = true}), (Ids{"e", "c", "b2", nul, "a"}));
+  EXPECT_EQ(ids({.start_id = "b", .end_id = "c"}), (Ids{"b2", "c"}));
+  EXPECT_EQ(ids({.start_id = "a", .end_id = "a"}), (Ids{"a"}));
+  EXPECT_EQ(ids({.start_id = "b", .end_id = "c", .inclusive_end = false}), (Ids{"b2"}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "a", .descending = true}), (Ids{"c", "b2", nul, "a"}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "a", .inclusive_end = false, .descending = true}),
+            (Ids{"c", "b2", nul}));
+  EXPECT_EQ(ids({.start_id = "c", .end_id = "b"}), (Ids{}));
+  EXPECT_EQ(ids({}, 2), (Ids{"a", nul}));
 }
 
 }  // namespace

@@ -78,10 +78,13 @@ void Check::look_at(std::string_view key, std::string_view value) {
     Reader parts(rest);
     ++histories_[*parts.take_string()];
     parts.take_string();
-    decode_attempt(*parts.take_int(), value);
+    const auto epoch = *parts.take_int();
+    check_epoch(epoch);
+    decode_attempt(epoch, value);
   } else if (kind == "left") {
-    Reader note(value);
-    expect(kv::has_shape(rest, "ss") && note.take_versionstamp() && note.at_end());
+    expect(kv::has_shape(rest, "ss") && kv::has_shape(value, "v"));
+    if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
+      throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
   } else if (kind == "halt") {
     Reader worker(rest);
     expect(worker.take_string() && worker.take_string());
@@ -118,10 +121,17 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   if (const auto deadline = deadline_key(job); !deadline.empty()) entries_wanted_.add(deadline);
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
+  check_epoch(job.epoch);
   if (job.activity && kv::is_beyond(*job.activity, version_))
     throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
   if (is_periodic(job) && Schedule::of_json(job.schedule).json() != job.schedule)
     throw wrong("its schedule is not in the form in which schedules are kept");
+}
+
+// Epochs are versions at which jobs were accepted. A later one would let a stale worker pass as a newer one.
+void Check::check_epoch(std::int64_t epoch) const {
+  if (epoch > version_)
+    throw wrong(fmt::format("the epoch {} is beyond the store's version {}", epoch, version_));
 }
 
 void Check::count_row(std::string_view rest, std::string_view value) {

@@ -24,6 +24,7 @@ class Check final : public kv::RowCheck {
 
   void look_at(std::string_view key, std::string_view value);
   void header_row(std::string_view rest, std::string_view value);
+  void check_epoch(std::int64_t epoch) const;
   void count_row(std::string_view rest, std::string_view value);
   void data_row(std::string_view key, std::string_view rest, std::string_view value);
   void end_data();

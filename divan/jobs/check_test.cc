@@ -184,5 +184,102 @@ TEST_F(JobsCheck, NothingIsLaterThanTheStore) {
   EXPECT_GT(check(rows, 1).count(), 0u);
 }
 
+// Beside those: jobs that have ended in every way, with results, settings of their own, deadlines and former
+// attempts, and a worker that is to hear of one that was ended.
+struct JobsCheckMore : JobsCheck {
+  template <class Fn>
+  auto in_tx(Fn&& fn) {
+    return store->run(std::forward<Fn>(fn));
+  }
+  void SetUp() override {
+    JobsCheck::SetUp();
+    const auto ref = in_tx([&](kv::Transaction& tx) {
+      TypeSettings settings;
+      settings.max_runtime = std::chrono::hours(1);
+      queue.set_type(tx, "long", settings);
+      const auto worker = registry.add(tx, "mailer", "other", "{}");
+      registry.hold(tx, worker);
+      return worker;
+    });
+    const std::vector<std::string> types{"long"};
+    const auto run = [&](const std::string& id, const std::string& limits = {}) {
+      return in_tx([&](kv::Transaction& tx) {
+        queue.add(tx, "long", id, "{}", {.limits = limits});
+        return tx.read_version();
+      });
+    };
+    const auto accept_one = [&] {
+      AcceptOptions options;
+      options.worker = ref;
+      return in_tx(
+          [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs.at(0).attempt(); });
+    };
+    run("overdue", job_limits(R"({"max_attempts":1})"));
+    accept_one();
+    in_tx([&](kv::Transaction& tx) {
+      Job job = *read_job(tx, "long", "overdue");
+      end_overdue(queue, tx, job);
+    });
+    run("broken");
+    const auto broken = accept_one();
+    in_tx([&](kv::Transaction& tx) { fail(queue, tx, broken, "on purpose", {.retry = false}); });
+    run("resulted");
+    const auto resulted = accept_one();
+    in_tx([&](kv::Transaction& tx) {
+      finish(queue, tx, resulted, std::nullopt, std::nullopt, R"({"sum":1})");
+    });
+    run("cancelled");
+    in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "long", "cancelled"); });
+    run("released", job_limits(R"({"max_lost":3})"));
+    const auto released = accept_one();
+    in_tx([&](kv::Transaction& tx) { release(queue, tx, released); });
+    accept_one();
+  }
+};
+
+TEST_F(JobsCheckMore, NothingIsWrongWithWhatWasWritten) {
+  MapRows rows(*store);
+  EXPECT_THAT(check(rows, store->begin()->read_version()).kept(), ElementsAre());
+}
+
+TEST_F(JobsCheckMore, EveryRowThatIsLostIsMissed) {
+  std::set<std::string> names;
+  for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); })) {
+    kv::tuple::Reader reader(key);
+    std::string name = *reader.take_string();
+    for (int i = 0; i < 2; ++i) name += " " + reader.take_string().value_or("");
+    names.insert(name);
+  }
+  // Of these there may be some or none; a counter may be 0.
+  EXPECT_THAT(names,
+              ElementsAre("jobs cnt long", "jobs halt mailer", "jobs types ", "jobs wake long",
+                          "jobs wake mail", "workers  vs", "workers mailer hold", "workers mailer vs"));
+}
+
+TEST_F(JobsCheckMore, DamagedRowsAreFound) {
+  MapRows rows(*store);
+  const auto original = rows.map();
+  std::vector<std::string> unnoticed;
+  for (const auto& [key, value] : original) {
+    for (const auto& changed : {value + 'x', "x" + value, value.substr(0, value.size() / 2)}) {
+      if (changed == value) continue;
+      rows.map()[key] = changed;
+      if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
+    }
+    rows.map()[key] = value;
+  }
+  EXPECT_THAT(unnoticed, ElementsAre());
+}
+
+TEST_F(JobsCheckMore, NoEpochIsLaterThanTheStore) {
+  const auto version = store->begin()->read_version();
+  MapRows rows(*store);
+  std::string& header = rows.map()[JobKey("job").string("long").string("broken").key()];
+  auto elements = kv::tuple::unpack(header);
+  elements.at(8) = version + 1;  // the epoch (docs/keyspace.md)
+  header = kv::tuple::pack(elements);
+  EXPECT_THAT(check(rows, version).kept(), ElementsAre(HasSubstr("is beyond the store's version")));
+}
+
 }  // namespace
 }  // namespace divan::jobs

@@ -1,0 +1,80 @@
+// What tests of databases and documents share: a catalog on a store of its own, with the database "db".
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include "divan/base/json.h"
+#include "divan/docs/changes.h"
+#include "divan/docs/reader.h"
+#include "divan/docs/writer.h"
+#include "divan/kv/embedded/temporary_store.h"
+
+namespace divan::docs {
+
+struct DocsTest : testing::Test {
+  kv::embedded::TemporaryStore store;
+  events::Bus bus;
+  SystemClock clock;
+  SeededRng rng{1};
+  Catalog catalog{bus, clock};
+
+  void SetUp() override {
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  }
+
+  template <class Fn>
+  auto with_db(Fn&& fn) {
+    return store->run([&](kv::Transaction& tx) { return fn(tx, catalog.open(tx, "db")); });
+  }
+
+  WriteResult edit(std::string_view json) {
+    std::vector documents{parse_document(json::compact(json))};
+    return bulk_edit(*store, catalog, "db", documents, rng).front();
+  }
+
+  std::string put(std::string_view json) {
+    const auto result = edit(json);
+    EXPECT_FALSE(result.error) << result.error->what();
+    return result.revision.to_string();
+  }
+
+  void replicate(std::vector<std::string> jsons) {
+    std::vector<IncomingDocument> documents;
+    for (const auto& json : jsons) documents.push_back(parse_document(json::compact(json)));
+    bulk_replicate(*store, catalog, "db", documents);
+  }
+
+  std::string get(std::string_view id, const DocumentOptions& options = {}, std::string_view rev = {}) {
+    return with_db([&](auto& tx, const Database& db) {
+      const auto found =
+          find_document(tx, db, id, rev.empty() ? std::nullopt : std::optional(parse_revision(rev)));
+      std::string out;
+      append_document(out, id, found.revision(), found.body, found.tree, options);
+      return out;
+    });
+  }
+
+  std::string error_of(const std::function<void()>& fn) {
+    try {
+      fn();
+    } catch (const Error& error) { return error.what(); }
+    return "no error";
+  }
+
+  std::vector<Change> changes() {
+    return with_db([&](auto& tx, const Database& db) {
+      std::vector<Change> all;
+      visit_changes(tx, db, {}, [&](const Change& change) {
+        all.push_back(change);
+        return true;
+      });
+      return all;
+    });
+  }
+
+  DatabaseInfo info() {
+    return with_db([&](auto& tx, const Database& db) { return read_info(tx, db); });
+  }
+};
+
+}  // namespace divan::docs
