@@ -1,18 +1,12 @@
 // Listings of a database's documents: _all_docs, _design_docs.
-#include "divan/api/queries.h"
-#include "divan/api/routes.h"
+#include "divan/api/listing_pages.h"
 #include "divan/base/json.h"
 #include "divan/docs/read_ahead.h"
-#include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
-#include "divan/index/views/params.h"
 
 namespace divan::api {
 namespace {
 
-using index::views::ViewParams;
-
-constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
 // Of documents that are read from a remote store, those that are asked for together.
 constexpr std::size_t kDocumentsTogether = 1'000;
@@ -37,200 +31,126 @@ std::int64_t count_design_documents(kv::Transaction& tx, const docs::Database& d
   return count;
 }
 
-// Rows of `_all_docs` or `_design_docs`, page by page; each page is read in one transaction.
-class DocumentPages final : public PageSource {
+// Rows are documents and their winners.
+class DocumentPages final : public ListingPages<docs::Leaf> {
  public:
-  DocumentPages(const Context& context, std::string name, ViewParams params, bool design_only)
-      : context_(context),
-        name_(std::move(name)),
-        params_(std::move(params)),
+  DocumentPages(const Context& context, std::string name, index::views::ViewParams wanted, bool design_only)
+      : ListingPages(context, std::move(name), std::move(wanted)),
         design_only_(design_only),
-        range_(document_range(params_)),
-        from_the_start_(!params_.keys && !range_.start_id),
-        skip_(params_.skip),
-        left_(params_.limit.value_or(UINT64_MAX)) {
-    check_listing_params(params_);
-    if (design_only_) range_ = design_range(range_);
-  }
-
-  bool next(std::string& out) override {
-    const auto tx = context_.store.begin();
-    const auto database = context_.catalog.open(*tx, name_);
-    if (!number_) {
-      append_head(*tx, database, out);
-      number_ = database.number();
-    }
-    // Another one of the same name has nothing to do with the rows so far.
-    if (database.number() != *number_) throw not_found("Database does not exist.");
-    const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
-    if (more) return true;
-    out += first_row_ ? "]}\n" : "\n]}\n";
-    return false;
+        from_the_start_(!params().keys && !range().start_id) {
+    if (design_only_) range() = design_range(range());
   }
 
  private:
-  void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) {
+  void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) override {
     const auto info = docs::read_info(tx, database);
     const std::int64_t total = design_only_ ? count_design_documents(tx, database) : info.doc_count;
     out += fmt::format("{{\"total_rows\":{},", total);
     out += from_the_start_
                ? fmt::format("\"offset\":{},",
-                             std::min<std::uint64_t>(params_.skip, static_cast<std::uint64_t>(total)))
+                             std::min<std::uint64_t>(params().skip, static_cast<std::uint64_t>(total)))
                : "\"offset\":null,";
-    if (params_.update_seq) out += "\"update_seq\":" + json::quoted(docs::to_sequence(info.update_seq)) + ",";
+    if (params().update_seq)
+      out += "\"update_seq\":" + json::quoted(docs::to_sequence(info.update_seq)) + ",";
     out += "\"rows\":[";
   }
 
-  bool read_range(kv::Transaction& tx, const docs::Database& database, std::string& out) {
-    if (left_ == 0) return false;
-    std::size_t rows = 0;
-    bool cut = false;
-    // Where bodies are far away, those of a page are asked for together, when its rows are known.
-    const bool later = params_.include_docs && tx.is_remote();
-    std::vector<std::pair<std::string, docs::Leaf>> found;
-    std::uint64_t bytes = 0;  // of their documents
-    docs::visit_documents(tx, database, range_, [&](const std::string& id, const docs::Leaf& winner) {
-      if (resumed_at_ == id) return true;
-      resumed_at_ = id;
-      if (skip_ > 0) {
-        --skip_;
-      } else {
-        if (later) {
-          found.emplace_back(id, winner);
-          found.back().second.path.ids.resize(1);
-          bytes += winner.body_bytes;
-        } else {
-          begin_row(out);
-          append_row(tx, database, id, id, &winner, out);
-        }
-        if (--left_ == 0) return false;
-      }
-      cut = out.size() + bytes >= kPageBytes || ++rows >= kPageRows || found.size() >= kDocumentsTogether;
-      return !cut;
-    });
-    if (later) append_found(tx, database, found, out);
-    if (!cut || left_ == 0) return false;
-    range_.start_id = resumed_at_;
-    return true;
+  bool lists(std::string_view id) const override { return !design_only_ || docs::is_design(id); }
+
+  void visit(kv::Transaction& tx, const docs::Database& database, const docs::DocumentRange& range,
+             const Visitor& visit) override {
+    docs::visit_documents(tx, database, range, visit);
   }
 
-  bool read_keys(kv::Transaction& tx, const docs::Database& database, std::string& out) {
-    const auto& keys = *params_.keys;
-    std::size_t expected = 0;
-    while (next_key_ < keys.size() && left_ > 0) {
-      if (tx.is_remote() && skip_ == 0 && next_key_ >= expected)
-        expected = next_key_ + expect_keys(tx, database, ahead_.next());
-      const std::string& key = keys[params_.descending ? keys.size() - 1 - next_key_ : next_key_];
-      ++next_key_;
-      if (skip_ > 0) {
-        --skip_;
-        continue;
-      }
-      --left_;
-      ahead_.used();
-      const std::string id = id_of_key(key);
-      // CouchDB leaves these out after it has counted them for skip and limit.
-      if (design_only_ && !docs::is_design(id)) continue;
-      begin_row(out);
-      const auto tree =
-          id.empty() ? docs::RevTree() : docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-      if (tree.empty()) {
-        out += "{\"key\":" + key + ",\"error\":\"not_found\"}";
-      } else {
-        append_row(tx, database, id, id, &tree.front(), out);
-      }
-      if (out.size() >= kPageBytes) break;
-    }
-    ahead_.end_page();
-    return next_key_ < keys.size() && left_ > 0;
+  std::optional<docs::Leaf> read(kv::Transaction& tx, const docs::Database& database,
+                                 const std::string& id) override {
+    ahead_.used();
+    if (id.empty()) return std::nullopt;
+    auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+    return tree.empty() ? std::nullopt : std::optional(std::move(tree.front()));
   }
 
-  // The next ones of `keys`, at most so many; answers how many.
-  std::size_t expect_keys(kv::Transaction& tx, const docs::Database& database, std::size_t most) const {
-    const auto& keys = *params_.keys;
-    std::vector<std::string> ids;
-    for (std::size_t i = next_key_; i < keys.size() && ids.size() < std::min<std::uint64_t>(left_, most); ++i)
-      ids.push_back(id_of_key(keys[params_.descending ? keys.size() - 1 - i : i]));
-    docs::expect_trees(tx, database, ids);
-    if (params_.include_docs) docs::expect_winners(tx, database, ids, kPageBytes);
-    return ids.size();
-  }
-
-  void append_found(kv::Transaction& tx, const docs::Database& database,
-                    const std::vector<std::pair<std::string, docs::Leaf>>& found, std::string& out) {
-    std::vector<docs::Leaf> leaves;
-    std::vector<std::string> ids;
-    for (const auto& [id, winner] : found) {
-      leaves.push_back(winner);
-      ids.push_back(id);
-    }
-    docs::expect_bodies(tx, database, leaves);
-    if (params_.conflicts) docs::expect_trees(tx, database, ids);
-    for (const auto& [id, winner] : found) {
-      begin_row(out);
-      append_row(tx, database, id, id, &winner, out);
-    }
-  }
-
-  void begin_row(std::string& out) {
-    out += first_row_ ? "\n" : ",\n";
-    first_row_ = false;
-  }
-
+  // Where bodies are far away, those of a page are asked for together, when its rows are known.
   void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
-                  const std::string& key, const docs::Leaf* winner, std::string& out) {
-    out += "{\"id\":";
-    json::append_string(out, id);
-    out += ",\"key\":";
-    json::append_string(out, key);
-    out += ",\"value\":{\"rev\":";
-    json::append_string(out, winner->revision().to_string());
-    out += winner->deleted ? ",\"deleted\":true}" : "}";
-    if (params_.include_docs) {
+                  const docs::Leaf& winner, std::string& out) override {
+    if (params().keys || !params().include_docs || !tx.is_remote()) {
+      append_document_row(tx, database, id, winner, out);
+      return;
+    }
+    ids_.push_back(id);
+    winners_.push_back(winner);
+    winners_.back().path.ids.resize(1);
+    found_bytes_ += winner.body_bytes;
+  }
+
+  bool is_full(const std::string& out, std::size_t rows) const override {
+    return out.size() + found_bytes_ >= kPageBytes || rows >= kPageRows || ids_.size() >= kDocumentsTogether;
+  }
+
+  void before_key(kv::Transaction& tx, const docs::Database& database, std::size_t first) override {
+    if (!tx.is_remote() || skip() > 0 || first < expected_) return;
+    std::vector<std::string> ids;
+    const auto most = std::min<std::uint64_t>(left(), ahead_.next());
+    for (std::size_t i = first; i < params().keys->size() && ids.size() < most; ++i)
+      ids.push_back(id_of_key(key(i)));
+    docs::expect_trees(tx, database, ids);
+    if (params().include_docs) docs::expect_winners(tx, database, ids, kPageBytes);
+    expected_ = first + ids.size();
+  }
+
+  void end_page(kv::Transaction& tx, const docs::Database& database, std::string& out) override {
+    if (!ids_.empty()) {
+      docs::expect_bodies(tx, database, winners_);
+      if (params().conflicts) docs::expect_trees(tx, database, ids_);
+    }
+    for (std::size_t i = 0; i < ids_.size(); ++i)
+      append_document_row(tx, database, ids_[i], winners_[i], out);
+    ids_.clear();
+    winners_.clear();
+    found_bytes_ = 0;
+    // What the next page reads is asked for again, by its own transaction.
+    expected_ = 0;
+    ahead_.end_page();
+  }
+
+  void append_document_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
+                           const docs::Leaf& winner, std::string& out) {
+    const std::string quoted = json::quoted(id);
+    begin_row(out);
+    out +=
+        fmt::format(R"({{"id":{},"key":{},"value":{{"rev":{}{}}})", quoted, quoted,
+                    json::quoted(winner.revision().to_string()), winner.deleted ? ",\"deleted\":true" : "");
+    if (params().include_docs) {
       out += ",\"doc\":";
-      if (winner->deleted) {
+      if (winner.deleted) {
         out += "null";
       } else {
         docs::RevTree tree;
-        if (params_.conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
-        docs::append_document(out, id, *winner, docs::read_body(tx, database, *winner), tree,
-                              {.conflicts = params_.conflicts.value_or(false)});
+        if (params().conflicts) tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
+        docs::append_document(out, id, winner, docs::read_body(tx, database, winner), tree,
+                              {.conflicts = params().conflicts.value_or(false)});
       }
     }
     out += '}';
   }
 
-  const Context& context_;
-  const std::string name_;
-  const ViewParams params_;
   const bool design_only_;
-  docs::DocumentRange range_;
   const bool from_the_start_;
-  std::uint64_t skip_;
-  std::uint64_t left_;
-  std::optional<std::int64_t> number_;  // of the database, once the first page was read
-  bool first_row_ = true;
-  std::string
-      resumed_at_;  // the last document that was read: the next page begins with it, and leaves it out
-  std::size_t next_key_ = 0;
+  // Rows of this page whose bodies are not read yet.
+  std::vector<std::string> ids_;
+  std::vector<docs::Leaf> winners_;
+  std::uint64_t found_bytes_ = 0;
+  std::size_t expected_ = 0;  // keys before this one were asked for
   docs::ReadAhead ahead_{kDocumentsTogether};
 };
 
 }  // namespace
 
 Answer all_documents(const Context& context, const CallPtr& call) {
-  call->allow("GET,POST");
   const bool design_only = call->path()[1] == "_design_docs";
-  const auto pages = [&](ViewParams params) {
+  stream_listing(context, call, [&](index::views::ViewParams params) {
     return std::make_unique<DocumentPages>(context, call->path()[0], std::move(params), design_only);
-  };
-  if (asks_several(*call, 2)) {
-    std::vector<std::unique_ptr<PageSource>> sources;
-    for (auto& params : parse_queries(*call)) sources.push_back(pages(std::move(params)));
-    stream_pages(context, call, several_pages(std::move(sources)));
-  } else {
-    stream_pages(context, call, pages(parse_query_params(*call)));
-  }
+  });
   return std::nullopt;
 }
 
