@@ -4,6 +4,8 @@
 #include <array>
 
 #include "divan/base/error.h"
+#include "divan/base/log.h"
+#include "divan/kv/tuple.h"
 #include "divan/updates/keys.h"
 
 namespace divan::updates {
@@ -61,6 +63,13 @@ std::optional<Mark> read_mark(const kv::KeyValue& row) {
   return Mark{*database, *kind, *id, *node, row.value};
 }
 
+// A row that cannot be read must not stop the feed of all databases, nor the databases' own creation and
+// removal: it is passed over. `divan verify` names it.
+void log_damaged(std::string_view key) {
+  log::error("A row of the updates feed in the store is damaged and passed over: {}",
+             kv::tuple::describe(key));
+}
+
 std::string place_key(std::string_view database, DatabaseEvent kind, std::string_view id,
                       std::string_view node) {
   std::string key = places_key(database);
@@ -108,11 +117,13 @@ class Mover {
 
   void write(const Move& move, const std::optional<std::string>& before) {
     if (before) {
-      const auto place = Reader(*before).take_versionstamp();
-      if (!place) throw internal_error("A row of the updates feed in the store is damaged.");
-      std::string key = part_key(move.part);
-      Packer(key).versionstamp(*place);
-      tx_.clear(key);
+      if (const auto place = Reader(*before).take_versionstamp()) {
+        std::string key = part_key(move.part);
+        Packer(key).versionstamp(*place);
+        tx_.clear(key);
+      } else {
+        log_damaged(move.place_key);
+      }
     }
     tx_.set_versionstamped_value(move.place_key, stamped_value(move.number));
     std::string key = part_key(move.part);
@@ -136,10 +147,12 @@ void forget(kv::Transaction& tx, const std::string& database, const Recording& r
     std::string prefix = places_key(database);
     Packer(prefix).string(events::kind_name(kind));
     for (const auto& row : tx.get_range(kv::below(prefix)).rows) {
-      const auto place = Reader(row.value).take_versionstamp();
-      if (!place) throw internal_error("A row of the updates feed in the store is damaged.");
       tx.clear(row.key);
-      tx.clear(event_key(*place));
+      if (const auto place = Reader(row.value).take_versionstamp()) {
+        tx.clear(event_key(*place));
+      } else {
+        log_damaged(row.key);
+      }
     }
   }
   // For sequence_marks(), whether or not the feed's row moves.
@@ -189,9 +202,12 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
   std::vector<Mark> marks;
   for (const auto& row : found.rows) {
     auto mark = read_mark(row);
-    if (!mark) throw internal_error("A mark of the updates feed in the store is damaged.");
     tx.atomic(kv::AtomicOp::compare_and_clear, row.key, row.value);
-    marks.push_back(*std::move(mark));
+    if (mark) {
+      marks.push_back(*std::move(mark));
+    } else {
+      log_damaged(row.key);
+    }
   }
   // As the events come on their own node: of an update before of what it was.
   std::stable_partition(marks.begin(), marks.end(),
@@ -208,7 +224,7 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
     if (in_feed && mark.database != moved) mover.move_row(mark.database, "updated");
     if (in_feed) moved = mark.database;
   }
-  return {marks.size(), mover.finish()};
+  return {found.rows.size(), mover.finish()};
 }
 
 std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) {

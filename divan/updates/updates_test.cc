@@ -2,6 +2,7 @@
 #include "divan/docs/writer.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/updates/feed.h"
+#include "divan/updates/keys.h"
 #include "divan/updates/sequencer.h"
 
 namespace divan::updates {
@@ -50,6 +51,27 @@ struct Updates : testing::Test {
 TEST_F(Updates, CreateGivesCreatedAndUpdated) {
   create("a");
   EXPECT_EQ(feed(), "a:created a:updated ");
+}
+
+TEST_F(Updates, ADamagedRowStopsNoOther) {
+  create("a");
+  create("b");
+  std::string mark = part_key("dirty");
+  kv::tuple::Packer(mark).integer(0).integer(7);
+  store->run([&](kv::Transaction& tx) {
+    tx.set(mark, "x");
+    tx.set(row_key("a", "updated"), "x");
+    tx.set(row_key("b", "deleted"), "x");
+  });
+  write("b");
+  write("a");
+  EXPECT_EQ(sequencer->step(), 3u);
+  EXPECT_EQ(store->run([&](kv::Transaction& tx) { return tx.get(mark); }), std::nullopt);
+  // The row before cannot be found, and stays.
+  EXPECT_EQ(feed(), "a:created a:updated b:created a:updated b:updated ");
+  remove("b");
+  EXPECT_EQ(sequencer->step(), 0u);
+  EXPECT_EQ(feed(), "a:created a:updated b:created a:updated b:updated b:deleted ");
 }
 
 TEST_F(Updates, DatabasesThatAreCreatedTogetherHaveTheirRows) {
