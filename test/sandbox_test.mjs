@@ -274,7 +274,9 @@ it('slow functions of some databases delay another by a turn, not by their whole
   await put(server, innocent, { good: { map: GOOD, reduce: 'function (k, v) { return sum(v) }' } })
   assert.equal((await view(server, innocent, 'd/_view/good')).json.rows[0].value, 3)
   for (const db of hostile) {
-    const { changes_done, total_changes } = (await server.client.ok('GET', '/_active_tasks')).find(({ database }) => database === db)
+    // Between two of its turns a build is no task.
+    const { changes_done, total_changes } = await waitFor('its task', async () =>
+      (await server.client.ok('GET', '/_active_tasks')).find(({ database }) => database === db))
     assert.ok(changes_done < total_changes)
     await server.client.ok('DELETE', `/${db}`)
   }

@@ -19,13 +19,14 @@ const row = (server, since, db_name, type, options) =>
     return results.find((found) => found.db_name === db_name && found.type === type)
   }, options)
 
-/** With a delay of a minute: updates 32 databases, so that they are one batch, which a full pause follows. */
+/**
+ * With a delay of a minute: updates 32 databases in one transaction, so that they are one batch however slow the machine is,
+ * and a full pause follows it.
+ */
 async function pauseOfAMinute(server, names, id) {
-  let since = await place(server)
-  await put(server, `/${names[0]}/first-${id}`)
-  since = (await row(server, since, names[0], 'updated')).seq
-  // The pause after a batch of one is two seconds: meanwhile the others are marked.
-  await Promise.all(names.map((name) => put(server, `/${name}/${id}`)))
+  const since = await place(server)
+  const docs = Object.fromEntries(names.map((name) => [name, [{ _id: id }]]))
+  await server.client.ok('POST', '/_transact', { docs })
   for (const name of names) await row(server, since, name, 'updated')
 }
 
@@ -47,8 +48,11 @@ testWithServer('cases 1 to 4: created and updated, one row of each, and not the 
   await put(server, '/_global_changes')
   await put(server, '/_global_changes/doc')
   await put(server, '/c')
-  assert.deepEqual(await rows(server.client, start), [
-    ...['a created', 'b created', 'a updated', 'b updated', 'c created', 'c updated']
+  const all = await rows(server.client, start)
+  assert.equal(all.filter((found) => found === 'b updated').length, 1)
+  // Where it is depends on when the last of these many updates was noticed.
+  assert.deepEqual(all.filter((found) => found !== 'b updated'), [
+    ...['a created', 'b created', 'a updated', 'c created', 'c updated']
   ])
 })
 
@@ -334,8 +338,10 @@ testWithServer('metrics count what is done', {}, async (server) => {
   for (const name of names) await put(server, `/${name}`)
   await set(server, 'max_event_delay', '60000')
   await pauseOfAMinute(server, names, 'b')
+  // Some may have been counted after the batch had found them.
+  const counted = await metric('listener_pending_updates')
   for (let i = 0; i < 3; ++i) await put(server, `/db0/doc${i}`)
-  assert.equal(await metric('listener_pending_updates'), 3)
+  assert.equal(await metric('listener_pending_updates'), counted + 3)
   await set(server, 'max_event_delay', '0')
   await waitFor('all to be looked at', async () => (await metric('listener_pending_updates')) === 0)
   await waitFor('all to be written', async () => (await metric('server_pending_updates')) === 0)
