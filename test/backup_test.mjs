@@ -471,7 +471,7 @@ testWithServer('a client that reads nothing keeps no server from stopping', {}, 
   await new Promise((resolve) => stalled.once('readable', resolve))
   // Others go on meanwhile.
   await client.ok('PUT', '/filler/a', {})
-  process.kill(server.pid, 'SIGTERM')
+  server.terminate()
   await server.ended()
   stalled.destroy()
 })

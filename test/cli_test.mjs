@@ -172,11 +172,12 @@ it('a file that is not there, and a database that cannot be', async (server) => 
 it('the status shows databases', async (server) => {
   await server.client.ok('PUT', '/shown')
   await server.client.ok('PUT', '/shown/a', { n: 1 })
-  // It comes with the first heartbeat.
+  // It comes with a heartbeat, and is rounded: the questions below are its load.
   const members = async () => Object.values((await server.client.ok('GET', '/_membership')).nodes)
-  const load = await waitFor('a heartbeat', async () => (await members()).find(({ load }) => load?.requests_per_second > 0)?.load)
+  const load = await waitFor('a heartbeat', async () =>
+    (await members()).find(({ load }) => load?.requests_per_second > 0 && load.cpu_cores > 0)?.load)
   assert.deepEqual(Object.keys(load), ['cpu_cores', 'javascript_processes', 'requests_per_second', 'builds', 'memory_bytes'])
-  assert.ok(load.cpu_cores > 0 && load.memory_bytes > 1e6, JSON.stringify(load))
+  assert.ok(load.memory_bytes > 1e6, JSON.stringify(load))
   const text = await tool(server, ['status'])
   assert.match(text, /^Divan \S+ at http:/)
   const [nodes, node, head, ...rows] = table(text.slice(text.indexOf('\n') + 1))
@@ -273,7 +274,7 @@ testWithServer('SIGTERM ends the server with 0, and what was answered is kept', 
         const { status } = await client.put(`/${db}/${w}-${i}`, {})
         if (status !== 201) return
         written.push(`${w}-${i}`)
-        if (written.length === 100) process.kill(server.pid, 'SIGTERM')
+        if (written.length === 100) server.terminate()
       } catch {
         ++refused
         return

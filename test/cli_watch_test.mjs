@@ -212,7 +212,7 @@ testWithServer('a server that is not there, and one that goes', {}, async (serve
     ['jobs', 'watch', '--interval', '100ms']].map((args) => start(server, args))
   await server.client.ok('PUT', '/db')
   for (const watch of watches) await waitFor('a line', () => watch.stdout.includes('\n'))
-  process.kill(server.pid, 'SIGTERM')
+  server.terminate()
   for (const watch of watches) {
     await within('the end of what was watched', watch.exit)
     assert.equal(watch.code, 1)

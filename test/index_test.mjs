@@ -83,7 +83,7 @@ testWithServer('queries that wait are answered when the server stops', { args: [
   const waiting = [1, 2, 3].map(() => server.client.get('/db/_design/d/_view/v'))
   const waits = async () => (await server.client.ok('GET', '/db/_design/d/_info')).view_index.waiting_clients
   await waitFor('them to wait', async () => (await waits()) === 3)
-  process.kill(server.pid, 'SIGTERM')
+  server.terminate()
   for (const { status, json } of await Promise.all(waiting)) {
     assert.deepEqual([status, json.error], [503, 'service_unavailable'])
   }

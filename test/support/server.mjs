@@ -116,6 +116,7 @@ class Process {
 
 export class Server {
   #process
+  #terminated = false
   #databases = 0
 
   /**
@@ -190,10 +191,17 @@ export class Server {
     return Number(match[1])
   }
 
+  /** Asks the server to stop. Only once: a second signal would end it in the middle of its stop. */
+  terminate() {
+    if (this.#terminated) return
+    this.#terminated = true
+    this.#process.child.kill('SIGTERM')
+  }
+
   /** Asks the server to stop and checks that it does so in order. */
   async stop() {
     this.client.close()
-    this.#process.child.kill('SIGTERM')
+    this.terminate()
     try {
       await this.ended()
     } finally {
