@@ -205,6 +205,32 @@ testWithServer(
   }
 )
 
+test('GET /_ken names the indexes that lack rows of documents, after a restart, too, until these are repaired', async () => {
+  const dataDir = temporaryDirectory()
+  let server = await Server.start({ dataDir })
+  const db = await load(server, 3)
+  const lacking = async () => (await ken(server)).left_out.find(({ database }) => database === db)
+  const bad = (await server.client.ok('PUT', `/${db}/bad`, { bad: true })).rev
+  await put(server, db, 'd', view('function (doc) { if (doc.bad) throw "no"; emit(1) }'))
+  await built(server, db, 'd', 3)
+  const found = await waitFor('it to be listed', lacking)
+  assert.deepEqual([found.design_document, found.type], ['_design/d', 'views'])
+  assert.equal(found.left_out.documents, 1)
+  assert.equal(found.left_out.examples[0].id, 'bad')
+  assert.match(found.left_out.examples[0].reason, /View `v`: .*no/)
+  // A good document changes nothing.
+  await load(server, 1, db)
+  await built(server, db, 'd', 4)
+  await server.stop()
+  server = await Server.start({ dataDir })
+  await waitFor('it to be listed again', lacking)
+  assert.equal((await ken(server)).counts.left_out, 1)
+  await server.client.ok('PUT', `/${db}/bad`, { _rev: bad })
+  await built(server, db, 'd', 5)
+  assert.equal(await lacking(), undefined)
+  await server.stop()
+})
+
 testWithServer('one database with many changes keeps fifty small ones from nothing', { env: { DIVAN_DIVAN_BUILDERS: '1' } }, async (server) => {
   const big = await load(server, 20_000)
   await put(server, big, 'd', view(slow(20))) // longer than the test

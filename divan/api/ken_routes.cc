@@ -3,6 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
 #include "divan/index/builder.h"
+#include "divan/index/left_out.h"
 #include "divan/ken/lag.h"
 
 namespace divan::api {
@@ -75,6 +76,24 @@ void write_waiting(json::Writer& writer, const Context& context, kv::Transaction
   writer.end_object();
 }
 
+struct Lacking {
+  ken::IndexName index;
+  index::LeftOutSummary left_out;
+};
+
+// Those of the indexes, the first kMaxShown, that lack rows of documents now.
+std::vector<Lacking> find_lacking(const Context& context, kv::Transaction& tx,
+                                  const std::vector<ken::IndexName>& indexes) {
+  std::vector<Lacking> found;
+  for (std::size_t i = 0; i < std::min(indexes.size(), kMaxShown); ++i) {
+    const auto database = context.catalog.find(tx, indexes[i].database);
+    if (!database) continue;
+    auto left_out = index::read_left_out(tx, index::IndexKeys(*database, indexes[i].signature));
+    if (left_out.documents > 0) found.push_back({indexes[i], std::move(left_out)});
+  }
+  return found;
+}
+
 // What the builders of this process do.
 void write_builders(json::Writer& writer, const Context& context) {
   writer.key("builders");
@@ -133,12 +152,15 @@ Answer ken_status(const Context& context, const CallPtr& call) {
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();
+    const auto lacking = find_lacking(context, tx, status.left_out);
+    const std::size_t not_shown = status.left_out.size() - std::min(status.left_out.size(), kMaxShown);
     json::Writer writer(out);
     writer.begin_object().key("counts").begin_object();
     writer.key("queue").number(static_cast<std::int64_t>(status.queue.size()));
     writer.key("active").number(static_cast<std::int64_t>(status.active.size()));
     writer.key("waiting").number(static_cast<std::int64_t>(status.waiting.size()));
-    writer.key("retries").number(static_cast<std::int64_t>(status.retries.size())).end_object();
+    writer.key("retries").number(static_cast<std::int64_t>(status.retries.size()));
+    writer.key("left_out").number(static_cast<std::int64_t>(lacking.size() + not_shown)).end_object();
     writer.key("channels").begin_object().key("used").number(static_cast<std::int64_t>(status.active.size()));
     writer.key("batch").number(status.settings.batch_channels);
     writer.key("incremental").number(status.settings.incremental_channels).end_object();
@@ -152,6 +174,11 @@ Answer ken_status(const Context& context, const CallPtr& call) {
     write_list(writer, "retries", status.retries, [&](const ken::Status::Retry& retry) {
       writer.begin_object().key("database").string(retry.database).key("at").number(retry.at);
       if (!retry.error.empty()) writer.key("error").string(retry.error);
+      writer.end_object();
+    });
+    write_list(writer, "left_out", lacking, [&](const Lacking& one) {
+      write_index(writer.begin_object(), one.index).key("left_out");
+      one.left_out.write(writer);
       writer.end_object();
     });
     write_builders(writer, context);

@@ -56,6 +56,10 @@ LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys, std::si
   return summary;
 }
 
+bool lacks_rows(kv::Transaction& tx, const IndexKeys& keys) {
+  return kv::decode_counter(tx.get(left_out_documents_key(keys), kv::Isolation::snapshot)) != 0;
+}
+
 std::string left_out_documents_key(const IndexKeys& keys) { return key_of(keys, kDocuments); }
 
 std::string left_out_key(const IndexKeys& keys, std::string_view id) {

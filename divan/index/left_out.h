@@ -43,6 +43,9 @@ inline constexpr std::size_t kLeftOutExamples = 5;
 LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys,
                              std::size_t max_examples = kLeftOutExamples);
 
+/// Whether a document has a record.
+bool lacks_rows(kv::Transaction& tx, const IndexKeys& keys);
+
 /// The counter of documents that have a record: without any, no document needs to be looked for.
 std::string left_out_documents_key(const IndexKeys& keys);
 

@@ -83,6 +83,7 @@ void Ken::remove(const std::string& database) {
     if (queued_.erase(database) > 0) std::erase(waiting_, database);
     retries_.erase(database);
     holds_.erase(database);
+    left_out_.erase(database);
     removals_[database] = clock_.now();
   }
   changed_.notify_all();
@@ -267,7 +268,19 @@ bool Ken::expand_one() {
   if (look.again_at != MonotonicTime::max())
     retries_[*database] = {look.again_at, now, std::move(look.holds), std::move(look.error)};
   if (!look.waiting.empty()) holds_[*database] = std::move(look.waiting);
+  // What could not be read is as it was.
+  if (look.error.empty()) left_out_.erase(*database);
+  for (const auto& index : look.left_out) note_left_out(index, true);
   return true;
+}
+
+// Needs mutex_.
+void Ken::note_left_out(const IndexName& index, bool any) {
+  auto& indexes = left_out_[index.database];
+  std::erase_if(indexes,
+                [&](const auto& other) { return other.type == index.type && other.job == index.job; });
+  if (any) indexes.push_back(index);
+  if (indexes.empty()) left_out_.erase(index.database);
 }
 
 // Needs mutex_, unless it is the thread's own.
@@ -291,6 +304,8 @@ Status Ken::status() const {
   }
   for (const auto& [database, holds] : holds_)
     status.waiting.insert(status.waiting.end(), holds.begin(), holds.end());
+  for (const auto& [database, indexes] : left_out_)
+    status.left_out.insert(status.left_out.end(), indexes.begin(), indexes.end());
   for (const auto& [database, retry] : retries_)
     status.retries.push_back(
         {database, wall + duration_cast<milliseconds>(retry.at - now).count(), retry.error});

@@ -64,6 +64,9 @@ struct Status {
   std::vector<Active> active;
   std::vector<Waiting> waiting;
   std::vector<Retry> retries;
+  /// Indexes that lacked rows of documents (index/left_out.h) when ken saw them last: when it looked at their
+  /// database, or their build ended.
+  std::vector<IndexName> left_out;
   Settings settings;
 };
 
@@ -128,6 +131,7 @@ class Ken {
   struct Look {
     bool gone = false;  // there is none of this name
     std::vector<Status::Waiting> waiting;
+    std::vector<IndexName> left_out;
     std::set<Hold> holds;
     MonotonicTime again_at = MonotonicTime::max();
     std::string error;  // why it, or a design document of it, could not be read
@@ -165,8 +169,9 @@ class Ken {
   void note(Look& look, Decision& decision);
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
+  void note_left_out(const IndexName& index, bool any);
   MonotonicTime retry_time(const index::BuildFailures& failures) const;
-  std::optional<index::BuildFailures> find_failures(kv::Transaction& tx, const IndexName& index);
+  std::optional<index::IndexKeys> find_keys(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
   void remove_jobs(const std::string& database);
 
@@ -189,6 +194,7 @@ class Ken {
   std::map<std::string, Retry> retries_;                       // by database
   std::map<std::string, MonotonicTime> removals_;              // databases whose jobs are to go, and when
   std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
+  std::map<std::string, std::vector<IndexName>> left_out_;     // indexes that lack rows, by database
   std::map<Key, Row> rows_;
   std::size_t round_left_ = 0;  // databases that may be looked at before the next round
   MonotonicTime next_round_;

@@ -1,3 +1,4 @@
+#include "divan/index/left_out.h"
 #include "divan/ken/testing.h"
 
 namespace divan::ken {
@@ -78,6 +79,33 @@ TEST_F(KenTest, WithAllBatchChannelsTakenOnlyNearIndexesAreBuilt) {
   settle();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
   EXPECT_EQ(hold_of("_design/2"), std::nullopt);
+}
+
+// The same of indexes that were built: what is counted then are the changes that they lack.
+TEST_F(KenTest, AnIndexThatWasBuiltIsNearUpTo999Changes) {
+  create("near");
+  put_design(1, "near");
+  create("far");
+  put_design(2, "far");
+  look("near");
+  look("far");
+  build_all();
+  settle();
+  const auto running = take_batch_channel();
+  put_documents(999, "near");
+  put_documents(1000, "far");
+  clock.advance(milliseconds(5001));
+  look("far");
+  look("near");
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+  EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
+  // One that is 999 behind is as urgent as any small one, one that is 1,000 behind is not.
+  const auto near = accept().at(0);
+  EXPECT_EQ(near.job.priority, index::kCatchUpPriority);
+  build(near);
+  build(running);
+  settle();
+  EXPECT_EQ(accept().at(0).job.priority, index::kBuildPriority);
 }
 
 TEST_F(KenTest, TheSmallGoBeforeTheLarge) {
@@ -161,9 +189,9 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
   // Nobody tells ken.
   config.override_with("ken", "batch_channels", "2");
-  until(start, milliseconds(59'900));
+  until(start, milliseconds(59'999));
   EXPECT_TRUE(pending().empty());
-  until(start, milliseconds(60'100));
+  until(start, milliseconds(60'000));
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
 }
 
@@ -192,17 +220,17 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   look();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
-  until(start, milliseconds(4'900));
+  until(start, milliseconds(4'999));
   EXPECT_TRUE(pending().empty());
-  until(start, milliseconds(5'100));
+  until(start, milliseconds(5'000));
   EXPECT_EQ(pending().size(), 1u);
   // The pause doubles.
   fail(accept().at(0));
   start = clock.now();
   settle();
-  until(start, milliseconds(9'900));
+  until(start, milliseconds(9'999));
   EXPECT_TRUE(pending().empty());
-  until(start, milliseconds(10'100));
+  until(start, milliseconds(10'000));
   build(accept().at(0));
   std::size_t reads = 0;
   kind->on_read = [&](const std::string&) { ++reads; };
@@ -437,6 +465,58 @@ TEST_F(KenTest, WhatHasRestedIsForgotten) {
   put_documents(1);
   look();
   EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
+  const auto lacking = [&] {
+    std::vector<std::string> names;
+    for (const auto& index : ken->status().left_out) names.push_back(index.design_document);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const auto leave_out = [&](const std::string& job, bool before, bool after) {
+    store->run([&](kv::Transaction& tx) {
+      const auto request = index::BuildRequest::parse(queue.data(tx, *queue.find(tx, "views", job)));
+      const auto record = [](bool any) {
+        return any ? std::optional(index::LeftOut{1, "no"}) : std::nullopt;
+      };
+      index::write_left_out(tx, index::IndexKeys(catalog.open(tx, "db"), request.signature), "a",
+                            record(before), record(after));
+    });
+  };
+  using Names = std::vector<std::string>;
+  put_design(1);
+  put_design(2);
+  look();
+  // With the build's end, although nobody looks at the database.
+  const auto jobs = accept(2);
+  leave_out(jobs.at(0).job.id, false, true);
+  for (const auto& job : jobs) build(job);
+  settle();
+  const std::string first = index::BuildRequest::parse(jobs.at(0).data).design_document;
+  EXPECT_EQ(lacking(), Names{first});
+  look();
+  EXPECT_EQ(lacking(), Names{first});
+  // A process that starts finds it, also if it does not build it by itself.
+  const std::string number = first.substr(first.size() - 1);
+  const auto revision = [&](const std::string& id) {
+    return store->run([&](kv::Transaction& tx) {
+      return docs::read_tree(tx, catalog.open(tx, "db"), id).front().revision().to_string();
+    });
+  };
+  put_design(std::stoi(number), "db", fmt::format(R"(,"autoupdate":false,"_rev":"{}")", revision(first)));
+  restart();
+  look();
+  EXPECT_EQ(lacking(), Names{first});
+  // The document was repaired.
+  leave_out(jobs.at(0).job.id, true, false);
+  look();
+  EXPECT_EQ(lacking(), Names{});
+  leave_out(jobs.at(1).job.id, false, true);
+  look();
+  EXPECT_EQ(lacking().size(), 1u);
+  ken->remove("db");
+  EXPECT_EQ(lacking(), Names{});
 }
 
 // Case 14: of two processes, one asks, and nobody else can write.

@@ -1,6 +1,7 @@
 // What ken does with the store: looks at a database and asks for jobs, and sees what has become of them.
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
+#include "divan/index/left_out.h"
 #include "divan/ken/ken.h"
 
 namespace divan::ken {
@@ -35,6 +36,7 @@ struct Ken::Decision {
   IndexName index;
   std::optional<Hold> hold;
   bool asked = false;
+  bool left_out = false;      // it lacks rows of documents
   kv::Versionstamp sequence;  // of the database
   MonotonicTime again_at = MonotonicTime::max();
   std::optional<index::BuildFailures> failures;
@@ -78,7 +80,6 @@ void Ken::look_at_design(Look& look, const std::string& name, const std::string&
       if (tree.empty() || tree.front().deleted) return;
       std::int64_t asked = 0;
       for (const auto& index : index::indexes_of(tx, *database, kinds_, design_id, tree.front())) {
-        if (!index->automatic()) continue;
         decisions.push_back(decide(tx, *database, *index, asked));
         if (decisions.back().asked) ++asked;
       }
@@ -99,6 +100,13 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   Decision decision{.index = {std::string(index.kind()), index::build_id(database, index.signature()),
                               database.name(), index.design_document(), index.signature()}};
   const index::IndexKeys keys(database, index.signature());
+  if (tx.is_remote()) {
+    kv::Expectation reads;
+    for (const auto& key : {keys.state(), index::left_out_documents_key(keys)}) reads.key(key);
+    tx.expect(reads);
+  }
+  decision.left_out = index::lacks_rows(tx, keys);
+  if (!index.automatic()) return decision;
   const auto built = index::read_sequence(tx, keys, kv::Isolation::snapshot);
   const auto info = docs::read_info(tx, database);
   decision.sequence = info.update_seq;
@@ -154,6 +162,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
 // What was decided has been committed.
 void Ken::note(Look& look, Decision& decision) {
   look.again_at = std::min(look.again_at, decision.again_at);
+  if (decision.left_out) look.left_out.push_back(decision.index);
   if (decision.hold) {
     look.holds.insert(*decision.hold);
     look.waiting.push_back({decision.index, *decision.hold, decision.failures});
@@ -195,10 +204,10 @@ MonotonicTime Ken::retry_time(const index::BuildFailures& failures) const {
   return clock_.now() + std::chrono::milliseconds(std::clamp<std::int64_t>(left, 0, pause));
 }
 
-std::optional<index::BuildFailures> Ken::find_failures(kv::Transaction& tx, const IndexName& index) {
+std::optional<index::IndexKeys> Ken::find_keys(kv::Transaction& tx, const IndexName& index) {
   const auto database = catalog_.find(tx, index.database);
   if (!database) return std::nullopt;
-  return index::read_failures(tx, index::IndexKeys(*database, index.signature));
+  return index::IndexKeys(*database, index.signature);
 }
 
 // Sees whether an active job has ended, and if so how.
@@ -209,13 +218,20 @@ void Ken::settle(const Key& key) {
   const bool is_old = clock_.now() - row.since > kPatience;
   std::optional<jobs::Job> job;
   std::optional<index::BuildFailures> failures;
+  bool left_out = false;
   std::shared_ptr<kv::Watch> watch;
   store_.run([&](kv::Transaction& tx) {
     watch.reset();
     failures.reset();
+    left_out = false;
     job = queue_.find(tx, key.first, key.second);
-    if (job && job->state == jobs::State::failed) failures = find_failures(tx, row.index);
-    if (!job || !is_in_queue(*job)) return;
+    if (!job || !is_in_queue(*job)) {
+      const auto keys = find_keys(tx, row.index);
+      if (!keys) return;
+      if (job && job->state == jobs::State::failed) failures = index::read_failures(tx, *keys);
+      left_out = index::lacks_rows(tx, *keys);
+      return;
+    }
     if (is_old && job->state == jobs::State::pending && job->priority > index::kCatchUpPriority)
       queue_.add(tx, key.first, key.second, queue_.data(tx, *job), {.priority = index::kOverduePriority});
     watch = try_watch(queue_, tx, key.first, key.second);
@@ -226,6 +242,7 @@ void Ken::settle(const Key& key) {
   row.active = false;
   row.since = clock_.now();
   row.watch.reset();
+  note_left_out(row.index, left_out);
   if (job && job->state == jobs::State::failed) {
     const MonotonicTime at = failures ? retry_time(*failures) : row.since + kPause;
     const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
