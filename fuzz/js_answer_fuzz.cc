@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(log, functions);
       }
       break;
-    default: parse_hello(answer);
+    default: parse_hello(answer); parse_stuck_answer(answer);
   }
   return 0;
 }

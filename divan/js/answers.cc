@@ -117,6 +117,14 @@ std::optional<bool> parse_hello(std::string_view frame) {
   return locked == 1;
 }
 
+std::optional<std::uint32_t> parse_stuck_answer(std::string_view frame) {
+  Reader in(frame);
+  expect(in.u8() == protocol::kStuck, in);
+  const auto number = in.u32();
+  if (!in.finished()) return std::nullopt;
+  return number;
+}
+
 std::optional<std::vector<std::optional<Failure>>> parse_load_answer(std::string_view frame,
                                                                      std::size_t functions, Log& log) {
   Reader in(frame);

@@ -38,4 +38,7 @@ std::optional<MapResult> parse_map_answer(std::string frame, std::size_t documen
 std::optional<std::vector<Reduction>> parse_reduce_answer(std::string_view frame, std::size_t groups,
                                                           Log& log);
 
+/// The number of the document or group in which a function could not be interrupted, if that is the answer.
+std::optional<std::uint32_t> parse_stuck_answer(std::string_view frame);
+
 }  // namespace divan::js

@@ -150,9 +150,10 @@ TEST_F(JsHostilePrograms, TheDocumentThatKillsTheProcessFailsAlone) {
       map_all(pool_,
               {"doc => emit(doc.n)",
                "doc => { if (doc.kill) 'a'.repeat(4e7).indexOf('a'.repeat(2e7) + 'b'); emit(0); }"},
-              {R"({"n":1})", R"({"n":2})", R"({"n":3,"kill":true})", R"({"n":4})"}, limits);
-  ASSERT_EQ(result.documents(), 4u);
-  for (std::size_t document : {0u, 1u, 3u}) {
+              {R"({"n":1})", R"({"n":2})", R"({"n":3,"kill":true})", R"({"n":4,"kill":true})"}, limits);
+  // The caller asks again for the rest.
+  ASSERT_EQ(result.documents(), 3u);
+  for (std::size_t document : {0u, 1u}) {
     EXPECT_EQ(shown(result, document, 0), std::to_string(document + 1) + "=null");
     EXPECT_EQ(shown(result, document, 1), "0=null");
   }
@@ -162,7 +163,7 @@ TEST_F(JsHostilePrograms, TheDocumentThatKillsTheProcessFailsAlone) {
     EXPECT_EQ(result.failure(2, function)->message,
               "ran for longer than one call may, and could not be interrupted");
   }
-  EXPECT_EQ(pool_.stats().died, 2u);  // once of the batch, once of the document
+  EXPECT_EQ(pool_.stats().died, 1u);  // it has cost its time once
   EXPECT_EQ(children().size(), 1u);
 }
 

@@ -30,6 +30,8 @@ void append(MapResult& all, MapResult more) { all.append(std::move(more)); }
 void append(std::vector<Reduction>& all, std::vector<Reduction> more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
 }
+std::size_t size_of(const MapResult& result) { return result.documents(); }
+std::size_t size_of(const std::vector<Reduction>& result) { return result.size(); }
 void append_failed(MapResult& all, const Failure& failure) { all.append_failed(failure); }
 void append_failed(std::vector<Reduction>& all, const Failure& failure) { all.emplace_back(failure); }
 
@@ -55,6 +57,8 @@ const Owner& owner_of(const Program& program) {
 std::string key_of(const Program& program) {
   return fmt::format("{}/{}", owner_of(program).number, program.id);
 }
+
+Failure broke_protocol() { return {FailureKind::crashed, "the JavaScript process broke its protocol"}; }
 
 bool is_timeout(const std::optional<Failure>& failure) {
   return failure && failure->kind == FailureKind::timeout;
@@ -322,18 +326,34 @@ void Pool::note_slow(const std::string& program_key) {
 template <class Result, class Attempt>
 Result Pool::survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const {
   Death death;
-  const auto out_of_time = [&] { return death.stuck; };
+  const auto try_some = [&](std::size_t first, std::size_t size, Choice choice) {
+    auto answer = attempt(first, size, choice, limits, death);
+    if (!answer && death.stuck_in && !death.loading && *death.stuck_in >= size)
+      death = {.failure = broke_protocol(), .loading = false, .stuck_in = {}};
+    return answer;
+  };
   for (const auto choice : {Choice::any, Choice::fresh}) {
-    if (auto answer = attempt(0, count, choice, limits, death)) return std::move(*answer);
-    if (out_of_time()) break;
+    if (auto answer = try_some(0, count, choice)) return std::move(*answer);
+    if (death.stuck_in) break;
   }
-  const bool tried = count == 1 || (death.loading && out_of_time());
+  const bool tried = death.stuck_in ? death.loading : count == 1;
+  // What was done before the document that does not end was not answered.
+  while (death.stuck_in && !death.loading) {
+    count = *death.stuck_in;
+    const Failure failure = std::exchange(death, {}).failure;
+    std::optional<Result> answer;
+    if (count > 0 && !(answer = try_some(0, count, Choice::any))) continue;
+    const std::size_t done = answer ? size_of(*answer) : 0;
+    if (answer) append(result, std::move(*answer));
+    if (done == count) append_failed(result, failure);
+    return result;
+  }
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
     std::optional<Result> answer;
     // Twice, too: processes also die of what others do, and a document is not to be lost for that.
-    if (!tried) answer = attempt(i, 1, Choice::any, limits, death);
-    if (!answer && !tried && !out_of_time()) answer = attempt(i, 1, Choice::fresh, limits, death);
+    if (!tried) answer = try_some(i, 1, Choice::any);
+    if (!answer && !tried && !death.stuck_in) answer = try_some(i, 1, Choice::fresh);
     if (answer) {
       append(result, std::move(*answer));
     } else if (death.loading) {
@@ -381,16 +401,20 @@ bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read,
   lease.usable = false;
   auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin), limits.stop);
   Log log;
+  death.stuck_in.reset();
   if (!answer) {
     // Nobody is to blame then.
     refuse_if_ended(limits.stop);
     death.failure = lease.process().failure();
-    death.stuck = death.failure.kind == FailureKind::timeout && !lease.process().was_late();
+    return false;
+  }
+  death.stuck_in = parse_stuck_answer(*answer);
+  if (death.stuck_in) {
+    death.failure = {FailureKind::timeout, "ran for longer than one call may, and could not be interrupted"};
     return false;
   }
   if (!read(std::move(*answer), log)) {
-    death.failure = {FailureKind::crashed, "the JavaScript process broke its protocol"};
-    death.stuck = false;
+    death.failure = broke_protocol();
     return false;
   }
   lease.usable = true;

@@ -6,15 +6,16 @@
 // replaced.
 //
 // When a process dies of a batch, the batch is tried once more in a fresh one (the machine may have been
-// short of memory), and then document by document, so that only the document that kills fails. What has used
-// up its time is not tried once more. So a hostile function costs its own index time, and nobody else
-// anything.
+// short of memory), and then document by document, so that only the document that kills fails. A document
+// that has used up its time is not tried once more: the process says which one it was, and those before it
+// are run again. So a hostile function costs its own index time, and nobody else anything.
 //
 // When all processes are busy, the next one that is free goes to the database that has the fewest of them,
-// and a batch is short (Limits::batch). Urgent calls have a further process, in which a function runs for a
-// moment only (Limits::urgent); so functions that are slow, or many, do not delay them. Programs that took
-// longer than that are remembered, and are not urgent for a while. The check of a design document that is
-// being written has one more process. (turns.h)
+// and a batch is short (Limits::batch). Urgent calls have two further processes, in which a function runs for
+// a moment only (Limits::urgent). One of these is for calls that somebody waits for, and for programs that
+// are known to be quick; so functions that are slow, or many, do not delay them. Programs that took longer
+// than a moment are remembered, and are not urgent for a while. The check of a design document that is being
+// written has one more process. (turns.h)
 #pragma once
 
 #include <condition_variable>
@@ -138,7 +139,8 @@ class Pool {
   struct Death {
     Failure failure{};
     bool loading = false;  // the process did not get as far as the request
-    bool stuck = false;    // a function ran out of time, and could not be interrupted
+    // The document or group in which a function ran out of time and could not be interrupted.
+    std::optional<std::size_t> stuck_in;
   };
   // Which process a call wants. An idle one can have died unseen.
   enum class Choice { any, fresh };
@@ -175,7 +177,7 @@ class Pool {
   std::size_t count_not_nice() const;
   std::unique_ptr<Process> take_idle(std::string_view program_key, Purpose purpose);
   std::vector<std::unique_ptr<Process>> take_ended();
-  std::unique_ptr<Process> start(std::size_t memory, Purpose purpose);
+  std::unique_ptr<Process> start(std::size_t memory, Purpose purpose, const std::stop_token& stop);
   void give_back(std::unique_ptr<Process> process, const Turns::Call& call, bool usable, Duration held);
   void refuse_if_ended(const std::stop_token& stop) const;
   Limits with_invocation(Limits limits) const;

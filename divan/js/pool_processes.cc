@@ -47,7 +47,7 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
     const auto memory = memory_;
     lock.unlock();
     try {
-      process = start(memory, purpose);
+      process = start(memory, purpose, stop);
     } catch (...) {
       lock.lock();
       turns_.end(call);
@@ -123,14 +123,14 @@ std::vector<std::unique_ptr<Process>> Pool::take_ended() {
 }
 
 // Called without the lock; the process is counted already.
-std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose) {
+std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose, const std::stop_token& stop) {
   std::unique_ptr<Process> process;
   for (int attempt = 1; !process; ++attempt) {
     try {
-      process = std::make_unique<Process>(options_.binary, memory, stop_fd_);
+      process = std::make_unique<Process>(options_.binary, memory, stop_fd_, stop);
       if (purpose == Purpose::background) process->make_nice();
     } catch (const Error&) {
-      refuse_if_ended({});
+      refuse_if_ended(stop);
       // The kernel may have chosen it when memory ran short.
       if (attempt == kStartAttempts) throw;
     }

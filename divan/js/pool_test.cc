@@ -23,7 +23,7 @@ class JsPool : public testing::Test {
  protected:
   // An executable script that plays divan-js. It begins with a proper greeting.
   std::string impostor(const std::string& body) {
-    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\002SJD\\001'\n" << body << '\n';
+    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\003SJD\\001'\n" << body << '\n';
     chmod(impostor_.c_str(), 0700);
     return impostor_;
   }

@@ -114,6 +114,23 @@ TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   for (auto& call : calls) call.get();
 }
 
+// A database that is deleted has no process started for it any more.
+TEST_F(JsPoolWaiting, ACallThatIsStoppedDoesNotWaitForItsProcessToStart) {
+  auto options = test_options();
+  options.binary = "/bin/sleep";  // which never greets
+  Pool pool(options, clock_);
+  std::stop_source stop;
+  auto call = std::async(std::launch::async, [&] {
+    return error_of([&] { map_one(pool, kEmitN, "{}", {.stop = stop.get_token()}); });
+  });
+  ASSERT_TRUE(eventually([&] { return children().size() == 1; }));
+  stop.request_stop();
+  const Error error = call.get();
+  EXPECT_EQ(error.name(), "service_unavailable");
+  EXPECT_THAT(children(), IsEmpty());
+  EXPECT_EQ(pool.stats().alive, 0u);
+}
+
 // A pool of one process, which is stopped in the middle of a call, so that others wait for it.
 class JsPoolBusy : public JsPoolWaiting {
  protected:

@@ -71,9 +71,6 @@ pid_t spawn(const std::string& binary, std::size_t memory_bytes, int standard_io
 }
 
 Failure describe_end(int status) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == protocol::kExitStuck) {
-    return {FailureKind::timeout, "ran for longer than one call may, and could not be interrupted"};
-  }
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     const char* name = sigabbrev_np(signal);
@@ -86,10 +83,11 @@ Failure describe_end(int status) {
 
 }  // namespace
 
-Process::Process(const std::string& binary, std::size_t memory_bytes, int stop_fd)
+Process::Process(const std::string& binary, std::size_t memory_bytes, int stop_fd,
+                 const std::stop_token& stop)
     : memory_limit_(memory_bytes), stop_fd_(stop_fd) {
   try {
-    start(binary, memory_bytes);
+    start(binary, memory_bytes, stop);
   } catch (...) {
     end();
     throw;
@@ -98,7 +96,7 @@ Process::Process(const std::string& binary, std::size_t memory_bytes, int stop_f
 
 Process::~Process() { end(); }
 
-void Process::start(const std::string& binary, std::size_t memory_bytes) {
+void Process::start(const std::string& binary, std::size_t memory_bytes, const std::stop_token& stop) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw cannot_start(binary, std::strerror(errno));
@@ -112,7 +110,11 @@ void Process::start(const std::string& binary, std::size_t memory_bytes) {
   }
   close(ends[1]);
   statm_ = open(fmt::format("/proc/{}/statm", pid_).c_str(), O_RDONLY | O_CLOEXEC);
-  const auto hello = receive_frame(std::chrono::steady_clock::now() + kStartLimit);
+  std::optional<std::string> hello;
+  {
+    const std::stop_callback hang_up(stop, [this] { shutdown(socket_, SHUT_RDWR); });
+    hello = receive_frame(std::chrono::steady_clock::now() + kStartLimit);
+  }
   const auto locked = hello ? parse_hello(*hello) : std::nullopt;
   if (!locked) {
     end();

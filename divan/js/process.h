@@ -23,9 +23,11 @@ namespace divan::js {
 /// Not thread-safe. Destroying it kills the process and waits for its end.
 class Process {
  public:
-  /// Starts `binary` with a limit on its memory and waits for its greeting. Throws os_process_error (500) if
-  /// that does not come. When `stop_fd` becomes readable, waiting ends as if time were up.
-  Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1);
+  /// Starts `binary` with a limit on its memory and waits for its greeting, at most until `stop` is
+  /// requested. Throws os_process_error (500) if the greeting does not come. When `stop_fd` becomes readable,
+  /// waiting ends as if time were up.
+  Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1,
+          const std::stop_token& stop = {});
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -35,10 +37,8 @@ class Process {
   /// more use, and failure() says why.
   std::optional<std::string> ask(std::string_view frame, Duration limit, const std::stop_token& stop = {});
 
-  /// Why ask() had no answer: `timeout`, if the process was stuck in a call, or `crashed`.
+  /// Why ask() had no answer: `timeout`, if it did not come in time, or `crashed`.
   const Failure& failure() const { return failure_; }
-  /// Whether it was killed since it did not answer: that may be the machine's fault.
-  bool was_late() const { return late_; }
 
   /// Whether the process has ended by itself.
   bool ended();
@@ -66,7 +66,7 @@ class Process {
     std::uint64_t used = 0;  // 0: empty
   };
 
-  void start(const std::string& binary, std::size_t memory_bytes);
+  void start(const std::string& binary, std::size_t memory_bytes, const std::stop_token& stop);
   bool send_all(std::string_view bytes, MonotonicTime deadline);
   bool receive_all(char* bytes, std::size_t size, MonotonicTime deadline);
   std::optional<std::string> receive_frame(MonotonicTime deadline);
@@ -80,7 +80,7 @@ class Process {
   int statm_ = -1;
   bool locked_ = false;
   bool nice_ = false;
-  bool late_ = false;
+  bool late_ = false;          // it was killed since it did not answer
   std::optional<int> status_;  // once it was waited for
   Failure failure_{};
   std::uint64_t uses_ = 0;

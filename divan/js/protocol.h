@@ -12,10 +12,14 @@
 //     map     u32 slot, n * text document (JSON)
 //     reduce  u32 slot (of a program with one function), u8 rereduce,
 //             n * { text keys (JSON array, or "null"), text values (JSON array) }
-//   answer  = u8 RequestKind of the request, by kind, then log:
+//   answer  = u8 RequestKind of the request (or kStuck), by kind, then log:
 //     load    n * outcome{}                          one a function
 //     map     u32 documents done, then for each document, for each function: outcome{n * {text key, text
 //     value}} reduce  u32 groups done, then for each group: outcome{text result (JSON)}
+//     stuck   u32 document or group (0 while a program is loaded) in which a function
+//             ran out of time and could not be interrupted; no log follows.
+//             The process then ends
+//             with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
 //   log     = u32 lines that were dropped, n * { u32 function (its place in the program), text line }
 //
@@ -53,7 +57,7 @@ struct Failure {
 
 namespace protocol {
 
-inline constexpr std::uint32_t kVersion = 0x444a5302;  // "DJS", 2
+inline constexpr std::uint32_t kVersion = 0x444a5303;  // "DJS", 3
 
 /// Bytes of one request or answer.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
@@ -78,7 +82,7 @@ inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
 /// batch.
 inline constexpr std::uint32_t kMaxStrikes = 3;
 /// How long after its limit an invocation that does not react to being interrupted has before the process
-/// ends itself with kExitStuck.
+/// answers kStuck and ends itself.
 inline constexpr std::uint32_t kGraceMs = 1000;
 
 /// Bytes of a failure's message or of a line in the log, and lines in one answer.
@@ -90,6 +94,8 @@ inline constexpr int kExitProtocol = 2;
 inline constexpr int kExitStuck = 3;
 
 enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3 };
+/// In the place of a request's kind, in an answer.
+inline constexpr std::uint8_t kStuck = 0;
 
 inline void put_u8(std::string& out, std::uint8_t value) { out.push_back(static_cast<char>(value)); }
 

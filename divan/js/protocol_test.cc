@@ -111,6 +111,13 @@ TEST(JsProtocol, RequestsOfOtherKindsAndSlotsAreRefused) {
   EXPECT_FALSE(sandbox::parse_request(content(load_request(protocol::kSlots, functions, {}))));
 }
 
+TEST(JsProtocol, AStuckAnswerNamesItsDocument) {
+  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0\0"s), 7u);
+  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0"s), std::nullopt);
+  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0\0\0"s), std::nullopt);
+  EXPECT_EQ(parse_stuck_answer("\x02\x07\0\0\0"s), std::nullopt);
+}
+
 // An answer to a map request of two documents for two functions.
 std::string map_answer() {
   std::string frame;
@@ -259,11 +266,11 @@ TEST(JsProtocol, LogsAreBounded) {
 }
 
 TEST(JsProtocol, GreetingsAreChecked) {
-  EXPECT_EQ(parse_hello("\x02SJD\x01"s), std::optional(true));
-  EXPECT_EQ(parse_hello("\x02SJD\x00"s), std::optional(false));
+  EXPECT_EQ(parse_hello("\x03SJD\x01"s), std::optional(true));
+  EXPECT_EQ(parse_hello("\x03SJD\x00"s), std::optional(false));
   EXPECT_EQ(parse_hello("\x09SJD\x01"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x02SJD"s), std::nullopt);
-  EXPECT_EQ(parse_hello("\x02SJD\x01x"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x03SJD"s), std::nullopt);
+  EXPECT_EQ(parse_hello("\x03SJD\x01x"s), std::nullopt);
 }
 
 RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {

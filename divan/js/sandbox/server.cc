@@ -10,11 +10,12 @@ namespace {
 
 // Appends how many of `things` were done, and what `run` appends for each of them, until it answers false.
 template <class Things, class Run>
-void append_done(const Things& things, std::string& answer, const Run& run) {
+void append_done(const Things& things, std::string& answer, Watchdog& watchdog, const Run& run) {
   const auto done_at = answer.size();
   protocol::put_u32(answer, 0);
   std::uint32_t done = 0;
   for (const auto& thing : things) {
+    watchdog.begin_item(done);
     if (!run(thing)) break;
     ++done;
   }
@@ -61,7 +62,8 @@ void Server::map(const MapRequest& request, std::string& answer) {
   Program& program = this->program(request.slot);
   JSAutoRealm realm(engine_.context(), program.global());
   Mapper mapper(engine_, program, answer);
-  append_done(request.documents, answer, [&](std::string_view document) { return mapper.map(document); });
+  append_done(request.documents, answer, engine_.watchdog(),
+              [&](std::string_view document) { return mapper.map(document); });
 }
 
 void Server::reduce(const ReduceRequest& request, std::string& answer) {
@@ -69,7 +71,8 @@ void Server::reduce(const ReduceRequest& request, std::string& answer) {
   if (program.size() != 1) _exit(protocol::kExitProtocol);
   JSAutoRealm realm(engine_.context(), program.global());
   Reducer reducer(engine_, program, request.rereduce, answer);
-  append_done(request.groups, answer, [&](const auto& group) { return reducer.reduce(group); });
+  append_done(request.groups, answer, engine_.watchdog(),
+              [&](const auto& group) { return reducer.reduce(group); });
 }
 
 }  // namespace divan::js::sandbox

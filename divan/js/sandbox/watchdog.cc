@@ -30,6 +30,7 @@ void Watchdog::begin_batch(std::uint32_t invocation_ms, std::uint32_t batch_ms) 
     invocation_limit_ = Milliseconds(invocation_ms);
     batch_limit_ = Milliseconds(batch_ms);
     batch_expired_ = false;
+    item_ = 0;
     ++batch_;
     asleep = asleep_;
   }
@@ -75,11 +76,22 @@ void Watchdog::watch_invocation() {
     seen_since_ = now;
     return;
   }
-  if (now - seen_since_ > invocation_limit_ + Milliseconds(protocol::kGraceMs)) _exit(protocol::kExitStuck);
+  if (now - seen_since_ > invocation_limit_ + Milliseconds(protocol::kGraceMs)) exit_stuck();
   if (now - seen_since_ > invocation_limit_ && expired_ != invocation) {
     expired_ = invocation;
     interrupt_();
   }
+}
+
+// The script's thread writes nothing meanwhile: it would have to end the batch before, which waits for
+// mutex_.
+void Watchdog::exit_stuck() const {
+  std::string frame(4, '\0');
+  protocol::put_u8(frame, protocol::kStuck);
+  protocol::put_u32(frame, item_);
+  protocol::finish_frame(frame);
+  [[maybe_unused]] const auto written = write(STDOUT_FILENO, frame.data(), frame.size());
+  _exit(protocol::kExitStuck);
 }
 
 void Watchdog::exit_if_alone() const {

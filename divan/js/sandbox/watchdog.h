@@ -5,7 +5,8 @@
 // running: in processor time of the script's thread, so that a busy machine fails no function. Over its limit
 // it asks the engine to interrupt the script, which works in loops and regular expressions; an invocation
 // that goes on for kGraceMs more (a single huge native call, a garbage collector that thrashes) ends the
-// process. The same thread notices that the server has gone while a script runs.
+// process, which answers where that happened. The same thread notices that the server has gone while a script
+// runs.
 #pragma once
 
 #include <atomic>
@@ -31,6 +32,9 @@ class Watchdog {
 
   /// `invocation_ms` of processor time, `batch_ms` of real time.
   void begin_batch(std::uint32_t invocation_ms, std::uint32_t batch_ms);
+  /// Invocations from here on are for this document or group of the batch, at first for number 0.
+  void begin_item(std::uint32_t number) { item_.store(number, std::memory_order_relaxed); }
+  /// When it returns, nothing has been answered in the batch's name, and nothing will be.
   void end_batch();
   void begin_invocation() { step(); }
   void end_invocation() { step(); }
@@ -49,6 +53,7 @@ class Watchdog {
   void watch();
   void watch_batch(std::unique_lock<std::mutex>& lock);
   void watch_invocation();
+  [[noreturn]] void exit_stuck() const;
   void exit_if_alone() const;
   std::chrono::nanoseconds script_time() const;
 
@@ -57,6 +62,7 @@ class Watchdog {
   clockid_t script_clock_ = 0;
 
   std::atomic<std::uint64_t> invocation_{0};  // odd while one runs
+  std::atomic<std::uint32_t> item_{0};
   std::atomic<std::uint64_t> expired_{~std::uint64_t{0}};
   std::atomic<bool> batch_expired_{false};
 
