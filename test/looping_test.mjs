@@ -41,10 +41,10 @@ testWithServer('builds that never end keep nobody else from an index', FOR_EVER,
   // None of the others has got anywhere, or has ended.
   const state = await ken(server)
   assert.equal(held(state).length, 3)
-  assert.equal(state.builders.threads, 4)
-  assert.equal(state.builders.reserved, 1)
+  assert.equal(state.builders.threads, 5)
+  assert.equal(state.builders.reserved, 2)
   assert.equal(state.javascript.processes, 2)
-  assert.equal(state.javascript.reserved, 1)
+  assert.equal(state.javascript.reserved, 2)
   for (const { os_pid: pid, age, design_document: design } of state.javascript.running) {
     assert.ok(pid > 0 && age >= 0 && design.startsWith('_design/'))
   }

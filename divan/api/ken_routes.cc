@@ -119,6 +119,7 @@ void write_builders(json::Writer& writer, const Context& context) {
 std::string_view purpose_name(js::Purpose purpose) {
   switch (purpose) {
     case js::Purpose::background: return "build";
+    case js::Purpose::trial: return "trial";
     case js::Purpose::urgent: return "urgent";
     case js::Purpose::check: return "check";
   }

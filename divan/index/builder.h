@@ -35,7 +35,7 @@
 namespace divan::index {
 
 struct BuilderOptions {
-  std::size_t threads = 4;             // large builds at once; there is a thread more, for small ones
+  std::size_t threads = 4;             // large builds at once; there are two threads more, for small ones
   std::size_t batch_documents = 2000;  // read and mapped at once
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written, after the first one
@@ -75,7 +75,7 @@ class Builder {
   std::vector<RunningBuild> running_builds() const { return slots_.running(); }
   std::size_t max_large() const { return slots_.large(); }
   /// Its threads.
-  std::size_t threads() const { return options_.threads + 1; }
+  std::size_t threads() const { return slots_.threads(); }
 
   /// One build, on the calling thread: to its end, or until stop. For the threads, and for tests.
   void run(const jobs::AcceptedJob& job);

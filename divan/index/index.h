@@ -95,6 +95,7 @@ class IndexWork {
 /// How functions of an index run that is being built.
 struct BuildLimits {
   bool urgent = false;                 // in what is reserved for that, as long as they are quick
+  bool waited_for = false;             // by a query
   std::function<void()> on_slow = {};  // called, by any thread, when they turn out not to be; may throw
   std::stop_token stop = {};           // ends what runs
 };

@@ -17,16 +17,16 @@ constexpr int kSlowQueryUrgency = 15;
 }  // namespace
 
 Slots::Slots(std::size_t large, const Clock& clock)
-    : large_(std::max<std::size_t>(large, 1)), clock_(clock) {}
+    : large_(std::max<std::size_t>(large, 1)), clock_(clock), slow_(kSlowFor, kMaxSlow) {}
 
-std::optional<Slots::Id> Slots::begin(RunningBuild build, std::stop_source stop) {
+std::optional<Slots::Id> Slots::begin(RunningBuild build) {
   std::lock_guard lock(mutex_);
   build.small = !is_large({.priority = build.priority, .id = build.job}, clock_.now());
-  if (!build.small && !has_slot(build.database, std::nullopt)) {
+  if (!may_begin(build.database, !build.small, build.priority, std::nullopt)) {
     left_out_ = true;
     return std::nullopt;
   }
-  running_.emplace(next_id_, Entry{std::move(build), std::move(stop)});
+  running_.emplace(next_id_, std::move(build));
   return next_id_++;
 }
 
@@ -37,22 +37,22 @@ void Slots::end(Id id) {
 
 void Slots::set_design_document(Id id, std::string_view design_document) {
   std::lock_guard lock(mutex_);
-  running_.at(id).build.design_document = design_document;
+  running_.at(id).design_document = design_document;
 }
 
 bool Slots::enlarge(Id id) {
   std::lock_guard lock(mutex_);
-  RunningBuild& build = running_.at(id).build;
+  RunningBuild& build = running_.at(id);
   if (!build.small) return true;
-  note_slow(build.job);
-  if (!has_slot(build.database, id)) return false;
+  slow_.add(build.job, clock_.now());
+  if (!may_begin(build.database, true, build.priority, id)) return false;
   build.small = false;
   return true;
 }
 
 bool Slots::is_small(Id id) const {
   std::lock_guard lock(mutex_);
-  return running_.at(id).build.small;
+  return running_.at(id).small;
 }
 
 void Slots::order(std::vector<jobs::DueJob>& due) {
@@ -72,29 +72,18 @@ bool Slots::gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thr
   order_without(possible, id);
   if (possible.empty()) return false;
   const MonotonicTime now = clock_.now();
-  const RunningBuild& own = running_.at(id).build;
+  const RunningBuild& own = running_.at(id);
   // What has a thread is judged by its priority alone.
   const int own_urgency = urgency({.priority = own.priority}, now);
   const int others = urgency(possible.front(), now);
   return others < own_urgency || (turn_is_over && others == own_urgency);
 }
 
-void Slots::stop(std::string_view database) {
-  std::vector<std::stop_source> stops;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& [id, entry] : running_) {
-      if (entry.build.database == database) stops.push_back(entry.stop);
-    }
-  }
-  for (auto& stop : stops) stop.request_stop();
-}
-
 std::vector<RunningBuild> Slots::running() const {
   std::lock_guard lock(mutex_);
   std::vector<RunningBuild> builds;
   builds.reserve(running_.size());
-  for (const auto& [id, entry] : running_) builds.push_back(entry.build);
+  for (const auto& [id, build] : running_) builds.push_back(build);
   return builds;
 }
 
@@ -103,53 +92,46 @@ bool Slots::take_left_out() {
   return std::exchange(left_out_, false);
 }
 
-bool Slots::is_slow(const std::string& job, MonotonicTime now) const {
-  const auto found = slow_.find(job);
-  return found != slow_.end() && found->second > now;
-}
-
 bool Slots::is_large(const jobs::DueJob& job, MonotonicTime now) const {
-  return (job.priority != kQueryPriority && job.priority != kCatchUpPriority) || is_slow(job.id, now);
+  return (job.priority != kQueryPriority && job.priority != kCatchUpPriority) || slow_.contains(job.id, now);
 }
 
 int Slots::urgency(const jobs::DueJob& job, MonotonicTime now) const {
   // It has waited for its turn.
   if (job.priority == kOverduePriority) return static_cast<int>(kCatchUpPriority);
-  if (!is_slow(job.id, now)) return static_cast<int>(std::clamp<std::int64_t>(job.priority, 0, INT_MAX));
+  if (!slow_.contains(job.id, now))
+    return static_cast<int>(std::clamp<std::int64_t>(job.priority, 0, INT_MAX));
   return job.priority == kQueryPriority ? kSlowQueryUrgency : static_cast<int>(kBuildPriority);
 }
 
-// Whether one more large build of the database may run. `without`: a build that does not count.
-bool Slots::has_slot(std::string_view database, std::optional<Id> without) const {
-  std::size_t all = 0;
-  std::size_t own = 0;
-  for (const auto& [id, entry] : running_) {
-    if (id == without || entry.build.small) continue;
-    ++all;
-    if (entry.build.database == database) ++own;
+// Whether one more build of the database may run. `without`: a build that does not count.
+bool Slots::may_begin(std::string_view database, bool large, std::int64_t priority,
+                      std::optional<Id> without) const {
+  if (!large && priority == kQueryPriority) return true;
+  std::size_t others = 0;  // that leave the last thread to queries
+  std::size_t all_large = 0;
+  std::size_t own_large = 0;
+  for (const auto& [id, build] : running_) {
+    if (id == without || (build.small && build.priority == kQueryPriority)) continue;
+    ++others;
+    if (build.small) continue;
+    ++all_large;
+    if (build.database == database) ++own_large;
   }
+  if (others >= threads() - 1) return false;
   const std::size_t most_of_one = std::max<std::size_t>(large_ - 1, 1);
-  return all < large_ && own < most_of_one;
-}
-
-void Slots::note_slow(const std::string& job) {
-  const MonotonicTime now = clock_.now();
-  if (slow_.size() >= kMaxSlow) {
-    std::erase_if(slow_, [&](const auto& entry) { return entry.second <= now; });
-    if (slow_.size() >= kMaxSlow) slow_.erase(slow_.begin());
-  }
-  slow_.insert_or_assign(job, now + kSlowFor);
+  return !large || (all_large < large_ && own_large < most_of_one);
 }
 
 // Whether it left out any.
 bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> without) const {
   const MonotonicTime now = clock_.now();
   const auto left_out = std::erase_if(due, [&](const jobs::DueJob& job) {
-    return is_large(job, now) && !has_slot(database_of_build(job.id), without);
+    return !may_begin(database_of_build(job.id), is_large(job, now), job.priority, without);
   });
   std::map<std::string_view, std::size_t> builds;  // by database
-  for (const auto& [id, entry] : running_) {
-    if (id != without) ++builds[entry.build.database];
+  for (const auto& [id, build] : running_) {
+    if (id != without) ++builds[build.database];
   }
   struct Ranked {
     int urgency;

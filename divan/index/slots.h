@@ -1,10 +1,11 @@
 // What builds of a process run, and which may begin.
 //
-// Builds are small or large. A small one is urgent (somebody waits for it, or its index is not far behind),
-// and takes a moment. Large ones may occupy `large` threads; the process has one thread more, so however long
-// large builds take, a thread that they cannot hold does the small ones. A build that turns out not to be
-// small gets the slot of a large one, or is given back until there is one; its job is remembered as slow for
-// a while, which counts as large from the beginning.
+// Builds are small or large. A small one is urgent (a query waits for it, or its index is not far behind),
+// and takes a moment. The process has two threads more than large builds may occupy: one that only small
+// builds use, and one that only small builds for queries use. So a query waits neither for large builds, nor
+// for small ones whose functions turn out to be slow. A build that turns out not to be small gets the slot of
+// a large one, or is given back until there is one; its job is remembered as slow for a while, and counts as
+// large from the beginning.
 //
 // Due jobs are taken by urgency; among the same, that of the database with the fewest builds here is next.
 // One database never has the slots of all large builds.
@@ -13,8 +14,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 
+#include "divan/base/recent_keys.h"
 #include "divan/jobs/attempts.h"
 
 namespace divan::index {
@@ -37,8 +38,8 @@ class Slots {
 
   Slots(std::size_t large, const Clock& clock);
 
-  /// The build begins; nothing if it is large and has no slot. `stop` is requested by stop().
-  std::optional<Id> begin(RunningBuild build, std::stop_source stop);
+  /// The build begins; nullopt if it may not now.
+  std::optional<Id> begin(RunningBuild build);
   void end(Id id);
   void set_design_document(Id id, std::string_view design_document);
 
@@ -51,35 +52,28 @@ class Slots {
   /// Whether a build is to make way for one of these jobs. `free_thread`: there is a thread without a build.
   bool gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool turn_is_over);
 
-  /// Stops the builds of a database.
-  void stop(std::string_view database);
-
   std::vector<RunningBuild> running() const;
   /// Whether order() has left out jobs since the last call: somebody is to look for jobs when a build ends.
   bool take_left_out();
 
   /// Builds that are no small ones, at most.
   std::size_t large() const { return large_; }
+  /// All builds, at most.
+  std::size_t threads() const { return large_ + 2; }
 
  private:
-  struct Entry {
-    RunningBuild build;
-    std::stop_source stop;
-  };
-
-  bool is_slow(const std::string& job, MonotonicTime now) const;
   bool is_large(const jobs::DueJob& job, MonotonicTime now) const;
   int urgency(const jobs::DueJob& job, MonotonicTime now) const;
-  bool has_slot(std::string_view database, std::optional<Id> without) const;
-  void note_slow(const std::string& job);
+  bool may_begin(std::string_view database, bool large, std::int64_t priority,
+                 std::optional<Id> without) const;
   bool order_without(std::vector<jobs::DueJob>& due, std::optional<Id> without) const;
 
   const std::size_t large_;
   const Clock& clock_;
   mutable std::mutex mutex_;
-  std::map<Id, Entry> running_;
+  std::map<Id, RunningBuild> running_;
   Id next_id_ = 0;
-  std::map<std::string, MonotonicTime> slow_;  // ids of jobs that are large until then
+  RecentKeys slow_;  // ids of jobs that count as large
   bool left_out_ = false;
 };
 

@@ -24,8 +24,7 @@ struct SlotsTest : ::testing::Test {
     return slots.begin({.type = "views",
                         .job = job(database, number),
                         .database = std::string(database),
-                        .priority = priority},
-                       {});
+                        .priority = priority});
   }
   std::vector<std::string> ordered(std::vector<jobs::DueJob> some) {
     slots.order(some);
@@ -48,6 +47,24 @@ TEST_F(SlotsTest, LargeBuildsLeaveTheLastThreadToSmallOnes) {
   EXPECT_TRUE(begin("c", kQueryPriority));
   slots.end(*second);
   EXPECT_THAT(ordered({due(job("e"), kBuildPriority)}), ElementsAre(job("e")));
+}
+
+TEST_F(SlotsTest, TheLastThreadIsForQueries) {
+  std::optional<Slots::Id> one;
+  for (const char* name : {"a", "b", "c"}) EXPECT_TRUE(one = begin(name, kCatchUpPriority));
+  EXPECT_EQ(slots.threads(), 4u);
+  for (const auto priority : {kCatchUpPriority, kOverduePriority, kBuildPriority}) {
+    EXPECT_FALSE(begin("d", priority));
+    EXPECT_TRUE(slots.take_left_out());
+    EXPECT_THAT(ordered({due(job("d"), priority), due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
+  }
+  const auto query = begin("d", kQueryPriority);
+  EXPECT_TRUE(query);
+  // If it is not small, it is to leave that thread, too.
+  EXPECT_FALSE(slots.enlarge(*query));
+  slots.end(*query);
+  slots.end(*one);
+  EXPECT_TRUE(begin("e", kCatchUpPriority));
 }
 
 TEST_F(SlotsTest, OneDatabaseNeverHasAllLargeSlots) {
@@ -105,15 +122,6 @@ TEST_F(SlotsTest, ABuildGivesWayOnlyToWhatCanUseItsPlace) {
   EXPECT_FALSE(slots.gives_way(*large, same, true, false));
   EXPECT_TRUE(slots.gives_way(*large, same, true, true));
   EXPECT_FALSE(slots.gives_way(*large, {}, false, true));
-}
-
-TEST_F(SlotsTest, StoppingADatabaseStopsItsBuilds) {
-  std::stop_source a, b;
-  slots.begin({.job = job("a"), .database = "a"}, a);
-  slots.begin({.job = job("b"), .database = "b"}, b);
-  slots.stop("a");
-  EXPECT_TRUE(a.stop_requested());
-  EXPECT_FALSE(b.stop_requested());
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ PoolOptions checked(PoolOptions options) {
   return options;
 }
 
-// Programs that are remembered as slow, and for how long.
-constexpr std::size_t kMaxSlow = 1000;
-constexpr Duration kSlowFor = std::chrono::minutes(10);
+// Programs that are remembered as slow, or as quick, and for how long.
+constexpr std::size_t kMaxRemembered = 1000;
+constexpr Duration kRememberedFor = std::chrono::minutes(10);
 
 // Compiling takes milliseconds; but a function's text may hold anything.
 constexpr Duration kMaxCheck = std::chrono::seconds(1);
@@ -118,7 +118,9 @@ Pool::Pool(PoolOptions options, const Clock& clock)
       invocation_(options_.invocation),
       reduce_limit_(options_.reduce_limit),
       budget_(options_.log_lines),
-      turns_(options_.processes, options_.reserved) {
+      turns_(options_.processes, options_.reserved),
+      slow_(kRememberedFor, kMaxRemembered),
+      quick_(kRememberedFor, kMaxRemembered) {
   if (stop_fd_ < 0) throw internal_error(fmt::format("eventfd: {}", std::strerror(errno)));
 }
 
@@ -297,30 +299,30 @@ std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count
   brief.batch = std::min(limits.batch, kUrgentBatch);
   Death death;
   std::optional<Result> answer = attempt(0, count, Choice::any, brief, death);
-  if (answer && !timed_out(*answer)) return answer;
-  note_slow(key);
+  const bool is_quick = answer && !timed_out(*answer);
+  note_pace(key, !is_quick);
+  if (is_quick) return answer;
   // More time than this it has not got.
   if (answer && brief.invocation == limits.invocation) return answer;
   return std::nullopt;
 }
 
-bool Pool::is_slow(const std::string& program_key) {
+bool Pool::is_slow(const std::string& program_key) const {
   std::lock_guard lock(mutex_);
-  const auto found = slow_.find(program_key);
-  if (found == slow_.end()) return false;
-  if (found->second > clock_.now()) return true;
-  slow_.erase(found);
-  return false;
+  return slow_.contains(program_key, clock_.now());
 }
 
-void Pool::note_slow(const std::string& program_key) {
+void Pool::note_pace(const std::string& program_key, bool is_slow) {
   std::lock_guard lock(mutex_);
-  const MonotonicTime now = clock_.now();
-  if (slow_.size() >= kMaxSlow) {
-    std::erase_if(slow_, [&](const auto& entry) { return entry.second <= now; });
-    if (slow_.size() >= kMaxSlow) slow_.erase(slow_.begin());
-  }
-  slow_.insert_or_assign(program_key, now + kSlowFor);
+  (is_slow ? slow_ : quick_).add(program_key, clock_.now());
+  if (is_slow) quick_.erase(program_key);
+}
+
+Purpose Pool::purpose_of(const std::string& program_key, const Limits& limits) const {
+  if (!limits.urgent) return Purpose::background;
+  if (limits.waited_for) return Purpose::urgent;
+  std::lock_guard lock(mutex_);
+  return quick_.contains(program_key, clock_.now()) ? Purpose::urgent : Purpose::trial;
 }
 
 template <class Result, class Attempt>
@@ -369,8 +371,7 @@ Result Pool::survive(std::size_t count, Result result, const Limits& limits, con
 bool Pool::run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
                const Limits& limits, Death& death) {
   const auto key = key_of(program);
-  Lease lease(*this, key, owner_of(program), choice, limits.urgent ? Purpose::urgent : Purpose::background,
-              limits.stop);
+  Lease lease(*this, key, owner_of(program), choice, purpose_of(key, limits), limits.stop);
   auto slot = lease.process().find(key);
   death.loading = !slot;
   if (!slot) {

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "divan/base/clock.h"
+#include "divan/base/recent_keys.h"
 #include "divan/js/answers.h"
 #include "divan/js/line_budget.h"
 #include "divan/js/process.h"
@@ -42,9 +43,9 @@
 namespace divan::js {
 
 struct PoolOptions {
-  std::string binary;                           ///< path of divan-js
-  std::size_t processes = 0;                    ///< most at once; 0: as many as processors
-  std::size_t reserved = 1;                     ///< further ones, for urgent calls
+  std::string binary;         ///< path of divan-js
+  std::size_t processes = 0;  ///< most at once; 0: as many as processors
+  std::size_t reserved = 1;   ///< further ones for trials, and as many for urgent calls (turns.h)
   std::size_t memory = std::size_t{256} << 20;  ///< bytes that one may use; at least 128 MiB
   std::size_t recycle = std::size_t{160}
                         << 20;              ///< resident bytes from which on one is replaced after a batch
@@ -127,9 +128,9 @@ class Pool {
   void log_failure(const Function& function, std::string_view line);
 
   PoolStats stats() const;
-  /// The most processes at once that serve background calls, and those reserved for urgent ones.
+  /// The most processes at once that serve background calls, and those reserved for others.
   std::size_t processes() const;
-  std::size_t reserved() const { return options_.reserved; }
+  std::size_t reserved() const { return turns_.reserved(Purpose::urgent); }
   /// Who has the busy processes.
   std::vector<RunningCall> running() const;
 
@@ -167,8 +168,9 @@ class Pool {
   template <class Result, class Attempt>
   std::optional<Result> try_urgent(const Program& program, std::size_t count, const Limits& limits,
                                    const Attempt& attempt);
-  bool is_slow(const std::string& program_key);
-  void note_slow(const std::string& program_key);
+  bool is_slow(const std::string& program_key) const;
+  void note_pace(const std::string& program_key, bool is_slow);
+  Purpose purpose_of(const std::string& program_key, const Limits& limits) const;
 
   std::unique_ptr<Process> acquire(std::string_view program_key, const Owner& owner, Choice choice,
                                    Purpose purpose, const std::stop_token& stop, Turns::Call& call);
@@ -200,7 +202,8 @@ class Pool {
   std::size_t alive_ = 0;
   Turns turns_;
   std::map<std::uint64_t, RunningCall> running_;  // by ticket
-  std::map<std::string, MonotonicTime> slow_;     // programs that are not urgent until then
+  RecentKeys slow_;                               // programs that are not urgent
+  RecentKeys quick_;                              // programs that were quick in an urgent call
   bool warned_ = false;                           // that a process has no filter
   PoolStats stats_;                               // the counts since the start
 };

@@ -63,14 +63,15 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
 }
 
 // An idle process, or null if one is to be started for the purpose, which is counted then. Background calls
-// get processes that are nice to others; there are `reserved` that are not. Needs mutex_.
+// get processes that are nice to others; of others there are as many as are reserved. Needs mutex_.
 std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice choice, Purpose& purpose,
                                             std::vector<std::unique_ptr<Process>>& ended) {
   const bool is_full = alive_ >= turns_.kept();
   if (choice == Choice::any) {
     if (auto process = take_idle(program_key, purpose)) return process;
     const bool enough =
-        purpose == Purpose::background || count_not_nice() > std::max(options_.reserved, kLeastNotNice);
+        purpose == Purpose::background ||
+        count_not_nice() > std::max(turns_.reserved(std::min(purpose, Purpose::urgent)), kLeastNotNice);
     if (is_full || (enough && purpose != Purpose::background)) {
       const Purpose other = purpose == Purpose::background ? Purpose::urgent : Purpose::background;
       if (auto process = take_idle(program_key, other)) return process;

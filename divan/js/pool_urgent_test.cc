@@ -29,7 +29,10 @@ class JsPoolUrgent : public testing::Test {
       const std::vector<std::string_view> documents = {"{}"};
       return error_of([&] { pool_->map(owned(database, kForEver), documents, limits); });
     }));
-    ASSERT_TRUE(eventually([&] { return pool_->stats().busy == busy + 1; }));
+    ASSERT_TRUE(eventually([&] {
+      return pool_->stats().busy == busy + 1 &&
+             std::ranges::all_of(pool_->running(), [](const auto& call) { return call.pid > 0; });
+    }));
   }
 
   SystemClock clock_;
@@ -57,6 +60,32 @@ TEST_F(JsPoolUrgent, AnUrgentCallHasAProcessWhileBackgroundCallsHaveAllOfTheirs)
   EXPECT_GT(calls[0].pid, 0);
   stop_.request_stop();
   EXPECT_EQ(held_[0].get().status(), 503);
+}
+
+TEST_F(JsPoolUrgent, CallsThatAreWaitedForAndQuickProgramsHaveAProcessThatTrialsCannotHold) {
+  const std::vector<std::string_view> documents = {R"({"n":7})"};
+  const auto trial = [&](std::int64_t database) {
+    return shown(pool_->map(owned(database, kEmitN), documents, {.urgent = true}), 0, 0);
+  };
+  EXPECT_EQ(trial(5), "7=null");
+  const auto process = children().at(0);
+  hold(1);
+  kill(process, SIGSTOP);
+  auto held = std::async(std::launch::async, [&] { return trial(2); });
+  ASSERT_TRUE(eventually([&] { return pool_->stats().busy == 2; }));
+  auto waiting = std::async(std::launch::async, [&] { return trial(3); });
+  ASSERT_TRUE(eventually([&] { return pool_->stats().waiting == 1; }));
+  const auto waited_for = pool_->map(owned(4, kEmitN), documents, {.urgent = true, .waited_for = true});
+  EXPECT_EQ(shown(waited_for, 0, 0), "7=null");
+  EXPECT_EQ(trial(5), "7=null");
+  EXPECT_EQ(pool_->stats().waiting, 1u);
+  for (const auto& call : pool_->running())
+    EXPECT_EQ(call.purpose, call.owner.number == 1 ? Purpose::background : Purpose::trial);
+  kill(process, SIGCONT);
+  EXPECT_EQ(held.get(), "7=null");
+  EXPECT_EQ(waiting.get(), "7=null");
+  stop_.request_stop();
+  held_[0].get();
 }
 
 TEST_F(JsPoolUrgent, WhatTakesLongIsSaidToBeSlowAndIsNotUrgentForAWhile) {

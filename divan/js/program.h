@@ -55,9 +55,11 @@ struct Limits {
   /// Real time after which a batch takes up no further document: others get their turn then.
   Duration batch = std::chrono::seconds(1);
 
-  /// Somebody waits for the answer: the call may use the process that is reserved for such calls. There one
-  /// call of a function has kUrgentInvocation; a request that needs more is made again without haste.
+  /// The call is short, and may use processes that are reserved for such calls. There one call of a function
+  /// has kUrgentInvocation; a request that needs more is made again without haste.
   bool urgent = false;
+  /// Of an urgent call: somebody waits for the answer.
+  bool waited_for = false;
   /// Called before an urgent request is made again without haste. May throw, which ends the call.
   std::function<void()> on_slow = {};
   /// Ends the call, and the process that runs it, with service_unavailable (503).

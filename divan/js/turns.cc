@@ -42,15 +42,24 @@ void Turns::end(const Call& call) {
   if (--held->second == 0) held_.erase(held);
 }
 
-// Each purpose leaves room for those that are more urgent.
+std::size_t Turns::reserved(Purpose purpose) const {
+  switch (purpose) {
+    case Purpose::background: return 0;
+    case Purpose::trial: return reserved_;
+    case Purpose::urgent: return 2 * reserved_;
+    case Purpose::check: return 2 * reserved_ + 1;
+  }
+  return 0;
+}
+
+// Each purpose leaves processes to those that are more urgent.
 bool Turns::may_begin(Purpose purpose) const {
-  const std::size_t background = busy_[index_of(Purpose::background)];
-  const std::size_t urgent = background + busy_[index_of(Purpose::urgent)];
-  const std::size_t all = urgent + busy_[index_of(Purpose::check)];
-  if (all >= kept() + 1) return false;
-  if (purpose == Purpose::check) return true;
-  if (urgent >= kept()) return false;
-  return purpose == Purpose::urgent || background < processes_;
+  std::size_t busy = 0;
+  for (const Purpose other : {Purpose::background, Purpose::trial, Purpose::urgent, Purpose::check}) {
+    busy += busy_[index_of(other)];
+    if (other >= purpose && busy >= processes_ + reserved(other)) return false;
+  }
+  return true;
 }
 
 std::size_t Turns::held(std::int64_t database) const {

@@ -1,8 +1,9 @@
 // Which waiting call gets the next JavaScript process.
 //
-// Calls have a purpose. Background work may occupy `processes` of the processes. Urgent calls, which are
-// short, may also use `reserved` further ones, and the check of a design document one more. So however long
-// background calls take, a process that they cannot hold serves urgent calls.
+// Calls have a purpose. Background work may occupy `processes` of the processes. Short calls that nobody
+// waits for may also use `reserved` further ones; those that somebody waits for, or whose functions are known
+// to be quick, as many again; and the check of a design document one more. So an urgent call waits neither
+// for background work, nor for functions that turn out to be slow.
 //
 // Among calls that may have a process, the call of the database with the fewest processes is next; among
 // these the oldest.
@@ -17,7 +18,8 @@ namespace divan::js {
 
 enum class Purpose : std::uint8_t {
   background,  ///< an index build: may take seconds
-  urgent,      ///< somebody waits, and the call is short
+  trial,       ///< a short call, unless its functions turn out to be slow; nobody waits for it
+  urgent,      ///< a short call that somebody waits for, or of functions that are known to be quick
   check,       ///< the check of a design document that is being written
 };
 
@@ -34,7 +36,9 @@ class Turns {
 
   void set_processes(std::size_t processes) { processes_ = processes; }
   /// The most processes that stay when nothing is to be done.
-  std::size_t kept() const { return processes_ + reserved_; }
+  std::size_t kept() const { return processes_ + 2 * reserved_; }
+  /// Those that calls of this purpose have for themselves and for more urgent ones.
+  std::size_t reserved(Purpose purpose) const;
   /// The most processes that stay when the call ends: those of kept() and one for each check that goes on. A
   /// check has a process above that number, and the others would start and end one for each call beside it.
   std::size_t kept_after(const Call& ending) const;
@@ -59,7 +63,7 @@ class Turns {
   const std::size_t reserved_;
   std::vector<Call> waiting_;
   std::uint64_t next_ticket_ = 0;
-  std::array<std::size_t, 3> busy_{};         // by purpose
+  std::array<std::size_t, 4> busy_{};         // by purpose
   std::map<std::int64_t, std::size_t> held_;  // processes by the database that has them
 };
 

@@ -5,44 +5,45 @@
 namespace divan::js {
 namespace {
 
-TEST(JsTurns, BackgroundCallsLeaveTheReservedProcessToUrgentOnes) {
+// As a call that gets a process at once.
+Turns::Call begun(Turns& turns, std::int64_t database, Purpose purpose) {
+  const auto call = turns.join(database, purpose);
+  EXPECT_TRUE(turns.is_next(call));
+  turns.leave(call);
+  turns.begin(call);
+  return call;
+}
+
+TEST(JsTurns, EachPurposeLeavesProcessesToThoseThatAreMoreUrgent) {
   Turns turns(2, 1);
-  for (int database : {1, 2}) {
-    const auto call = turns.join(database, Purpose::background);
-    EXPECT_TRUE(turns.is_next(call));
-    turns.begin(call);
-    turns.leave(call);
-  }
-  const auto third = turns.join(3, Purpose::background);
-  EXPECT_FALSE(turns.is_next(third));
-  const auto urgent = turns.join(1, Purpose::urgent);
-  EXPECT_TRUE(turns.is_next(urgent));
-  turns.leave(urgent);
-  turns.begin(urgent);
-  const auto another = turns.join(4, Purpose::urgent);
-  EXPECT_FALSE(turns.is_next(another));
-  const auto check = turns.join(5, Purpose::check);
-  EXPECT_TRUE(turns.is_next(check));
-  turns.leave(check);
-  turns.begin(check);
+  for (int database : {1, 2}) begun(turns, database, Purpose::background);
+  const auto background = turns.join(3, Purpose::background);
+  EXPECT_FALSE(turns.is_next(background));
+  const auto trial = begun(turns, 1, Purpose::trial);
+  const auto second_trial = turns.join(4, Purpose::trial);
+  EXPECT_FALSE(turns.is_next(second_trial));
+  const auto urgent = begun(turns, 1, Purpose::urgent);
+  const auto second_urgent = turns.join(4, Purpose::urgent);
+  EXPECT_FALSE(turns.is_next(second_urgent));
+  begun(turns, 5, Purpose::check);
   const auto second_check = turns.join(6, Purpose::check);
   EXPECT_FALSE(turns.is_next(second_check));
   turns.leave(second_check);
   turns.end(urgent);
-  EXPECT_FALSE(turns.is_next(third));
-  EXPECT_TRUE(turns.is_next(another));
+  EXPECT_FALSE(turns.is_next(background));
+  EXPECT_FALSE(turns.is_next(second_trial));
+  EXPECT_TRUE(turns.is_next(second_urgent));
+  turns.leave(second_urgent);
+  turns.end(trial);
+  EXPECT_FALSE(turns.is_next(background));
+  EXPECT_TRUE(turns.is_next(second_trial));
 }
 
 TEST(JsTurns, UrgentCallsTakeNoMoreThanThereIs) {
   Turns turns(1, 1);
-  for (int i = 0; i < 2; ++i) {
-    const auto call = turns.join(i, Purpose::urgent);
-    EXPECT_TRUE(turns.is_next(call));
-    turns.leave(call);
-    turns.begin(call);
-  }
-  EXPECT_FALSE(turns.is_next(turns.join(2, Purpose::urgent)));
-  EXPECT_FALSE(turns.is_next(turns.join(3, Purpose::background)));
+  for (int i = 0; i < 3; ++i) begun(turns, i, Purpose::urgent);
+  for (const auto purpose : {Purpose::background, Purpose::trial, Purpose::urgent})
+    EXPECT_FALSE(turns.is_next(turns.join(3, purpose)));
 }
 
 TEST(JsTurns, TheDatabaseWithTheFewestProcessesIsNext) {

@@ -130,6 +130,7 @@ ViewIndex::ViewIndex(const ViewIndex& other, const js::Limits& limits)
 IndexPtr ViewIndex::within(const BuildLimits& build) const {
   js::Limits limits = limits_;
   limits.urgent = build.urgent;
+  limits.waited_for = build.waited_for;
   limits.on_slow = build.on_slow;
   limits.stop = build.stop;
   return std::make_shared<ViewIndex>(*this, limits);

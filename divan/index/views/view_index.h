@@ -95,7 +95,8 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
 /// Views as a kind of index. Thread-safe; the pool must outlive it and its indexes.
 class ViewKind final : public Kind {
  public:
-  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {.urgent = true}, const Spread& spread = {})
+  explicit ViewKind(js::Pool& pool, const js::Limits& limits = {.urgent = true, .waited_for = true},
+                    const Spread& spread = {})
       : pool_(pool), limits_(limits), spread_(spread) {}
 
   std::string_view name() const override { return "views"; }
