@@ -1,0 +1,27 @@
+// Divan as a library: the program of docs/architecture.md, built outside against what is installed.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { programs } from './support/program.mjs'
+import { temporaryDirectory } from './support/server.mjs'
+
+const build = process.env.DIVAN_BUILD_DIR
+// Programs that are not built with them cannot be linked with it.
+const hasSanitizers = /^DIVAN_SANITIZE:\w+=\S/m.test(readFileSync(path.join(build, 'CMakeCache.txt'), 'utf8'))
+
+test('library: a program finds it, compiles, and has a queue of its own', { skip: hasSanitizers }, async () => {
+  const directory = temporaryDirectory()
+  const run = async (program, ...args) => (await promisify(execFile)(program, args, { cwd: directory, maxBuffer: 1 << 26 })).stdout
+  await run('cmake', '--install', build, '--prefix', 'installed')
+  const sources = programs('docs/architecture.md', 'As a library')
+  const [cmake, cpp] = ['cmake', 'cpp'].map((language) => sources.find((program) => program.language === language).source)
+  writeFileSync(path.join(directory, 'CMakeLists.txt'), cmake)
+  writeFileSync(path.join(directory, 'main.cc'), cpp)
+  await run('cmake', '-S', '.', '-B', 'build', '-DCMAKE_PREFIX_PATH=' + path.join(directory, 'installed'))
+  await run('cmake', '--build', 'build')
+  assert.equal(await run('build/example', 'data'), 'letter to {"to":"ann"}\n')
+  assert.equal(await run('build/example', 'data'), 'letter to {"to":"ann"}\n')
+})
