@@ -118,6 +118,14 @@ it('a document that is too large is left out alone', async (server) => {
   assert.match(errors[0], /line 2: .*too/)
 })
 
+testWithServer('a server that takes small requests alone gets the documents in several', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {
+  const lines = Array.from({ length: 20 }, (_, i) => JSON.stringify({ _id: `a${String(i).padStart(2, '0')}`, text: 'x'.repeat(i === 7 ? 150_000 : 30_000) }))
+  const { code, errors, ids } = await loadLines(server, lines)
+  assert.equal(code, 1)
+  assert.deepEqual(ids, lines.map((line) => JSON.parse(line)._id).filter((id) => id !== 'a07'))
+  assert.match(errors[0], /line 8: .*too large/)
+})
+
 it('a file may begin with a byte order mark', async (server) => {
   const { code, ids } = await loadLines(server, ['\uFEFF{"_id":"a"}', '{"_id":"b"}\r', ''])
   assert.deepEqual([code, ids], [0, ['a', 'b']])

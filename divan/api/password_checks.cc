@@ -144,7 +144,6 @@ void PasswordChecks::run(const PasswordCheck& check) {
       if (!*right) count_failure(check);
     }
   }
-  changed_.notify_all();  // another suspect may be next
   for (const auto& waiter : waiters) waiter.done(failure ? &*failure : nullptr);
 }
 

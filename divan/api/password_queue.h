@@ -1,17 +1,17 @@
 // Passwords that wait to be checked, and which of them is next.
 //
-// A check takes about 0.3 s of a processor on purpose, so a few clients that guess passwords could keep
-// everybody else from logging in. Nobody can tell a guess from a good password without checking it, but those
-// who guess have failed before. Of the checks that wait, the next is the one with
+// A check takes about 0.3 s of a processor on purpose, so a few clients that guess passwords could keep all
+// others from logging in. Only a check distinguishes a guess from a good password, but clients that guess have
+// failed before. Of the checks that wait, the next is the one with
 //   1. the fewest recent failures of its address,
 //   2. then the fewest recent failures of its name,
 //   3. then a name that has logged in from this address before,
 //   4. then the address, and then the name, that was served longest ago,
 //   5. then the first that came.
-// So somebody who guesses from one address is behind everybody else, those who guess one name from many
-// addresses are behind that name's owner, and good users behind one address with somebody who guesses (a
-// reverse proxy, a NAT) are behind nobody but other addresses. No rule refuses a check that could be right:
-// what waits is refused only if too much waits, the last by these rules first, or too long.
+// So an address that guesses comes after all others, addresses that guess one name come after that name's
+// owner, and good users who share an address with a client that guesses (a NAT, a reverse proxy that is not
+// trusted: client_address.h) come after other addresses only. No rule refuses a check that could be right: a
+// check is refused only if too many wait, the last by these rules first, or if it has waited too long.
 #pragma once
 
 #include <array>

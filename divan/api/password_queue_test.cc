@@ -83,6 +83,14 @@ TEST_F(PasswordQueueTest, NewcomersAreServedInTurnsByAddress) {
   EXPECT_THAT(serve_all(), ElementsAre("right a", "right 1", "right b", "right 2", "right 3"));
 }
 
+TEST_F(PasswordQueueTest, NamesOfOneAddressAreServedInTurns) {
+  for (const std::string name : {"ann", "bob"}) add("10.0.0.1", name, "right " + name);
+  ASSERT_THAT(serve_all(), ElementsAre("right ann", "right bob"));
+  for (const std::string password : {"right ann 1", "right ann 2"}) add("10.0.0.1", "ann", password);
+  add("10.0.0.1", "bob", "right bob 1");
+  EXPECT_THAT(serve_all(), ElementsAre("right ann 1", "right bob 1", "right ann 2"));
+}
+
 TEST_F(PasswordQueueTest, WhoGuessesIsBehindEverybodyElse) {
   fail("10.0.0.66", "ann", 3);
   fail("10.0.0.67", "ann", 1);

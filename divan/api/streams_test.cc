@@ -226,6 +226,19 @@ TEST_F(Requests, AClientThatEndsItsSideIsAnswered) {
   answerer = answer_now;
 }
 
+// After it has got what there was.
+TEST_F(Requests, AClientThatEndsItsSideWhileItWaitsIsAnswered) {
+  store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
+  std::vector documents{docs::parse_document(R"({"_id":"a"})")};
+  docs::bulk_edit(*store, catalog, "db", documents, rng);
+  RawClient client(test.server);
+  client.send("GET /db/_changes?feed=continuous&heartbeat=3600000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.until("\"id\":\"a\"");
+  client.end_output();
+  EXPECT_THAT(client.until_end(), testing::EndsWith("0\r\n\r\n"));
+  EXPECT_FALSE(client.broken());
+}
+
 // Its connection stands for the worker.
 TEST_F(Requests, AWorkerThatEndsItsSideIsGone) {
   RawClient client(test.server);

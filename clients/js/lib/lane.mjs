@@ -165,7 +165,7 @@ export class Lane extends Changing {
     for (const run of [...this.runs]) this.halt(run, why)
   }
 
-  /** The server has ended an attempt, which is one of this lane's perhaps. */
+  /** The server has ended an attempt; it may be one of this lane. */
   haltAttempt({ type, lock, reason }) {
     for (const run of this.runs) if (run.type === type && run.lock === lock) return this.halt(run, reason)
   }

@@ -195,7 +195,7 @@ class Lane:
             self.halt(job, why)
 
     def halt_attempt(self, attempt):
-        """The server has ended an attempt, which is one of this lane's perhaps."""
+        """The server has ended an attempt; it may be one of this lane."""
         with self._changed:
             jobs = [job for job in self.jobs if job.type == attempt["type"] and job.lock == attempt["lock"]]
         for job in jobs:
