@@ -1,6 +1,7 @@
 // Users who are no administrators: their documents, what they may do, and that changes count at once.
 import assert from 'node:assert/strict'
 import http from 'node:http'
+import net from 'node:net'
 import { test } from 'node:test'
 import { Server, temporaryDirectory, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
@@ -158,9 +159,8 @@ testWithServer('users log in, known and new, while clients guess passwords', {},
     ...Array.from({ length: 40 }, () => guesser(() => `nobody${guesses}`, '127.0.0.67'))
   ]
   await waitFor('guesses', async () => (await server.metric('divan_password_failures_total')) >= 130)
-  // The name that is guessed and others, from addresses of their own and from those of the clients that guess.
-  const behind = names(30).slice(20).map((name, i) => [name, i < 5 ? '127.0.0.66' : '127.0.0.67'])
-  const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...behind]
+  // The name that is guessed and others, from addresses of their own and from one with clients that guess.
+  const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...names(30).slice(20).map((name) => [name, '127.0.0.66'])]
   const first = await Promise.all(users.map(([name, from]) => status(server, `${name}:pw-${name}`, from)))
   assert.deepEqual(first, users.map(() => 200))
   assert.equal(await status(server, 'user0:pw-user0', '127.0.0.66'), 200)
@@ -186,6 +186,36 @@ testWithServer('a name is locked for an address where the settings say so', {}, 
   assert.equal(await status(server, 'ann:pw', '127.0.0.66'), 200, 'known to be right')
   await server.client.ok('PUT', setting('mode'), '"warn"')
   assert.equal(await status(server, 'ann:other', '127.0.0.66'), 401)
+})
+
+test('users: passwords of clients that have left, or come before a stop, are not compared', async () => {
+  const server = await Server.start()
+  const { hostname, port } = new URL(server.url)
+  const waiting = () => server.metric('divan_password_checks_waiting')
+  // Comparing a password takes 0.3 s of a processor, and one at a time is compared of an address that guesses.
+  const guess = (i) => {
+    const socket = net.connect(port, hostname).on('error', () => {})
+    const credentials = Buffer.from(`nobody${i}:guess`).toString('base64')
+    socket.write(`GET /_session HTTP/1.1\r\nHost: h\r\nAuthorization: Basic ${credentials}\r\nConnection: close\r\n\r\n`)
+    return socket
+  }
+  const gone = Array.from({ length: 100 }, (_, i) => guess(i))
+  await waitFor('guesses that wait', async () => (await waiting()) >= 80)
+  for (const socket of gone) socket.resetAndDestroy()
+  await waitFor('them to be dropped', async () => (await waiting()) === 0)
+  assert.ok((await server.metric('divan_password_failures_total')) < 50)
+
+  const left = Array.from({ length: 100 }, (_, i) => guess(100 + i))
+  const answers = left.map(async (socket) => {
+    let text = ''
+    for await (const piece of socket) text += piece
+    return text.split(' ')[1]
+  })
+  await waitFor('guesses that wait', async () => (await waiting()) >= 80)
+  await server.stop()
+  const statuses = await Promise.all(answers)
+  assert.ok(statuses.every((status) => status === '401' || status === '503'), statuses.join())
+  assert.ok(statuses.filter((status) => status === '503').length >= 50)
 })
 
 testWithServer('behind a trusted proxy, clients have addresses of their own', { env: { DIVAN_CHTTPD_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' } }, async (server) => {

@@ -24,6 +24,7 @@ std::string_view trim(std::string_view text) {
 }  // namespace
 
 std::optional<TrustedProxies::Address> TrustedProxies::parse_address(std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;
   const std::string terminated(text);
   Address address{};
   if (inet_pton(AF_INET6, terminated.c_str(), address.data()) == 1) return address;

@@ -36,6 +36,7 @@ TEST(ClientAddressTest, OfWhatIsNoAddressTheProxyThatSentItCounts) {
   for (const char* const malformed :
        {"unknown", "", "1.2.3.4, ", "1.2.3.4, 1.2.3", "1.2.3.4:80", "1.2.3.4 5"})
     EXPECT_EQ(client_of("127.0.0.1", "127.0.0.1", {malformed}), "127.0.0.1") << malformed;
+  EXPECT_EQ(client_of("127.0.0.1", "127.0.0.1", {std::string("1.2.3.4\0", 8)}), "127.0.0.1");
   EXPECT_EQ(client_of("127.0.0.1,10.0.0.1", "127.0.0.1", {"6.6.6.6, x, 10.0.0.1"}), "10.0.0.1");
 }
 
