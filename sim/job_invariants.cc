@@ -209,7 +209,7 @@ void JobInvariants::follow(const Name& name, Seen& seen, const std::optional<Job
     if (model->is_missed(commit.began_ms)) fail(name, "it was accepted though its tick was missed.");
     if (model->asked_for.value_or(0) > 0) world_.count("accepted at the time that was asked for");
     world_.count(now->worker_id.empty() ? "accepted without a worker" : "accepted with a worker");
-    model->accepted();
+    model->accepted(now->started_at);
   } else if (model->state == State::running && now->state == State::running && seen.job &&
              seen.job->lock != now->lock) {
     fail(name, "a second attempt has it while the first still does.");

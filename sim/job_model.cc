@@ -137,14 +137,15 @@ bool JobModel::is_asked_for_again(const Step& step, const Commit& commit) const 
                    step.priority == priority);
 }
 
-void JobModel::accepted() {
+void JobModel::accepted(std::int64_t at) {
   state = State::running;
+  started_at = at;
   ++attempts;
   progress.reset();
 }
 
 bool JobModel::is_missed(std::int64_t now) const {
-  if (schedule.empty() || attempts > 0 || tick == 0) return false;
+  if (schedule.empty() || attempts > 0 || tick == 0 || started_at >= tick) return false;
   const auto times = jobs::Schedule::of_json(schedule);
   return times.missed() == jobs::Missed::skip && times.next_after(tick) <= now;
 }
@@ -181,6 +182,7 @@ void JobModel::taken_back(const Commit& commit, bool is_lost, const jobs::TypeSe
   if (cancel) return run_ends(State::cancelled, commit);
   if (is_lost && most_lost && lost >= *most_lost) return run_ends(State::failed, commit);
   state = State::pending;
+  if (!is_lost) --attempts;
   if (delay) {
     earliest = commit.began_ms + *delay;
     latest = commit.committed_ms + *delay;

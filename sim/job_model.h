@@ -35,7 +35,9 @@ struct JobModel {
   std::string limits{};                 // its own settings, as the store has them
   std::optional<std::string> result{};  // of its last finished run, since it was
                                         // asked for when it had ended
-  std::int64_t attempts = 0;            // since it was added, or asked for again when it had ended
+  std::int64_t attempts = 0;            // since it was added, or asked for again when it had ended;
+                                        // without those that were released
+  std::int64_t started_at = 0;          // of the last one, released or not
 
   /// Makes of the job what the step does to it; `nothing` is a job that is not there. The step must be one
   /// that is allowed: the attempt that does it has the job, and what must be there is.
@@ -45,7 +47,7 @@ struct JobModel {
   /// Whether a user asks for what is so already; then the job stays as it is.
   bool is_asked_for_again(const Step& step, const Commit& commit) const;
 
-  void accepted();
+  void accepted(std::int64_t at);
   /// Whether nobody began the present occurrence before the tick after it, by a clock that shows `now`, and
   /// it is to be skipped then.
   bool is_missed(std::int64_t now) const;

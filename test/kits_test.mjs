@@ -172,7 +172,10 @@ for (const kit of kits) {
     await worker.says('stopping')
     // Its last request for jobs may still be answered: it gives them back.
     await jobs.add('b', { do: 'hold' })
-    await waitFor('b to be given back', async () => (await jobs.get('b')).attempt === 1 && (await jobs.state('b')) === 'pending')
+    await waitFor('b to be given back', async () => {
+      const { state, history } = await jobs.get('b')
+      return state === 'pending' && history.at(-1)?.outcome === 'released'
+    })
     assert.equal(await jobs.state('a'), 'running')
     worker.tell('go')
     await worker.stopped()

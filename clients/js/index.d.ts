@@ -180,7 +180,7 @@ export interface Job<Data = any, Result = any> {
   readonly data: Data
   /** The `traceparent` in its data, if there is a well-formed one. */
   readonly traceparent?: string
-  /** How often the job was accepted: 1 the first time. */
+  /** How often the job was accepted and not released: 1 the first time. */
   readonly attempt: number
   /** Grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing token). */
   readonly epoch: number

@@ -135,7 +135,9 @@ TEST_F(AcceptorFaults, AJobWhoseAcceptanceIsCommittedAfterItsErrorIsGivenBack) {
   EXPECT_EQ(job("a").state, State::running);
   const auto found = acceptor.step(acceptor.join(types, {}, [] {}));
   ASSERT_EQ(found.jobs.size(), 1u);
-  EXPECT_EQ(found.jobs[0].job.attempt, 2);
+  // Its first attempt was released, which does not count.
+  EXPECT_EQ(found.jobs[0].job.attempt, 1);
+  EXPECT_EQ(found.jobs[0].job.history, 1);
 }
 
 TEST_F(AcceptorFaults, AnAcceptanceThatIsNotCommittedWithinAMinuteIsForgotten) {

@@ -91,6 +91,8 @@ void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::op
       delay ? put_off(changed, now + duration_cast<milliseconds>(*delay).count(), now) : put_back(changed);
       // What took its worker with it may do so again: others that are due come first.
       if (why == Outcome::lost) changed.due_at = std::max(changed.due_at, now);
+      // The next one has the same number: nothing was tried.
+      if (why == Outcome::released) changed.attempt = std::max<std::int64_t>(changed.attempt - 1, 0);
     }
     if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
   });

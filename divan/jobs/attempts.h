@@ -106,7 +106,7 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 void end_overdue(Queue& queue, kv::Transaction& tx, Job& job);
 
 /// Gives the job back: it is pending in the place that it had, or, with a delay, due when that is over and
-/// behind the jobs that are due then. Neither counts as a failure. Throws halt.
+/// behind the jobs that are due then. Neither counts as a failure or as an attempt. Throws halt.
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 

@@ -100,6 +100,27 @@ TEST_F(Limits, JobsOfAWorkerThatEndsAreLost) {
   EXPECT_EQ(job("a").state, State::failed);
 }
 
+TEST_F(Limits, AReleasedAttemptIsNone) {
+  set_type({.max_attempts = 2, .max_lost = 2});
+  add("a");
+  for (int i = 0; i < 5; ++i) {
+    const auto attempt = accept();
+    EXPECT_EQ(attempt.job.attempt, 1);
+    in_tx([&](kv::Transaction& tx) {
+      i % 2 == 0 ? release(queue, tx, attempt.attempt()) : release(queue, tx, attempt.attempt(), seconds(1));
+    });
+    EXPECT_EQ(job("a").attempt, 0);
+    clock.advance(seconds(1));
+  }
+  fail(accept());
+  EXPECT_EQ(job("a").attempt, 1);
+  clock.advance(seconds(2));
+  const auto last = accept();
+  EXPECT_EQ(last.job.attempt, 2);
+  fail(last);
+  EXPECT_EQ(job("a").state, State::failed);
+}
+
 TEST_F(Limits, AFailureMayBeTheLastOneOrSayWhenToGoOn) {
   add("a");
   fail(accept(), {.delay = milliseconds(1234)});

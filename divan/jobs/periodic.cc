@@ -34,6 +34,8 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
 bool is_to_be_skipped(const Job& job, std::int64_t now) {
   // What was asked for explicitly, to run at once, has no tick.
   if (!is_periodic(job) || job.attempt > 0 || job.scheduled_at <= 0) return false;
+  // An attempt that was released does not count, and has begun the occurrence.
+  if (job.started_at >= job.scheduled_at) return false;
   try {
     const auto schedule = Schedule::of_json(job.schedule);
     if (waits_for_schedule(job) && schedule.next_after(job.scheduled_at - 1) != job.scheduled_at) {

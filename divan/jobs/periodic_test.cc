@@ -264,6 +264,24 @@ TEST_F(PeriodicJobs, WhileItsTypeIsPausedNothingRuns) {
   EXPECT_EQ(state("skip"), "pending at 16:00");
 }
 
+// Somebody began it, though a released attempt is not counted.
+TEST_F(PeriodicJobs, AReleasedOccurrenceIsNotMissed) {
+  add(kHourlyOrSkip);
+  advance_to(13);
+  const auto released = accept_one();
+  in_tx([&](kv::Transaction& tx) { release(queue, tx, released.attempt(), std::chrono::minutes(90)); });
+  advance_to(14, 30);
+  const auto again = accept_one();
+  EXPECT_EQ(again.job.attempt, 1);
+  EXPECT_EQ(again.job.scheduled_at, kNoon + kHour);
+  finish(again);
+  EXPECT_EQ(state(), "pending at 15:00");
+  // The next one is.
+  advance_to(16, 30);
+  EXPECT_TRUE(accept_all().empty());
+  EXPECT_EQ(state(), "pending at 17:00");
+}
+
 TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleGoesOn) {
   add(kHourlyOrSkip);
   resubmit();

@@ -90,7 +90,7 @@ struct Job {
   std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
   std::int64_t due_at = 0;        // when it may run, and its place in the queue:
                                   // `scheduled_at` if that is a time
-  std::int64_t attempt = 0;       // how often it was accepted
+  std::int64_t attempt = 0;       // how often it was accepted and not released
   std::int64_t failures = 0;      // how many attempts of its run failed
   std::int64_t lost = 0;          // how many attempts of its run were lost
   std::string lock;               // of the attempt that runs

@@ -82,7 +82,7 @@ class Job:
 
     * ``type``, ``id``, ``data``
     * ``traceparent``: that of its data, if there is a well-formed one, or None.
-    * ``attempt``: how often the job was accepted: 1 the first time.
+    * ``attempt``: how often the job was accepted and not released: 1 the first time.
     * ``epoch``: grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing
       token).
     * ``signal``: a Signal, set when the handler is to stop."""
