@@ -96,6 +96,33 @@ TEST_F(WorkerObserver, WhoeverComesIsLookedAtFromThenOn) {
   EXPECT_FALSE(is_alive(other));
 }
 
+TEST_F(WorkerObserver, DamagedRowsKeepNoOtherWorkerFromBeingObserved) {
+  const auto damage = [&](std::string_view kind, std::string_view id) {
+    std::string key;
+    kv::tuple::Packer(key).string("workers").string("role").string(kind).string(id);
+    embedded->run([&](kv::Transaction& tx) { tx.set(key, "?"); });
+  };
+  const auto registration = add("registration", seconds(1));
+  const auto heartbeat = add("heartbeat", seconds(1));
+  const auto good = add("good", seconds(1));
+  damage("w", "registration");
+  damage("hb", "heartbeat");
+  pass(seconds(3));
+  EXPECT_FALSE(is_alive(good));
+  // The next heartbeat is a good one, and its absence is noticed again.
+  EXPECT_TRUE(is_alive(heartbeat));
+  beat(heartbeat);
+  pass(seconds(3));
+  EXPECT_FALSE(is_alive(heartbeat));
+  // A registration anew takes the place of the damaged one.
+  const auto again = add("registration", seconds(1));
+  EXPECT_TRUE(is_alive(again));
+  EXPECT_NE(again, registration);
+  damage("w", "registration");
+  embedded->run([&](kv::Transaction& tx) { registry.remove_any(tx, "role", "registration"); });
+  EXPECT_TRUE(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx).empty(); }));
+}
+
 TEST_F(WorkerObserver, ATimeoutThatIsSetAnewCounts) {
   const auto ref = add("w", seconds(3600));
   pass(seconds(60));

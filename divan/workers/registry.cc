@@ -4,6 +4,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 #include "divan/kv/tuple.h"
 
 namespace divan::workers {
@@ -105,18 +106,48 @@ struct Beat {
   std::int64_t counter;
 };
 
-Beat decode_heartbeat(std::string_view row) {
+// nullopt if it is damaged.
+std::optional<Beat> decode_heartbeat(std::string_view row) {
   Reader reader(row);
   auto incarnation = reader.take_string();
   const auto counter = reader.take_int();
-  if (!incarnation || !counter || !reader.at_end() || *counter < 0 || *counter == INT64_MAX) throw damaged();
-  return {*std::move(incarnation), *counter};
+  if (!incarnation || !counter || !reader.at_end() || *counter < 0 || *counter == INT64_MAX)
+    return std::nullopt;
+  return Beat{*std::move(incarnation), *counter};
 }
 
 std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
   const auto row = tx.get(worker_key(role, id));
   if (!row) return std::nullopt;
   return decode_worker(std::string(id), *row);
+}
+
+// The same, and nullopt if its row is damaged.
+std::optional<Worker> read_whole_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
+  try {
+    return read_worker(tx, role, id);
+  } catch (const kv::Error&) { throw; } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Calls `visit` for each worker of a role, and `damaged` for each row that cannot be read.
+void for_each_worker(kv::Transaction& tx, std::string_view role, const std::function<void(Worker)>& visit,
+                     const std::function<void(std::string_view key, const Error& error)>& damaged_row) {
+  const std::string prefix = role_key(role, "w");
+  tx.scan(below(prefix), {}, [&](std::string_view key, std::string_view value) {
+    std::optional<Worker> worker;
+    try {
+      auto id = Reader(key.substr(prefix.size())).take_string();
+      if (!id) throw damaged();
+      worker = decode_worker(*std::move(id), value);
+    } catch (const Error& error) {
+      damaged_row(key, error);
+      return true;
+    }
+    visit(*std::move(worker));
+    return true;
+  });
 }
 
 void check_name(std::string_view what, std::string_view name) {
@@ -138,7 +169,7 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   if (!options.starts_with('{') || !is_utf8(options))
     throw bad_request("A worker's options are a JSON object.");
 
-  const auto present = read_worker(tx, role, id);
+  const auto present = read_whole_worker(tx, role, id);
   Worker worker{std::string(id), {}, timeout, std::string(options)};
   if (present && present->incarnation == incarnation) {
     worker.incarnation = present->incarnation;
@@ -148,7 +179,7 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
       return {std::string(role), worker.id, worker.incarnation};
     }
   } else {
-    if (present) remove_any(tx, role, id);
+    remove_any(tx, role, id);
     worker.incarnation = rng_.uuid();
     tx.set(heartbeat_key(role, id), encode_heartbeat(worker.incarnation, 0));
   }
@@ -167,7 +198,7 @@ void Registry::remove(kv::Transaction& tx, const WorkerRef& ref) {
 }
 
 void Registry::remove_any(kv::Transaction& tx, std::string_view role, std::string_view id) {
-  if (read_worker(tx, role, id)) clear_rows(tx, role, id);
+  if (tx.get(worker_key(role, id))) clear_rows(tx, role, id);
 }
 
 void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::string_view id) {
@@ -205,8 +236,8 @@ bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
   if (!is_alive(tx, ref)) return false;
   const std::string key = heartbeat_key(ref.role, ref.id);
   const auto row = tx.get(key, kv::Isolation::snapshot);
-  if (!row) throw damaged();
-  tx.set(key, encode_heartbeat(ref.incarnation, decode_heartbeat(*row).counter + 1));
+  const auto beat = row ? decode_heartbeat(*row) : std::nullopt;
+  tx.set(key, encode_heartbeat(ref.incarnation, beat ? beat->counter + 1 : 0));
   return true;
 }
 
@@ -267,13 +298,9 @@ std::optional<WorkerRef> Registry::find(kv::Transaction& tx, std::string_view ro
 Members Registry::members(kv::Transaction& tx, std::string_view role) {
   Members members;
   members.version = version(tx, role);
-  const std::string prefix = role_key(role, "w");
-  tx.scan(below(prefix), {}, [&](std::string_view key, std::string_view value) {
-    auto id = Reader(key.substr(prefix.size())).take_string();
-    if (!id) throw damaged();
-    members.workers.push_back(decode_worker(*std::move(id), value));
-    return true;
-  });
+  for_each_worker(
+      tx, role, [&](Worker worker) { members.workers.push_back(std::move(worker)); },
+      [](std::string_view, const Error& error) { throw error; });
   return members;
 }
 
@@ -317,9 +344,16 @@ void Registry::refresh(kv::Transaction& tx, Roster& roster) {
     }
     auto read = std::make_shared<RoleRoster>();
     read->version = present;
-    for (auto& worker : members(tx, role).workers)
-      read->workers.emplace(std::move(worker.id),
-                            RoleRoster::Entry{std::move(worker.incarnation), worker.timeout});
+    // One damaged row keeps no other worker from being observed.
+    for_each_worker(
+        tx, role,
+        [&](Worker worker) {
+          read->workers.emplace(std::move(worker.id),
+                                RoleRoster::Entry{std::move(worker.incarnation), worker.timeout});
+        },
+        [](std::string_view key, const Error& error) {
+          log::error("A worker is not observed: {} (At {})", error.reason(), kv::tuple::describe(key));
+        });
     fresh.roles.emplace(role, std::move(read));
   }
   roster = std::move(fresh);
@@ -330,9 +364,11 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
   std::vector<Heartbeat> found;
   std::vector<std::string> keys;
   std::vector<const Name*> single;
+  // A damaged one is none: its worker is not evicted, and writes another with its next heartbeat.
   const auto take = [&](std::string_view role, std::string id, std::string_view value) {
-    Beat beat = decode_heartbeat(value);
-    found.push_back({{std::string(role), std::move(id), std::move(beat.incarnation)}, beat.counter});
+    auto beat = decode_heartbeat(value);
+    if (!beat) return;
+    found.push_back({{std::string(role), std::move(id), std::move(beat->incarnation)}, beat->counter});
   };
   for (std::size_t begin = 0, end = 0; begin < names.size(); begin = end) {
     const std::string& role = names[begin].role;
@@ -352,8 +388,8 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
     tx.scan(below(prefix), {.isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
               auto id = Reader(key.substr(prefix.size())).take_string();
-              if (!id) throw damaged();
-              if (std::ranges::binary_search(wanted, *id, {}, &Name::id)) take(role, *std::move(id), value);
+              if (id && std::ranges::binary_search(wanted, *id, {}, &Name::id))
+                take(role, *std::move(id), value);
               return true;
             });
   }
