@@ -196,6 +196,28 @@ it('what cannot be added is refused, and nothing is added', async (server) => {
   assert.deepEqual(await json(server, ['jobs', 'list', type]), { jobs: [] })
 })
 
+it('a job has limits of its own, as a number or a duration', async (server) => {
+  const type = await newType(server)
+  const limits = ['--timeout', '1m', '--max-attempts', '3', '--max-lost', 'null', '--backoff-min', '500ms']
+  await tool(server, ['jobs', 'add', type, 'a', ...limits, '--backoff-max', '2000', '--max-runtime', '1h30m'])
+  const { timeout, max_attempts, max_lost, backoff_min, backoff_max, max_runtime } = await get(server, type, 'a')
+  assert.deepEqual([timeout, max_attempts, max_lost], [60_000, 3, null])
+  assert.deepEqual([backoff_min, backoff_max, max_runtime], [500, 2000, 5_400_000])
+  const shown = await tool(server, ['jobs', 'show', type, 'a'])
+  for (const line of [/^timeout +1m$/m, /^max_lost +null$/m, /^max_runtime +1h30m$/m]) assert.match(shown, line)
+  // Without them it has its type's again.
+  assert.equal(await tool(server, ['jobs', 'add', type, 'a']), 'changed a\n')
+  assert.equal((await get(server, type, 'a')).max_attempts, undefined)
+
+  await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is a number from 1 on/)
+  await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is a number from 1 on, or null/)
+  await refused(server, ['jobs', 'add', type, '--timeout', 'soon'], /`soon` is no duration/)
+  await refused(server, ['jobs', 'add', type, '--backoff-min', '2s', '--backoff-max', '1s'], /`backoff_min` exceeds/)
+  const { stdout } = await runDivan(['jobs', 'add', '--help'])
+  for (const name of ['timeout', 'max-attempts', 'max-lost', 'backoff-min', 'backoff-max', 'max-runtime'])
+    assert.match(stdout, new RegExp(`^  --${name} `, 'm'))
+})
+
 it('jobs are cancelled, which is told apart from being asked to stop', async (server) => {
   const type = await newType(server)
   await add(server, type, 'finished')

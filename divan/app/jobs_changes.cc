@@ -56,6 +56,17 @@ void append_schedule(json::Writer& writer, const AddJobOptions& job) {
   writer.end_object();
 }
 
+// A setting's value as JSON.
+std::string setting_value(std::string_view name, std::string_view value) {
+  try {
+    return json::compact(value);
+  } catch (const Error&) {
+    if (is_duration_setting(name)) return std::to_string(parse_duration(value).count());
+    // The server knows what it should be.
+    return json::quoted(value);
+  }
+}
+
 std::string add_body(const AddJobOptions& job) {
   std::string body;
   json::Writer writer(body);
@@ -65,6 +76,7 @@ std::string add_body(const AddJobOptions& job) {
   if (job.in) writer.key("scheduled_at").number(SystemClock().wall_ms() + parse_duration(*job.in).count());
   if (job.priority) writer.key("priority").number(*job.priority);
   if (job.schedule) append_schedule(writer, job);
+  for (const auto& [name, value] : job.limits) writer.key(name).raw(setting_value(name, value));
   writer.end_object();
   return body;
 }
@@ -102,17 +114,6 @@ void print_error(std::string_view id, const Error& error, bool as_json) {
   }
   std::fflush(stdout);
   fmt::print(stderr, "divan: {}: {}\n", printable(id), printable(error.what()));
-}
-
-// A setting's value as JSON.
-std::string setting_value(std::string_view name, std::string_view value) {
-  try {
-    return json::compact(value);
-  } catch (const Error&) {
-    if (is_duration_setting(name)) return std::to_string(parse_duration(value).count());
-    // The server knows what it should be.
-    return json::quoted(value);
-  }
 }
 
 std::string settings_body(const std::vector<std::string>& settings) {

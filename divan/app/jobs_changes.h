@@ -2,6 +2,8 @@
 // program's exit status and throw the server's errors.
 #pragma once
 
+#include <map>
+
 #include "divan/app/jobs_requests.h"
 
 namespace divan::app {
@@ -14,6 +16,8 @@ struct AddJobOptions {
   std::optional<std::int64_t> priority{};
   std::optional<std::string> schedule{};             // a cron expression: a periodic job
   std::optional<std::string> time_zone{}, missed{};  // of the schedule
+  // Settings of its own by name (jobs::kJobLimits), each a number, a duration, or "null" for none.
+  std::map<std::string, std::string, std::less<>> limits{};
 };
 int add_job(const QueryOptions& options, const AddJobOptions& job);
 

@@ -101,6 +101,7 @@ class JobsCommands {
     in->excludes(at);
     add_one.add_option("--priority", options_->add.priority, "Lower ones run first (0)");
     add_schedule(add_one)->excludes(at)->excludes(in);
+    add_limits(add_one);
     run(add_one, [id](JobsOptions& o) {
       if (id->count() > 0 && o.add.id.empty()) throw bad_request("A job's id is not empty.");
       return add_job(o.query, o.add);
@@ -163,6 +164,24 @@ class JobsCommands {
         ->check(CLI::IsMember({"once", "skip"}))
         ->needs(schedule);
     return schedule;
+  }
+
+  // The job's own settings, which hold instead of its type's.
+  void add_limits(CLI::App& command) {
+    const auto add = [&](const std::string& option, const std::string& setting,
+                         const std::string& description) {
+      const auto take = [options = options_, setting](const std::string& value) {
+        options->add.limits[setting] = value;
+      };
+      command.add_option_function<std::string>(option, take, description)
+          ->group("Instead of the type's settings");
+    };
+    add("--timeout", "timeout", "How long a running job may be silent: 30s, 5m");
+    add("--max-attempts", "max_attempts", "Failures until the job is failed for good");
+    add("--max-lost", "max_lost", "Lost attempts until it is; null: any number");
+    add("--backoff-min", "backoff_min", "The shortest pause after a failure");
+    add("--backoff-max", "backoff_max", "The longest pause after a failure");
+    add("--max-runtime", "max_runtime", "How long an attempt may run: 1h; null: any time");
   }
 
   CLI::Option* add_ids(CLI::App& command) { return add_words(command, "ID", "Jobs"); }

@@ -66,6 +66,7 @@ std::vector<Row> history_table(std::string_view history) {
 std::string value_text(std::string_view job, std::string_view name, std::string_view value) {
   if (name == "worker") return worker_text(job);
   if (name == "schedule") return schedule_text(value);
+  if (is_duration_setting(name)) return setting_text(name, value);
   const auto number = json::int_value(value);
   if (name == "scheduled_at" && number == 0) return "at once";
   if ((name.ends_with("_at") || name == "deadline") && number) return format_time(*number);
