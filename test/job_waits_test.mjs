@@ -42,6 +42,18 @@ it('what is so already is answered at once, and at its timeout what is not', asy
   assert.equal((await client.post('/_jobs/_wait', { jobs, timeout: 50 })).json.reached, 0)
 })
 
+it('a wait whose client is gone ends', async (server) => {
+  const type = await typeWith(server, ['a'])
+  const subscribers = () => server.metric('divan_events_subscribers')
+  const before = await subscribers()
+  const other = server.as(server.credentials)
+  const waiting = other.post('/_jobs/_wait', { jobs: jobsOf(type, ['a']), timeout: 300_000 }).catch(() => 'gone')
+  await waitFor('the wait to begin', async () => (await subscribers()) > before)
+  other.close()
+  assert.equal(await waiting, 'gone')
+  await waitFor('the wait to end', async () => (await subscribers()) <= before)
+})
+
 it('what is wrong with a wait is said', async (server) => {
   const { client } = server
   const jobs = [{ type: 't', id: 'a' }]

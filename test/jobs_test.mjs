@@ -182,6 +182,19 @@ it("a job's data may be as large as a document", async (server) => {
   assert.deepEqual([status, json.error], [413, 'too_large'])
 })
 
+it('more jobs than a transaction can hold are refused, and the answer says how many are not', async (server) => {
+  const jobs = await newType(server)
+  const { status, json } = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(100_000).fill({}) })
+  assert.deepEqual([status, json.error], [413, 'transaction_too_large'])
+  assert.match(json.reason, /^The 100000 jobs of this request take more than the 10000000 bytes that a transaction may write/)
+  const most = Number(/in several requests, of (\d+) small jobs at most/.exec(json.reason)[1])
+  assert.equal((await jobs.counts()).pending, 0)
+  // That many are taken.
+  const added = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(most).fill({}) })
+  assert.equal(added.status, 201)
+  assert.equal((await jobs.counts()).pending, most)
+})
+
 testWithServer('who waits for a job is answered when the server stops', {}, async (server) => {
   const jobs = await newType(server)
   const held = await server.client.open('/_workers/role/w/_hold', { method: 'POST', body: { timeout: 60_000 } })

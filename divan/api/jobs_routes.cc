@@ -8,7 +8,9 @@
 #include "divan/base/bytes.h"
 #include "divan/base/digest.h"
 #include "divan/base/json.h"
+#include "divan/jobs/damaged.h"
 #include "divan/jobs/history.h"
+#include "divan/jobs/rows.h"
 
 namespace divan::api {
 namespace {
@@ -44,7 +46,12 @@ Answer list_types(const Context& context, Call& call) {
     std::string types;
     for (const auto& type : context.queue.types(tx)) {
       if (!may_use_type(context, call.user(), type)) continue;
-      types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
+      try {
+        types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
+      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+        context.queue.report_damage(jobs::type_key(type),
+                                    fmt::format("Job type {} is left out: {}", type, error.reason()));
+      }
     }
     return types;
   });
@@ -158,6 +165,14 @@ class JobSource final : public WatchingSource {
   bool ended_ = false;
 };
 
+void remove_job(const Context& context, const std::string& type, const std::string& id) {
+  try {
+    context.store.run([&](kv::Transaction& tx) { context.queue.remove(tx, type, id); });
+  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    if (error.status() != 500 || !jobs::remove_damaged(context.queue, context.store, type, id)) throw;
+  }
+}
+
 // /_jobs/{type}/{id}
 Answer one_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id) {
   call->allow("GET,PUT,DELETE");
@@ -169,7 +184,7 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
     return json_response(added.created ? 201 : 200, added_json(added));
   }
   if (call->method() == "DELETE") {
-    context.store.run([&](kv::Transaction& tx) { context.queue.remove(tx, type, id); });
+    remove_job(context, type, id);
     return ok_response();
   }
   const auto feed = parse_feed_options(*call);

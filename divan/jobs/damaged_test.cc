@@ -1,4 +1,7 @@
-// A damaged row keeps no other job from being run, taken back, listed or pruned.
+// A damaged row keeps no other job from being run, taken back, listed or pruned, and a damaged job can be
+// removed.
+#include "divan/jobs/damaged.h"
+
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/maintenance.h"
@@ -115,6 +118,105 @@ TEST_F(DamagedJobs, AreLeftOutOfLists) {
   const auto listed = in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", std::nullopt, "", 10); });
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0].id, "b");
+}
+
+// In each state, with all the rows that a job may have; of those around it nothing goes.
+struct RemovalOfDamaged : DamagedJobs {
+  void SetUp() override {
+    in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.backoff_max = seconds(1)}); });
+    for (const char* id : {"before", "j", "later"})
+      add(id, {.limits = job_limits(R"({"max_runtime":50000})")});
+  }
+  void TearDown() override {
+    EXPECT_FALSE(remove_damaged(queue, *store, "t", "j"));  // it is not damaged
+    damage_header("j");
+    EXPECT_THROW(in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "j"); }), Error);
+    EXPECT_TRUE(remove_damaged(queue, *store, "t", "j"));
+    EXPECT_FALSE(remove_damaged(queue, *store, "t", "j"));  // it is gone
+    EXPECT_THAT(left(), ElementsAre("before", "later"));
+    DamagedJobs::QueueTest::TearDown();
+  }
+  std::vector<std::string> left() {
+    std::vector<std::string> ids;
+    for (const auto& job : in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", {}, "", 10); }))
+      ids.push_back(job.id);
+    return ids;
+  }
+  // Of the job `j`, the second in the queue.
+  Attempt run(const AcceptOptions& options = {}) {
+    const std::vector<std::string> types{"t"};
+    in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "j", 1); });
+    return in_tx(
+        [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, options).jobs.at(0).attempt(); });
+  }
+};
+
+TEST_F(RemovalOfDamaged, Pending) {}
+
+TEST_F(RemovalOfDamaged, PendingWithHistory) {
+  const auto attempt = run();
+  in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, attempt, "no"); });
+}
+
+TEST_F(RemovalOfDamaged, Running) { run(); }
+
+TEST_F(RemovalOfDamaged, RunningWithDataOfTheNextRun) {
+  run();
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "j", 0, R"({"next":1})"); });
+}
+
+TEST_F(RemovalOfDamaged, RunningOnAWorker) {
+  run({.worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); })});
+}
+
+TEST_F(RemovalOfDamaged, Ended) {
+  const auto attempt = run();
+  in_tx([&](kv::Transaction& tx) {
+    finish(queue, tx, attempt, std::nullopt, std::nullopt, R"({"result":1})");
+  });
+}
+
+TEST_F(DamagedJobs, OfANewerLayoutAreNotRemoved) {
+  add("a");
+  std::string newer;
+  kv::tuple::Packer(newer).integer(5);
+  set(key("job", "a"), newer);
+  EXPECT_FALSE(remove_damaged(queue, *store, "t", "a"));
+}
+
+// Without an entry, the header may still say which count it is part of.
+TEST_F(DamagedJobs, WithoutAnEntryLeaveTheCountsRight) {
+  add("a");
+  const Job job = in_tx([&](kv::Transaction& tx) { return *read_job(tx, "t", "a"); });
+  in_tx([&](kv::Transaction& tx) {
+    tx.clear(entry_key(job));
+    const auto header = *tx.get(key("job", "a"));
+    tx.set(key("job", "a"), header.substr(0, header.size() - 1));
+  });
+  EXPECT_TRUE(remove_damaged(queue, *store, "t", "a"));
+  QueueTest::TearDown();
+}
+
+TEST_F(DamagedJobs, OfTheTypesScheduleTakesThatWithIt) {
+  const auto daily = Schedule::parse("@daily", "UTC").json();
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.schedule = daily}); });
+  damage_header("_periodic");
+  EXPECT_TRUE(remove_damaged(queue, *store, "t", "_periodic"));
+  EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.type(tx, "t").schedule; }), "");
+  QueueTest::TearDown();
+}
+
+// A type whose settings are damaged keeps no other's jobs from being looked after.
+TEST_F(DamagedJobs, OrTypesKeepNoOtherTypeFromBeingLookedAfter) {
+  in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "bad", {}); });
+  set(JobKey("type").string("bad").key(), "?");
+  add("a");
+  accept(1);
+  Maintenance maintenance(queue, *store, clock);
+  pass(maintenance, seconds(60));
+  EXPECT_THAT(accept(10), ElementsAre("a"));
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "bad", true); });
+  EXPECT_THAT(in_tx([&](kv::Transaction& tx) { return queue.types(tx); }), ElementsAre("t"));
 }
 
 }  // namespace

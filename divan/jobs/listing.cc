@@ -6,9 +6,6 @@
 namespace divan::jobs {
 namespace {
 
-// A transaction that has become so large changes no more jobs: names, data and histories may be long.
-constexpr std::size_t kFullTransaction = 4'000'000;
-
 constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
 
 // Where a list reads the names of its jobs: keys that end with the id behind elements of a shape.

@@ -92,7 +92,13 @@ void Maintenance::read_types() {
 std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(kv::Transaction& tx) {
   decltype(types_) types;
   for (const auto& type : queue_.types(tx)) {
-    if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
+    try {
+      if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
+    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      queue_.report_damage(type_key(type), fmt::format("Jobs of type {} are not looked after: its settings "
+                                                       "are damaged: {}",
+                                                       type, error.reason()));
+    }
   }
   return types;
 }

@@ -260,6 +260,91 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
   EXPECT_EQ(store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "d")->state; }), State::pending);
 }
 
+// A job `a` of type `t` that ends now.
+struct Retention : JobsMaintenance {
+  void finish_one() {
+    const auto job = run_one("t");
+    store->run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
+  }
+  bool is_kept() {
+    return store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "a").has_value(); });
+  }
+};
+
+TEST_F(Retention, CountsAtOnceWhenItIsMadeShorter) {
+  finish_one();
+  clock.advance(seconds(10));
+  maintenance.step();
+  set_type("t", {.retention = seconds(10)});
+  // Not longer ago than that, and then so.
+  maintenance.step();
+  EXPECT_TRUE(is_kept());
+  set_type("t", {.retention = std::chrono::milliseconds(9999)});
+  maintenance.step();
+  EXPECT_FALSE(is_kept());
+}
+
+TEST_F(Retention, OfNothingPrunesWithTheNextStep) {
+  set_type("t", {.retention = Duration(0)});
+  maintenance.step();
+  store->run([&](kv::Transaction& tx) {
+    queue.add(tx, "t", "a", "{}");
+    queue.cancel(tx, "t", "a");
+  });
+  clock.advance(std::chrono::milliseconds(1));
+  maintenance.step();
+  EXPECT_FALSE(is_kept());
+}
+
+// Of a server whose clock is ahead: its job is kept until this one's clock is there, too, and not longer.
+TEST_F(Retention, GoesByTheWallClock) {
+  ManualClock ahead(clock.wall_ms() + 1'000'000);
+  Queue other(registry, ahead, rng);
+  set_type("t", {.retention = seconds(100)});
+  store->run([&](kv::Transaction& tx) {
+    other.add(tx, "t", "a", "{}");
+    other.cancel(tx, "t", "a");
+  });
+  for (int i = 0; i < 110; ++i) {
+    EXPECT_TRUE(is_kept());
+    clock.advance(seconds(10));
+    maintenance.step();
+  }
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(seconds(10));
+    maintenance.step();
+  }
+  EXPECT_FALSE(is_kept());
+}
+
+// Names as long as they may be: 500 jobs are more than a transaction can hold.
+TEST_F(Retention, OfLongNamesTakesAsManyTransactionsAsItNeeds) {
+  const std::string type(kMaxNameBytes, 'y');
+  set_type(type, {.backoff_min = Duration(0), .retention = seconds(1)});
+  const std::vector<std::string> types{type};
+  const auto each = [&](const std::function<void(kv::Transaction&, const Attempt&)>& end) {
+    const auto accepted =
+        store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {.limit = 100}).jobs; });
+    store->run([&](kv::Transaction& tx) {
+      for (const auto& job : accepted) end(tx, job.attempt());
+    });
+  };
+  for (int i = 0; i < 500; i += 25) {
+    store->run([&](kv::Transaction& tx) {
+      for (int n = i; n < i + 25; ++n) queue.add(tx, type, fmt::format("{:0>{}}", n, kMaxNameBytes), "1");
+    });
+    each([&](auto& tx, const Attempt& attempt) { fail(queue, tx, attempt, "no", {.delay = Duration(0)}); });
+    each([&](auto& tx, const Attempt& attempt) { finish(queue, tx, attempt, {}, {}, "2"); });
+  }
+  const auto finished = [&] {
+    return store->run([&](kv::Transaction& tx) { return queue.counts(tx, type)[State::finished]; });
+  };
+  EXPECT_EQ(finished(), 500);
+  clock.advance(seconds(10));
+  maintenance.step();
+  EXPECT_EQ(finished(), 0);
+}
+
 // Jobs that are to be pruned, in more than one transaction.
 struct LongPruning : JobsMaintenance {
   NotedStore noted{*store};

@@ -142,7 +142,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
                             "`{{\"paused\": true}}` as its settings, its jobs wait.",
                             type));
   }
-  this->type(tx, type);
+  if (!tx.get(type_key(type))) throw no_such_job_type(type);
   const auto jobs = JobKey("job").string(type).range();
   if (!force && !tx.get_range(jobs, {.limit = 1}).rows.empty()) {
     throw conflict("The job type has jobs; ?force=true removes them, too.");
@@ -306,6 +306,10 @@ Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wan
 
 void Queue::erase(kv::Transaction& tx, const Job& job) {
   unlink(tx, job);
+  removed(tx, job);
+}
+
+void Queue::removed(kv::Transaction& tx, const Job& job) {
   observer_.removed(tx, job, clock_.wall_ms());
   if (job.id != kPeriodicId) return;
   auto settings = type(tx, job.type);
@@ -423,6 +427,10 @@ Queue::Pruned Queue::prune(kv::Transaction& tx, std::string_view type, std::size
     const auto entries =
         read_entries(tx, {prefix.range().begin, JobKey(prefix).integer(before).key()}, begin, limit);
     for (const auto& key : entries.keys) {
+      if (tx.approximate_size() > kFullTransaction) {
+        pruned.next = key;
+        return pruned;
+      }
       const auto job = of_entry(tx, type, key, prefix);
       if (!job || job->finished_at >= before || job->state != state) continue;
       erase(tx, *job);

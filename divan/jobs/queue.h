@@ -149,6 +149,10 @@ class Queue {
   Pruned upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
                        std::string_view begin = {});
 
+  /// What follows when the rows of a job are gone: observers hear of it, and a type's own periodic job takes
+  /// the schedule in the settings with it.
+  void removed(kv::Transaction& tx, const Job& job);
+
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
   Rng& rng() { return rng_; }

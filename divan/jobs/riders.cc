@@ -9,9 +9,6 @@
 namespace divan::jobs {
 namespace {
 
-// A transaction that has become so large takes back no more jobs: names, errors and histories may be long.
-constexpr std::size_t kFullTransaction = 4'000'000;
-
 struct Name {
   std::string role;
   std::string id;

@@ -58,6 +58,13 @@ bool rides_on_worker(const Job& job) { return !job.worker_id.empty(); }
 
 Error damaged() { return internal_error("A job's row in the store is damaged."); }
 
+Error newer_layout(std::int64_t layout) {
+  return internal_error(fmt::format(
+      "A job's row in the store has layout {}: a newer version of Divan has written it, or it is damaged. "
+      "This version reads the layouts {} and {}.",
+      layout, kOldHeaderLayout, kHeaderLayout));
+}
+
 template <class Value>
 Value required(std::optional<Value> value) {
   if (!value) throw damaged();
@@ -106,6 +113,16 @@ std::int64_t take_between(Reader& reader, std::int64_t least, std::int64_t most)
 // What is counted up.
 std::int64_t take_count(Reader& reader) { return take_between(reader, 0, INT64_MAX - 1); }
 
+// They are read wherever the job is accepted or its attempt ends.
+std::string take_limits(Reader& reader) {
+  auto limits = required(reader.take_string());
+  if (limits.empty()) return limits;
+  try {
+    with_limits({}, limits);
+    return limits;
+  } catch (const Error&) { throw damaged(); }
+}
+
 Packer activity_packer(std::string& key, const Job& job) {
   key = JobKey("act").string(job.type).integer(kShard).key();
   Packer packer(key);
@@ -121,7 +138,8 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.type = type;
   job.id = id;
   const auto layout = required(reader.take_int());
-  if (layout != kHeaderLayout && layout != kOldHeaderLayout) throw damaged();
+  if (layout < kOldHeaderLayout) throw damaged();
+  if (layout > kHeaderLayout) throw newer_layout(layout);
   const auto state = required(reader.take_int());
   if (state < 0 || state >= static_cast<std::int64_t>(std::size(kStates))) throw damaged();
   job.state = static_cast<State>(state);
@@ -148,7 +166,7 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   job.swapped = required(reader.take_bool());
   if (layout == kHeaderLayout) {
     job.lost = take_count(reader);
-    job.limits = required(reader.take_string());
+    job.limits = take_limits(reader);
     job.deadline = required(reader.take_int());
     job.result_chunks = take_between(reader, 0, kMaxChunks);
   } else {
@@ -158,6 +176,10 @@ Job decode_job(std::string_view type, std::string_view id, std::string_view valu
   if (!reader.at_end()) job.activity = required(reader.take_versionstamp());
   if (!reader.at_end()) throw damaged();
   return job;
+}
+
+bool is_of_newer_layout(std::string_view header) {
+  return Reader(header).take_int().value_or(kHeaderLayout) > kHeaderLayout;
 }
 
 JobKey history_key(const Job& job) { return JobKey("hist").string(job.type).string(job.id); }
@@ -369,26 +391,6 @@ std::string wake_key(std::string_view type) { return JobKey("wake").string(type)
 
 std::string count_key(std::string_view type, State state) {
   return JobKey("cnt").string(type).integer(static_cast<int>(state)).integer(kShard).key();
-}
-
-void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
-                const std::function<bool(const Job&)>& visit,
-                const std::function<void(std::string_view, const Error&)>& damaged) {
-  const JobKey prefix = JobKey("job").string(type);
-  kv::KeyRange range = prefix.range();
-  range.begin = header_key(type, start_id);
-  tx.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view value) {
-    std::optional<Job> job;
-    try {
-      const auto id = required(Reader(key.substr(prefix.key().size())).take_string());
-      job = decode_job(type, id, value);
-    } catch (const Error& error) {
-      if (!damaged) throw;
-      damaged(key, error);
-      return true;
-    }
-    return visit(*job);
-  });
 }
 
 }  // namespace divan::jobs

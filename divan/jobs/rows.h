@@ -37,6 +37,9 @@ class JobKey {
 /// Hot ranges are split into shards on a cluster; the embedded store has one.
 inline constexpr std::int64_t kShard = 0;
 
+/// A transaction of this size changes no further job of many: names, data and histories may be long.
+inline constexpr std::size_t kFullTransaction = 4'000'000;
+
 /// A job's header, or nothing. With serializable isolation the transaction conflicts with every change of the
 /// job.
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
@@ -47,6 +50,9 @@ void expect_job(kv::Expectation& reads, std::string_view type, std::string_view 
 
 /// A job from its header row. Throws an internal error if it is damaged.
 Job decode_job(std::string_view type, std::string_view id, std::string_view header);
+
+/// Whether a header row is of a layout that only newer versions of Divan know.
+bool is_of_newer_layout(std::string_view header);
 
 /// The key of the one entry that the job has in its state; of a running job that has none, its header's
 /// versionstamp being lost, a key that is never there.
@@ -139,11 +145,5 @@ kv::KeyRange turn_range(std::string_view type);
 /// The counter that changes whenever a job of the type becomes pending, for watches.
 std::string wake_key(std::string_view type);
 std::string count_key(std::string_view type, State state);
-
-/// Header rows of all jobs of a type, in the order of ids, from `start_id` on. Damaged ones go to `damaged`,
-/// or are thrown if that is empty.
-void visit_jobs(kv::Transaction& tx, std::string_view type, std::string_view start_id,
-                const std::function<bool(const Job&)>& visit,
-                const std::function<void(std::string_view key, const Error&)>& damaged = {});
 
 }  // namespace divan::jobs
