@@ -209,8 +209,8 @@ it('a job has limits of its own, as a number or a duration', async (server) => {
   assert.equal(await tool(server, ['jobs', 'add', type, 'a']), 'changed a\n')
   assert.equal((await get(server, type, 'a')).max_attempts, undefined)
 
-  await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is a number from 1 on/)
-  await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is a number from 1 on, or null/)
+  await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is 0; expected a number from 1 on/)
+  await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is "many"; expected a number from 1 on, or null/)
   await refused(server, ['jobs', 'add', type, '--timeout', 'soon'], /`soon` is no duration/)
   await refused(server, ['jobs', 'add', type, '--backoff-min', '2s', '--backoff-max', '1s'], /`backoff_min` exceeds/)
   const { stdout } = await runDivan(['jobs', 'add', '--help'])
@@ -297,7 +297,7 @@ it('types are declared, changed and removed', async (server) => {
 
   await refused(server, ['jobs', 'set', 'settled', 'paused'], /`paused`: a setting is given as NAME=VALUE/)
   await refused(server, ['jobs', 'set', 'settled', 'timeout=5x'], /`5x` is no duration/)
-  await refused(server, ['jobs', 'set', 'settled', 'paused=yes'], /`paused` is true or false/)
+  await refused(server, ['jobs', 'set', 'settled', 'paused=yes'], /`paused` is "yes"; expected true or false/)
   await refused(server, ['jobs', 'set', 'settled', 'colour=red'], /Unknown setting `colour`/)
 
   await add(server, 'settled', 'a')

@@ -297,7 +297,7 @@ Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std
   const auto listed = context.store.run([&](kv::Transaction& tx) {
     context.queue.type(tx, *type);
     std::string out;
-    for (const auto& job : jobs::jobs_of_worker(tx, role, id, *type, start, limit))
+    for (const auto& job : jobs::jobs_of_worker(context.queue, tx, role, id, *type, start, limit))
       out += (out.empty() ? "" : ",\n") + jobs::job_json(job);
     return out;
   });

@@ -4,7 +4,9 @@
 
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/halts.h"
 #include "divan/jobs/maintenance.h"
+#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
 
@@ -173,6 +175,42 @@ TEST_F(RemovalOfDamaged, Ended) {
   const auto attempt = run();
   in_tx([&](kv::Transaction& tx) {
     finish(queue, tx, attempt, std::nullopt, std::nullopt, R"({"result":1})");
+  });
+}
+
+// The entries of running jobs do not stay behind, by which others could be taken from a worker that lives.
+TEST_F(DamagedJobs, GoWithTheirType) {
+  const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
+  const std::vector<std::string> types{"t"};
+  add("a");
+  in_tx([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {.worker = worker}); });
+  EXPECT_EQ(
+      in_tx([&](kv::Transaction& tx) { return jobs_of_worker(queue, tx, "r", "w", "t", "", 9).size(); }), 1u);
+  damage_header("a");
+  EXPECT_TRUE(
+      in_tx([&](kv::Transaction& tx) { return jobs_of_worker(queue, tx, "r", "w", "t", "", 9).empty(); }));
+  in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
+  QueueTest::TearDown();
+}
+
+// A type of running jobs, a worker that has ended, a halt: each in a key or a row that cannot be read.
+TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingTakenBack) {
+  const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
+  queue.set_taken_back_at_once(1);
+  const std::vector<std::string> types{"t"};
+  for (const char* id : {"a", "b", "c"}) add(id);
+  in_tx([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {.limit = 2, .worker = worker}); });
+  accept(1);
+  for (const char* kind : {"act", "deadline", "fin", "end"}) set(JobKey(kind).integer(1).key(), "");
+  set(JobKey("left").integer(1).key(), "");
+  in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
+  Maintenance maintenance(queue, *store, clock);
+  pass(maintenance, seconds(60));
+  EXPECT_EQ(accept(10).size(), 3u);
+  set(JobKey("halt").string("r").string("w").integer(1).key(), "?");
+  in_tx([&](kv::Transaction& tx) { EXPECT_TRUE(take_halts(tx, "r", "w").empty()); });
+  in_tx([&](kv::Transaction& tx) {
+    EXPECT_FALSE(tx.get(JobKey("halt").string("r").string("w").integer(1).key()));
   });
 }
 

@@ -1,6 +1,8 @@
 #include "divan/jobs/halts.h"
 
+#include "divan/base/log.h"
 #include "divan/jobs/rows.h"
+#include "divan/kv/tuple.h"
 
 namespace divan::jobs {
 namespace {
@@ -37,12 +39,16 @@ Halt decode_halt(std::string_view key, std::string_view value) {
 
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
   std::vector<Halt> taken;
+  bool any = false;
   const JobKey halts = halts_of(role, worker);
   tx.scan(rows_of(halts), {}, [&](std::string_view key, std::string_view value) {
-    taken.push_back(decode_halt(key.substr(halts.key().size()), value));
+    any = true;
+    try {
+      taken.push_back(decode_halt(key.substr(halts.key().size()), value));
+    } catch (const Error& error) { log::error("{} (At {})", error.reason(), kv::tuple::describe(key)); }
     return true;
   });
-  if (!taken.empty()) tx.clear_range(rows_of(halts));
+  if (any) tx.clear_range(rows_of(halts));
   return taken;
 }
 

@@ -17,7 +17,7 @@ struct Halt {
 /// this transaction. Writes nothing where there is no such connection.
 void tell_of_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
 
-/// Takes what was noted for a worker.
+/// Takes what was noted for a worker. Damaged rows are logged and left out.
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
 /// A watch that fires when something is noted for a worker.

@@ -1,6 +1,7 @@
 #include "divan/jobs/listing.h"
 
 #include "divan/base/bytes.h"
+#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -50,34 +51,12 @@ class RunningIds {
       take(key, stamp ? reader.take_string() : std::nullopt);
       return true;
     });
-    // From worker to worker: they may have jobs of many types.
-    const JobKey riding("by_worker");
-    kv::KeyRange rest = riding.range();
-    for (;;) {
-      const auto first = tx_.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
-      if (first.empty()) break;
-      kv::tuple::Reader reader(std::string_view(first[0].key).substr(riding.key().size()));
-      const auto role = reader.take_string();
-      const auto worker = role ? reader.take_string() : std::nullopt;
-      if (!worker) {
-        take(first[0].key, std::nullopt);
-        rest.begin = first[0].key + '\0';
-        continue;
-      }
-      of_worker(*role, *worker);
-      rest.begin = JobKey("by_worker").string(*role).string(*worker).range().end;
-    }
+    for_each_riding(tx_, type_,
+                    [&](std::string_view key, std::optional<std::string> id) { take(key, std::move(id)); });
     return sorted();
   }
 
  private:
-  void of_worker(std::string_view role, std::string_view id) {
-    const JobKey riding = JobKey("by_worker").string(role).string(id).string(type_);
-    tx_.scan(riding.range(), kSnapshot, [&](std::string_view key, std::string_view) {
-      take(key, kv::tuple::Reader(key.substr(riding.key().size())).take_string());
-      return true;
-    });
-  }
   void take(std::string_view key, std::optional<std::string> id) {
     if (!id) return queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
     ids_.push_back(*std::move(id));
@@ -125,7 +104,7 @@ std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_v
                                 std::optional<std::int64_t> until = std::nullopt) {
   const Index index = index_of(type, options.state);
   kv::KeyRange range = index.prefix.range();
-  if (until) range.end = JobKey(index.prefix).integer(*until + 1).key();
+  if (until) range.end = JobKey(index.prefix).integer(std::min(*until, INT64_MAX - 1) + 1).key();
   std::string start;
   if (!options.start.empty()) {
     start = index.prefix.key() + parse_start(options.start);

@@ -147,6 +147,11 @@ TEST_F(Listing, ChangesEndAlthoughJobsEndMeanwhile) {
   EXPECT_EQ(progress.jobs, 1u);
   EXPECT_FALSE(progress.next);
   EXPECT_EQ(count(State::failed), 1);
+  // A client may send any number.
+  const auto rest = in_tx([&](kv::Transaction& tx) {
+    return change_jobs(queue, tx, "t", State::failed, BulkChange::remove, "", INT64_MAX, 10);
+  });
+  EXPECT_EQ(rest.jobs, 1u);
 }
 
 // What an earlier version wrote: header layout 3, and an entry that does not name the state.

@@ -17,6 +17,8 @@ constexpr Duration kMaxPruneInterval = std::chrono::minutes(1);
 // The oldest entries of activity of a type that are looked at in one step: of
 // jobs with the type's timeout, and of jobs with one of their own.
 constexpr std::size_t kMaxLookedAt = 10'000;
+// Entries that are read for them.
+constexpr std::size_t kMaxActivityRead = 100'000;
 // Attempts of a type that are ended at their deadline in one step.
 constexpr std::size_t kMaxOverdue = 1000;
 constexpr std::size_t kUpgradedPerTransaction = 250;
@@ -252,7 +254,7 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
     // The oldest ones with the type's timeout, and the oldest ones with one of
     // their own.
     std::size_t plain = 0, own = 0;
-    tx.scan(prefix.range(), {.isolation = kv::Isolation::snapshot},
+    tx.scan(prefix.range(), {.limit = kMaxActivityRead, .isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
               const auto stamp = reader.take_versionstamp();

@@ -150,7 +150,9 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   // Whoever accepts or adds one of them meanwhile would leave an entry behind, by which the job's next
   // namesake could be taken from a living worker.
   tx.add_read_conflict(jobs);
-  for (const auto& job : running(tx, type, SIZE_MAX)) unlink(tx, job);
+  for_each_riding(tx, type, [&](std::string_view key, const auto& id) {
+    if (id) tx.clear(key);
+  });
   for (const std::string_view kind :
        {"job", "data", "next", "result", "hist", "pend", "act", "deadline", "end", "fin", "cnt"}) {
     tx.clear_range(JobKey(kind).string(type).range());

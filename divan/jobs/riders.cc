@@ -9,6 +9,8 @@
 namespace divan::jobs {
 namespace {
 
+constexpr std::string_view kDamagedEntry = "An entry of the running jobs is damaged and left out.";
+
 struct Name {
   std::string role;
   std::string id;
@@ -26,7 +28,7 @@ void take_back_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entr
   kv::tuple::Reader reader(entry);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
-  if (!type || !id) return log::error("A row of running jobs in the store is damaged.");
+  if (!type || !id) return log::error(kDamagedEntry);
   auto job = queue.find_whole(tx, *type, *id);
   if (job && job->state == State::running && job->epoch < ended_at) take_back(queue, tx, *job, Outcome::lost);
 }
@@ -91,7 +93,7 @@ void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std:
   tx.add(types_key(), 1);
 }
 
-std::vector<Job> jobs_of_worker(kv::Transaction& tx, std::string_view role, std::string_view id,
+std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
                                 std::string_view type, std::string_view start_id, std::size_t limit) {
   std::vector<Job> jobs;
   const JobKey prefix = entries_of({std::string(role), std::string(id)}).string(type);
@@ -99,12 +101,41 @@ std::vector<Job> jobs_of_worker(kv::Transaction& tx, std::string_view role, std:
   if (!start_id.empty()) range.begin = JobKey(prefix).string(start_id).key();
   const kv::RangeOptions options{.limit = limit, .isolation = kv::Isolation::snapshot};
   tx.scan(range, options, [&](std::string_view key, std::string_view) {
-    const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string();
-    if (!job_id) throw internal_error("A row of running jobs in the store is damaged.");
-    if (auto job = read_job(tx, type, *job_id, kv::Isolation::snapshot)) jobs.push_back(*std::move(job));
+    if (const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string()) {
+      auto job = queue.find_whole(tx, type, *job_id, kv::Isolation::snapshot);
+      if (job) jobs.push_back(*std::move(job));
+    } else {
+      queue.report_damage(key, kDamagedEntry);
+    }
     return true;
   });
   return jobs;
+}
+
+void for_each_riding(kv::Transaction& tx, std::string_view type,
+                     const std::function<void(std::string_view, std::optional<std::string>)>& visit) {
+  constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
+  const JobKey all("by_worker");
+  kv::KeyRange rest = all.range();
+  // From worker to worker: they may have jobs of many types.
+  for (;;) {
+    const auto first = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
+    if (first.empty()) return;
+    kv::tuple::Reader reader(std::string_view(first[0].key).substr(all.key().size()));
+    const auto role = reader.take_string();
+    const auto id = role ? reader.take_string() : std::nullopt;
+    if (!id) {
+      visit(first[0].key, std::nullopt);
+      rest.begin = first[0].key + '\0';
+      continue;
+    }
+    const JobKey of_type = entries_of({*role, *id}).string(type);
+    tx.scan(of_type.range(), kSnapshot, [&](std::string_view key, std::string_view) {
+      visit(key, kv::tuple::Reader(key.substr(of_type.key().size())).take_string());
+      return true;
+    });
+    rest.begin = entries_of({*role, *id}).range().end;
+  }
 }
 
 void take_back_left(Queue& queue, kv::Database& store) {
@@ -117,8 +148,11 @@ void take_back_left(Queue& queue, kv::Database& store) {
               kv::tuple::Reader reader(key.substr(prefix.key().size()));
               auto role = reader.take_string();
               auto id = reader.take_string();
-              if (!role || !id) throw internal_error("A row of running jobs in the store is damaged.");
-              left.push_back({{*std::move(role), *std::move(id)}, std::string(note)});
+              if (role && id) {
+                left.push_back({{*std::move(role), *std::move(id)}, std::string(note)});
+              } else {
+                queue.report_damage(key, kDamagedEntry);
+              }
               return true;
             });
   });

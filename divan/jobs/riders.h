@@ -17,8 +17,14 @@ namespace divan::jobs {
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
 
 /// The running jobs of one type that a worker accepted, in the order of their ids, from `start_id` on.
-std::vector<Job> jobs_of_worker(kv::Transaction& tx, std::string_view role, std::string_view id,
+/// Damaged ones are reported and left out.
+std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
                                 std::string_view type, std::string_view start_id, std::size_t limit);
+
+/// The entries of all running jobs of a type that ride on workers, and their ids: nullopt where the key is
+/// damaged. Reads a snapshot.
+void for_each_riding(kv::Transaction& tx, std::string_view type,
+                     const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
 
 /// Takes back all jobs that are noted. Thread-safe.
 void take_back_left(Queue& queue, kv::Database& store);

@@ -73,7 +73,7 @@ TEST_F(Riders, TheJobsOfAWorker) {
     std::string ids;
     in_tx([&](kv::Transaction& tx) {
       ids.clear();
-      for (const auto& job : jobs_of_worker(tx, "role", id, type, start, limit)) {
+      for (const auto& job : jobs_of_worker(queue, tx, "role", id, type, start, limit)) {
         EXPECT_EQ(job.state, State::running);
         ids += job.id;
       }

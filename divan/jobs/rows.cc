@@ -377,9 +377,9 @@ std::vector<std::string> types_with(kv::Transaction& tx, std::string_view kind) 
   for (;;) {
     const auto first = tx.get_range(range, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
     if (first.empty()) return types;
-    types.push_back(
-        required(Reader(std::string_view(first[0].key).substr(prefix.key().size())).take_string()));
-    range.begin = JobKey(kind).string(types.back()).range().end;
+    auto type = Reader(std::string_view(first[0].key).substr(prefix.key().size())).take_string();
+    range.begin = type ? JobKey(kind).string(*type).range().end : first[0].key + '\0';
+    if (type) types.push_back(*std::move(type));
   }
 }
 

@@ -138,6 +138,7 @@ std::string type_key(std::string_view type);
 /// The counter that changes with the settings of any type.
 std::string types_key();
 /// The types that have entries of a kind that begins with the type; as many reads as there are such types.
+/// Damaged keys are left out.
 std::vector<std::string> types_with(kv::Transaction& tx, std::string_view kind);
 /// What acceptors of a type whose jobs may not all run at once conflict over, with one another and with
 /// nobody else: each reads and writes these keys by name, of which there are none.

@@ -16,8 +16,8 @@ Duration take_duration(const boost::json::value& value, std::string_view name, D
   const std::int64_t* ms = value.if_int64();
   // Compared as milliseconds: as nanoseconds it may not fit.
   if (ms == nullptr || *ms < to_ms(min) || *ms > to_ms(max)) {
-    throw bad_request(
-        fmt::format("`{}` is a number of milliseconds from {} to {}.", name, to_ms(min), to_ms(max)));
+    throw bad_request(fmt::format("`{}` is {}; expected a number of milliseconds from {} to {}.", name,
+                                  boost::json::serialize(value), to_ms(min), to_ms(max)));
   }
   return milliseconds(*ms);
 }
@@ -35,7 +35,8 @@ std::optional<std::int64_t> take_limit(const boost::json::value& value, std::str
   if (value.is_null()) return std::nullopt;
   const std::int64_t* most = value.if_int64();
   if (most == nullptr || *most < 1)
-    throw bad_request(fmt::format("`{}` is a number from 1 on, or null.", name));
+    throw bad_request(fmt::format("`{}` is {}; expected a number from 1 on, or null.", name,
+                                  boost::json::serialize(value)));
   return *most;
 }
 
@@ -55,7 +56,10 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
       settings.retention = take_duration(value, name, milliseconds(0), hours(24 * 3650));
     } else if (name == "max_attempts") {
       const std::int64_t* attempts = value.if_int64();
-      if (attempts == nullptr || *attempts < 1) throw bad_request("`max_attempts` is a number from 1 on.");
+      if (attempts == nullptr || *attempts < 1) {
+        throw bad_request(
+            fmt::format("`max_attempts` is {}; expected a number from 1 on.", boost::json::serialize(value)));
+      }
       settings.max_attempts = *attempts;
     } else if (name == "max_running") {
       settings.max_running = take_limit(value, name);
@@ -70,7 +74,10 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
       if (!value.is_null())
         settings.retention_failed = take_duration(value, name, milliseconds(0), hours(24 * 3650));
     } else if (name == "paused") {
-      if (!value.is_bool()) throw bad_request("`paused` is true or false.");
+      if (!value.is_bool()) {
+        throw bad_request(
+            fmt::format("`paused` is {}; expected true or false.", boost::json::serialize(value)));
+      }
       settings.paused = value.get_bool();
     } else if (name == "schedule") {
       settings.schedule = value.is_null() ? "" : boost::json::serialize(value);

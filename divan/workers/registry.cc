@@ -122,15 +122,6 @@ std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, st
   return decode_worker(std::string(id), *row);
 }
 
-// The same, and nullopt if its row is damaged.
-std::optional<Worker> read_whole_worker(kv::Transaction& tx, std::string_view role, std::string_view id) {
-  try {
-    return read_worker(tx, role, id);
-  } catch (const kv::Error&) { throw; } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 // Calls `visit` for each worker of a role, and `damaged` for each row that cannot be read.
 void for_each_worker(kv::Transaction& tx, std::string_view role, const std::function<void(Worker)>& visit,
                      const std::function<void(std::string_view key, const Error& error)>& damaged_row) {
@@ -169,7 +160,12 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   if (!options.starts_with('{') || !is_utf8(options))
     throw bad_request("A worker's options are a JSON object.");
 
-  const auto present = read_whole_worker(tx, role, id);
+  // A damaged registration is replaced, as another one is.
+  const auto row = tx.get(worker_key(role, id));
+  std::optional<Worker> present;
+  try {
+    if (row) present = decode_worker(std::string(id), *row);
+  } catch (const Error&) {}
   Worker worker{std::string(id), {}, timeout, std::string(options)};
   if (present && present->incarnation == incarnation) {
     worker.incarnation = present->incarnation;
@@ -179,7 +175,7 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
       return {std::string(role), worker.id, worker.incarnation};
     }
   } else {
-    remove_any(tx, role, id);
+    if (row) clear_rows(tx, role, id);
     worker.incarnation = rng_.uuid();
     tx.set(heartbeat_key(role, id), encode_heartbeat(worker.incarnation, 0));
   }
