@@ -302,7 +302,8 @@ TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
   const auto found = cautious.step(cautious.join(types, {}, [] {}));
   ASSERT_EQ(found.jobs.size(), 1u);
   EXPECT_EQ(found.jobs[0].job.id, "a");
-  EXPECT_EQ(found.jobs[0].job.attempt, 2);
+  EXPECT_EQ(found.jobs[0].job.attempt, 1);
+  EXPECT_EQ(found.jobs[0].job.history, 1);
 }
 
 TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {

@@ -377,8 +377,9 @@ TEST_F(Workers, DamagedRowsAreRefused) {
     EXPECT_EQ(members().workers.at(0).timeout, seconds(1));
   }
   const auto ref = add("w1");
+  // A heartbeat takes the place of a damaged one.
   put_row("hb", INT64_MAX);
-  EXPECT_THROW(heartbeat(ref), Error);
+  EXPECT_TRUE(heartbeat(ref));
   put_row("hb", 1);
   EXPECT_TRUE(heartbeat(ref));
 }
