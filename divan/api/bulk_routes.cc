@@ -14,7 +14,7 @@ std::string error_json(std::string_view id, const Error& error) {
                      json::quoted(error.reason()));
 }
 
-// The same, with a line in the log if the server is to blame.
+// The same. An error of the server (status 500 and above) is logged, too.
 std::string error_json(const Call& call, std::string_view id, const Error& error) {
   http::log_failure(call.exchange()->request(), error);
   return error_json(id, error);

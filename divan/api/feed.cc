@@ -105,7 +105,7 @@ class Feed final : public Task {
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
       if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
-      // It has what there is, and whether it still reads is not known.
+      // The client has all rows so far. Nothing shows if it still reads.
       if (exchange().half_closed()) return finish();
       return wait();
     }

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kPageRows = 1'000;
 
-// Nobody counts local documents, and they are in no sequence of changes: as in CouchDB the listing's numbers
-// are null.
+// Local documents are neither counted nor part of the changes: as in CouchDB, the numbers of the listing are
+// null.
 class LocalPages final : public ListingPages<docs::LocalDocument> {
  public:
   using ListingPages::ListingPages;

@@ -10,8 +10,8 @@ namespace {
 // Far below the store's limit, which counts more than keys and values.
 constexpr std::size_t kTransactionBytes = 4 << 20;
 
-// A cluster counts a million versions a second, a bit more or less, and a hundred million for each recovery:
-// so twice the time, and 36 recoveries of its last hour.
+// A cluster adds about a million versions a second, and a hundred million for each recovery. The lost time is
+// counted twice; this is added for 36 recoveries within it.
 constexpr kv::Version kClusterMargin = 3'600'000'000;
 
 std::string packed(std::string_view text) {

@@ -5,6 +5,7 @@
 #include "divan/base/error.h"
 #include "divan/kv/clock_version.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/remote_testing.h"
 
 namespace divan::backup {
 namespace {
@@ -83,7 +84,6 @@ TEST_F(Backup, RestoredVersionsAreBeyondThoseOfTheLostTime) {
   kv::embedded::TemporaryStore store(&clock);
   commit(*store);
   back_up(*store);
-  EXPECT_FALSE(read.shared);
   clock.advance(minutes(1));
   store.reopen();
   kv::Version lost = commit(*store, 200);
@@ -95,6 +95,17 @@ TEST_F(Backup, RestoredVersionsAreBeyondThoseOfTheLostTime) {
     const kv::Version next = commit(*restored, 200);
     EXPECT_GT(next - 199, lost);
     lost = next;
+  }
+}
+
+TEST_F(Backup, SaysWhetherItsStoreIsShared) {
+  kv::embedded::TemporaryStore store(&clock), restored(&clock);
+  kv::testing::RemoteStore remote(*store);
+  for (const bool is_shared : {false, true}) {
+    bytes.clear();
+    back_up(is_shared ? static_cast<kv::Database&>(remote) : *store);
+    restore(*restored);
+    EXPECT_EQ(read.shared, is_shared);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::backup {
 namespace {
@@ -225,6 +226,31 @@ TEST_F(RestoresTest, AClockThatIsSetDoesNotGiveARestoreUp) {
     target.clock.advance(kRestorePatience);
     EXPECT_EQ(elsewhere.collect(), 1u);
   }
+}
+
+// A piece that comes between the look at a silent restore and its end keeps it.
+TEST_F(RestoresTest, APieceThatComesAtTheLastMomentKeepsARestore) {
+  class Interposed final : public kv::ForwardingDatabase {
+   public:
+    using ForwardingDatabase::ForwardingDatabase;
+    std::unique_ptr<Transaction> begin() override {
+      if (before_second_ && ++begun_ == 2) std::exchange(before_second_, {})();
+      return inner().begin();
+    }
+    void before_second(std::function<void()> call) { before_second_ = std::move(call); }
+
+   private:
+    std::function<void()> before_second_;
+    int begun_ = 0;
+  };
+  Interposed store(*target.store);
+  Restores elsewhere(store, target.catalog, target.clock, target.rng);
+  const std::string id = begin();
+  EXPECT_EQ(elsewhere.collect(), 0u);
+  target.clock.advance(kRestorePatience);
+  store.before_second([&] { target.restores.add(id, 0, pieces.bytes[0]); });
+  EXPECT_EQ(elsewhere.collect(), 0u);
+  target.restores.add(id, 1, pieces.bytes[1]);
 }
 
 TEST_F(RestoresTest, ADamagedRowIsInTheWayOfNoOther) {

@@ -98,7 +98,7 @@ class Catalog {
   /// nobody that can be found.
   std::int64_t reserve_number(kv::Transaction& tx);
 
-  /// Whether adopt() may be called: the name is free, or that of a database of users that was never used.
+  /// Returns true if adopt() may be called: the name is free, or is _users and that database was never used.
   /// Every server creates one, which is in the way of a backup's.
   bool can_adopt(kv::Transaction& tx, std::string_view name);
 

@@ -36,6 +36,35 @@ TEST_F(Catalogs, DatabasesAreCreatedListedAndRemoved) {
               testing::HasSubstr("not_found"));
 }
 
+// All ranges of names and of what stands before, between and behind them, against a filter of the list.
+TEST_F(Catalogs, DatabasesOfARange) {
+  const std::vector<std::string> all = {"b", "b0", "d", "db"};
+  for (const auto& name : all) {
+    if (name != "db") store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
+  }
+  const std::vector<std::optional<std::string>> bounds = {std::nullopt, "", "a", "b", "b0", "c", "db", "x"};
+  for (const auto& start : bounds) {
+    for (const auto& end : bounds) {
+      for (const int flags : {0, 1, 2, 3}) {
+        const bool inclusive = (flags & 1) != 0, descending = (flags & 2) != 0;
+        std::vector<std::string> expected;
+        for (const auto& name : all) {
+          const auto& lower = descending ? end : start;
+          const auto& upper = descending ? start : end;
+          if ((lower && name < *lower) || (upper && name > *upper) || (!inclusive && end == name)) continue;
+          expected.push_back(name);
+        }
+        if (descending) std::ranges::reverse(expected);
+        const auto found = store->run([&](kv::Transaction& tx) {
+          return catalog.list(
+              tx, {.start_key = start, .end_key = end, .inclusive_end = inclusive, .descending = descending});
+        });
+        EXPECT_EQ(found, expected) << start.value_or("-") << " " << end.value_or("-") << " " << flags;
+      }
+    }
+  }
+}
+
 TEST_F(Catalogs, ADatabaseThatIsMadeAnewIsEmpty) {
   put(R"({"_id":"a"})");
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });

@@ -7,8 +7,8 @@
 namespace divan::docs {
 namespace {
 
-// Of bodies that nobody asked for, what a scan passes over before a new one is begun at the next that is
-// wanted.
+// A scan that has passed over so many bytes of bodies that are not wanted ends, and a new one begins at the
+// next wanted body.
 constexpr std::size_t kMaxPassedBytes = 64 << 10;
 
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }

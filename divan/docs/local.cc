@@ -116,7 +116,7 @@ void visit_locals(kv::Transaction& tx, const Database& database, const DocumentR
             pieces.emplace_back(value);
             return true;
           });
-  if (going_on) finish();
+  finish();
 }
 
 }  // namespace divan::docs

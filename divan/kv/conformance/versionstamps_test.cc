@@ -75,6 +75,21 @@ TEST_P(Conformance, TheUserVersionOrdersTheWritesOfATransaction) {
   EXPECT_EQ(values, "1 2 300 ");
 }
 
+TEST_P(Conformance, UserVersionsAreClaimedOnceInEachTry) {
+  const auto tx = db.begin();
+  for (int i = 0; i <= UINT16_MAX; ++i) ASSERT_EQ(tx->claim_user_version(), i);
+  EXPECT_EQ(code_of([&] { tx->claim_user_version(); }), ErrorCode::transaction_too_large);
+  tx->reset();
+  EXPECT_EQ(tx->claim_user_version(), 0);
+  int tries = 0;
+  db.run([&](Transaction& repeated) {
+    EXPECT_EQ(repeated.claim_user_version(), 0);
+    EXPECT_EQ(repeated.claim_user_version(), 1);
+    if (++tries < 3) throw Error(ErrorCode::not_committed);
+  });
+  EXPECT_EQ(tries, 3);
+}
+
 TEST_P(Conformance, StampsOfConcurrentCommitsDiffer) {
   const auto first = db.begin();
   const auto second = db.begin();

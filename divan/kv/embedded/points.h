@@ -1,9 +1,9 @@
 // What points were written when, in blocks.
 //
-// An ordered map from keys to versions that answers whether anything in a range is later than a version
-// without looking at each point: keys are in blocks of at most kBlockPoints neighbours, and each block knows
-// the latest version in it. A range costs a look at every block that it covers, and at the points of a block
-// only if one of them is too late (then the answer is found, except in the first and the last block).
+// An ordered map from keys to versions that finds out if any key of a range is later than a version without
+// visiting each point: keys are in blocks of at most kBlockPoints neighbours, and each block knows the latest
+// version in it. A search in a range visits every block in the range, and the points of a block only if one
+// of them is too late (then the result is known, except in the first and the last block).
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -29,7 +29,7 @@ class Points {
   /// True if any key in [begin, end) was.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// Goes on from where the call before ended, in a circle: looks at `steps` points, or a block more, and
+  /// Goes on from where the call before ended, in a circle: visits `steps` points, or a block more, and
   /// takes out those below `oldest`. Returns the bytes of their keys.
   std::size_t sweep(std::size_t steps, Version oldest);
   /// The next sweep begins at the first key.

@@ -92,5 +92,13 @@ TEST(Points, SweepsGoInACircle) {
   EXPECT_EQ(points.size(), 0u);
 }
 
+TEST(Points, SweepsGoOnBehindWhatIsNotTooOld) {
+  Points points;
+  for (int i = 0; i < 1000; ++i) points.set(std::to_string(10'000 + i), 2);
+  for (int i = 0; i < 1000; ++i) points.set(std::to_string(20'000 + i), 1);
+  for (int i = 0; i < 200; ++i) points.sweep(Points::kBlockPoints, 2);
+  EXPECT_EQ(points.size(), 1000u);
+}
+
 }  // namespace
 }  // namespace divan::kv::embedded

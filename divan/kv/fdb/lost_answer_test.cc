@@ -1,6 +1,7 @@
 // Commits whose answer does not come, on a client that is scripted: no cluster is needed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -22,12 +23,13 @@ struct FdbDatabaseHandle {};
 struct FdbTransactionHandle {
   std::map<std::string, std::string> writes;
   std::string stamped_key;
+  std::vector<KeyRange> read_conflicts, write_conflicts;
 };
 
 namespace {
 
-// What becomes of a commit.
-enum class Fate { committed, silent, committed_silently, committed_without_stamp };
+// The outcome of a commit.
+enum class Fate { committed, silent, committed_silently, committed_without_stamp, committed_unknown };
 
 struct Script {
   std::map<std::string, std::string> rows;
@@ -35,8 +37,22 @@ struct Script {
   std::deque<Fate> commits;  // then all are committed
   bool is_silent = false;    // no reads are answered
   int commit_count = 0;
+  std::vector<FdbTransactionHandle> under_way;  // commits that were sent, and may still arrive
 };
 Script* script = nullptr;
+
+// The cluster commits a transaction. It refuses those that are under way and have read what this one writes.
+void make(const FdbTransactionHandle& tx) {
+  ++script->version;
+  for (const auto& [key, value] : tx.writes) script->rows[key] = value;
+  std::erase_if(script->under_way, [&](const FdbTransactionHandle& other) {
+    return std::ranges::any_of(other.read_conflicts, [&](const KeyRange& read) {
+      return std::ranges::any_of(tx.write_conflicts, [&](const KeyRange& write) {
+        return read.begin < write.end && write.begin < read.end;
+      });
+    });
+  });
+}
 
 std::string text(Api::Bytes bytes, int size) { return std::string(view(bytes, size)); }
 
@@ -58,19 +74,25 @@ Fate next_fate() {
 FdbFuture* commit(FdbTransactionHandle* tx) {
   ++script->commit_count;
   const Fate fate = next_fate();
-  if (fate != Fate::silent) {
-    ++script->version;
-    for (const auto& [key, value] : tx->writes) script->rows[key] = value;
+  if (fate == Fate::silent) {
+    script->under_way.push_back(*tx);
+  } else {
+    make(*tx);
     if (!tx->stamped_key.empty()) script->rows[tx->stamped_key] = stamp_of(script->version);
   }
   const bool answers = fate == Fate::committed || fate == Fate::committed_without_stamp;
+  if (fate == Fate::committed_unknown)
+    return new FdbFuture{.error = static_cast<FdbError>(ErrorCode::commit_unknown_result)};
   return answers ? new FdbFuture : silence();
 }
 
 Api scripted() {
   Api api;
   api.get_error = [](FdbError) { return "an error"; };
-  api.error_predicate = [](int, FdbError) { return 0; };
+  api.error_predicate = [](int predicate, FdbError code) {
+    const bool is_unknown = code == static_cast<FdbError>(ErrorCode::commit_unknown_result);
+    return is_unknown && predicate == static_cast<int>(ErrorPredicate::maybe_committed) ? 1 : 0;
+  };
   api.run_network = []() { return 0; };
   api.stop_network = []() { return 0; };
   api.future_is_ready = [](FdbFuture* future) { return future->ready ? 1 : 0; };
@@ -120,7 +142,11 @@ Api scripted() {
                                  int mutation) {
     if (mutation == static_cast<int>(Mutation::set_versionstamped_value)) tx->stamped_key = text(key, size);
   };
-  api.transaction_add_conflict_range = [](FdbTransactionHandle*, Api::Bytes, int, Api::Bytes, int, int) {
+  api.transaction_add_conflict_range = [](FdbTransactionHandle* tx, Api::Bytes begin, int begin_size,
+                                          Api::Bytes end, int end_size, int type) {
+    const bool is_read = type == static_cast<int>(ConflictRange::read);
+    (is_read ? tx->read_conflicts : tx->write_conflicts)
+        .push_back({text(begin, begin_size), text(end, end_size)});
     return 0;
   };
   api.transaction_get_versionstamp = [](FdbTransactionHandle*) {
@@ -168,6 +194,12 @@ TEST_F(LostAnswer, ACommitThatWasMadeIsFound) {
   EXPECT_EQ(tx.versionstamp(), stamp_of(101));
 }
 
+TEST_F(LostAnswer, ACommitOfWhichTheClientDoesNotKnowIsFound) {
+  now.commits = {Fate::committed_unknown};
+  EXPECT_FALSE(failure());
+  EXPECT_EQ(tx.committed_version(), 101);
+}
+
 TEST_F(LostAnswer, ACommitWhoseStampDoesNotComeIsFound) {
   now.commits = {Fate::committed_without_stamp};
   EXPECT_FALSE(failure());
@@ -182,6 +214,16 @@ TEST_F(LostAnswer, ACommitThatWasNotMadeIsTriedAgain) {
   tx.on_error(*error);
   EXPECT_FALSE(failure());
   EXPECT_TRUE(is_written());
+}
+
+// It arrives when the transaction has been told that it was not committed, and may have been done again.
+TEST_F(LostAnswer, ACommitThatArrivesLateIsRefused) {
+  now.commits = {Fate::silent};
+  const auto error = failure();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::not_committed);
+  EXPECT_TRUE(now.under_way.empty()) << "the cluster would still commit it";
+  EXPECT_FALSE(is_written());
 }
 
 TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
