@@ -46,7 +46,7 @@ int probe(const std::string& attempt) {
 }
 
 TEST(JsSandbox, WhatIsAllowedIsAllowed) {
-  for (const std::string attempt : {"nothing", "memory"}) {
+  for (const std::string attempt : {"nothing", "memory", "name-thread"}) {
     const int status = probe(attempt);
     EXPECT_TRUE(WIFEXITED(status)) << attempt;
     EXPECT_EQ(WEXITSTATUS(status), 0) << attempt;

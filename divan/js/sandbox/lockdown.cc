@@ -64,29 +64,17 @@ constexpr int kAllowed[] = {
 
 // What libraries try by themselves.
 constexpr int kRefused[] = {
-    SCMP_SYS(open),
-    SCMP_SYS(openat),
-    SCMP_SYS(access),
-    SCMP_SYS(faccessat),
-    SCMP_SYS(faccessat2),
-    SCMP_SYS(stat),
-    SCMP_SYS(lstat),
-    SCMP_SYS(newfstatat),
-    SCMP_SYS(statx),
-    SCMP_SYS(fstat),
-    SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat),
-    SCMP_SYS(getcwd),
-    SCMP_SYS(ioctl),
-    SCMP_SYS(fcntl),
-    SCMP_SYS(lseek),
-    SCMP_SYS(uname),
-    SCMP_SYS(sysinfo),
-    SCMP_SYS(prctl),
-    SCMP_SYS(prlimit64),
-    SCMP_SYS(getrlimit),
-    SCMP_SYS(getrusage),
-    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(open),       SCMP_SYS(openat),
+    SCMP_SYS(access),     SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2), SCMP_SYS(stat),
+    SCMP_SYS(lstat),      SCMP_SYS(newfstatat),
+    SCMP_SYS(statx),      SCMP_SYS(fstat),
+    SCMP_SYS(readlink),   SCMP_SYS(readlinkat),
+    SCMP_SYS(getcwd),     SCMP_SYS(ioctl),
+    SCMP_SYS(fcntl),      SCMP_SYS(lseek),
+    SCMP_SYS(uname),      SCMP_SYS(sysinfo),
+    SCMP_SYS(prlimit64),  SCMP_SYS(getrlimit),
+    SCMP_SYS(getrusage),  SCMP_SYS(sched_getaffinity),
 };
 
 void filter_system_calls() {
@@ -107,6 +95,10 @@ void filter_system_calls() {
   // Memory of its own, which RLIMIT_DATA counts: neither shared nor a file's.
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
                        SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS)));
+  // The engine's own threads name themselves when they begin, which on a busy machine can be after this, and
+  // crash if they may not.
+  add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)));
+  add(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_NE, PR_SET_NAME)));
   // abort() signals its own process.
   const auto self = static_cast<scmp_datum_t>(getpid());
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, self)));

@@ -3,6 +3,7 @@
 // live so long. A number is that of a system call, which is tried with senseless arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -59,6 +60,7 @@ const std::map<std::string, std::function<bool()>> kAttempts = {
      }},
     {"x32", [] { return syscall(0x40000000 + SYS_getpid) > 0; }},
 #endif
+    {"name-thread", [] { return prctl(PR_SET_NAME, "probe", 0, 0, 0) == 0; }},
     {"open", [] { return open("/etc/passwd", O_RDONLY) >= 0; }},
     {"create", [] { return open("/tmp/divan-js-probe", O_WRONLY | O_CREAT, 0600) >= 0; }},
     {"socket", [] { return socket(AF_INET, SOCK_STREAM, 0) >= 0; }},
