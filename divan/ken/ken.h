@@ -170,7 +170,7 @@ class Ken {
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
   void note_left_out(const IndexName& index, bool any);
-  MonotonicTime retry_time(const index::BuildFailures& failures) const;
+  MonotonicTime retry_time(const Key& key, const index::BuildFailures& failures);
   std::optional<index::IndexKeys> find_keys(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
   void remove_jobs(const std::string& database);
@@ -196,6 +196,12 @@ class Ken {
   std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
   std::map<std::string, std::vector<IndexName>> left_out_;     // indexes that lack rows, by database
   std::map<Key, Row> rows_;
+  // When failures were first seen that, by this process's clock, are still to come: step()'s own.
+  struct Seen {
+    std::int64_t last_at = 0;
+    MonotonicTime at;
+  };
+  std::map<Key, Seen> early_failures_;
   std::size_t round_left_ = 0;  // databases that may be looked at before the next round
   MonotonicTime next_round_;
   MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are to be looked at

@@ -29,6 +29,10 @@ TEST_F(KenTest, AsksForEachIndexOnce) {
   look();
   look();
   EXPECT_EQ(all_jobs().size(), 2u);
+  EXPECT_EQ(ken->status().active.size(), 2u);
+  build_all();
+  settle();
+  EXPECT_TRUE(ken->status().active.empty());
 }
 
 // Case 3.
@@ -195,6 +199,34 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
 }
 
+TEST_F(KenTest, AChannelThatBecomesFreeIsForTheDatabaseThatHasWaitedLongest) {
+  const auto running = take_batch_channel();
+  config.override_with("ken", "max_incremental_updates", "1");
+  for (const char* name : {"c", "b", "a"}) {
+    create(name);
+    put_design(name[0], name);
+    look(name);
+    clock.advance(seconds(1));
+  }
+  EXPECT_TRUE(pending().empty());
+  build(running);
+  settle();
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/99"}));  // of "c"
+}
+
+TEST_F(KenTest, ADatabaseThatChangesAllTheTimeIsLookedAtOnceInAWhile) {
+  put_design(1);
+  look();
+  std::size_t reads = 0;
+  kind->on_read = [&](const std::string&) { ++reads; };
+  const auto start = clock.now();
+  for (int ms = 0; ms < 100; ++ms) {
+    ken->add("db");
+    until(start, milliseconds(ms));
+  }
+  EXPECT_EQ(reads, 2u);
+}
+
 TEST_F(KenTest, MoreChannelsCountAtOnce) {
   const auto running = take_batch_channel();
   config.override_with("ken", "max_incremental_updates", "1");
@@ -238,6 +270,68 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   for (int i = 1; i <= 30; ++i) until(start, seconds(10 * i));
   EXPECT_EQ(reads, 0u);
   EXPECT_TRUE(pending().empty());
+}
+
+// Its pause alone counts, not how long indexes rest after a build.
+TEST_F(KenTest, AFailedBuildDoesNotRest) {
+  ken->set_delay(3'600'000);
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst) {
+  put_design(1);
+  look();
+  for (int i = 0; i < 4; ++i) {
+    fail(accept().at(0));
+    settle();
+    if (i < 3) until(clock.now(), seconds(60));
+  }
+  put_design(2);
+  look();
+  fail(accept().at(0));
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
+}
+
+TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
+  put_design(1);
+  look();
+  const auto job = accept().at(0);
+  fail(job);
+  store->run([&](kv::Transaction& tx) {
+    const index::IndexKeys keys(catalog.open(tx, "db"), index::BuildRequest::parse(job.data).signature);
+    index::write_failures(tx, keys, {1, clock.wall_ms() + 3'600'000, false, "no"});
+  });
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(4'999));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
+  put_design(1);
+  look();
+  for (int i = 0; i < 3; ++i) {
+    const auto job = accept().at(0);
+    const bool advanced = i == 2;
+    store->run([&](kv::Transaction& tx) {
+      const index::IndexKeys keys(catalog.open(tx, "db"), index::BuildRequest::parse(job.data).signature);
+      index::fail_build(queue, tx, keys, job.attempt(), "no", false, advanced);
+    });
+    settle();
+    EXPECT_EQ(ken->status().waiting.at(0).failures->count, advanced ? 1 : i + 1);
+    until(clock.now(), seconds(60));
+  }
 }
 
 // Failures are counted in the store: neither a new process nor a pruned job begins anew.

@@ -126,10 +126,13 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     return decision;
   }
   decision.failures = index::read_failures(tx, keys);
-  if (decision.failures && retry_time(*decision.failures) > now) {
-    decision.again_at = retry_time(*decision.failures);
-    decision.hold = Hold::failed;
-    return decision;
+  if (decision.failures) {
+    const MonotonicTime at = retry_time({decision.index.type, decision.index.job}, *decision.failures);
+    if (at > now) {
+      decision.again_at = at;
+      decision.hold = Hold::failed;
+      return decision;
+    }
   }
   Candidate candidate;
   candidate.behind = built == kv::Versionstamp()
@@ -197,11 +200,20 @@ void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
   if (row != rows_.end()) row->second.watch = std::move(watch);
 }
 
-// When the next build may begin. Clocks that do not agree do not make the pause longer.
-MonotonicTime Ken::retry_time(const index::BuildFailures& failures) const {
+// When the next build may begin. If the failure is in the future by this process's clock (another process's
+// clock is ahead, or this one was set back), the pause begins when the failure is first seen.
+MonotonicTime Ken::retry_time(const Key& key, const index::BuildFailures& failures) {
+  using std::chrono::milliseconds;
   const std::int64_t pause = failures.retry_at() - failures.last_at;
   const std::int64_t left = failures.retry_at() - clock_.wall_ms();
-  return clock_.now() + std::chrono::milliseconds(std::clamp<std::int64_t>(left, 0, pause));
+  const MonotonicTime now = clock_.now();
+  if (left <= pause) {
+    early_failures_.erase(key);
+    return now + milliseconds(std::max<std::int64_t>(left, 0));
+  }
+  const auto seen = early_failures_.try_emplace(key, Seen{failures.last_at, now}).first;
+  if (seen->second.last_at != failures.last_at) seen->second = {failures.last_at, now};
+  return seen->second.at + milliseconds(pause);
 }
 
 std::optional<index::IndexKeys> Ken::find_keys(kv::Transaction& tx, const IndexName& index) {
@@ -244,7 +256,7 @@ void Ken::settle(const Key& key) {
   row.watch.reset();
   note_left_out(row.index, left_out);
   if (job && job->state == jobs::State::failed) {
-    const MonotonicTime at = failures ? retry_time(*failures) : row.since + kPause;
+    const MonotonicTime at = failures ? retry_time(key, *failures) : row.since + kPause;
     const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
     retry->second.at = std::min(retry->second.at, at);
     retry->second.holds.insert(Hold::failed);
@@ -293,6 +305,8 @@ void Ken::remove_jobs(const std::string& database) {
   });
   std::lock_guard lock(mutex_);
   std::erase_if(rows_, [&](const auto& entry) { return entry.second.index.database == database; });
+  std::erase_if(early_failures_,
+                [&](const auto& entry) { return index::database_of_build(entry.first.second) == database; });
   retries_.erase(database);
   holds_.erase(database);
   give_channel(database);
