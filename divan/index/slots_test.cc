@@ -57,6 +57,9 @@ TEST_F(SlotsTest, TheLastThreadIsForQueries) {
     EXPECT_FALSE(begin("d", priority));
     EXPECT_TRUE(slots.take_left_out());
     EXPECT_THAT(ordered({due(job("d"), priority), due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
+    EXPECT_TRUE(slots.take_left_out());
+    EXPECT_THAT(ordered({due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
+    EXPECT_FALSE(slots.take_left_out());
   }
   const auto query = begin("d", kQueryPriority);
   EXPECT_TRUE(query);

@@ -175,10 +175,13 @@ TEST_F(LargeDocumentBuilds, HaveAllRows) {
   put(R"({"_id":"b","_deleted":true,"_rev":")" + rev + "\"}");
   build();
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":6}]})");
-  const auto summary = store->run([&](kv::Transaction& tx) {
-    return read_left_out(tx, IndexKeys(catalog.open(tx, "db"), index()->signature()));
+  const auto [summary, lists] = store->run([&](kv::Transaction& tx) {
+    const IndexKeys keys(catalog.open(tx, "db"), index()->signature());
+    const auto rows = tx.get_range(kv::below(keys.part(kDocumentsPart))).rows;
+    return std::pair(read_left_out(tx, keys), rows.size());
   });
   EXPECT_EQ(summary.documents, 0);
+  EXPECT_EQ(lists, 3u);  // of the other documents
   EXPECT_EQ(queue_state(build_id(store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); }),
                                  index()->signature())),
             jobs::State::finished);

@@ -71,6 +71,58 @@ TEST_F(Looping, TheBuildsOfADatabaseEndWithIt) {
   EXPECT_EQ(state(), jobs::State::finished);
 }
 
+// An event of a database of this name that was there before, say.
+TEST_F(Looping, ABuildThatWasStoppedAlthoughItsDatabaseIsThereIsGivenBack) {
+  pool.configure({.processes = 2, .invocation = std::chrono::hours(1)});
+  put_design(kLoop);
+  put(R"({"_id":"a","slow":true})");
+  request();
+  const auto jobs = accept();
+  auto building = std::async(std::launch::async, [&] { builder->run(jobs.at(0)); });
+  while (pool.stats().busy == 0) std::this_thread::yield();
+  events::publish_database_event(bus, "db", events::DatabaseEvent::deleted, "");
+  building.get();
+  EXPECT_EQ(state(), jobs::State::pending);
+  EXPECT_FALSE(failures());
+}
+
+TEST_F(Looping, ABuildOfMoreThanAThousandChangesIsNotSmall) {
+  builder =
+      std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock, BuilderOptions{.threads = 1});
+  pool.configure({.processes = 2, .invocation = std::chrono::hours(1)});
+  put_design(kLoop);
+  put(R"({"_id":"a","slow":true})");
+  store->run([&](kv::Transaction& tx) {
+    request_build(queue, tx, catalog.open(tx, "db"), *index(), kBuildPriority, nullptr);
+  });
+  const auto large = accept();
+  auto building = std::async(std::launch::async, [&] { builder->run(large.at(0)); });
+  while (pool.stats().busy == 0) std::this_thread::yield();
+  for (const int documents : {1000, 1001}) {
+    const std::string name = fmt::format("other{}", documents);
+    std::vector<docs::IncomingDocument> some{
+        docs::parse_document(R"({"_id":"_design/d","views":{"v":{"map":"function(doc) { emit(1); }"}}})")};
+    while (std::ssize(some) < documents) some.push_back(docs::parse_document("{}"));
+    store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
+    docs::bulk_edit(*store, catalog, name, some, rng);
+    store->run([&](kv::Transaction& tx) {
+      const auto database = catalog.open(tx, name);
+      request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), kQueryPriority, nullptr);
+    });
+    const auto job = accept();
+    const auto written = [&] {
+      return store->run([&](kv::Transaction& tx) {
+        const auto database = catalog.open(tx, name);
+        return read_sequence(tx, IndexKeys(database, signature_of(job.at(0)))) != kv::Versionstamp();
+      });
+    };
+    builder->run(job.at(0));
+    EXPECT_EQ(written(), documents == 1000) << documents;
+  }
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  building.get();
+}
+
 TEST_F(Looping, ASmallBuildThatIsSlowIsGivenBackWhileLargeOnesHaveAllSlots) {
   builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
                                       BuilderOptions{.threads = 1, .batch_documents = 7});

@@ -1,0 +1,33 @@
+#include "divan/index/views/slow_documents.h"
+
+#include <gtest/gtest.h>
+
+namespace divan::index::views {
+namespace {
+
+using std::chrono::seconds;
+
+SlowDocuments::Key key(std::size_t number) { return {1, "index", 0, std::to_string(number)}; }
+
+TEST(SlowDocuments, AreRememberedUntilTheLimitGrows) {
+  SlowDocuments slow;
+  EXPECT_TRUE(slow.empty());
+  slow.add(key(1), seconds(5), "slow");
+  EXPECT_EQ(slow.find(key(1), seconds(5)), "slow");
+  EXPECT_EQ(slow.find(key(1), seconds(4)), "slow");
+  EXPECT_EQ(slow.find(key(1), seconds(6)), std::nullopt);
+  EXPECT_EQ(slow.find(key(2), seconds(5)), std::nullopt);
+  slow.add(key(1), seconds(6), "slower");
+  EXPECT_EQ(slow.find(key(1), seconds(6)), "slower");
+}
+
+TEST(SlowDocuments, TheOldestAreForgotten) {
+  SlowDocuments slow;
+  for (std::size_t i = 0; i <= SlowDocuments::kMax; ++i) slow.add(key(i), seconds(5), "slow");
+  EXPECT_EQ(slow.find(key(0), seconds(5)), std::nullopt);
+  EXPECT_EQ(slow.find(key(1), seconds(5)), "slow");
+  EXPECT_EQ(slow.find(key(SlowDocuments::kMax), seconds(5)), "slow");
+}
+
+}  // namespace
+}  // namespace divan::index::views
