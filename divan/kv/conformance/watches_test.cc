@@ -39,6 +39,16 @@ TEST_P(Conformance, AWatchFiresWhenTheValueChanges) {
   }
 }
 
+TEST_P(Conformance, AllWatchesInARangeThatIsClearedFire) {
+  std::vector<std::shared_ptr<Watch>> watches;
+  for (const std::string key : {"ka", "kb", "kb", "kc", "kd"}) {
+    set(key, "1");
+    watches.push_back(watch_key(db, key));
+  }
+  db.run([](Transaction& tx) { tx.clear_range("k", "l"); });
+  for (const auto& watch : watches) EXPECT_TRUE(watch->wait_until(clock_, soon()));
+}
+
 TEST_P(Conformance, AWatchDoesNotFireWithoutAChange) {
   set("k", "1");
   const auto watch = watch_key(db);
