@@ -1,8 +1,8 @@
 // Passwords that wait to be checked, and which of them is next.
 //
 // A check takes about 0.3 s of a processor on purpose, so a few clients that guess passwords could keep all
-// others from logging in. Only a check distinguishes a guess from a good password, but clients that guess have
-// failed before. Of the checks that wait, the next is the one with
+// others from logging in. Only a check distinguishes a guess from a good password, but clients that guess
+// have failed before. Of the checks that wait, the next is the one with
 //   1. the fewest recent failures of its address,
 //   2. then the fewest recent failures of its name,
 //   3. then a name that has logged in from this address before,
