@@ -110,6 +110,7 @@ TEST_F(Limits, AReleasedAttemptIsNone) {
       i % 2 == 0 ? release(queue, tx, attempt.attempt()) : release(queue, tx, attempt.attempt(), seconds(1));
     });
     EXPECT_EQ(job("a").attempt, 0);
+    EXPECT_EQ(job("a").lost, 0);
     clock.advance(seconds(1));
   }
   fail(accept());
@@ -199,10 +200,16 @@ TEST_F(Limits, AnAttemptEndsAtItsDeadlineAlthoughItsWorkerLives) {
   EXPECT_EQ(job("b").state, State::pending);
 }
 
+TEST_F(Limits, AttemptsThatMayRunShortlyAreLookedForOften) {
+  set_type({.max_runtime = seconds(1)});
+  EXPECT_LE(maintenance.step() - clock.now(), milliseconds(250));
+}
+
 TEST_F(Limits, AnAttemptThatEndsInTimeLeavesNoDeadline) {
   set_type({.max_runtime = seconds(10)});
   for (const char* id : {"a", "b", "c", "d", "e"}) add(id);
   finish(accept());
+  EXPECT_EQ(job("a").deadline, 0);
   fail(accept());
   lose(accept());
   const auto attempt = accept();
@@ -267,6 +274,18 @@ TEST_F(Limits, AResultIsKeptBesideTheData) {
       in_tx([](kv::Transaction& tx) { return tx.get_range(JobKey("result").range(), {}).rows; }).empty());
 }
 
+// A run that ends without a result leaves none, also if it was asked for while another one ran.
+TEST_F(Limits, AResultIsThatOfTheLastRun) {
+  add("a");
+  const auto first = accept();
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
+  finish(first, std::nullopt, "1");
+  EXPECT_EQ(job("a").state, State::pending);
+  EXPECT_EQ(result("a"), "1");
+  finish(accept());
+  EXPECT_EQ(result("a"), std::nullopt);
+}
+
 TEST_F(Limits, FailedJobsHaveARetentionOfTheirOwn) {
   set_type({.max_attempts = 1, .retention = seconds(10), .retention_failed = seconds(100)});
   for (const char* id : {"a", "b"}) add(id);
@@ -279,6 +298,16 @@ TEST_F(Limits, FailedJobsHaveARetentionOfTheirOwn) {
   clock.advance(seconds(60));
   maintenance.step();
   EXPECT_FALSE(in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", "b"); }));
+}
+
+TEST_F(Limits, FailedJobsArePrunedSoonAfterAShortRetention) {
+  set_type({.max_attempts = 1, .retention_failed = seconds(1)});
+  maintenance.step();
+  add("a");
+  fail(accept());
+  clock.advance(seconds(2));
+  maintenance.step();
+  EXPECT_FALSE(in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", "a"); }));
 }
 
 }  // namespace

@@ -260,6 +260,64 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
   EXPECT_EQ(store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "d")->state; }), State::pending);
 }
 
+// Another attempt began between the look at the deadlines and the transaction that ends the one that is
+// overdue.
+TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
+  const std::vector<std::string> types{"t"};
+  const auto accept_one = [&] {
+    return store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0).attempt(); });
+  };
+  set_type("t", {.timeout = std::chrono::hours(1), .max_runtime = seconds(10)});
+  for (int number = 1; number <= 12; ++number) {
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "t", "a", "{}"); });
+    auto attempt = accept_one();
+    clock.advance(seconds(10));
+    NotedStore noted(*store);
+    Maintenance ending(queue, noted, clock);
+    int begun = 0;
+    noted.on_begin = [&] {
+      // It is overdue until the step ends it.
+      if (++begun != number || state("t") != State::running) return;
+      store->run([&](kv::Transaction& tx) { release(queue, tx, attempt); });
+      attempt = accept_one();
+    };
+    ending.step();
+    const bool replaced = begun >= number && state("t") == State::running;
+    if (replaced) store->run([&](kv::Transaction& tx) { check_owned(tx, attempt); });
+    EXPECT_TRUE(replaced || state("t") == State::pending) << number;
+    EXPECT_TRUE(replaced || begun < number || number > 2);
+    store->run([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); });
+  }
+}
+
+// A job that gives a sign of life after the look at the silent ones, and before the transaction that takes it
+// back.
+TEST_F(JobsMaintenance, ASignOfLifeBeforeTheTakingBackCounts) {
+  const std::vector<std::string> types{"t"};
+  set_type("t", {.timeout = seconds(4), .max_lost = std::nullopt});
+  for (int number = 1; number <= 12; ++number) {
+    store->run([&](kv::Transaction& tx) { queue.add(tx, "t", "a", "{}"); });
+    const auto attempt =
+        store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0).attempt(); });
+    NotedStore noted(*store);
+    Maintenance watching(queue, noted, clock);
+    for (int i = 0; i < 4; ++i) {
+      watching.step();
+      clock.advance(seconds(1));
+    }
+    int begun = 0;
+    bool updated = false;
+    noted.on_begin = [&] {
+      if (++begun != number || state("t") != State::running) return;
+      updated = true;
+      store->run([&](kv::Transaction& tx) { update(queue, tx, attempt); });
+    };
+    watching.step();
+    EXPECT_EQ(state("t"), updated ? State::running : State::pending) << number;
+    store->run([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); });
+  }
+}
+
 // A job `a` of type `t` that ends now.
 struct Retention : JobsMaintenance {
   void finish_one() {
@@ -317,9 +375,9 @@ TEST_F(Retention, GoesByTheWallClock) {
   EXPECT_FALSE(is_kept());
 }
 
-// Names as long as they may be: 500 jobs are more than a transaction can hold.
+// Names as long as they may be, of bytes that keys escape: 500 jobs are more than a transaction can hold.
 TEST_F(Retention, OfLongNamesTakesAsManyTransactionsAsItNeeds) {
-  const std::string type(kMaxNameBytes, 'y');
+  const std::string type(kMaxNameBytes, '\0');
   set_type(type, {.backoff_min = Duration(0), .retention = seconds(1)});
   const std::vector<std::string> types{type};
   const auto each = [&](const std::function<void(kv::Transaction&, const Attempt&)>& end) {
@@ -331,7 +389,8 @@ TEST_F(Retention, OfLongNamesTakesAsManyTransactionsAsItNeeds) {
   };
   for (int i = 0; i < 500; i += 25) {
     store->run([&](kv::Transaction& tx) {
-      for (int n = i; n < i + 25; ++n) queue.add(tx, type, fmt::format("{:0>{}}", n, kMaxNameBytes), "1");
+      for (int n = i; n < i + 25; ++n)
+        queue.add(tx, type, std::string(kMaxNameBytes - 3, '\0') + fmt::format("{:03}", n), "1");
     });
     each([&](auto& tx, const Attempt& attempt) { fail(queue, tx, attempt, "no", {.delay = Duration(0)}); });
     each([&](auto& tx, const Attempt& attempt) { finish(queue, tx, attempt, {}, {}, "2"); });
