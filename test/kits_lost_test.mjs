@@ -127,11 +127,12 @@ for (const kit of kits) {
       }
     })
     await jobs.add('a', { do: 'note' })
-    const worker = jobs.start({ worker: { timeout: 300_000 } }, { url: proxy.url })
+    const types = [(await newType(server, kit)).type, jobs.type]
+    const worker = jobs.start({ types, worker: { timeout: 300_000 } }, { url: proxy.url })
     await jobs.is('a', 'finished')
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
-    // It looked at its own jobs, however many others run.
-    assert.deepEqual([listed, scans], [1, 0])
+    // It looked at its own jobs of each type, however many others run.
+    assert.deepEqual([listed, scans], [2, 0])
   })
 
   it(`${kit}: jobs whose acceptance a gateway answers for with an error run all the same`, async (server) => {

@@ -103,6 +103,16 @@ for (const kit of kits) {
     await worker.stopped()
     assert.deepEqual((await others.get('stubborn')).history.map(({ outcome }) => outcome), ['released'])
     assert.equal(worker.count('halt'), 0)
+    // What ends together is reported by type.
+    await others.call('DELETE', '/stubborn')
+    for (const each of [jobs, others]) await each.addMany(30, { do: 'note' })
+    const busy = jobs.start({ types, concurrency: 20 })
+    for (const each of [jobs, others]) {
+      await waitFor('all to be finished', async () => {
+        assert.deepEqual([busy.count('halt'), busy.count('fail')], [0, 0])
+        return (await each.counts()).finished >= 30
+      })
+    }
   })
 
   it(`${kit}: an attempt that ends at its max_runtime is told over the held connection`, async (server) => {
