@@ -156,6 +156,21 @@ TEST_F(Limits, OfAJobAreChecked) {
   EXPECT_EQ(own.backoff_max, seconds(5));
 }
 
+TEST_F(Limits, OfAJobAreThoseOfItsLastAdding) {
+  constexpr std::string_view kLimits = R"({"max_attempts":3})";
+  add("a");
+  add("a", kLimits);
+  EXPECT_EQ(job("a").limits, kLimits);
+  in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a", clock.wall_ms()); });
+  EXPECT_EQ(job("a").limits, kLimits);
+  add("a");
+  EXPECT_EQ(job("a").limits, "");
+  // Of a running one, too.
+  accept();
+  add("a", kLimits);
+  EXPECT_EQ(job("a").limits, kLimits);
+}
+
 TEST_F(Limits, AJobsTimeoutIsItsOwn) {
   add("short", R"({"timeout":1000})");
   accept();
@@ -279,9 +294,10 @@ TEST_F(Limits, AResultIsThatOfTheLastRun) {
   add("a");
   const auto first = accept();
   in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
-  finish(first, std::nullopt, "1");
+  const std::string large = "\"" + std::string(300'000, 'x') + "\"";
+  finish(first, std::nullopt, large);
   EXPECT_EQ(job("a").state, State::pending);
-  EXPECT_EQ(result("a"), "1");
+  EXPECT_EQ(result("a"), large);
   finish(accept());
   EXPECT_EQ(result("a"), std::nullopt);
 }
