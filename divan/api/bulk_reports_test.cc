@@ -10,17 +10,10 @@ using testing::HasSubstr;
 
 struct BulkReports : Streams {
   kv::testing::TiringStore tiring{*store};
-  const Context on_tiring{tiring,   catalog, queue,       acceptor, registry, kinds,    clock,
-                          rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                          restores, tails,   index_waits, {},       {},       js_pool};
+  const Context on_tiring = context_on(tiring);
 
   BulkReports() {
-    answerer = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
-      try {
-        if (auto answer = route(on_tiring, call)) call->exchange()->respond(*std::move(answer));
-      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
-    };
+    answerer = [this](const CallPtr& call) { answer_as_server(on_tiring, call); };
     store->run([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
   }
 

@@ -47,18 +47,11 @@ class InterruptedStore final : public kv::ForwardingDatabase {
 
 struct JobFeed : Streams {
   InterruptedStore interrupted{*store};
-  const Context on_interrupted{interrupted, catalog, queue,       acceptor, registry, kinds,    clock,
-                               rng,         config,  metrics,     accounts, pool,     stopping, backups,
-                               restores,    tails,   index_waits, {},       {},       js_pool};
+  const Context on_interrupted = context_on(interrupted);
   jobs::AcceptedJob job;
 
   JobFeed() {
-    answerer = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
-      try {
-        if (auto response = route(on_interrupted, call)) call->exchange()->respond(*std::move(response));
-      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
-    };
+    answerer = [this](const CallPtr& call) { answer_as_server(on_interrupted, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

@@ -10,12 +10,7 @@ using testing::Not;
 
 struct JobRoutes : Streams {
   JobRoutes() {
-    answerer = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
-      try {
-        if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
-      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
-    };
+    answerer = [this](const CallPtr& call) { answer_as_server(context, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");

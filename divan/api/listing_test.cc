@@ -11,19 +11,11 @@ namespace {
 
 struct Listings : Streams {
   kv::testing::RemoteStore remote_store{*store};
-  const Context remote{remote_store, catalog, queue,       acceptor, registry, kinds,    clock,
-                       rng,          config,  metrics,     accounts, pool,     stopping, backups,
-                       restores,     tails,   index_waits, {},       {},       js_pool};
+  const Context remote = context_on(remote_store);
   std::atomic<bool> is_remote = false;
 
   Listings() {
-    answerer = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
-      try {
-        if (auto response = route(is_remote ? remote : context, call))
-          call->exchange()->respond(*std::move(response));
-      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
-    };
+    answerer = [this](const CallPtr& call) { answer_as_server(is_remote ? remote : context, call); };
     store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
     std::vector<docs::IncomingDocument> documents;
     for (int i = 0; i < 40; ++i)

@@ -139,12 +139,7 @@ TEST_F(Streams, NoRowsAreReadForAClientThatIsGone) {
 // Requests as the real server answers them, from an administrator.
 struct Requests : Streams {
   Requests() {
-    answerer = [this](const CallPtr& call) {
-      call->set_user({"admin", true});
-      try {
-        if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
-      } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
-    };
+    answerer = [this](const CallPtr& call) { answer_as_server(context, call); };
   }
   http::ClientResponse get(const std::string& target) {
     return http::Client("127.0.0.1", test.server.port()).request("GET", target);

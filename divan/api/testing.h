@@ -38,16 +38,29 @@ struct Streams : ::testing::Test {
   IndexWaits index_waits;
   jobs::Acceptor acceptor{queue, *store, clock};
   js::Pool js_pool{{.binary = DIVAN_JS_BINARY, .processes = 1}, clock};
-  const Context context{*store,   catalog, queue,       acceptor, registry, kinds,    clock,
-                        rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                        restores, tails,   index_waits, {},       {},       js_pool};
+  const Context context = context_on(*store);
   http::testing::TestServer test{[this](std::shared_ptr<http::Exchange> exchange) {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};
 
-  ~Streams() override {
+  // Before what derived fixtures own is destroyed: requests may still use it.
+  void TearDown() override {
     test.server.stop();
     pool.stop();
+  }
+
+  // The context of a server on another store.
+  Context context_on(kv::Database& database) {
+    return {database, catalog, queue,    acceptor, registry, kinds, clock,       rng, config, metrics,
+            accounts, pool,    stopping, backups,  restores, tails, index_waits, {},  {},     js_pool};
+  }
+
+  // Answers as the real server does, to an administrator.
+  static void answer_as_server(const Context& context, const CallPtr& call) {
+    call->set_user({"admin", true});
+    try {
+      if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
+    } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
   }
 };
 

@@ -54,9 +54,7 @@ class LossyStore final : public kv::ForwardingDatabase {
 
 struct Transact : Streams {
   LossyStore lossy{*store};
-  const Context on_lossy{lossy,    catalog, queue,       acceptor, registry, kinds,    clock,
-                         rng,      config,  metrics,     accounts, pool,     stopping, backups,
-                         restores, tails,   index_waits, {},       {},       js_pool};
+  const Context on_lossy = context_on(lossy);
 
   Transact() {
     answerer = [this](const CallPtr& call) {
