@@ -60,9 +60,7 @@ std::string key_of(const Program& program) {
 
 Failure broke_protocol() { return {FailureKind::crashed, "the JavaScript process broke its protocol"}; }
 
-bool is_timeout(const std::optional<Failure>& failure) {
-  return failure && failure->kind == FailureKind::timeout;
-}
+bool has_failed(const std::optional<Failure>& failure) { return failure.has_value(); }
 bool timed_out(const MapResult& result) { return result.timed_out(); }
 bool timed_out(const std::vector<Reduction>& result) {
   return std::any_of(result.begin(), result.end(), [](const auto& reduction) {
@@ -379,7 +377,7 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
     bool unfinished = false;
     const auto loaded = [&](const std::string& answer, Log& log) {
       const auto failures = parse_load_answer(answer, program.functions.size(), log);
-      unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), is_timeout);
+      unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), has_failed);
       return failures.has_value();
     };
     if (!ask(lease, load_request(*slot, program.functions, limits, program.lib), loaded, program, limits,

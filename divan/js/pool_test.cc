@@ -288,6 +288,16 @@ TEST_F(JsPool, StoppingBlamesNoDocument) {
   EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
 }
 
+// It loads the program, and says that a function is stuck in a document that it was not sent.
+TEST_F(JsPool, AnImpostorIsStuckInNoOtherDocument) {
+  auto options = test_options();
+  options.binary = impostor(
+      "printf '\\016\\0\\0\\0\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'\n"
+      "printf '\\005\\0\\0\\0\\0\\007\\0\\0\\0'; sleep 60");
+  Pool pool(options, clock_);
+  EXPECT_EQ(map_one(pool, kEmitN), "!the JavaScript process broke its protocol");
+}
+
 TEST_F(JsPool, StoppingWhileAProcessStartsBlamesNobody) {
   auto options = test_options();
   options.binary = "/bin/sleep";  // for as many seconds as it may have bytes
