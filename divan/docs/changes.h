@@ -41,9 +41,9 @@ void visit_changes_backwards(kv::Transaction& tx, const Database& database, cons
 std::int64_t count_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
                            std::int64_t limit);
 
-/// The bodies of the winners of changes in their order, "{}" for an empty one. The changes are in the order of
-/// their sequences or in the reverse one. Reads neighbouring bodies in one scan, not one by one. Stops after
-/// the body that brings them to `max_bytes`.
+/// The bodies of the winners of changes in their order, "{}" for an empty one. The changes are in the order
+/// of their sequences or in the reverse one. Reads neighbouring bodies in one scan, not one by one. Stops
+/// after the body that brings them to `max_bytes`.
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
                                      std::span<const Change> changes, std::size_t max_bytes = SIZE_MAX);
 
