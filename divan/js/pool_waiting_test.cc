@@ -87,10 +87,15 @@ TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   const auto later = [&](std::int64_t database) {
     calls.push_back(std::async(std::launch::async, [&, database] { run(database, "doc => log('done')"); }));
   };
-  auto warm = std::async(std::launch::async,
-                         [&] { run(9, "doc => { var end = Date.now() + 300; while (Date.now() < end); }"); });
+  // The first one is held for as long as the second one needs to start.
+  run(9, kEmitN);
+  const auto first = children();
+  ASSERT_THAT(first, SizeIs(1));
+  kill(first[0], SIGSTOP);
+  auto warm = std::async(std::launch::async, [&] { run(9, kEmitN); });
   ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));
   run(9, kEmitN);
+  kill(first[0], SIGCONT);
   warm.get();
   const auto held = children();
   ASSERT_THAT(held, SizeIs(2));
