@@ -1,0 +1,281 @@
+// When ken looks at an index again that failed, may not be built yet, or was built a moment ago.
+#include "divan/ken/testing.h"
+
+namespace divan::ken {
+namespace {
+
+// Case 8: 60 s.
+TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
+  const auto running = take_batch_channel();
+  config.override_with("ken", "max_incremental_updates", "1");
+  put_design(1);
+  const auto start = clock.now();
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
+  // Nobody tells ken.
+  config.override_with("ken", "batch_channels", "2");
+  until(start, milliseconds(59'999));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(60'000));
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
+}
+
+// Case 8: 5 s, and never after a success.
+TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  auto start = clock.now();
+  settle();
+  // Nobody need have changed anything for it to be seen.
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
+  until(start, milliseconds(4'999));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending().size(), 1u);
+  // The pause doubles.
+  fail(accept().at(0));
+  start = clock.now();
+  settle();
+  until(start, milliseconds(9'999));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(10'000));
+  build(accept().at(0));
+  std::size_t reads = 0;
+  kind->on_read = [&](const std::string&) { ++reads; };
+  start = clock.now();
+  for (int i = 1; i <= 30; ++i) until(start, seconds(10 * i));
+  EXPECT_EQ(reads, 0u);
+  EXPECT_TRUE(pending().empty());
+}
+
+// Its pause alone counts, not how long indexes rest after a build.
+TEST_F(KenTest, AFailedBuildDoesNotRest) {
+  ken->set_delay(3'600'000);
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst) {
+  put_design(1);
+  look();
+  for (int i = 0; i < 4; ++i) {
+    fail(accept().at(0));
+    settle();
+    if (i < 3) until(clock.now(), seconds(60));
+  }
+  put_design(2);
+  look();
+  fail(accept().at(0));
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
+}
+
+TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
+  put_design(1);
+  look();
+  const auto job = accept().at(0);
+  fail(job);
+  store->run([&](kv::Transaction& tx) {
+    const index::IndexKeys keys(catalog.open(tx, "db"), index::BuildRequest::parse(job.data).signature);
+    index::write_failures(tx, keys, {1, clock.wall_ms() + 3'600'000, false, "no"});
+  });
+  const auto start = clock.now();
+  settle();
+  until(start, milliseconds(4'999));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'000));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
+  put_design(1);
+  look();
+  for (int i = 0; i < 3; ++i) {
+    const auto job = accept().at(0);
+    const bool advanced = i == 2;
+    store->run([&](kv::Transaction& tx) {
+      const index::IndexKeys keys(catalog.open(tx, "db"), index::BuildRequest::parse(job.data).signature);
+      index::fail_build(queue, tx, keys, job.attempt(), "no", false, advanced);
+    });
+    settle();
+    EXPECT_EQ(ken->status().waiting.at(0).failures->count, advanced ? 1 : i + 1);
+    until(clock.now(), seconds(60));
+  }
+}
+
+// Failures are counted in the store: neither a new process nor a pruned job begins anew.
+TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  restart();
+  auto start = clock.now();
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::failed);
+  until(start, milliseconds(4'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'100));
+  const auto job = accept().at(0);
+  fail(job);
+  store->run([&](kv::Transaction& tx) { queue.remove(tx, "views", job.job.id); });
+  restart();
+  start = clock.now();
+  look();
+  EXPECT_EQ(ken->status().waiting.at(0).failures->count, 2);
+  until(start, milliseconds(9'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(10'100));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+// The longest pause, in seconds, of an index whose builds fail again and again.
+TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersForAMinute) {
+  for (const bool by_function : {true, false}) {
+    create(by_function ? "by_function" : "otherwise");
+    const std::string name = by_function ? "by_function" : "otherwise";
+    put_design(1, name);
+    look(name);
+    std::int64_t last = 0;
+    for (int i = 0; i < 14; ++i) {
+      fail(accept().at(0), by_function);
+      settle();
+      const auto waiting = ken->status().waiting.at(0);
+      EXPECT_EQ(waiting.failures->count, i + 1);
+      EXPECT_EQ(waiting.why, Hold::failed);
+      last = waiting.failures->retry_at() - waiting.failures->last_at;
+      const auto start = clock.now();
+      until(start, milliseconds(last - 1'000));
+      EXPECT_TRUE(pending().empty());
+      until(start, milliseconds(last + 1'000));
+      ASSERT_EQ(pending().size(), 1u);
+    }
+    EXPECT_EQ(last, by_function ? 3'600'000 : 60'000);
+    build_all();
+    settle();
+    EXPECT_TRUE(ken->status().waiting.empty());
+  }
+}
+
+TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {
+  put_design(1);
+  Ken other(*store, catalog, queue, kinds, clock, rng, config);
+  other.add("db");
+  while (other.step()) {}
+  const auto job = accept().at(0);
+  const auto start = clock.now();
+  look();
+  EXPECT_TRUE(ken->status().active.empty());
+  fail(job);
+  until(start, milliseconds(59'900));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(60'100));
+  until(start, milliseconds(60'300));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+// Case 8: never.
+TEST_F(KenTest, ADatabaseThatIsGoneIsNotTriedAgain) {
+  put_design(1);
+  look();
+  fail(accept().at(0));
+  settle();
+  store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
+  const auto start = clock.now();
+  until(start, seconds(6));
+  const auto status = ken->status();
+  EXPECT_TRUE(status.retries.empty());
+  EXPECT_TRUE(status.waiting.empty());
+  EXPECT_TRUE(all_jobs().empty());
+}
+
+// Case 10.
+TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
+  for (int i = 1; i <= 5; ++i) put_design(i);
+  std::string key;
+  std::string body;
+  store->run([&](kv::Transaction& tx) {
+    const auto db = catalog.open(tx, "db");
+    key = db.keys().body(docs::read_tree(tx, db, "_design/1").front().sequence, 0);
+    body = tx.get(key).value();
+    tx.clear(key);
+  });
+  const auto start = clock.now();
+  look();
+  EXPECT_EQ(pending().size(), 4u);
+  ASSERT_EQ(ken->status().retries.size(), 1u);
+  EXPECT_FALSE(ken->status().retries.at(0).error.empty());
+  store->run([&](kv::Transaction& tx) { tx.set(key, body); });
+  // A change does not bring it forward.
+  look();
+  until(start, milliseconds(4'900));
+  EXPECT_EQ(pending().size(), 4u);
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 5u);
+}
+
+TEST_F(KenTest, AnIndexThatWasBuiltRestsUnlessABatchChannelIsFree) {
+  put_design(1);
+  look();
+  build_all();
+  // There is one: at once.
+  put_documents(1);
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+  build_all();
+  settle();
+  const auto running = take_batch_channel();
+  put_documents(1);
+  look();
+  build_all();
+  look();
+  const auto start = clock.now();
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  until(start, milliseconds(4'000));
+  EXPECT_TRUE(pending().empty());
+  until(start, milliseconds(5'100));
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+TEST_F(KenTest, WhatHasRestedIsForgotten) {
+  ken->set_batch_size(10);
+  ken->set_delay(30'000);
+  put_design(1);
+  look();
+  build_all();
+  settle();
+  put_documents(1);
+  look();
+  EXPECT_EQ(hold_of("_design/1"), Hold::delay);
+  // It was built a moment ago: that is what ken remembers.
+  restart();
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+  build_all();
+  const auto start = clock.now();
+  settle();
+  ken->set_delay(1);
+  ken->set_prune_interval(1001);
+  until(start, milliseconds(2'100));
+  ken->set_delay(30'000);
+  put_documents(1);
+  look();
+  EXPECT_EQ(pending().size(), 1u);
+}
+
+}  // namespace
+}  // namespace divan::ken
