@@ -272,8 +272,8 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     changed.priority = wanted.priority;
     changed.schedule = wanted.schedule;
     changed.limits = wanted.limits;
-    if (ended || wanted.by_schedule) {
-      if (!keeps_time) make_pending(changed, at, now);
+    if (ended) {
+      make_pending(changed, at, now);
     } else if (!keeps_time) {
       ask_again(changed, at, now);
     }
