@@ -382,6 +382,23 @@ TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
   EXPECT_EQ(look(10), std::pair(std::string(), 1));
 }
 
+// A look for both ends before it has come to the second job: who got none looks again at once.
+TEST_F(AcceptorsOfManyPriorities, AJobThatALookDidNotComeToIsLookedForAtOnce) {
+  const auto first = looker.join(types, {}, [] {});
+  const auto second = looker.join(types, {}, [] {});
+  for (const auto& waiter : {first, second}) EXPECT_FALSE(looker.step(waiter).done);
+  store->run([&](kv::Transaction& tx) {
+    for (const int priority : {0, 700})
+      queue.add(tx, "t", fmt::format("now{}", priority), "{}", {.priority = priority});
+  });
+  const auto soon = looker.step(first);
+  ASSERT_EQ(soon.jobs.size(), 1u);
+  EXPECT_EQ(soon.jobs[0].job.id, "now0");
+  const auto later = looker.step(second);
+  ASSERT_EQ(later.jobs.size(), 1u);
+  EXPECT_EQ(later.jobs[0].job.id, "now700");
+}
+
 // Whatever is remembered: who looks gets the first of what a look at everything would show.
 TEST_F(AcceptorsOfManyPriorities, InTheOrderThatALookAtAllOfThemShows) {
   SeededRng dice(7);

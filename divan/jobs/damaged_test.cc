@@ -214,6 +214,19 @@ TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingTakenBack) {
   });
 }
 
+// While its entries are searched for somebody else removes it, and adds one with its id.
+TEST_F(DamagedJobs, ThatAreWholeByTheTimeOfTheRemovalAreNotRemoved) {
+  add("a");
+  damage_header("a");
+  EventfulStore eventful(*store, 2, [&] {
+    EXPECT_TRUE(remove_damaged(queue, *store, "t", "a"));
+    add("a");
+  });
+  EXPECT_FALSE(remove_damaged(queue, eventful, "t", "a"));
+  EXPECT_THAT(accept(10), ElementsAre("a"));
+  QueueTest::TearDown();
+}
+
 TEST_F(DamagedJobs, OfANewerLayoutAreNotRemoved) {
   add("a");
   std::string newer;

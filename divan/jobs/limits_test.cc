@@ -267,6 +267,8 @@ TEST_F(Limits, TheConnectionThatHoldsTheWorkerHearsOfTheEnd) {
   overrun("c");
   in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
   EXPECT_TRUE(take().empty());
+  const auto left = in_tx([](kv::Transaction& tx) { return tx.get_range(JobKey("halt").range(), {}).rows; });
+  EXPECT_TRUE(left.empty()) << "the counter, too";
 }
 
 TEST_F(Limits, AResultIsKeptBesideTheData) {

@@ -136,6 +136,31 @@ TEST_F(Listing, ChangesOfRunningJobsGoOnWhereTheyWere) {
   for (const auto& job : page({.state = State::running}).jobs) EXPECT_TRUE(job.cancel);
 }
 
+// Each change writes the job's progress again.
+TEST_F(Listing, ChangesEndTheirTransactionWhenItIsLarge) {
+  constexpr std::size_t kJobs = 2 * kFullTransaction / kMaxProgressBytes;
+  const std::string progress = "\"" + std::string(kMaxProgressBytes - 2, 'x') + "\"";
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    add(fmt::format("{:04}", i));
+    const auto attempt = accept().attempt();
+    in_tx([&](kv::Transaction& tx) { update(queue, tx, attempt, std::nullopt, progress); });
+  }
+  std::optional<std::string> next = "";
+  std::size_t changed = 0;
+  int transactions = 0;
+  for (; next && transactions < 100; ++transactions) {
+    const auto some = in_tx([&](kv::Transaction& tx) {
+      auto done = change_jobs(queue, tx, "t", State::running, BulkChange::cancel, *next, 0, kJobs);
+      EXPECT_LT(tx.approximate_size(), kFullTransaction + 10 * kMaxProgressBytes);
+      return done;
+    });
+    next = some.next;
+    changed += some.jobs;
+  }
+  EXPECT_GE(transactions, 2);
+  EXPECT_EQ(changed, kJobs);
+}
+
 TEST_F(Listing, ChangesEndAlthoughJobsEndMeanwhile) {
   add_failed("a");
   const std::int64_t until = clock.wall_ms();

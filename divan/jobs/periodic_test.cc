@@ -64,6 +64,12 @@ struct PeriodicJobs : QueueTest {
   void fail(const AcceptedJob& job) {
     in_tx([&](kv::Transaction& tx) { jobs::fail(queue, tx, job.attempt(), "broken"); });
   }
+  void lose(const AcceptedJob& attempt) {
+    in_tx([&](kv::Transaction& tx) {
+      Job lost = queue.find(tx, "t", attempt.job.id).value();
+      take_back(queue, tx, lost, Outcome::lost);
+    });
+  }
   void cancel(std::string_view id = "a") {
     in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", id); });
   }
@@ -164,6 +170,26 @@ TEST_F(PeriodicJobs, AFailedAttemptIsTriedAgainAndEachOccurrenceCountsAnew) {
   advance_to(14);
   finish(accept_one());
   EXPECT_EQ(job().last_error, "");
+}
+
+TEST_F(PeriodicJobs, EachOccurrenceCountsItsLostAttemptsAnew) {
+  set_type({.max_attempts = 1, .max_lost = 2});
+  add(kHourly);
+  for (const int hour : {13, 14}) {
+    advance_to(hour);
+    lose(accept_one());
+    EXPECT_EQ(job().lost, 1);
+    EXPECT_EQ(job().scheduled_at, kNoon + (hour - 12) * kHour);
+    lose(accept_one());
+    EXPECT_EQ(state(), fmt::format("pending at {}:00", hour + 1));
+    EXPECT_EQ(job().lost, 0);
+  }
+  // An occurrence that ends otherwise counts for no later one either.
+  advance_to(15);
+  lose(accept_one());
+  fail(accept_one());
+  EXPECT_EQ(state(), "pending at 16:00");
+  EXPECT_EQ(job().lost, 0);
 }
 
 TEST_F(PeriodicJobs, ALostRunIsRunAgainForItsTick) {
@@ -300,6 +326,17 @@ TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleGoesOn) {
   finish(again);
   EXPECT_EQ(state(), "pending at 17:00");
   EXPECT_EQ(job().schedule, kHourlyOrSkip.json());
+}
+
+// It waits after a failure although the time that it was given has come.
+TEST_F(PeriodicJobs, ResubmitEndsTheWaitAfterAFailureOfARunThatWasAskedForAtOnce) {
+  add(kHourly);
+  resubmit();
+  fail(accept_one());
+  EXPECT_EQ(job().scheduled_at, 0);
+  EXPECT_TRUE(accept_all().empty());
+  resubmit();
+  EXPECT_EQ(accept_one().job.failures, 1);
 }
 
 TEST_F(PeriodicJobs, CancelEndsItUntilItIsAskedForAgain) {

@@ -52,6 +52,7 @@ TEST_F(PlaceOfAJob, IsKeptWhenItGetsOtherData) {
   add("b", {}, R"({"new":1})");
   EXPECT_THAT(order(), ElementsAre("a", "b", "c"));
   EXPECT_EQ(job("a").due_at, kNow);
+  EXPECT_EQ(job("a").added_at, kNow);
 }
 
 TEST_F(PlaceOfAJob, IsKeptHoweverOftenItIsAddedAgain) {
@@ -92,6 +93,19 @@ TEST_F(PlaceOfAJob, IsKeptWithItsTimeUnlessAnotherIsGiven) {
   EXPECT_EQ(job("a").due_at, kNow - kSecond);
 }
 
+TEST_F(PlaceOfAJob, IsNotWrittenAgainWithTheTimeThatItHas) {
+  for (const std::int64_t at : {std::int64_t{0}, kNow - kSecond, kNow + 10 * kSecond}) {
+    const std::string id = std::to_string(at);
+    add(id, {.scheduled_at = at});
+    clock.advance(seconds(1));
+    in_tx([&](kv::Transaction& tx) {
+      queue.add(tx, "t", id, "{}", {.scheduled_at = at});
+      queue.resubmit(tx, "t", id, at);
+      EXPECT_TRUE(tx.read_only()) << at;
+    });
+  }
+}
+
 TEST_F(PlaceOfAJob, IsTheFrontOfThePresentWhenItIsToRunAtOnce) {
   add("a", {.scheduled_at = kNow + 10 * kSecond});
   add_each({"b"});
@@ -130,6 +144,21 @@ TEST_F(PlaceOfAJob, ThatWaitsAfterAFailureIsKeptByAnAddAndEndedByAResubmit) {
   EXPECT_EQ(job("a").failures, 1);
   resubmit("a");
   EXPECT_EQ(job("a").due_at, kNow);
+}
+
+// A lost attempt puts its job behind those that are due then, however early it was to run.
+TEST_F(PlaceOfAJob, ThatWasLostIsKeptByAnAddWithItsTime) {
+  add("a", {.scheduled_at = kNow - kSecond});
+  accept(1);
+  clock.advance(seconds(5));
+  in_tx([&](kv::Transaction& tx) {
+    Job lost = queue.find(tx, "t", "a").value();
+    take_back(queue, tx, lost, Outcome::lost);
+  });
+  EXPECT_EQ(job("a").due_at, kNow + 5 * kSecond);
+  add("a", {.scheduled_at = kNow - kSecond}, R"({"new":1})");
+  EXPECT_EQ(job("a").due_at, kNow + 5 * kSecond);
+  EXPECT_EQ(job("a").lost, 1);
 }
 
 TEST_F(PlaceOfAJob, ThatHasEndedIsBehindThoseThatAreDue) {

@@ -4,7 +4,6 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
-#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
@@ -147,21 +146,6 @@ TEST_F(Riders, WhatIsLeftByTwoIsTakenBack) {
   EXPECT_EQ(notes(), 0u);
 }
 
-// A store in which something happens before its third transaction begins.
-class EventfulStore final : public kv::ForwardingDatabase {
- public:
-  EventfulStore(kv::Database& inner, std::function<void()> event)
-      : ForwardingDatabase(inner), event_(std::move(event)) {}
-  std::unique_ptr<kv::Transaction> begin() override {
-    if (++begun_ == 3) event_();
-    return inner().begin();
-  }
-
- private:
-  std::function<void()> event_;
-  int begun_ = 0;
-};
-
 TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
   queue.set_taken_back_at_once(2);
   const auto add_named = [&](const std::string& prefix) {
@@ -175,7 +159,7 @@ TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
   add_named("a");  // before the others
   EXPECT_EQ(accept(second).size(), 7u);
   // After the first jobs were passed over their worker ends, too.
-  EventfulStore eventful(*store, [&] { unregister(second); });
+  EventfulStore eventful(*store, 3, [&] { unregister(second); });
   take_back_left(queue, eventful);
   EXPECT_EQ(notes(), 1u);
   take_back_left(queue, *store);

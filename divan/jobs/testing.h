@@ -8,6 +8,7 @@
 #include "divan/jobs/queue.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
+#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 
@@ -41,6 +42,23 @@ struct QueueTest : testing::Test {
     kv::testing::run_checks(rows, {&check});
     EXPECT_EQ(findings.count(), 0u);
   }
+};
+
+// A store in which something happens before one of its transactions begins.
+class EventfulStore final : public kv::ForwardingDatabase {
+ public:
+  // `number`: of that transaction, from 1 on.
+  EventfulStore(kv::Database& inner, int number, std::function<void()> event)
+      : ForwardingDatabase(inner), number_(number), event_(std::move(event)) {}
+  std::unique_ptr<kv::Transaction> begin() override {
+    if (++begun_ == number_) event_();
+    return inner().begin();
+  }
+
+ private:
+  const int number_;
+  const std::function<void()> event_;
+  int begun_ = 0;
 };
 
 }  // namespace divan::jobs
