@@ -197,6 +197,44 @@ TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
   EXPECT_EQ(observer.next(), clock.now() + milliseconds(500));
 }
 
+TEST_F(WorkerObserver, AHeartbeatIsReadWhenItsIntervalOrTheTimeoutIsOver) {
+  Observer observer(store, registry, clock);
+  const auto ref = add("w", milliseconds(2'300));
+  observer.look({}, [] {});
+  for (const int pause : {500, 500, 500, 500, 300}) {
+    EXPECT_TRUE(is_alive(ref));
+    EXPECT_EQ(observer.next() - clock.now(), milliseconds(pause));
+    clock.advance(milliseconds(pause));
+    EXPECT_TRUE(observer.due());
+    observer.look({}, [] {});
+  }
+  EXPECT_FALSE(is_alive(ref));
+}
+
+TEST_F(WorkerObserver, AHeartbeatThatIsDueSoonIsReadWithOneThatIsDue) {
+  Observer observer(store, registry, clock);
+  add("w1", seconds(15));
+  observer.look({}, [] {});
+  clock.advance(milliseconds(100));
+  add("w2", seconds(15));
+  observer.look({}, [] {});
+  EXPECT_EQ(observer.next() - clock.now(), milliseconds(400));
+  clock.advance(milliseconds(400));
+  observer.look({}, [] {});
+  EXPECT_EQ(observer.next() - clock.now(), milliseconds(500));
+}
+
+TEST_F(WorkerObserver, WithoutWatchesAWorkerThatIsAddedWakesItsMonitor) {
+  kv::testing::UnwatchedStore unwatched(*embedded);
+  Monitor own(unwatched, registry, clock, rng);
+  EXPECT_GT(own.step() - clock.now(), milliseconds(100));
+  EXPECT_FALSE(own.woken());
+  const auto worker = own.add("role", "own", "{}", milliseconds(300));
+  EXPECT_TRUE(own.woken());
+  EXPECT_LE(own.step() - clock.now(), milliseconds(100));
+  EXPECT_FALSE(own.woken());
+}
+
 TEST_F(WorkerObserver, RolesThatCameAndWentCostNothing) {
   Observer observer(store, registry, clock);
   observer.look({}, [] {});
