@@ -28,9 +28,13 @@ class JsPool : public testing::Test {
     return impostor_;
   }
 
-  void TearDown() override { std::filesystem::remove(impostor_); }
+  void TearDown() override {
+    std::filesystem::remove(impostor_);
+    std::filesystem::remove(been_here_);
+  }
 
   const std::string impostor_ = testing::TempDir() + "impostor-" + std::to_string(getpid());
+  const std::string been_here_ = impostor_ + ".been-here";  // a directory that it may leave for the next one
   SystemClock clock_;
 };
 
@@ -296,6 +300,27 @@ TEST_F(JsPool, AnImpostorIsStuckInNoOtherDocument) {
       "printf '\\005\\0\\0\\0\\0\\007\\0\\0\\0'; sleep 60");
   Pool pool(options, clock_);
   EXPECT_EQ(map_one(pool, kEmitN), "!the JavaScript process broke its protocol");
+}
+
+// The first process is stuck in the third document; the second one, asked for those before it, has time for
+// one of them.
+TEST_F(JsPool, WhatIsAnsweredBeforeAStuckDocumentMayBeLessThanWasAskedFor) {
+  auto options = test_options();
+  options.binary = impostor(
+      "printf '\\016\\0\\0\\0\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'\n"
+      "if mkdir '" +
+      been_here_ +
+      "' 2>/dev/null; then\n"
+      "printf '\\005\\0\\0\\0\\0\\002\\0\\0\\0'\n"
+      "else\n"
+      "printf '\\037\\0\\0\\0\\002\\001\\0\\0\\0\\0\\001\\0\\0\\0\\001\\0\\0\\0001'\n"
+      "printf '\\004\\0\\0\\0null\\0\\0\\0\\0\\0\\0\\0\\0'\n"
+      "fi; sleep 60");
+  Pool pool(options, clock_);
+  const auto result = map_all(pool, {kEmitN}, {R"({"n":1})", R"({"n":2})", R"({"n":3})"});
+  ASSERT_EQ(result.documents(), 1u);
+  EXPECT_EQ(shown(result, 0, 0), "1=null");
+  EXPECT_EQ(pool.stats().started, 2u);
 }
 
 TEST_F(JsPool, StoppingWhileAProcessStartsBlamesNobody) {

@@ -1,13 +1,18 @@
-// Builds that give way to others.
+// Builds that give way to others, and those that are small.
+#include <future>
+
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
 #include "divan/index/views/view_index.h"
+#include "divan/js/test_support.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::index::views {
 namespace {
+
+using std::chrono::milliseconds;
 
 // A database with an index that takes ten batches, and one with an index that takes a few documents. The
 // builder runs on the test's own thread: it has no other.
@@ -146,6 +151,48 @@ TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
   EXPECT_EQ(run_next(), "large");
   EXPECT_FALSE(wrote);
   EXPECT_TRUE(writes(kBuildPriority));
+}
+
+// The pool keeps processes for calls that somebody waits for.
+TEST_F(Turns, FunctionsAreWaitedForIfAQueryWaitsForTheirIndex) {
+  for (const auto& [name, priority, purpose] : {std::tuple("small", kQueryPriority, js::Purpose::urgent),
+                                                std::tuple("large", kCatchUpPriority, js::Purpose::trial)}) {
+    // Any other call, so that there is a process. It is held until it was seen who has it.
+    const std::vector<std::string_view> documents = {"{}"};
+    pool.map(js::program_of({js::kEmitN}), documents, {.urgent = true, .waited_for = true});
+    const auto process = js::children().at(0);
+    kill(process, SIGSTOP);
+    request(name, priority);
+    auto building = std::async(std::launch::async, [&] { return run_next(); });
+    std::vector<js::RunningCall> calls;
+    EXPECT_TRUE(js::eventually([&] { return !(calls = pool.running()).empty(); }));
+    kill(process, SIGCONT);
+    EXPECT_EQ(building.get(), name);
+    EXPECT_TRUE(is_built(name));
+    ASSERT_EQ(calls.size(), 1u);
+    EXPECT_EQ(calls[0].owner.database, name);
+    EXPECT_EQ(calls[0].purpose, purpose) << name;
+  }
+}
+
+TEST_F(Turns, ABuildThatTakesMoreThanASecondIsNotSmallAnyMore) {
+  for (const auto& [name, time, stays_small] :
+       {std::tuple("large", milliseconds(1000), true), std::tuple("other", milliseconds(1001), false)}) {
+    if (name == std::string_view("other")) create(name, 100);
+    request(name, kQueryPriority);
+    std::vector<bool> small;  // as each batch is written
+    events::Subscription written;
+    written = bus.subscribe(events::database_channel(name), {.notify = [&, time = time] {
+                              while (written.try_next()) {}
+                              if (small.empty()) clock.advance(time);
+                              small.push_back(builder->running_builds().at(0).small);
+                            }});
+    EXPECT_EQ(run_next(), name);
+    EXPECT_TRUE(is_built(name));
+    ASSERT_GT(small.size(), 2u);
+    EXPECT_TRUE(small.front());
+    EXPECT_EQ(small.back(), stays_small) << name;
+  }
 }
 
 }  // namespace
