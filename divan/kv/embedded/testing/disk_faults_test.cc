@@ -113,6 +113,18 @@ TEST_F(DiskFaults, WatchesFireIfTheirValueCannotBeRead) {
   EXPECT_TRUE(second->fired());
 }
 
+// What cannot be read is not missing.
+TEST_F(DiskFaults, WatchesOfAMissingKeyFireIfItsValueCannotBeRead) {
+  auto store = open();
+  const auto tx = store->begin();
+  const auto watch = tx->watch("k00001");
+  fill(*store, 0, 300);  // so many that the first are in a file
+  fail(Operation::read, ".sst", rocksdb::IOStatus::IOError("/disk/store/x.sst", "Input/output error"));
+  EXPECT_THAT(reason_of([&] { get(*store, "k00001"); }), HasSubstr(".sst"));
+  tx->commit();
+  EXPECT_TRUE(watch->fired());
+}
+
 TEST_F(DiskFaults, AWatchThatIsSetWhileAGroupIsWrittenFiresIfItsValueCannotBeRead) {
   auto store = open();
   fill(*store, 0, 300);
