@@ -142,6 +142,19 @@ for (const kit of kits) {
     assert.deepEqual([await jobs.state('a'), worker.count('online'), worker.count('aborted'), worker.count('fail')], ['failed', 1, 1, 0])
   })
 
+  if (kit === 'python') {
+    // In Node.js, too: such an exception ends the process.
+    for (const [event, what] of [['halt', 'stubborn'], ['fail', 'throw']]) {
+      it(`python: an exception in a listener of ${event} ends the worker`, async (server) => {
+        const jobs = await newType(server, kit, { timeout: 3_600_000 })
+        const worker = jobs.start({ faulty: event, worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
+        await jobs.add('a', { do: what }, { max_runtime: 100, max_attempts: 1 })
+        await worker.says(`${event} a`)
+        await worker.says(`error in the listener of ${event}`)
+      })
+    }
+  }
+
   it(`${kit}: a job's own limits hold in place of its type's`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'throw' }, { max_attempts: 1 })

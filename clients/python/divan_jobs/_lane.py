@@ -154,7 +154,10 @@ class Lane:
             job = self._todo.get()
             if job is None:
                 return
-            self._run(job)
+            try:
+                self._run(job)
+            except Exception as error:  # of a listener
+                self._context.fatal(error)
             with self._changed:
                 self.active -= 1
                 self._changed.notify_all()

@@ -70,8 +70,11 @@ class Worker:
             lane.halt_all("the worker lost its registration")
 
     def halted(self, attempt):
-        for lane in self._lanes:
-            lane.halt_attempt(attempt)
+        try:
+            for lane in self._lanes:
+                lane.halt_attempt(attempt)
+        except Exception as error:  # of a listener; this thread must go on reading the connection
+            self._fail(error)
 
     def _emit(self, name, *details):
         listener = self._listeners.get(name)
@@ -79,7 +82,8 @@ class Worker:
             listener(*details)
 
     def on(self, name, listener=None):
-        """Calls ``listener`` when something happens; also a decorator.
+        """Calls ``listener`` when something happens; also a decorator. An exception that it raises ends the worker, and
+        run() raises it.
 
         * ``online``: the worker is registered: ``()``
         * ``offline``: the server cannot be reached or does not know the worker any more; it tries again: ``(error)``
