@@ -153,6 +153,15 @@ for (const kit of kits) {
         await worker.says(`error in the listener of ${event}`)
       })
     }
+
+    it('python: a handler that snoozes for what is not a duration has failed', async (server) => {
+      const jobs = await newType(server, kit, { max_attempts: 1 })
+      const worker = jobs.start()
+      await jobs.add('a', { do: 'snooze', delay: 'soon' })
+      await jobs.is('a', 'failed')
+      worker.tell('stop 60000')
+      await worker.stopped()
+    })
   }
 
   it(`${kit}: a job's own limits hold in place of its type's`, async (server) => {

@@ -85,7 +85,7 @@ def run(job):
     if what == "pause":
         raise JobFailure("not yet", delay=3_600)
     if what == "snooze":
-        raise JobSnooze(7_200)
+        raise JobSnooze(job.data.get("delay", 7_200))
     if what == "big":
         return {"text": "x" * 9_000_000}
     if what == "hold":
