@@ -94,8 +94,8 @@ export interface JobOptions {
   /** Its own limits, in place of its type's. */
   timeout?: number
   max_attempts?: number
-  max_lost?: number
-  max_runtime?: number
+  max_lost?: number | null
+  max_runtime?: number | null
   backoff_min?: number
   backoff_max?: number
   /** Whatever else the server's HTTP API takes for a job, by its names. */
