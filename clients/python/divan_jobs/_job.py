@@ -50,7 +50,7 @@ class JobResult:
 
 
 def finish_of(returned):
-    """What a handler returned, as members of a finish. Nothing is no result."""
+    """What a handler returned, as members of a finish. None is no result."""
     result = returned if isinstance(returned, JobResult) else JobResult(returned)
     members = {"result": result.result, "data": result.data}
     return {name: value for name, value in members.items() if value is not None}
