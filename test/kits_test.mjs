@@ -143,7 +143,7 @@ for (const kit of kits) {
   })
 
   if (kit === 'python') {
-    // In Node.js, too: such an exception ends the process.
+    // (In Node.js it is the process's, as with any EventEmitter.)
     for (const [event, what] of [['halt', 'stubborn'], ['fail', 'throw']]) {
       it(`python: an exception in a listener of ${event} ends the worker`, async (server) => {
         const jobs = await newType(server, kit, { timeout: 3_600_000 })
