@@ -154,10 +154,7 @@ class Lane:
             job = self._todo.get()
             if job is None:
                 return
-            try:
-                self._run(job)
-            except Exception as error:  # of a listener
-                self._context.fatal(error)
+            self._run(job)
             with self._changed:
                 self.active -= 1
                 self._changed.notify_all()

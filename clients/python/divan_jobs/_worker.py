@@ -70,16 +70,17 @@ class Worker:
             lane.halt_all("the worker lost its registration")
 
     def halted(self, attempt):
-        try:
-            for lane in self._lanes:
-                lane.halt_attempt(attempt)
-        except Exception as error:  # of a listener; this thread must go on reading the connection
-            self._fail(error)
+        for lane in self._lanes:
+            lane.halt_attempt(attempt)
 
     def _emit(self, name, *details):
         listener = self._listeners.get(name)
-        if listener:
+        if not listener:
+            return
+        try:
             listener(*details)
+        except Exception as error:  # not to be taken for the failure of a request or a connection
+            self._fail(error)
 
     def on(self, name, listener=None):
         """Calls ``listener`` when something happens; also a decorator. An exception that it raises ends the worker, and
