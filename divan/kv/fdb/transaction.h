@@ -10,12 +10,12 @@
 //
 // A commit whose answer is lost. If the client returns commit_unknown_result, or no answer in the time that
 // answers may take, the writes may have been made. So each commit leaves a mark with its writes: a row of the
-// engine whose key no other commit uses and whose value is the versionstamp. The commit has also read that row.
-// To find the outcome, another transaction reads the mark. If it is there, the commit was made, and the value
-// is its versionstamp. If not, that transaction writes to the mark's key; once this is committed, the lost
-// commit conflicts with it and can never be made. Only if the cluster does not answer that either, commit()
-// throws commit_unknown_result, and on_error() throws it again: a retry might do the transaction twice. Marks
-// that are too old to be looked for are cleared with later commits.
+// engine whose key no other commit uses and whose value is the versionstamp. The commit has also read that
+// row. To find the outcome, another transaction reads the mark. If it is there, the commit was made, and the
+// value is its versionstamp. If not, that transaction writes to the mark's key; once this is committed, the
+// lost commit conflicts with it and can never be made. Only if the cluster does not answer that either,
+// commit() throws commit_unknown_result, and on_error() throws it again: a retry might do the transaction
+// twice. Marks that are too old to be looked for are cleared with later commits.
 #pragma once
 
 #include <optional>
