@@ -142,6 +142,30 @@ for (const kit of kits) {
     assert.deepEqual([await jobs.state('a'), worker.count('online'), worker.count('aborted'), worker.count('fail')], ['failed', 1, 1, 0])
   })
 
+  // Halts come over the held connection, and as the answer to a question.
+  for (const [event, what, held] of [['halt', 'stubborn', true], ['halt', 'stubborn'], ['fail', 'throw']]) {
+    it(`${kit}: an exception in a listener of ${event} ends the worker${held ? ', of one over the connection, too' : ''}`, async (server) => {
+      const jobs = await newType(server, kit, { timeout: 3_600_000 })
+      const worker = jobs.start({ faulty: event, worker: held ? { timeout: 3_000_000, checkInterval: 3_000_000 } : {} })
+      await jobs.add('a', { do: what }, { max_attempts: 1, ...(held && { max_runtime: 100 }) })
+      await worker.says('ran a')
+      if (event === 'halt' && !held) await jobs.call('DELETE', '/a')
+      await worker.says(`${event} a`)
+      await worker.says(`error in the listener of ${event}`)
+    })
+  }
+
+  if (kit === 'python') {
+    it('python: a handler that snoozes for what is not a duration has failed', async (server) => {
+      const jobs = await newType(server, kit, { max_attempts: 1 })
+      const worker = jobs.start()
+      await jobs.add('a', { do: 'snooze', delay: 'soon' })
+      await jobs.is('a', 'failed')
+      worker.tell('stop 60000')
+      await worker.stopped()
+    })
+  }
+
   it(`${kit}: a job's own limits hold in place of its type's`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'throw' }, { max_attempts: 1 })

@@ -94,11 +94,11 @@ export interface JobOptions {
   /** Its own limits, in place of its type's. */
   timeout?: number
   max_attempts?: number
-  max_lost?: number
-  max_runtime?: number
+  max_lost?: number | null
+  max_runtime?: number | null
   backoff_min?: number
   backoff_max?: number
-  /** Whatever else the server's HTTP API takes for a job, by its names. */
+  /** Other members of a job in the HTTP API, under their names there. */
   [other: string]: unknown
 }
 
@@ -194,7 +194,7 @@ export interface Job<Data = any, Result = any> {
   update(change?: { progress?: Json; data?: Data }): Promise<{ cancel: boolean; resubmit: boolean }>
   /**
    * Finishes the job in one transaction with other changes, so that these happen exactly once, however often the job
-   * is run. What the handler answers afterwards is not looked at.
+   * is run. What the handler returns afterwards is ignored.
    */
   transact(changes: Changes, result?: Result | JobResult<Result, Data>): Promise<TransactAnswer>
 }

@@ -9,7 +9,7 @@
 namespace divan::api {
 namespace {
 
-// Of a design document's id.
+// Bytes of a design document's id.
 constexpr std::size_t kMaxShownBytes = 1000;
 
 std::int64_t number_of(std::string_view progress, std::string_view name) {
@@ -19,7 +19,7 @@ std::int64_t number_of(std::string_view progress, std::string_view name) {
   return number;
 }
 
-// The progress of a former run stays with the job until this one has some.
+// The progress of an earlier run stays with the job until this run reports its own.
 std::string_view progress_of_run(const jobs::Job& job) {
   return number_of(job.progress, "started_on") >= job.started_at / 1000 ? std::string_view(job.progress) : "";
 }
@@ -29,7 +29,7 @@ std::optional<index::BuildRequest> request_of(const Context& context, kv::Transa
   try {
     return index::BuildRequest::parse(context.queue.data(tx, job));
   } catch (const kv::Error&) { throw; } catch (const Error&) {
-    return std::nullopt;  // somebody made the job up
+    return std::nullopt;  // a client has added this job, with other data
   }
 }
 
@@ -42,7 +42,7 @@ void append_build_task(std::string& out, const Context& context, kv::Transaction
   const std::int64_t done = number_of(progress, "changes_done");
   std::int64_t behind = 0;
   if (request) behind = ken::changes_behind(tx, context.catalog, request->database, request->signature);
-  // What is counted ends somewhere; of a large build its beginning knows more.
+  // The count stops at kMaxCounted. Beyond that, the total that the build found when it began is better.
   std::int64_t total = done + behind;
   if (behind >= ken::kMaxCounted) total = std::max(total, number_of(progress, "total_changes"));
   const std::int64_t percent = total == 0 ? 100 : done * 100 / total;

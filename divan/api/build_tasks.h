@@ -5,8 +5,8 @@
 
 namespace divan::api {
 
-/// Appends the task of a job that builds an index and runs, as a JSON object. What is to be done is counted
-/// now: a build that has committed no batch yet is there, too, and none is at 100 % while its index is
+/// Appends a running job that builds an index, as a JSON object. The remaining changes are counted now: a
+/// build that has not committed a batch yet is shown as well, and no build is at 100 % while its index is
 /// behind.
 void append_build_task(std::string& out, const Context& context, kv::Transaction& tx, const jobs::Job& job);
 

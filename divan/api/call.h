@@ -37,7 +37,7 @@ class Call {
   /// HEAD is GET here: the HTTP server leaves the body out. A POST may name another method in
   /// X-HTTP-Method-Override.
   std::string_view method() const { return method_; }
-  /// The decoded segments of the path, without empty ones.
+  /// The decoded segments of the path, without empty ones (except below _events, _jobs and _workers).
   const std::vector<std::string>& path() const { return path_; }
   /// From here on a document's id "_design/x" that is one segment of the path, its slash encoded, is two.
   void split_design_id();
@@ -55,15 +55,15 @@ class Call {
   std::optional<std::string> text(std::string_view name) const;
   const std::vector<http::QueryParameter>& params() const { return params_; }
 
-  /// The body as compact JSON; throws bad_request if it is none, or 415 if a POST declares it to be something
-  /// else.
+  /// The body as compact JSON. Throws bad_request if it is not JSON, and 415 if the Content-Type of a POST is
+  /// another one.
   std::string json_body();
-  /// The body without its Content-Encoding. The first call uncompresses it, which takes time: not on an io
-  /// thread, and not for clients that are refused anyway. Throws bad_request if it is malformed, and
-  /// too_large (413) if it is longer than limit_body() says.
+  /// The body without its Content-Encoding. The first call uncompresses it, which takes time: do not call it
+  /// on an io thread, or before the client is authorised. Throws bad_request if it is malformed, and
+  /// too_large (413) if it is longer than set by limit_body().
   const std::string& body();
   bool has_body() const { return !exchange_->request().body().empty(); }
-  /// The most bytes of an uncompressed body.
+  /// Sets the maximum size of an uncompressed body.
   void limit_body(std::size_t bytes) { max_body_ = bytes; }
 
   const User& user() const { return user_; }

@@ -48,10 +48,10 @@ TrustedProxies::Network TrustedProxies::parse_network(std::string_view text) {
     bits = given;
   }
   if (!good) {
-    throw bad_request(fmt::format(
-        "Setting [chttpd] trusted_proxies has `{}`; expected IP addresses and networks as 10.0.0.0/8, "
-        "separated by commas.",
-        text));
+    throw bad_request(
+        fmt::format("Setting [chttpd] trusted_proxies has `{}`; expected IP addresses and networks such as "
+                    "10.0.0.0/8, separated by commas.",
+                    text));
   }
   return {*address, before + bits};
 }
@@ -82,7 +82,7 @@ bool TrustedProxies::contains(std::string_view text) const {
 std::string TrustedProxies::client_of(const http::Request& request) const {
   std::string client = request.peer();
   if (networks_.empty() || !contains(client)) return client;
-  // Proxies add to the field, or add another one.
+  // A proxy appends to the field, or adds another field.
   std::string forwarded;
   for (const auto& [name, value] : request.headers()) {
     if (http::equal_ignoring_case(name, "X-Forwarded-For")) forwarded.append(",").append(value);

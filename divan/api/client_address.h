@@ -13,27 +13,27 @@
 
 namespace divan::api {
 
-/// The reverse proxies whose X-Forwarded-For fields are believed. Any client can write that field: what a
-/// proxy that is not listed sends in it means nothing. Immutable, so thread-safe.
+/// The reverse proxies whose X-Forwarded-For fields are trusted. Any client can write that field, so it is
+/// ignored if any other address sends it. Immutable, so thread-safe.
 class TrustedProxies {
  public:
-  /// None.
+  /// Trusts no proxy.
   TrustedProxies() = default;
   /// `list`: IP addresses and networks in CIDR notation, separated by commas ("127.0.0.1, fd00::/8"). Throws
   /// bad_request for anything else.
   explicit TrustedProxies(std::string_view list);
 
-  /// The nearest address that is no trusted proxy: the connection's, or, where that is a trusted proxy's, the
-  /// last of the addresses in X-Forwarded-For that is none. Of proxies that name no client, and of addresses
-  /// that are malformed, the address of the proxy that sent them.
+  /// Returns the address of the connection or, if that is a trusted proxy, the last address in
+  /// X-Forwarded-For that is not a trusted proxy. If the field is missing, ends or has a malformed address
+  /// before that, returns the address of the last proxy that was found.
   std::string client_of(const http::Request& request) const;
 
  private:
-  // IPv4 addresses are those that are mapped into IPv6.
+  // IPv4 addresses are mapped into IPv6.
   using Address = std::array<std::uint8_t, 16>;
   struct Network {
     Address address;
-    unsigned bits;  // of the address, that are the network's
+    unsigned bits;  // of the address that all of the network share
   };
 
   static std::optional<Address> parse_address(std::string_view text);

@@ -105,7 +105,7 @@ class Feed final : public Task {
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
       if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
-      // The client has all rows so far. Nothing shows if it still reads.
+      // The client has all rows so far; if its side has ended, nothing shows whether it still reads.
       if (exchange().half_closed()) return finish();
       return wait();
     }

@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::uint64_t kMaxListed = 1000;
 constexpr std::uint64_t kDefaultListed = 100;
-// Jobs that one request changes.
+// The most jobs that one request changes.
 constexpr std::int64_t kMaxChanged = 100'000;
 constexpr std::int64_t kDefaultChanged = 10'000;
-// A request that has changed jobs for so long leaves the others to the next one.
+// After this time a request ends, and the next request changes the remaining jobs.
 constexpr std::chrono::seconds kMaxChangeTime(5);
 constexpr std::size_t kChangedPerTransaction = 250;
 
@@ -20,9 +20,7 @@ jobs::State parse_state(std::string_view name) {
   const auto state = jobs::state_of(name);
   if (!state) {
     throw bad_request(
-        fmt::format("`state` is `{}`; expected pending, running, "
-                    "finished, failed or cancelled.",
-                    name));
+        fmt::format("`state` is `{}`; expected pending, running, finished, failed or cancelled.", name));
   }
   return *state;
 }
@@ -40,7 +38,8 @@ jobs::ListOptions list_options(const Call& call) {
   return options;
 }
 
-// A request that goes on with another one names where, and until when jobs had ended as that one began.
+// `next` of an answer: where the next request continues, and when the first request began, since only jobs
+// that had ended by then are changed.
 std::string resume_text(std::int64_t until, std::string_view start) {
   return fmt::format("{}-{}", until, start);
 }
@@ -49,6 +48,7 @@ struct Resume {
   std::int64_t until;
   std::string start{};
 };
+
 Resume parse_resume(const Context& context, const std::optional<std::string>& text) {
   if (!text) return {context.clock.wall_ms()};
   const auto dash = text->find('-');

@@ -63,7 +63,7 @@ class WaitTask final : public Task {
     begun_ = true;
     const std::size_t reached = wait_.read(waker());
     const auto now = context_.clock.now();
-    // A client that has ended its side is answered with what has been reached: it is probably gone.
+    // A client that has ended its side of the connection is probably gone: it is answered at once.
     if (reached < count_ && now < deadline_ && !stopping() && !exchange().half_closed()) {
       auto pause = std::chrono::ceil<milliseconds>(deadline_ - now);
       if (wait_.must_poll()) pause = std::min(pause, kPollInterval);

@@ -17,7 +17,7 @@ namespace {
 
 using jobs::Queue;
 
-// What a transaction writes of a job without data: keys, header and counters.
+// Bytes that a transaction writes for a job without data: keys, header and counters.
 constexpr std::size_t kBytesOfSmallJob = 1000;
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {

@@ -81,7 +81,7 @@ struct Lacking {
   index::LeftOutSummary left_out;
 };
 
-// Those of the indexes, the first kMaxShown, that lack rows of documents now.
+// Of the first kMaxShown indexes, those that lack rows of documents now.
 std::vector<Lacking> find_lacking(const Context& context, kv::Transaction& tx,
                                   const std::vector<ken::IndexName>& indexes) {
   std::vector<Lacking> found;
@@ -94,7 +94,7 @@ std::vector<Lacking> find_lacking(const Context& context, kv::Transaction& tx,
   return found;
 }
 
-// What the builders of this process do.
+// The builds that run in this process.
 void write_builders(json::Writer& writer, const Context& context) {
   writer.key("builders");
   if (context.builder == nullptr) {

@@ -6,8 +6,8 @@
 
 namespace divan::api {
 
-/// The rows of a listing, page by page; each page is read in one transaction. `Row` is what a row is made of
-/// besides its id. Not thread-safe.
+/// The rows of a listing, page by page; each page is read in one transaction. `Row` is the content of a row
+/// beside its id. Not thread-safe.
 template <class Row>
 class ListingPages : public PageSource {
  public:
@@ -28,7 +28,7 @@ class ListingPages : public PageSource {
       append_head(*tx, database, out);
       number_ = database.number();
     }
-    // Another one of the same name has nothing to do with the rows so far.
+    // It was deleted, and another one created under its name, which has none of the rows so far.
     if (database.number() != *number_) throw not_found("Database does not exist.");
     const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
     end_page(*tx, database, out);
@@ -43,7 +43,7 @@ class ListingPages : public PageSource {
 
   /// Appends the beginning of the answer, up to the first row.
   virtual void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) = 0;
-  /// Returns true if the listing may have this document.
+  /// Returns true if documents with this id belong to the listing.
   virtual bool lists(std::string_view id) const = 0;
   /// Visits the rows of a range.
   virtual void visit(kv::Transaction& tx, const docs::Database& database, const docs::DocumentRange& range,

@@ -70,7 +70,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     return tree.empty() ? std::nullopt : std::optional(std::move(tree.front()));
   }
 
-  // Where bodies are far away, those of a page are asked for together, when its rows are known.
+  // On a remote store the bodies of a page are requested together, once its rows are known.
   void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::Leaf& winner, std::string& out) override {
     if (params().keys || !params().include_docs || !tx.is_remote()) {
@@ -108,7 +108,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     ids_.clear();
     winners_.clear();
     found_bytes_ = 0;
-    // What the next page reads is asked for again, by its own transaction.
+    // The next page requests its keys again, in its own transaction.
     expected_ = 0;
     ahead_.end_page();
   }
@@ -136,11 +136,11 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
 
   const bool design_only_;
   const bool from_the_start_;
-  // Rows of this page whose bodies are not read yet.
+  // Rows of this page whose bodies have not been read yet.
   std::vector<std::string> ids_;
   std::vector<docs::Leaf> winners_;
   std::uint64_t found_bytes_ = 0;
-  std::size_t expected_ = 0;  // keys before this one were asked for
+  std::size_t expected_ = 0;  // keys before this one have been requested
   docs::ReadAhead ahead_{kDocumentsTogether};
 };
 

@@ -41,7 +41,7 @@ Answer job_report(const Context& context, Call& call, const std::string& type, c
 Answer bulk_job_reports(const Context& context, Call& call, const std::string& type,
                         const std::string& report);
 Answer list_jobs(const Context& context, Call& call, const std::string& type);
-/// Whether it is the last part of a path by which all jobs in a state are changed.
+/// Returns true for _cancel, _resubmit and _remove, with which change_jobs() changes all jobs in a state.
 bool is_bulk_change(std::string_view action);
 Answer change_jobs(const Context& context, Call& call, const std::string& type, const std::string& action);
 Answer job_events(const Context& context, const CallPtr& call);     // /_jobs/_events

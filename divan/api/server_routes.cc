@@ -138,7 +138,7 @@ Answer session(const Context&, const CallPtr& call) {
 
 Answer active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  // A builder tells how far it is in its job's progress, so every node sees the builds of all.
+  // Builders report to their jobs, so each node shows the builds of all nodes.
   std::string out = "[";
   context.store.run([&](kv::Transaction& tx) {
     out = "[";

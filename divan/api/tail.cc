@@ -118,7 +118,7 @@ void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reach
 }
 
 // First the subscription, then the place: what is committed in between makes the tail read once for nothing.
-// The store may be slow, so it is read without a lock, by each feed that finds no place yet.
+// The store may be slow, so it is read without a lock. If several feeds do so at once, the first one counts.
 void Tail::begin() {
   {
     std::lock_guard lock(mutex_);

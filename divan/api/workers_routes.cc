@@ -194,12 +194,12 @@ class HoldTask final : public Task {
     });
   }
 
-  // What there is no watch for is looked at with each line.
+  // True without a watch, too (there were too many): then the store is read before each line.
   static bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
     return watch == nullptr || watch->fired() || watch->cancelled();
   }
 
-  // Attempts of the worker's that were ended meanwhile, a line each.
+  // Returns a line for each attempt of the worker that was ended since the last call.
   std::string take_halts() {
     const auto& ref = hold_->ref;
     return context_.store.run([&](kv::Transaction& tx) {

@@ -62,7 +62,7 @@ std::string setting_value(std::string_view name, std::string_view value) {
     return json::compact(value);
   } catch (const Error&) {
     if (is_duration_setting(name)) return std::to_string(parse_duration(value).count());
-    // The server knows what it should be.
+    // The server reports what it expects.
     return json::quoted(value);
   }
 }

@@ -29,7 +29,8 @@ enum class JobChange { cancel, resubmit, remove };
 int change_jobs(const QueryOptions& options, JobChange change, std::string_view type,
                 const std::vector<std::string>& ids);
 
-/// Changes all jobs of a type that are in this state, in as many requests as it takes, and says how many.
+/// Changes all jobs of a type that are in this state, in as many requests as it takes, and prints how many
+/// there were.
 int change_all(const QueryOptions& options, JobChange change, const std::string& type,
                const std::string& state);
 

@@ -166,7 +166,7 @@ class JobsCommands {
     return schedule;
   }
 
-  // The job's own settings, which hold instead of its type's.
+  // The job's own settings, which replace those of its type.
   void add_limits(CLI::App& command) {
     const auto add = [&](const std::string& option, const std::string& setting,
                          const std::string& description) {

@@ -18,7 +18,7 @@ std::string job_path(std::string_view type, std::string_view id);
 struct JobRange {
   std::string type;
   std::string state{};     // empty: any
-  std::string start_id{};  // the job to begin with; of an order by id, or the next one after it
+  std::string start_id{};  // the first job; where jobs are listed by id, also the next one after this id
   bool descending = false;
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
 };

@@ -37,7 +37,7 @@ struct OpenStore {
 };
 
 /// Opens the store to serve it; its settings are in `config`, the embedded one is in `directory`. Throws
-/// divan::Error that says in one line why it cannot be had.
+/// divan::Error with a reason of one line.
 OpenStore open_store(const std::string& store, const std::string& directory, const Config& config,
                      const Clock& clock, Rng& rng);
 

@@ -14,8 +14,8 @@
 
 namespace divan::backup {
 
-/// The format that is written here, which is the newest that can be read, and the oldest. It is raised with
-/// the format of the rows, since what a row means is not in the file.
+/// The format that this version writes, and the oldest that it reads. Raised with the format of the rows,
+/// since the file says nothing else about what its rows mean.
 inline constexpr int kFormat = 4;
 inline constexpr int kOldestFormat = 3;
 

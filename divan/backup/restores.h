@@ -20,8 +20,9 @@
 
 namespace divan::backup {
 
-/// After so long without a piece a restore is given up. Each process measures it by itself, from when it
-/// first sees the restore's row as it is: so no clock that is set forward or back gives up one that goes on.
+/// A restore that has received no piece for this time is given up. Each process measures it on its monotonic
+/// clock, from when it first sees the present value of the restore's row, so a system clock that is set
+/// forward or back ends no restore that continues.
 inline constexpr Duration kRestorePatience = std::chrono::minutes(10);
 
 /// A database that is to be made from the rows of one in a backup.
@@ -61,8 +62,8 @@ class Restores {
   /// Gives a restore up. Throws not_found.
   void abandon(const std::string& id);
 
-  /// Clears away what restores left of which nothing was heard for kRestorePatience; returns how many. For
-  /// one thread, the one of start() if that was called.
+  /// Clears the rows of restores that have received no piece for kRestorePatience; returns how many restores
+  /// these were. For one thread: the one of start() if that was called.
   std::size_t collect();
 
  private:

@@ -7,8 +7,8 @@
 namespace divan::docs {
 namespace {
 
-// A scan that has passed over so many bytes of bodies that are not wanted ends, and a new one begins at the
-// next wanted body.
+// A scan that has skipped more bytes than this of bodies that are not wanted ends, and a new one begins at
+// the next wanted body.
 constexpr std::size_t kMaxPassedBytes = 64 << 10;
 
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
@@ -99,9 +99,9 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
   std::vector<std::string> bodies(changes.size());
   std::size_t swept_bytes = 0;
   const bool reverse = changes.size() > 1 && changes.back().sequence < changes.front().sequence;
-  // Winners whose body lies at their change are met in order by a scan of the bodies, which begins anew where
-  // many others lie between two of them; the others, whose last change was to a losing revision, are read one
-  // by one.
+  // A scan finds, in order, the bodies of winners that were written with their change. Where many other
+  // bodies lie between two of these, a new scan begins. Winners whose document's last change was to a losing
+  // revision are read one by one.
   std::size_t next = 0;
   const auto in_sweep = [&](const Change& change) {
     return change.chunks > 0 &&

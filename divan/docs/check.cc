@@ -208,7 +208,8 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
   compare_counter("docs", tally.docs);
   compare_counter("deleted", tally.deleted);
   compare_counter("bytes", tally.bytes);
-  // Conflicts that only an older version has written are not in both sums; then nothing is found to be wrong.
+  // Changes that an older version has written lack the number of leaves: the sums of conflicts differ
+  // although nothing is wrong, and explain_disagreement() finds nothing.
   if (tally.bodies != tally.bodies_wanted || tally.changes != tally.changes_wanted ||
       tally.conflicts != tally.conflicts_wanted)
     explain_disagreement(rows, findings_, database.name, number, tally.bodies.count(), tally.changes.count());

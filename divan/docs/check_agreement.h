@@ -27,9 +27,9 @@ struct DocumentRows {
 bool is_body(std::optional<std::string_view> text);
 
 std::string body_digest(std::string_view stamp_bytes, std::uint64_t chunks, std::uint64_t bytes);
-/// Of all but the number of leaves, which rows of older versions lack.
+/// A digest of everything but the number of leaves, which rows of older versions lack.
 std::string change_digest(const Change& change);
-/// Of a document with several leaves: also of their number. nullopt for one without, and for such rows.
+/// A digest that includes the number of leaves; nullopt if there is one leaf, or if the row lacks the number.
 std::optional<std::string> conflict_digest(const Change& change);
 
 /// Reads a database whose leaves do not agree with its `bodies` and rows in the `changes`, and names what is

@@ -235,9 +235,9 @@ class Transaction {
   virtual std::string versionstamp() const = 0;
 
   /// A user version for a versionstamp (tuple.h) that no other call in this transaction returns: 0, 1, and so
-  /// on, from 0 again after reset(). For rows that only their versionstamps tell apart and that several
-  /// callers write. Throws transaction_too_large after 65,536 calls, which is all that a versionstamp can
-  /// tell apart.
+  /// on, from 0 again after reset(). For rows that several callers write and that only their versionstamps
+  /// distinguish. Throws transaction_too_large after 65,536 calls, since a user version has no more values
+  /// than that.
   std::uint16_t claim_user_version();
 
   /// Bytes that count towards kMaxTransactionBytes so far: keys and values of the writes, and what the engine

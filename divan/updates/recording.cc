@@ -63,8 +63,9 @@ std::optional<Mark> read_mark(const kv::KeyValue& row) {
   return Mark{*database, *kind, *id, *node, row.value};
 }
 
-// A row that cannot be read must not stop the feed of all databases, nor the databases' own creation and
-// removal: it is passed over. `divan verify` names it.
+// A row that cannot be read must not stop the feed of all databases, nor the creation and deletion of
+// databases: it is removed or replaced, and what it stood for is lost. A row of the feed that nothing refers
+// to any more is left; `divan verify` reports it.
 void log_damaged(std::string_view key) {
   log::error("A row of the updates feed in the store is damaged and passed over: {}",
              kv::tuple::describe(key));
@@ -112,7 +113,7 @@ class Mover {
     std::string place_key;
     std::string_view part;
     std::string value;
-    std::uint16_t number;  // the user version of its place: other calls in the transaction write rows, too
+    std::uint16_t number;  // the user version of its place
   };
 
   void write(const Move& move, const std::optional<std::string>& before) {

@@ -2,10 +2,10 @@
 //   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
 // A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}.
 import { createInterface } from 'node:readline'
-import { Divan, JobFailure, JobResult, JobSnooze } from '../../clients/js/index.mjs'
+import { Divan, DivanError, JobFailure, JobResult, JobSnooze } from '../../clients/js/index.mjs'
 
 const [url, options] = process.argv.slice(2)
-const { type, types = type, concurrency = 1, worker: settings } = JSON.parse(options)
+const { type, types = type, concurrency = 1, worker: settings, faulty } = JSON.parse(options)
 const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
 const schedule = { cron: '@yearly', timeZone: 'Europe/Berlin', missed: 'skip' }
@@ -99,8 +99,11 @@ worker.handle(
 
 worker.on('online', () => say('online'))
 worker.on('offline', () => say('offline'))
-worker.on('halt', ({ id }) => say('halt', id))
-worker.on('fail', ({ id }, error) => say('fail', id, error.message))
+const listener = (name) => (job, error) => {
+  say(name, job.id, ...(name === 'fail' ? [error.message] : []))
+  if (name === faulty) throw new Error(`in the listener of ${name}`)
+}
+for (const name of ['halt', 'fail']) worker.on(name, listener(name))
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const [command, argument, ...words] = line.split(' ')
@@ -122,6 +125,7 @@ try {
   await worker.run()
   say('stopped')
 } catch (error) {
-  say('error', error.name, error.status, error.error)
+  if (error instanceof DivanError) say('error', error.name, error.status, error.error)
+  else say('error', error.message)
 }
 process.exit() // stdin is still open

@@ -85,7 +85,7 @@ def run(job):
     if what == "pause":
         raise JobFailure("not yet", delay=3_600)
     if what == "snooze":
-        raise JobSnooze(7_200)
+        raise JobSnooze(job.data.get("delay", 7_200))
     if what == "big":
         return {"text": "x" * 9_000_000}
     if what == "hold":
@@ -112,8 +112,17 @@ def run(job):
 
 worker.on("online", lambda: say("online"))
 worker.on("offline", lambda error: say("offline"))
-worker.on("halt", lambda job, reason: say("halt", job.id))
-worker.on("fail", lambda job, error: say("fail", job.id, error))
+def listener(name):
+    def listen(job, reason):
+        say(name, job.id, reason) if name == "fail" else say(name, job.id)
+        if name == options.get("faulty"):
+            raise ValueError(f"in the listener of {name}")
+
+    return listen
+
+
+for event in ("halt", "fail"):
+    worker.on(event, listener(event))
 
 
 def enqueue(job_id, cron):
@@ -142,4 +151,6 @@ try:
     say("stopped")
 except DivanError as error:
     say("error", type(error).__name__, error.status, error.error)
+except ValueError as error:
+    say("error", error)
 os._exit(0)  # the thread that reads stdin still does

@@ -21,7 +21,7 @@ export class Batches {
 
   /**
    * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: the server's answer to one
-   * of {run, again: whether it was sent before}. `refused(run, error)`: the server takes no request with this report.
+   * of {run, again: whether it was sent before}. `refused(run, error)`: the server refuses every request with this report.
    */
   constructor(action, link, { answered, refused }) {
     Object.assign(this, { action, link, answered, refused })
@@ -69,7 +69,7 @@ export class Batches {
     this.#busy = false
   }
 
-  // Answers whether to wait before going on.
+  // Resolves to true if the caller is to wait before it continues.
   async #send(batch) {
     try {
       const target = `${pathOf(batch[0].run.type)}/${this.action}`

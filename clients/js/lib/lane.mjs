@@ -1,4 +1,4 @@
-// One handler in a worker, of one type of jobs or several: accepts them, runs the handler, and hears of those that are to stop.
+// One handler in a worker, with its type or types of jobs: accepts them, runs the handler, and stops attempts that the server ends.
 import { Backoff, Changing } from './pace.mjs'
 import { Outbox } from './outbox.mjs'
 import { finishOf, JobSnooze, Run } from './run.mjs'
@@ -115,7 +115,7 @@ export class Lane extends Changing {
     await registration.until(() => this.#worker.stopping || registration.up)
   }
 
-  // Whether the server has running jobs of this worker that it does not know of.
+  // Resolves to true if the server has running jobs for this worker that are unknown here.
   async #hasUnknown(type) {
     const { registration, transport } = this.#worker
     const { role, id } = registration.worker
@@ -165,7 +165,7 @@ export class Lane extends Changing {
     for (const run of [...this.runs]) this.halt(run, why)
   }
 
-  /** The server has ended an attempt; it may be one of this lane. */
+  /** The server has ended an attempt, which may belong to this lane. */
   haltAttempt({ type, lock, reason }) {
     for (const run of this.runs) if (run.type === type && run.lock === lock) return this.halt(run, reason)
   }
@@ -225,7 +225,7 @@ export class Lane extends Changing {
     })
   }
 
-  // Gives jobs back, to be run by somebody else.
+  // Gives jobs back, so that other workers can run them.
   async #release(runs) {
     for (const run of runs) {
       run.state = 'over'

@@ -1,4 +1,4 @@
-// What the runs of a handler have come to, until the server knows.
+// Outcomes of the runs of a handler, until the server has confirmed them.
 import { Batches } from './batches.mjs'
 import { JobFailure, finishOf } from './run.mjs'
 import { DivanError } from './transport.mjs'

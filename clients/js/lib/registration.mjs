@@ -21,7 +21,7 @@ export class Registration extends Changing {
   #nudge = new AbortController()
 
   /**
-   * `hooks`: online(), offline(error), lost(): jobs accepted under what was `incarnation` are not ours any more,
+   * `hooks`: online(), offline(error), lost(): the jobs accepted under the previous `incarnation` are no longer ours,
    * halted(attempt): the server has ended an attempt.
    */
   constructor(transport, { role, id, timeout, opts, backoff }, hooks) {

@@ -74,7 +74,7 @@ export class Transport {
 
   /**
    * An answer that stays open, on a connection of its own, of lines of JSON: {first: its first line, closed, close()}.
-   * `closed` resolves when it ends, with the error that it ends with, or {}. `heard` is called with each other line.
+   * `closed` resolves when it ends, with the error that it ends with, or {}. `heard` is called with each later line.
    */
   hold(path, body, { timeout, signal, heard }) {
     return new Promise((resolve, reject) => {
@@ -101,7 +101,7 @@ export class Transport {
           const lines = rest.split('\n')
           rest = lines.pop()
           for (const line of lines) {
-            if (!line) continue // the server's sign of life
+            if (!line) continue // keep-alive
             const said = parseObject(line)
             if (said.error) ended(said)
             else if (first) heard(said)

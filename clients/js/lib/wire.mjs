@@ -1,7 +1,7 @@
 // What callers give, as the server names it.
 import { withTrace } from './trace.mjs'
 
-// Other members than ours go as they are: the server knows them, or refuses them by name.
+// Other members are sent as they are: the server knows them, or refuses them by name.
 const schedule = (given) => {
   if (!given) return given
   const { timeZone, ...others } = given

@@ -30,8 +30,8 @@ export class Worker extends EventEmitter {
       transport,
       { role, id: this.id, timeout, opts, backoff },
       {
-        online: () => this.emit('online'),
-        offline: (error) => this.emit('offline', error),
+        online: () => this.#emit('online'),
+        offline: (error) => this.#emit('offline', error),
         lost: () => this.#lanes.forEach((lane) => lane.haltAll('the worker lost its registration')),
         halted: (attempt) => this.#lanes.forEach((lane) => lane.haltAttempt(attempt))
       }
@@ -45,8 +45,17 @@ export class Worker extends EventEmitter {
         return self.#stopping
       },
       ended: this.#ended.signal,
-      emit: (...event) => this.emit(...event),
+      emit: (...event) => this.#emit(...event),
       fatal: (error) => this.#fail(error)
+    }
+  }
+
+  // What a listener throws must not be taken for the failure of a request or a connection.
+  #emit(...event) {
+    try {
+      this.emit(...event)
+    } catch (error) {
+      this.#fail(error)
     }
   }
 

@@ -27,7 +27,7 @@ class Batches:
 
     def __init__(self, lane, context, action, answered, refused):
         """``answered(job, again, answer)``: the server's answer to a report; ``again``: it was sent before.
-        ``refused(job, error)``: the server takes no request with this report."""
+        ``refused(job, error)``: the server refuses every request with this report."""
         self._action = action
         self._pause = lane.pause
         self._context = context
@@ -78,7 +78,7 @@ class Batches:
                 self._pause()
 
     def _send(self, batch):
-        """Answers whether to wait before going on."""
+        """Returns True if the caller is to wait before it continues."""
         body = b'{"jobs":[' + b",".join(text for _, text, _ in batch) + b"]}"
         try:
             answers = self._context.transport.request("POST", f"{path_of(batch[0][0].type)}/{self._action}", body)

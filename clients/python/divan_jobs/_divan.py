@@ -90,12 +90,12 @@ class Divan:
         """Writes documents and jobs together or not at all.
 
         ``docs``: lists of documents by database. ``jobs``: ``{"add": [{"type": …, "id": …, "data": …}], "finish":
-        [{"type": …, "id": …, "lock": …, "data": …}], "remove": [{"type": …, "id": …}]}``. A document in conflict
-        raises DivanError with status 409, and nothing is written. What is added takes what enqueue() takes."""
+        [{"type": …, "id": …, "lock": …, "result": …, "data": …}], "remove": [{"type": …, "id": …}]}``. A document in
+        conflict raises DivanError with status 409, and nothing is written. Added jobs take the options of enqueue()."""
         return self._request("POST", "/_transact", changes(docs, jobs))
 
     def get(self, type, id):
-        """A job as docs/jobs.md shows it, but times in seconds since 1970."""
+        """A job as docs/jobs.md shows it, but with all times in seconds."""
         return job_info(self._request("GET", self._job(type, id)))
 
     def list(self, type, state=None, start_id=None, descending=False):

@@ -4,6 +4,7 @@ import threading
 import time
 
 from ._trace import trace_of
+from ._wire import milliseconds
 
 
 class JobAborted(Exception):
@@ -24,6 +25,8 @@ class JobFailure(Exception):
 
     def __init__(self, message, retry=True, delay=None):
         super().__init__(message)
+        if delay is not None:
+            milliseconds(delay)  # raises, in the handler, if it is not a duration
         self.retry = retry
         self.delay = delay
 
@@ -32,6 +35,7 @@ class JobSnooze(Exception):
     """What a handler raises to give its job back, which is no failure: it runs again after ``delay`` seconds."""
 
     def __init__(self, delay):
+        milliseconds(delay)  # raises, in the handler, if it is not a duration
         super().__init__(f"again in {delay} s")
         self.delay = delay
 
@@ -46,7 +50,7 @@ class JobResult:
 
 
 def finish_of(returned):
-    """What a handler returned, as members of a finish. Nothing is no result."""
+    """What a handler returned, as members of a finish. None is no result."""
     result = returned if isinstance(returned, JobResult) else JobResult(returned)
     members = {"result": result.result, "data": result.data}
     return {name: value for name, value in members.items() if value is not None}

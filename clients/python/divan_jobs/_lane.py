@@ -1,5 +1,5 @@
-"""One handler in a worker, of one type of jobs or several: accepts them, runs the handler, and hears of those that are to
-stop."""
+"""One handler in a worker, with its type or types of jobs: accepts them, runs the handler, and stops attempts that the
+server ends."""
 
 import json
 import queue
@@ -126,7 +126,7 @@ class Lane:
             self._changed.wait_for(lambda: self._context.stopping or registration.up)
 
     def _has_unknown(self, job_type):
-        """Whether the server has running jobs of this worker that it does not know of."""
+        """Returns True if the server has running jobs for this worker that are unknown here."""
         worker = self._context.registration.worker
         start = ""
         while True:
@@ -195,7 +195,7 @@ class Lane:
             self.halt(job, why)
 
     def halt_attempt(self, attempt):
-        """The server has ended an attempt; it may be one of this lane."""
+        """The server has ended an attempt, which may belong to this lane."""
         with self._changed:
             jobs = [job for job in self.jobs if job.type == attempt["type"] and job.lock == attempt["lock"]]
         for job in jobs:
@@ -263,7 +263,7 @@ class Lane:
                 self._heed(job, answer)
 
     def _release(self, jobs):
-        """Gives jobs back, to be run by somebody else."""
+        """Gives jobs back, so that other workers can run them."""
         for job in jobs:
             self.over(job)
             job._abort("stop", "the worker stops")

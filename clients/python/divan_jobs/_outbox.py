@@ -1,4 +1,4 @@
-"""What the runs of a handler have come to, until the server knows."""
+"""Outcomes of the runs of a handler, until the server has confirmed them."""
 
 import json
 
@@ -10,7 +10,7 @@ from ._wire import milliseconds, path_of
 
 
 class Outbox:
-    """A thread of it runs ``send()`` of each of ``kinds``. Its state is guarded by the worker's ``changed``."""
+    """One thread for each of ``kinds`` runs its ``send()``. The state is guarded by the worker's ``changed``."""
 
     def __init__(self, lane, context):
         self._lane = lane

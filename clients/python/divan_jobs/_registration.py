@@ -21,7 +21,7 @@ class Registration:
     ``incarnation`` is that of the registration that holds, or None; ``up`` says whether the server is there."""
 
     def __init__(self, transport, changed, role, worker_id, timeout, opts, backoff, hooks):
-        """``hooks``: online(), offline(error), lost(): the jobs accepted before are not ours any more, and
+        """``hooks``: online(), offline(error), lost(): the jobs accepted before are no longer ours, and
         halted(attempt): the server has ended an attempt."""
         self._transport = transport
         self._changed = changed

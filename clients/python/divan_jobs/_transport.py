@@ -165,7 +165,7 @@ class Transport:
 
     def hold(self, path, body, timeout, on_line, on_end):
         """An answer that stays open, on a connection of its own, of lines of JSON. ``on_line(line)`` is called with each
-        but the first and an error, ``on_end()`` when it ends."""
+        later line that is not an error, ``on_end()`` when it ends."""
         connection = self._connect(timeout)
         try:
             response = self._send(connection, "POST", path, body)

@@ -75,11 +75,16 @@ class Worker:
 
     def _emit(self, name, *details):
         listener = self._listeners.get(name)
-        if listener:
+        if not listener:
+            return
+        try:
             listener(*details)
+        except Exception as error:  # not to be taken for the failure of a request or a connection
+            self._fail(error)
 
     def on(self, name, listener=None):
-        """Calls ``listener`` when something happens; also a decorator.
+        """Calls ``listener`` when something happens; also a decorator. An exception that it raises ends the worker, and
+        run() raises it.
 
         * ``online``: the worker is registered: ``()``
         * ``offline``: the server cannot be reached or does not know the worker any more; it tries again: ``(error)``

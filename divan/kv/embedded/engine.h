@@ -38,8 +38,8 @@ class EmbeddedDatabase final : public Database {
  public:
   /// Opens the store in `options.directory`, and raises an older format to kFormat. Throws divan::Error 500
   /// with a reason that names the directory: it is in use by another process, of a format that this version
-  /// does not read, not Divan's, or damaged. The clock and rng must
-  /// outlive the database.
+  /// does not read, not Divan's, or damaged.
+  /// The clock and rng must outlive the database.
   EmbeddedDatabase(const Options& options, const Clock& clock, Rng& rng);
   ~EmbeddedDatabase() override;
 

@@ -1,9 +1,9 @@
-// What points were written when, in blocks.
+// Keys with the versions of their last writes, in blocks.
 //
-// An ordered map from keys to versions that finds out if any key of a range is later than a version without
-// visiting each point: keys are in blocks of at most kBlockPoints neighbours, and each block knows the latest
-// version in it. A search in a range visits every block in the range, and the points of a block only if one
-// of them is too late (then the result is known, except in the first and the last block).
+// An ordered map from keys to versions that finds whether any key in a range is later than a version without
+// visiting each of them: keys are in blocks of at most kBlockPoints neighbours, and each block knows the
+// latest version in it. A search in a range visits every block in the range, and the points of a block only
+// if one of them is too late (then the result is known, except in the first and the last block).
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -29,8 +29,8 @@ class Points {
   /// True if any key in [begin, end) was.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// Goes on from where the call before ended, in a circle: visits `steps` points, or a block more, and
-  /// takes out those below `oldest`. Returns the bytes of their keys.
+  /// Continues where the last call ended, or at the first key if that reached the end: visits `steps` points,
+  /// or up to a block more, and removes those below `oldest`. Returns the bytes of their keys.
   std::size_t sweep(std::size_t steps, Version oldest);
   /// The next sweep begins at the first key.
   void sweep_from_the_beginning() { cursor_.clear(); }
@@ -44,7 +44,7 @@ class Points {
   };
   struct Block {
     std::vector<Point> points;  // in order
-    Version latest = 0;         // of the points, or of one that was taken out since
+    Version latest = 0;         // of the points, or of one that has been removed
   };
   // By a key that is not above the block's first point. The first one is "".
   using Blocks = absl::btree_map<std::string, Block, std::less<>>;

@@ -46,8 +46,9 @@ void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<c
 
 void WatchTable::check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges,
                        const Snapshot& now) {
-  // Read without the lock, which the next commit and all who set watches need: the disk may be slow. A watch
-  // that is set meanwhile may be compared with a version before its own, and then fires for nothing.
+  // Reads without the lock, which the next commit and every new watch need: the disk may be slow. A watch
+  // that is set meanwhile may be compared with a version before its own, and then fires although nothing
+  // changed.
   std::vector<Present> present;
   for (auto& key : watched(keys, ranges)) present.emplace_back(now, std::move(key));
   std::vector<std::shared_ptr<Watch>> due;

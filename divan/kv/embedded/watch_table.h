@@ -51,7 +51,7 @@ class WatchTable {
   using Entries = std::multimap<std::string, Entry, std::less<>>;
 
   void forget_dead();
-  // The keys among these that anybody watches.
+  // The keys among these that have watches.
   std::vector<std::string> watched(const std::vector<std::string>& keys,
                                    const std::vector<KeyRange>& ranges) const;
 

@@ -27,7 +27,7 @@ struct Options {
   std::size_t max_watches = 10'000;
   // It must be empty, or unfinished: then what is there is cleared away. It is nobody else's until finish().
   bool unfinished = false;
-  bool raises_format = true;  // of a store of an older format, which versions that know no other then refuse
+  bool raises_format = true;  // if the store has an older one; older versions then refuse the store
   ClientOptions client;
 };
 

@@ -123,9 +123,8 @@ void check_format(const Cluster& cluster, const Place& place, Formats formats, b
         "There are rows in this cluster where Divan keeps its own, but they are not Divan's.");
   if (*found.format == kUnfinished) {
     throw internal_error(
-        "A backup was being restored into this store, which was not finished, or still goes on. If it does "
-        "not: "
-        "restore it again.");
+        "The restore of a backup into this store is not finished. Unless it still runs, restore the backup "
+        "again.");
   }
   const int there = format_in(*found.format);
   if (there >= formats.oldest && there <= formats.newest) return;

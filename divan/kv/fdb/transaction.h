@@ -8,15 +8,14 @@
 // the commit, too. And it would hide the version that is read together with those to come, and so what was
 // committed last; so versionstamped keys are kept back until the commit, or until a clear may concern them.
 //
-// A commit whose answer is lost. The client says commit_unknown_result, or nothing for as long as answers may
-// take: the writes may have been made. So
-// each commit leaves a mark with its writes, a row of the engine's own whose key nobody else uses and whose
-// value is the versionstamp. It has also read that row. Whoever has to find out reads the mark in another
-// transaction: if it is there, the commit was made, and the value tells when. If not, that transaction writes
-// to the mark's place, and once it is committed the lost one conflicts with it and never can be. So the
-// outcome is known in the end. Only where the cluster answers none of that either, commit() throws
-// commit_unknown_result, and on_error() throws it again: done once more, the transaction might be done twice.
-// Marks that nobody can look for any more are cleared in passing.
+// A commit whose answer is lost. If the client returns commit_unknown_result, or no answer in the time that
+// answers may take, the writes may have been made. So each commit leaves a mark with its writes: a row of the
+// engine whose key no other commit uses and whose value is the versionstamp. The commit has also read that
+// row. To find the outcome, another transaction reads the mark. If it is there, the commit was made, and the
+// value is its versionstamp. If not, that transaction writes to the mark's key; once this is committed, the
+// lost commit conflicts with it and can never be made. Only if the cluster does not answer that either,
+// commit() throws commit_unknown_result, and on_error() throws it again: a retry might do the transaction
+// twice. Marks that are too old to be looked for are cleared with later commits.
 #pragma once
 
 #include <optional>
