@@ -5,6 +5,7 @@
 #include "divan/backup/format.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/kv/tuple.h"
 
 namespace divan::backup {
 namespace {
@@ -209,7 +210,12 @@ std::size_t Restores::collect() {
     open.clear();
     tx.scan(kv::below(prefix), {.isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
-              open.emplace(required(Reader(key.substr(prefix.size())).take_string()), value);
+              if (auto id = Reader(key.substr(prefix.size())).take_string()) {
+                open.emplace(*std::move(id), value);
+              } else {
+                log::error("A restore's row in the store is damaged and left out: {}",
+                           kv::tuple::describe(key));
+              }
               return true;
             });
   });

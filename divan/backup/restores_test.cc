@@ -254,9 +254,13 @@ TEST_F(RestoresTest, APieceThatComesAtTheLastMomentKeepsARestore) {
 }
 
 TEST_F(RestoresTest, ADamagedRowIsInTheWayOfNoOther) {
-  std::string damaged;
+  std::string damaged, damaged_name;
   kv::tuple::Packer(damaged).string("restore").string("open").string("0");
-  target.store->run([&](Transaction& tx) { tx.set(damaged, "x"); });
+  kv::tuple::Packer(damaged_name).string("restore").string("open").integer(0);
+  target.store->run([&](Transaction& tx) {
+    tx.set(damaged, "x");
+    tx.set(damaged_name, "x");
+  });
   begin();
   EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(kRestorePatience);
