@@ -12,11 +12,15 @@ namespace {
 // Bytes of a design document's id.
 constexpr std::size_t kMaxShownBytes = 1000;
 
+// Above any number of a build, and small enough to be multiplied by a thousand.
+constexpr std::int64_t kMaxNumber = 1'000'000'000'000'000;
+
+// A client that has accepted the job can write anything as its progress.
 std::int64_t number_of(std::string_view progress, std::string_view name) {
   const auto text = json::member(progress, name).value_or("0");
   std::int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return std::clamp<std::int64_t>(number, 0, kMaxNumber);
 }
 
 // The progress of an earlier run stays with the job until this run reports its own.

@@ -1,0 +1,47 @@
+#include "divan/api/build_tasks.h"
+
+#include "divan/api/testing.h"
+#include "divan/base/json.h"
+#include "divan/jobs/attempts.h"
+
+namespace divan::api {
+namespace {
+
+using testing::HasSubstr;
+
+struct BuildTasks : Streams {
+  // The task of a running job with this progress.
+  std::string task(const std::string& progress) {
+    store->run([&](kv::Transaction& tx) {
+      queue.set_type(tx, "views", {});
+      queue.add(tx, "views", "a", "{}");
+    });
+    const std::vector<std::string> types = {"views"};
+    const auto accepted = store->run([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {}); });
+    store->run([&](kv::Transaction& tx) {
+      jobs::update(queue, tx, accepted.jobs.front().attempt(), std::nullopt, progress);
+    });
+    return store->run([&](kv::Transaction& tx) {
+      std::string out;
+      append_build_task(out, context, tx, *queue.find(tx, "views", "a"));
+      return out;
+    });
+  }
+};
+
+// Progress is what a client with the job's lock says.
+TEST_F(BuildTasks, NumbersThatNoBuildHas) {
+  const auto most =
+      task(fmt::format(R"({{"started_on":{0},"changes_done":{0},"total_changes":{0}}})", INT64_MAX));
+  EXPECT_THAT(most, HasSubstr(R"("progress":100,)"));
+  EXPECT_THAT(most, testing::Not(HasSubstr(":-")));
+}
+
+TEST_F(BuildTasks, NegativeNumbersAreNone) {
+  const auto least = task(fmt::format(R"({{"started_on":{},"changes_done":{}}})", INT64_MAX, INT64_MIN));
+  EXPECT_THAT(least, HasSubstr(R"("changes_done":0,)"));
+  EXPECT_THAT(least, testing::Not(HasSubstr(":-")));
+}
+
+}  // namespace
+}  // namespace divan::api
