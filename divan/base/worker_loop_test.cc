@@ -1,0 +1,124 @@
+#include "divan/base/worker_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace divan {
+namespace {
+
+using std::chrono::seconds;
+
+void wait_for(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+TEST(Notifier, ANotificationBeforeTheWaitEndsItAndIsThenGone) {
+  ManualClock clock;
+  Notifier notifier;
+  notifier.notify();
+  notifier.notify();
+  EXPECT_TRUE(notifier.notified());
+  EXPECT_TRUE(notifier.wait_until(clock, MonotonicTime::max()));
+  EXPECT_FALSE(notifier.notified());
+  EXPECT_TRUE(notifier.wait_until(clock, clock.now()));  // by its deadline
+}
+
+TEST(Notifier, StopEndsAllWaits) {
+  ManualClock clock;
+  Notifier notifier;
+  notifier.stop();
+  EXPECT_FALSE(notifier.wait_until(clock, MonotonicTime::max()));
+  EXPECT_FALSE(notifier.wait_until(clock, MonotonicTime::max()));
+  EXPECT_FALSE(notifier.pause_until(clock, MonotonicTime::max()));
+}
+
+TEST(Notifier, APauseKeepsTheNotification) {
+  ManualClock clock;
+  Notifier notifier;
+  notifier.notify();
+  EXPECT_TRUE(notifier.pause_until(clock, clock.now()));
+  EXPECT_TRUE(notifier.notified());
+}
+
+// Each value that is pushed is seen, whichever way the two threads interleave.
+TEST(Notifier, NoChangeIsMissed) {
+  SystemClock clock;
+  Notifier notifier;
+  std::atomic<int> pushed = 0;
+  int seen = 0;
+  std::thread waiter([&] {
+    while (seen < 20'000 && notifier.wait_until(clock, MonotonicTime::max())) seen = pushed;
+  });
+  for (int i = 1; i <= 20'000; ++i) {
+    pushed = i;
+    notifier.notify();
+  }
+  waiter.join();
+  EXPECT_EQ(seen, 20'000);
+}
+
+TEST(WorkerLoop, StepsAtOnceAtItsTimeAndWhenNotified) {
+  ManualClock clock;
+  std::atomic<int> steps = 0;
+  WorkerLoop loop(clock, "test", [&] {
+    ++steps;
+    return clock.now() + seconds(10);
+  });
+  loop.start();
+  wait_for([&] { return steps == 1; });
+  clock.advance(seconds(10));
+  wait_for([&] { return steps == 2; });
+  loop.notify();
+  wait_for([&] { return steps == 3; });
+}
+
+TEST(WorkerLoop, ANotificationDuringAStepLeadsToAnother) {
+  ManualClock clock;
+  std::atomic<int> steps = 0;
+  std::unique_ptr<WorkerLoop> loop;
+  loop = std::make_unique<WorkerLoop>(clock, "test", [&] {
+    if (++steps == 1) loop->notify();
+    return MonotonicTime::max();
+  });
+  loop->start();
+  wait_for([&] { return steps == 2; });
+}
+
+TEST(WorkerLoop, AStepThatThrowsIsTriedAgainAfterAPause) {
+  ManualClock clock;
+  std::atomic<int> steps = 0;
+  WorkerLoop loop(clock, "test", [&]() -> MonotonicTime {
+    if (++steps == 1) throw std::runtime_error("no");
+    return MonotonicTime::max();
+  });
+  loop.start();
+  wait_for([&] { return steps == 1; });
+  loop.notify();  // does not cut the pause short
+  EXPECT_EQ(steps, 1);
+  clock.advance(seconds(1));
+  wait_for([&] { return steps >= 2; });
+}
+
+TEST(WorkerLoop, StopsAfterItsStepAndBeforeTheNext) {
+  ManualClock clock;
+  std::atomic<int> steps = 0;
+  WorkerLoop loop(clock, "test", [&] {
+    ++steps;
+    loop.stop();
+    return clock.now();
+  });
+  loop.start();
+  loop.join();
+  EXPECT_EQ(steps, 1);
+}
+
+TEST(WorkerLoop, MayEndWithoutAStart) {
+  ManualClock clock;
+  WorkerLoop loop(clock, "test", [] { return MonotonicTime::max(); });
+}
+
+}  // namespace
+}  // namespace divan
