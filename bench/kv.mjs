@@ -56,8 +56,8 @@ function transactions() {
 function reads() {
   const nanoseconds = new Map();
   for (const [name, of] of measure('^Reads/', { rounds: 3 })) {
-    const [, what, room, store] = name.split('/');
-    const key = `${what.replaceAll('_', ' ')} of ${room}`;
+    const [, what, section, store] = name.split('/');
+    const key = `${what.replaceAll('_', ' ')} of ${section}`;
     const row = nanoseconds.get(key) ?? nanoseconds.set(key, {}).get(key);
     row[store] = of.items_per_second.map((rate) => 1e9 / rate);
   }

@@ -1,5 +1,5 @@
 // What `divan verify` makes of rows of any bytes. Pieces of the input are keys and values in turn; a key's
-// first byte says what it begins with, so that every room gets rows.
+// first byte says what it begins with, so that every module gets rows.
 #include "divan/backup/check.h"
 #include "divan/index/views/check.h"
 #include "divan/jobs/check.h"
@@ -16,7 +16,7 @@ using divan::fuzz::check;
 using divan::kv::tuple::Packer;
 namespace kv = divan::kv;
 
-// Parts of databases 0 and 1, and the other rooms.
+// Parts of databases 0 and 1, and the other modules.
 std::string beginning(unsigned char which) {
   std::string key;
   Packer packer(key);

@@ -1,5 +1,5 @@
 // Rows of a database of any bytes: leaves, changes, bodies, local documents, the catalog's record. The first
-// byte says which room the rows are of; then come keys (what stands behind the room) and values in turn.
+// byte says which section the rows belong to; then come keys (what follows the section) and values in turn.
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/local.h"
@@ -113,11 +113,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     read_settings(rows, store.catalog, pieces.rest());
     return 0;
   }
-  constexpr docs::Room kRooms[] = {docs::Room::revs, docs::Room::changes, docs::Room::local};
-  const std::string room = store.database.keys().room(kRooms[data[0] % 4]);
+  constexpr docs::Section kRooms[] = {docs::Section::revs, docs::Section::changes, docs::Section::local};
+  const std::string section = store.database.keys().section(kRooms[data[0] % 4]);
   while (!pieces.at_end()) {
     const auto key = pieces.take();
-    rows.set(room + std::string(key), pieces.take());
+    rows.set(section + std::string(key), pieces.take());
   }
   // A body that is there, for the rows that name it.
   rows.set(store.database.keys().body({}, 0), "{\"a\":1}");

@@ -1,7 +1,7 @@
 // Rows of a view of any bytes, read forwards and backwards; nodes of any bytes, from which ranges are
 // reduced; and a batch that is written over a damaged list of a document's rows. The first byte says which;
 // keys (what stands behind the view's) and values come in turn.
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/view_batch.h"
 
 #include "fuzz/stored_rows.h"
@@ -61,15 +61,15 @@ void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
 
 // Whatever the nodes are, a range comes to its end, and what is shown of it lies in it.
 void take_ranges(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys, std::string_view from) {
-  const views::NodeKeys node_keys(keys, 0);
-  views::read_nodes_state(rows, node_keys);
-  const views::Spread spread{.row_bits = 1, .node_bits = 1};
+  const views::ReduceNodeKeys node_keys(keys, 0);
+  views::read_reduce_tree_state(rows, node_keys);
+  const views::FanOut fan_out{.row_bits = 1, .node_bits = 1};
   for (const bool nodes : {false, true}) {
     auto range = views::all_rows(keys, 0);
     range.begin += from;
     const auto whole = range;
     std::size_t taken = 0;
-    views::take_range(rows, keys, 0, spread, nodes, range,
+    views::take_range(rows, keys, 0, fan_out, nodes, range,
                       {[&](const views::ViewRow& row) {
                          check(row.place >= whole.begin && row.place < whole.end);
                          return ++taken < 1000;
@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   divan::fuzz::Pieces pieces(text);
   const std::string view = views::all_rows(store.keys, 0).begin;
   if (data[0] % 3 == 2) {
-    const std::string nodes = views::NodeKeys(store.keys, 0).state();
+    const std::string nodes = views::ReduceNodeKeys(store.keys, 0).state();
     const std::string from(pieces.take());
     while (!pieces.at_end()) {
       const std::string key = (pieces.take() == "r" ? view : nodes) + std::string(pieces.take());

@@ -1,43 +1,43 @@
 // A client: adds jobs, asks for them again, cancels and removes them, and looks what is there.
-#include "sim/town.h"
+#include "sim/cluster.h"
 
 namespace divan::sim {
 namespace {
 
 class Client {
  public:
-  Client(Town& town, Process& process) : base_(town, process), rng_(town.world.rng()) {}
+  Client(Cluster& cluster, Process& process) : base_(cluster, process), rng_(cluster.world.rng()) {}
 
   void live() {
-    while (!base_.town.quiet) {
-      base_.world.pause(base_.pause_up_to(base_.town.plan.client_pause));
-      const auto deed = rng_.below(100);
-      if (happens(rng_, base_.town.plan.clearing)) {
+    while (!base_.cluster.quiet) {
+      base_.world.pause(base_.pause_up_to(base_.cluster.plan.client_pause));
+      const auto operation = rng_.below(100);
+      if (happens(rng_, base_.cluster.plan.clearing)) {
         clear_type();
-      } else if (deed < 60) {
+      } else if (operation < 60) {
         add();
-      } else if (deed < 88) {
+      } else if (operation < 88) {
         change();
-      } else if (deed < 90) {
+      } else if (operation < 90) {
         pause_or_go_on();
       } else {
         look();
       }
     }
-    base_.world.wait(nullptr, MonotonicTime::max(), [this] { return base_.town.closing; });
+    base_.world.wait(nullptr, MonotonicTime::max(), [this] { return base_.cluster.closing; });
   }
 
  private:
   std::string any_type() {
-    const auto& types = base_.town.plan.types;
+    const auto& types = base_.cluster.plan.types;
     return types[rng_.below(types.size())];
   }
-  std::string any_id() { return fmt::format("job{}", rng_.below(base_.town.plan.ids)); }
+  std::string any_id() { return fmt::format("job{}", rng_.below(base_.cluster.plan.ids)); }
 
   // A date in the near future or past, or none. It is the world's, not that of a clock that is off.
   std::int64_t any_time() {
     if (rng_.below(3) > 0) return 0;
-    return base_.town.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
+    return base_.cluster.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
   }
 
   std::string any_limits() {
@@ -108,7 +108,7 @@ class Client {
 
   void pause_or_go_on() {
     const std::string type = any_type();
-    auto settings = base_.town.plan.settings.at(type);
+    auto settings = base_.cluster.plan.settings.at(type);
     settings.paused = rng_.below(2) == 0;
     // Under those who accept and those who run.
     if (settings.max_running || rng_.below(4) == 0)
@@ -116,7 +116,7 @@ class Client {
     base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "goes on with", type));
     try {
       base_.store.run([&](kv::Transaction& tx) {
-        if (!base_.town.quiet) base_.queue.set_type(tx, type, settings);
+        if (!base_.cluster.quiet) base_.queue.set_type(tx, type, settings);
       });
     } catch (const kv::Error& error) { base_.check_expected(error); }
   }
@@ -128,7 +128,7 @@ class Client {
     for (auto jobs = rng_.below(4); jobs > 0; --jobs) base_.add_job(step.type);
     base_.perform(step, [&](kv::Transaction& tx) {
       base_.queue.remove_type(tx, step.type, true);
-      base_.queue.set_type(tx, step.type, base_.town.plan.settings.at(step.type));
+      base_.queue.set_type(tx, step.type, base_.cluster.plan.settings.at(step.type));
     });
   }
 
@@ -161,9 +161,9 @@ class Client {
 
 }  // namespace
 
-void start_client(Town& town, Process& process) {
-  auto client = std::make_shared<Client>(town, process);
-  town.world.spawn(&process, "client", [client] { client->live(); });
+void start_client(Cluster& cluster, Process& process) {
+  auto client = std::make_shared<Client>(cluster, process);
+  cluster.world.spawn(&process, "client", [client] { client->live(); });
 }
 
 }  // namespace divan::sim

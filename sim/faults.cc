@@ -6,7 +6,7 @@ using std::chrono::seconds;
 
 Faults Faults::random(Rng& rng) {
   Faults faults;
-  // Of eight worlds, one has no faults but those that the inhabitants make for each other.
+  // Of eight worlds, one has no faults but those that the actors make for each other.
   if (rng.below(8) == 0) return faults;
   const auto chance = [&](std::uint64_t highest) { return rng.below(2) == 0 ? 0 : rng.below(highest); };
   const auto every = [&] { return rng.below(2) == 0 ? Duration() : between(rng, seconds(3), seconds(60)); };

@@ -272,15 +272,15 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::
     const Name worker{before.worker_role, before.worker_id};
     const auto left = left_.find(worker);
     if (touched.workers.contains(worker)) {
-      world_.count("taken back with its worker");
+      world_.count("reclaimed with its worker");
     } else if (left != left_.end() && before.epoch < left->second) {
-      world_.count("taken back after its worker");
+      world_.count("reclaimed after its worker");
     } else {
       fail(name, "taken from a worker that is still there.");
     }
   } else {
     if (world_.now() - seen.alive_at < jobs::with_limits(types_.at(name.first), seen.told_limits).timeout) {
-      fail(name, "taken back before its timeout.");
+      fail(name, "reclaimed before its timeout.");
     }
     // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
     const auto paused = world_.paused_since(seen.alive_at);
@@ -288,9 +288,9 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::
     const Duration timeout = jobs::with_limits(types_.at(name.first), seen.told_limits).timeout;
     if (world_.now() - seen.alive_at - paused.duration <
         timeout - std::max(timeout, of_type) / 4 * paused.times)
-      fail(name, "taken back because the machine was paused.");
-    if (paused.times > 0) world_.count("taken back from silence after a pause");
-    world_.count("taken back from silence");
+      fail(name, "reclaimed because the machine was paused.");
+    if (paused.times > 0) world_.count("reclaimed from silence after a pause");
+    world_.count("reclaimed from silence");
   }
   if (seen.model->lost + 1 >=
       jobs::with_limits(types_.at(name.first), seen.model->limits).max_lost.value_or(INT64_MAX))

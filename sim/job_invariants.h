@@ -1,7 +1,7 @@
 // What must hold of jobs after every commit.
 //
 // Beside each job runs a model of it (job_model.h). A commit may change a job only as its steps say, or as
-// the queue does by itself: accept a pending job, take back one whose worker is gone or silent, prune an
+// the queue does by itself: accept a pending job, reclaim one whose worker is gone or silent, prune an
 // ended one. And what lies in the store must fit the model, row by row.
 #pragma once
 
@@ -23,7 +23,7 @@ class JobInvariants final : public Invariant {
   /// Types must be known before they have jobs.
   void declare(const std::string& type, const jobs::TypeSettings& settings) { types_[type] = settings; }
 
-  /// For an inhabitant that has just accepted a job: it was given what is there.
+  /// For an actor that has just accepted a job: it was given what is there.
   void check_given(const jobs::Job& given, std::string_view data);
   /// A job that ended so long before the time that it should be gone by its type's retention, if there is
   /// one.
@@ -59,7 +59,7 @@ class JobInvariants final : public Invariant {
     std::set<std::string> woken;
     std::set<std::string> types;  // with other settings
     std::set<Name> workers;       // role and id of rows that changed
-    std::set<Name> not_left;      // workers of whose jobs none are left to be taken back any more
+    std::set<Name> not_left;      // workers of whose jobs none are left to be reclaimed any more
   };
 
   Touched collect(const Commit& commit);

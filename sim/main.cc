@@ -147,7 +147,7 @@ class Runs {
 }  // namespace divan::sim
 
 int main(int argc, char** argv) {
-  // Evictions and lost commits are what this is about: the rooms' warnings about them say nothing here.
+  // Evictions and lost commits are what this is about: the modules' warnings about them say nothing here.
   divan::log::set_level(divan::log::Level::off);
   return divan::sim::Runs(divan::sim::parse(argc, argv)).run();
 }

@@ -1,6 +1,6 @@
 // A worker in another language: it keeps its registration alive by its own calls, changes what it offers,
 // works on jobs, and looks after nobody else.
-#include "sim/hands.h"
+#include "sim/consumer.h"
 
 namespace divan::sim {
 namespace {
@@ -10,12 +10,12 @@ using std::chrono::seconds;
 
 class Remote {
  public:
-  Remote(Town& town, Process& process)
-      : base_(town, process), world_(town.world), rng_(world_.rng()), hands_(base_) {}
+  Remote(Cluster& cluster, Process& process)
+      : base_(cluster, process), world_(cluster.world), rng_(world_.rng()), consumer_(base_) {}
 
   void stay_registered();
   void work() {
-    hands_.work([this] { return ref_; });
+    consumer_.work([this] { return ref_; });
   }
   void leave();
 
@@ -28,7 +28,7 @@ class Remote {
   Base base_;
   World& world_;
   Rng& rng_;
-  Hands hands_;
+  Consumer consumer_;
   std::optional<workers::WorkerRef> ref_;
   bool leaving_ = false;
 };
@@ -38,7 +38,7 @@ void Remote::enter() {
   const std::string incarnation = ref_ ? ref_->incarnation : "";
   const std::string offers = fmt::format(R"({{"speed":{}}})", rng_.below(3));
   ref_ = base_.store.run([&](kv::Transaction& tx) {
-    return base_.registry.add(tx, kRole, base_.process.name, offers, base_.town.plan.worker_timeout,
+    return base_.registry.add(tx, kRole, base_.process.name, offers, base_.cluster.plan.worker_timeout,
                               incarnation);
   });
   if (!incarnation.empty())
@@ -56,8 +56,8 @@ void Remote::beat() {
 void Remote::stay_registered() {
   while (!leaving_) {
     try {
-      if (ref_ && !base_.town.quiet && happens(rng_, base_.town.plan.restless)) {
-        const auto& types = base_.town.plan.types;
+      if (ref_ && !base_.cluster.quiet && happens(rng_, base_.cluster.plan.restless)) {
+        const auto& types = base_.cluster.plan.types;
         // Which it may be accepting while it goes.
         if (rng_.below(4) > 0) base_.add_job(types[rng_.below(types.size())]);
         unregister();
@@ -71,14 +71,14 @@ void Remote::stay_registered() {
 
 Duration Remote::pause() {
   if (!ref_) return milliseconds(10);
-  const Duration timeout = base_.town.plan.worker_timeout;
-  const bool late = !base_.town.quiet && happens(rng_, base_.town.plan.sluggish);
+  const Duration timeout = base_.cluster.plan.worker_timeout;
+  const bool late = !base_.cluster.quiet && happens(rng_, base_.cluster.plan.sluggish);
   return late ? between(rng_, timeout, timeout * 3 / 2) : timeout / 3;
 }
 
 // While others of its tasks may be about to accept a job in its name.
 void Remote::unregister() {
-  base_.town.workers.expect_removal(ref_->incarnation);
+  base_.cluster.workers.expect_removal(ref_->incarnation);
   try {
     base_.store.run([&](kv::Transaction& tx) { base_.registry.remove(tx, *ref_); });
   } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
@@ -90,16 +90,16 @@ void Remote::unregister() {
 void Remote::leave() {
   base_.wait_to_leave();
   leaving_ = true;
-  hands_.leave();
+  consumer_.leave();
 }
 
 }  // namespace
 
-void start_remote(Town& town, Process& process) {
-  auto remote = std::make_shared<Remote>(town, process);
-  town.world.spawn(&process, "beat", [remote] { remote->stay_registered(); });
-  town.world.spawn(&process, "worker", [remote] { remote->work(); });
-  town.world.spawn(&process, "stop", [remote] { remote->leave(); });
+void start_remote(Cluster& cluster, Process& process) {
+  auto remote = std::make_shared<Remote>(cluster, process);
+  cluster.world.spawn(&process, "beat", [remote] { remote->stay_registered(); });
+  cluster.world.spawn(&process, "worker", [remote] { remote->work(); });
+  cluster.world.spawn(&process, "stop", [remote] { remote->leave(); });
 }
 
 }  // namespace divan::sim

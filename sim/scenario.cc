@@ -1,6 +1,6 @@
 #include "sim/scenario.h"
 
-#include "sim/town.h"
+#include "sim/cluster.h"
 
 namespace divan::sim {
 namespace {
@@ -13,11 +13,11 @@ constexpr std::int64_t kHourMs = 3'600'000;
 
 class Scenario {
  public:
-  explicit Scenario(World& world) : world_(world), rng_(world.rng()), town_(world) {}
+  explicit Scenario(World& world) : world_(world), rng_(world.rng()), cluster_(world) {}
 
   void run() {
-    town_.plan = Plan::random(rng_);
-    town_.engine.faults = Faults::random(rng_);
+    cluster_.plan = Plan::random(rng_);
+    cluster_.engine.faults = Faults::random(rng_);
     world_.spawn(nullptr, "story", [this] { story(); });
     world_.run();
   }
@@ -37,11 +37,11 @@ class Scenario {
   // Begins the lives of a process, one after the other.
   void live(Process& process, Start start);
   void repeat(const std::string& what, Duration every, std::function<void(Process&)> fn);
-  Duration absence() { return between(rng_, milliseconds(1), town_.engine.faults.longest_absence); }
+  Duration absence() { return between(rng_, milliseconds(1), cluster_.engine.faults.longest_absence); }
 
   World& world_;
   Rng& rng_;
-  Town town_;
+  Cluster cluster_;
   std::unique_ptr<Base> founder_;  // acts for the world itself
   std::vector<Process*> processes_;
   Duration ahead_{};  // how far wall clocks are ahead, at most
@@ -65,43 +65,43 @@ Process& Scenario::add(const std::string& name, bool right_clock) {
 }
 
 void Scenario::live(Process& process, Start start) {
-  start(town_, process);
+  start(cluster_, process);
   world_.spawn(nullptr, "fate of " + process.name, [this, &process, start] {
     for (;;) {
       world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.tasks_of(process) == 0; });
-      if (over_ || town_.closing) return;
+      if (over_ || cluster_.closing) return;
       world_.trace(fmt::format("{} has {}", process.name, process.alive ? "stopped" : "crashed"));
       world_.count(process.alive ? "processes stopped" : "processes crashed");
       const MonotonicTime back = world_.now() + absence();
-      world_.wait(nullptr, back, [&] { return town_.quiet; });
+      world_.wait(nullptr, back, [&] { return cluster_.quiet; });
       if (over_) return;
       world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.now() >= world_.paused_until(); });
-      town_.leaving.erase(&process);
+      cluster_.leaving.erase(&process);
       ++process.life;
       process.alive = true;
       process.cut_off_until = process.frozen_until = {};
-      start(town_, process);
+      start(cluster_, process);
     }
   });
 }
 
 void Scenario::declare_types() {
   founder_->store.run([&](kv::Transaction& tx) {
-    for (const auto& [type, settings] : town_.plan.settings) founder_->queue.set_type(tx, type, settings);
+    for (const auto& [type, settings] : cluster_.plan.settings) founder_->queue.set_type(tx, type, settings);
   });
 }
 
 void Scenario::settle() {
-  founder_ = std::make_unique<Base>(town_, add("founder", true));
+  founder_ = std::make_unique<Base>(cluster_, add("founder", true));
   processes_.clear();
-  const Faults faults = std::exchange(town_.engine.faults, {});
-  for (const auto& [type, settings] : town_.plan.settings) town_.jobs.declare(type, settings);
+  const Faults faults = std::exchange(cluster_.engine.faults, {});
+  for (const auto& [type, settings] : cluster_.plan.settings) cluster_.jobs.declare(type, settings);
   declare_types();
-  town_.engine.faults = faults;
+  cluster_.engine.faults = faults;
   for (std::uint64_t i = 0, servers = 1 + rng_.below(4); i < servers; ++i) {
     live(add(fmt::format("server{}", i), i == 0), start_server);
   }
-  town_.last_server = processes_[0];
+  cluster_.last_server = processes_[0];
   for (std::uint64_t i = 0, remotes = rng_.below(3); i < remotes; ++i) {
     live(add(fmt::format("remote{}", i), false), start_remote);
   }
@@ -115,7 +115,7 @@ void Scenario::repeat(const std::string& what, Duration every, std::function<voi
   world_.spawn(nullptr, what, [this, what, every, fn] {
     for (;;) {
       const MonotonicTime next = world_.now() + between(rng_, {}, every * 2);
-      if (world_.wait(nullptr, next, [this] { return town_.quiet; })) return;
+      if (world_.wait(nullptr, next, [this] { return cluster_.quiet; })) return;
       Process& process = *processes_[rng_.below(processes_.size())];
       if (!process.alive || world_.now() < world_.paused_until()) continue;
       world_.trace(what + " " + process.name);
@@ -126,7 +126,7 @@ void Scenario::repeat(const std::string& what, Duration every, std::function<voi
 }
 
 void Scenario::trouble() {
-  const Faults& faults = town_.engine.faults;
+  const Faults& faults = cluster_.engine.faults;
   repeat("crash of", faults.crash_every, [this](Process& process) { world_.crash(process); });
   repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
   repeat("pause of the machine", faults.pause_every, [this](Process&) { world_.pause_machine(absence()); });
@@ -137,17 +137,18 @@ void Scenario::trouble() {
 
 void Scenario::calm_down() {
   world_.trace("quiet from now on");
-  const Duration slowest = town_.engine.faults.slowest;
-  town_.engine.faults = {};
-  town_.quiet = true;
+  const Duration slowest = cluster_.engine.faults.slowest;
+  cluster_.engine.faults = {};
+  cluster_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = {};
   world_.thaw();
   // Slow operations that are under way come to their end; one of them may pause a type. Those that a client
   // has paused go on.
   world_.pause(slowest);
   declare_types();
-  if (!world_.wait(nullptr, world_.now() + seconds(100),
-                   [this] { return town_.leaving.empty() && !town_.incarnation_of_last_server().empty(); })) {
+  if (!world_.wait(nullptr, world_.now() + seconds(100), [this] {
+        return cluster_.leaving.empty() && !cluster_.incarnation_of_last_server().empty();
+      })) {
     world_.fail("A process that is to stop goes on.");
   }
   calm_since_ = world_.now();
@@ -157,25 +158,25 @@ void Scenario::wait_for_the_end_of_all_jobs() {
   const MonotonicTime start = world_.now();
   std::map<std::string, MonotonicTime> unheld;  // by lock: since when nobody works on the attempt
   Duration longest{};
-  for (const auto& [type, settings] : town_.plan.settings) {
+  for (const auto& [type, settings] : cluster_.plan.settings) {
     longest = std::max(longest, settings.timeout * 3 + settings.backoff_max);
   }
   // Of a job's own settings: sim/client.cc
-  longest = std::max({longest, town_.plan.worker_timeout * 3, Duration(seconds(45))});
+  longest = std::max({longest, cluster_.plan.worker_timeout * 3, Duration(seconds(45))});
   for (;;) {
-    const auto open = town_.jobs.open();
+    const auto open = cluster_.jobs.open();
     if (open.empty()) return;
     for (const auto& job : open) {
-      if (job.state != jobs::State::running || town_.held.contains(job.lock)) continue;
+      if (job.state != jobs::State::running || cluster_.held.contains(job.lock)) continue;
       const auto since = unheld.emplace(job.lock, world_.now()).first->second;
       // Who is silent for a timeout is found out within another one. A job's own (sim/client.cc) may have
       // been another one when its attempt gave its last sign of life.
-      const Duration timeout = job.worker_id.empty()
-                                   ? std::max(town_.plan.settings.at(job.type).timeout, Duration(seconds(11)))
-                                   : town_.plan.worker_timeout;
+      const Duration timeout =
+          job.worker_id.empty() ? std::max(cluster_.plan.settings.at(job.type).timeout, Duration(seconds(11)))
+                                : cluster_.plan.worker_timeout;
       if (world_.now() - since > timeout * 2 + seconds(6)) {
         world_.fail(
-            fmt::format("Job {}/{} runs, nobody works on it, and nobody takes it back.", job.type, job.id));
+            fmt::format("Job {}/{} runs, nobody works on it, and nobody reclaims it.", job.type, job.id));
       }
     }
     // Scheduled jobs are due within 15 s. What a process adds or tries again whose clock is ahead is due when
@@ -192,10 +193,10 @@ void Scenario::wait_for_the_end_of_all_jobs() {
 // A tick is two minutes away at most; one that was set by a clock that is ahead, and then was skipped by
 // another, is so by that clock.
 void Scenario::wait_for_a_tick_of_all_schedules() {
-  if (!town_.jobs.stuck_since(calm_since_)) return;
+  if (!cluster_.jobs.stuck_since(calm_since_)) return;
   world_.count("waits for the schedules");
   const MonotonicTime bound = world_.now() + minutes(5) + ahead_ * 2;
-  while (const auto stuck = town_.jobs.stuck_since(calm_since_)) {
+  while (const auto stuck = cluster_.jobs.stuck_since(calm_since_)) {
     if (world_.now() > bound)
       world_.fail(fmt::format("Job {}/{} does not go on with its schedule.", stuck->first, stuck->second));
     world_.pause(milliseconds(250));
@@ -203,15 +204,15 @@ void Scenario::wait_for_a_tick_of_all_schedules() {
 }
 
 void Scenario::wait_for_the_workers_to_leave() {
-  const std::string before = town_.incarnation_of_last_server();
+  const std::string before = cluster_.incarnation_of_last_server();
   // Half of them in good order, half of them not.
-  town_.closing = true;
+  cluster_.closing = true;
   for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
-  const Duration bound = town_.plan.worker_timeout * 2 + seconds(5);
-  const bool left =
-      world_.wait(nullptr, world_.now() + bound, [this] { return town_.workers.incarnations().size() <= 2; });
+  const Duration bound = cluster_.plan.worker_timeout * 2 + seconds(5);
+  const bool left = world_.wait(nullptr, world_.now() + bound,
+                                [this] { return cluster_.workers.incarnations().size() <= 2; });
   if (!left) world_.fail("A worker is gone and its rows are still there.");
-  if (before.empty() || town_.incarnation_of_last_server() != before)
+  if (before.empty() || cluster_.incarnation_of_last_server() != before)
     world_.fail("A worker lost its registration for nothing.");
 }
 
@@ -219,7 +220,8 @@ void Scenario::wait_for_the_workers_to_leave() {
 void Scenario::check_pruning() {
   constexpr auto kPatience = seconds(10);
   if (world_.now() - calm_since_ < kPatience) return world_.count("ends too early to check what is kept");
-  const auto kept = town_.jobs.kept_too_long(town_.true_clock.wall_ms() - milliseconds(kPatience).count());
+  const auto kept =
+      cluster_.jobs.kept_too_long(cluster_.true_clock.wall_ms() - milliseconds(kPatience).count());
   if (kept)
     world_.fail(fmt::format("Job {}/{} ended, and is kept beyond its retention.", kept->first, kept->second));
 }
@@ -232,7 +234,7 @@ void Scenario::story() {
   wait_for_a_tick_of_all_schedules();
   wait_for_the_workers_to_leave();
   check_pruning();
-  town_.observer.check_copy();
+  cluster_.observer.check_copy();
   over_ = true;
   for (Process* process : processes_) world_.crash(*process);
 }

@@ -1,5 +1,5 @@
 // A server: keeps a worker registered, looks after the others' and after silent jobs, and works on jobs.
-#include "sim/hands.h"
+#include "sim/consumer.h"
 
 namespace divan::sim {
 namespace {
@@ -8,20 +8,20 @@ using std::chrono::seconds;
 
 class Server {
  public:
-  Server(Town& town, Process& process)
-      : base_(town, process),
-        world_(town.world),
+  Server(Cluster& cluster, Process& process)
+      : base_(cluster, process),
+        world_(cluster.world),
         rng_(world_.rng()),
         clock_(*process.clock),
         monitor_(base_.store, base_.registry, clock_, *process.rng),
         maintenance_(base_.queue, base_.store, clock_),
-        hands_(base_) {}
+        consumer_(base_) {}
 
   // In the last task of this life, which cannot be unwound here.
   ~Server() {
     for (auto* worker : {&worker_, &node_}) {
       if (*worker == nullptr || world_.is_unwinding()) continue;
-      base_.town.workers.expect_removal((*worker)->ref().incarnation);
+      base_.cluster.workers.expect_removal((*worker)->ref().incarnation);
       worker->reset();
     }
   }
@@ -29,7 +29,7 @@ class Server {
   void watch_workers() {
     while (worker_ == nullptr) {
       try {
-        const Duration timeout = base_.town.plan.worker_timeout;
+        const Duration timeout = base_.cluster.plan.worker_timeout;
         if (node_ == nullptr) node_ = monitor_.add(workers::kNodeRole, base_.process.name, "{}", timeout);
         worker_ = monitor_.add(kRole, base_.process.name, "{}", timeout);
       } catch (const kv::Error& error) { base_.check_expected(error); }
@@ -45,7 +45,7 @@ class Server {
   }
 
   void work() {
-    hands_.work([this] { return worker_ == nullptr ? std::nullopt : std::optional(worker_->ref()); });
+    consumer_.work([this] { return worker_ == nullptr ? std::nullopt : std::optional(worker_->ref()); });
   }
   void subscribe();
   void leave();
@@ -65,7 +65,7 @@ class Server {
   const SimClock& clock_;
   workers::Monitor monitor_;
   jobs::Maintenance maintenance_;
-  Hands hands_;
+  Consumer consumer_;
   std::unique_ptr<workers::LocalWorker> node_;  // which makes it an observer among others
   std::unique_ptr<workers::LocalWorker> worker_;
   bool leaving_ = false;
@@ -80,7 +80,7 @@ void Server::subscribe() {
 }
 
 void Server::watch_a_job() {
-  const Plan& plan = base_.town.plan;
+  const Plan& plan = base_.cluster.plan;
   const JobInvariants::Name name{plan.types[rng_.below(plan.types.size())],
                                  fmt::format("job{}", rng_.below(plan.ids))};
   kv::Version version = 0;
@@ -92,8 +92,8 @@ void Server::watch_a_job() {
   });
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
   // What came and went before the transaction had set its watch is a change back, which a watch need not see.
-  if (!was_there && !base_.town.jobs.is_there(name)) return;
-  if (base_.town.jobs.last_change(name) > version && !watch->fired()) {
+  if (!was_there && !base_.cluster.jobs.is_there(name)) return;
+  if (base_.cluster.jobs.last_change(name) > version && !watch->fired()) {
     world_.fail(fmt::format("Who watched job {}/{} missed its change.", name.first, name.second));
   }
 }
@@ -108,10 +108,10 @@ void Server::watch_members() {
   });
   std::vector<std::string> incarnations;
   for (const auto& worker : members.workers) incarnations.push_back(worker.incarnation);
-  const auto& known = base_.town.members.emplace(members.version.hex(), incarnations).first->second;
+  const auto& known = base_.cluster.members.emplace(members.version.hex(), incarnations).first->second;
   if (known != incarnations) world_.fail("One version of the members has two sets of them.");
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
-  if (base_.town.workers.last_change(std::string(kRole)) > version && !watch->fired()) {
+  if (base_.cluster.workers.last_change(std::string(kRole)) > version && !watch->fired()) {
     world_.fail("Who watched the members missed a change.");
   }
 }
@@ -119,19 +119,19 @@ void Server::watch_members() {
 void Server::leave() {
   base_.wait_to_leave();
   leaving_ = true;
-  hands_.leave();
+  consumer_.leave();
 }
 
 }  // namespace
 
-void start_server(Town& town, Process& process) {
-  auto server = std::make_shared<Server>(town, process);
+void start_server(Cluster& cluster, Process& process) {
+  auto server = std::make_shared<Server>(cluster, process);
   const auto spawn = [&](const std::string& name, void (Server::*task)()) {
-    town.world.spawn(&process, name, [server, task] { (server.get()->*task)(); });
+    cluster.world.spawn(&process, name, [server, task] { (server.get()->*task)(); });
   };
   spawn("monitor", &Server::watch_workers);
   spawn("jobs", &Server::watch_jobs);
-  for (std::size_t i = 0; i < town.plan.acceptors; ++i) spawn(fmt::format("worker{}", i), &Server::work);
+  for (std::size_t i = 0; i < cluster.plan.acceptors; ++i) spawn(fmt::format("worker{}", i), &Server::work);
   spawn("watcher", &Server::subscribe);
   spawn("stop", &Server::leave);
 }

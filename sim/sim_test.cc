@@ -1,7 +1,7 @@
 #include "divan/base/log.h"
 #include "divan/jobs/rows.h"
+#include "sim/cluster.h"
 #include "sim/scenario.h"
-#include "sim/town.h"
 
 namespace divan::sim {
 namespace {
@@ -101,58 +101,58 @@ TEST_F(Worlds, TasksThatWaitForEachOtherAreAFailure) {
 }
 
 TEST_F(Worlds, WritesAreMadeOnceWhateverTheStoreAnswers) {
-  Town town(world);
-  town.engine.faults.unknown_done = 300'000;
-  town.engine.faults.unknown_undone = 200'000;
-  town.engine.faults.conflict = 200'000;
-  town.engine.faults.too_old = 50'000;
+  Cluster cluster(world);
+  cluster.engine.faults.unknown_done = 300'000;
+  cluster.engine.faults.unknown_undone = 200'000;
+  cluster.engine.faults.conflict = 200'000;
+  cluster.engine.faults.too_old = 50'000;
   world.spawn(&process, "writer", [&] {
-    Store store(town.engine, process);
+    Store store(cluster.engine, process);
     for (int i = 0; i < 200; ++i) store.run([](kv::Transaction& tx) { tx.add("counter", 1); });
   });
   world.run();
   EXPECT_EQ(world.failure(), "");
-  EXPECT_EQ(kv::decode_counter(std::string_view(town.observer.rows().at("counter"))), 200);
+  EXPECT_EQ(kv::decode_counter(std::string_view(cluster.observer.rows().at("counter"))), 200);
   EXPECT_GT(world.counts().at("fault: unknown, committed"), 10);
   EXPECT_GT(world.counts().at("fault: unknown, not committed"), 10);
 }
 
 TEST_F(Worlds, TheStoreOfACrashedProcessDoesNothing) {
-  Town town(world);
+  Cluster cluster(world);
   struct Memory {
     ~Memory() {
       EXPECT_THROW(store.run([](kv::Transaction& tx) { tx.set("late", "1"); }), kv::Error);
     }
     Store& store;
   };
-  Store store(town.engine, process);
+  Store store(cluster.engine, process);
   world.spawn(&process, "victim", [&] {
     Memory memory{store};
     world.crash(process);
     store.run([](kv::Transaction& tx) { tx.set("late", "1"); });
   });
   world.run();
-  EXPECT_TRUE(town.observer.rows().empty());
+  EXPECT_TRUE(cluster.observer.rows().empty());
 }
 
 // What each invariant is there for: a job that somebody has tampered with.
 struct Tampering : Worlds {
-  Town town{world};
+  Cluster cluster{world};
   Tampering() {
-    town.plan.types = {"mail"};
-    town.jobs.declare("mail", {});
-    town.plan.settings["mail"] = {};
+    cluster.plan.types = {"mail"};
+    cluster.jobs.declare("mail", {});
+    cluster.plan.settings["mail"] = {};
   }
   // Adds a job, and accepts it if asked to, then does `fn`; answers what the invariants say.
   std::string failure_of(bool accept,
                          const std::function<void(Base&, kv::Transaction&, const jobs::Job&)>& fn) {
     world.spawn(&process, "tampers", [&, accept] {
-      Base base(town, process);
+      Base base(cluster, process);
       base.store.run([&](kv::Transaction& tx) { base.queue.set_type(tx, "mail", {}); });
       Step step{.kind = Step::Kind::add, .type = "mail", .id = "a", .data = "{}"};
       base.perform(step, [&](kv::Transaction& tx) { base.queue.add(tx, "mail", "a", "{}"); });
       if (accept) {
-        base.store.run([&](kv::Transaction& tx) { jobs::accept(base.queue, tx, town.plan.types, {}); });
+        base.store.run([&](kv::Transaction& tx) { jobs::accept(base.queue, tx, cluster.plan.types, {}); });
       }
       base.store.run([&](kv::Transaction& tx) { fn(base, tx, *base.queue.find(tx, "mail", "a")); });
     });
@@ -181,18 +181,19 @@ TEST_F(Tampering, ACountThatIsWrong) {
             jobs::unlink(tx, job);
             jobs::link(tx, job);
             tx.add(jobs::count_key("mail", jobs::State::failed), 1);
-            note(tx, {.kind = Step::Kind::resubmit, .token = base.town.token(), .type = "mail", .id = "a"});
+            note(tx,
+                 {.kind = Step::Kind::resubmit, .token = base.cluster.token(), .type = "mail", .id = "a"});
           }),
       testing::HasSubstr("the store counts"));
 }
 
 TEST_F(Tampering, AnEndWithoutAnAttempt) {
   EXPECT_THAT(
-      failure_of(false,
-                 [](Base& base, kv::Transaction& tx, const jobs::Job&) {
-                   note(tx,
-                        {.kind = Step::Kind::finish, .token = base.town.token(), .type = "mail", .id = "a"});
-                 }),
+      failure_of(
+          false,
+          [](Base& base, kv::Transaction& tx, const jobs::Job&) {
+            note(tx, {.kind = Step::Kind::finish, .token = base.cluster.token(), .type = "mail", .id = "a"});
+          }),
       testing::HasSubstr("by an attempt that has lost it"));
 }
 
@@ -200,7 +201,7 @@ TEST_F(Tampering, AJobTakenFromALivingAttempt) {
   EXPECT_THAT(failure_of(true,
                          [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
                            jobs::Job taken = job;
-                           jobs::take_back(base.queue, tx, taken, jobs::Outcome::lost);
+                           jobs::reclaim(base.queue, tx, taken, jobs::Outcome::lost);
                          }),
               testing::HasSubstr("before its timeout"));
 }
@@ -233,7 +234,7 @@ TEST_F(Tampering, AnEffectThatNoRunHad) {
                            jobs::finish(base.queue, tx, {"mail", "a", job.lock});
                            tx.add(effect_key("mail", "a"), 2);
                            note(tx, {.kind = Step::Kind::finish,
-                                     .token = base.town.token(),
+                                     .token = base.cluster.token(),
                                      .type = "mail",
                                      .id = "a",
                                      .lock = job.lock});
@@ -259,7 +260,7 @@ TEST_F(Tampering, AJobThatRunsBeforeItsTime) {
                    base.perform(step,
                                 [&](kv::Transaction& tx) { base.queue.resubmit(tx, "mail", "a", later); });
                    base.store.run([&](kv::Transaction& tx) {
-                     jobs::accept(base.queue, tx, base.town.plan.types, {.max_scheduled_at = later});
+                     jobs::accept(base.queue, tx, base.cluster.plan.types, {.max_scheduled_at = later});
                    });
                  }),
       testing::HasSubstr("accepted before it was due"));
@@ -274,7 +275,7 @@ TEST_F(Tampering, AFailureWithoutAPause) {
                              jobs::make_pending(changed, 0, base.process.clock->wall_ms());
                            });
                            note(tx, {.kind = Step::Kind::fail,
-                                     .token = base.town.token(),
+                                     .token = base.cluster.token(),
                                      .type = "mail",
                                      .id = "a",
                                      .lock = job.lock});
@@ -303,13 +304,13 @@ TEST_F(Tampering, DataThatNobodyGave) {
 
 TEST_F(Tampering, DataOfAJobThatIsGone) {
   EXPECT_THAT(
-      failure_of(false,
-                 [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
-                   jobs::unlink(tx, job);
-                   tx.set(jobs::chunk_key(job, jobs::DataSlot::current, 0), "{}");
-                   note(tx,
-                        {.kind = Step::Kind::remove, .token = base.town.token(), .type = "mail", .id = "a"});
-                 }),
+      failure_of(
+          false,
+          [](Base& base, kv::Transaction& tx, const jobs::Job& job) {
+            jobs::unlink(tx, job);
+            tx.set(jobs::chunk_key(job, jobs::DataSlot::current, 0), "{}");
+            note(tx, {.kind = Step::Kind::remove, .token = base.cluster.token(), .type = "mail", .id = "a"});
+          }),
       testing::HasSubstr("data of it are left"));
 }
 
@@ -318,9 +319,9 @@ TEST_F(Tampering, AJobThatIsPrunedTooEarly) {
       failure_of(true,
                  [](Base& base, kv::Transaction&, const jobs::Job& job) {
                    finish(base, job);
-                   EXPECT_EQ(base.town.jobs.kept_too_long(base.process.clock->wall_ms() + 23 * 3'600'000),
+                   EXPECT_EQ(base.cluster.jobs.kept_too_long(base.process.clock->wall_ms() + 23 * 3'600'000),
                              std::nullopt);
-                   EXPECT_NE(base.town.jobs.kept_too_long(base.process.clock->wall_ms() + 25 * 3'600'000),
+                   EXPECT_NE(base.cluster.jobs.kept_too_long(base.process.clock->wall_ms() + 25 * 3'600'000),
                              std::nullopt);
                    base.store.run(
                        [&](kv::Transaction& tx) { jobs::unlink(tx, *base.queue.find(tx, "mail", "a")); });

@@ -1,4 +1,4 @@
-// What the inhabitants of a world do, written down in the store by the transaction that does it. So whoever
+// What the actors of a world do, written down in the store by the transaction that does it. So whoever
 // watches the commits knows what each was meant to do, and how often it was done.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace divan::sim {
 
-/// One deed of an inhabitant; every one has a token of its own.
+/// One operation of an actor; every one has a token of its own.
 struct Step {
   enum class Kind { add, resubmit, cancel, remove, clear_type, update, finish, fail, release };
   Kind kind = Kind::add;
@@ -52,7 +52,7 @@ class StepsDone final : public Invariant {
   void check(const Commit& commit, const Rows& rows) override;
 
   bool done(const std::string& token) const { return done_.contains(token); }
-  /// For an inhabitant that was told that its step is done, or not. `told` is nothing if it does not know.
+  /// For an actor that was told that its step is done, or not. `told` is nothing if it does not know.
   void compare(const Step& step, std::optional<bool> told);
 
  private:

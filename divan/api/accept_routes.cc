@@ -80,7 +80,7 @@ class AcceptTask final : public Task {
       found.done = true;
     }
     if (found.done) return respond();
-    wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.look_at) - now));
+    wake_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline_, found.poll_at) - now));
     return false;
   }
 

@@ -91,7 +91,7 @@ class BulkGetPages final : public PageSource {
  private:
   void read_page(kv::Transaction& tx, std::string& out) {
     const std::size_t end = std::min(wanted_.size(), next_ + ahead_.next());
-    expect_documents(tx, end);
+    prefetch_documents(tx, end);
     std::optional<docs::Database> database;
     std::optional<Error> missing;
     try {
@@ -99,7 +99,7 @@ class BulkGetPages final : public PageSource {
     } catch (const kv::Error&) { throw; } catch (const Error& error) {
       missing = error;
     }
-    if (database) expect_bodies(tx, *database, end);
+    if (database) prefetch_bodies(tx, *database, end);
     while (next_ < end && out.size() < kPageBytes) {
       ahead_.used();
       const WantedDocument& wanted = wanted_[next_];
@@ -118,16 +118,16 @@ class BulkGetPages final : public PageSource {
     }
   }
 
-  void expect_documents(kv::Transaction& tx, std::size_t end) const {
+  void prefetch_documents(kv::Transaction& tx, std::size_t end) const {
     if (!tx.is_remote()) return;
     std::vector<std::string_view> ids;
     for (std::size_t i = next_; i < end; ++i) {
       if (!wanted_[i].error) ids.push_back(wanted_[i].id);
     }
-    docs::expect_documents(tx, context_.catalog, name_, ids);
+    docs::prefetch_documents(tx, context_.catalog, name_, ids);
   }
 
-  void expect_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
+  void prefetch_bodies(kv::Transaction& tx, const docs::Database& database, std::size_t end) const {
     if (!tx.is_remote()) return;
     std::vector<docs::Leaf> leaves;
     std::uint64_t bytes = 0;
@@ -139,7 +139,7 @@ class BulkGetPages final : public PageSource {
         leaves.push_back(*leaf);
       }
     }
-    docs::expect_bodies(tx, database, leaves);
+    docs::prefetch_bodies(tx, database, leaves);
   }
 
   void append_leaves(kv::Transaction& tx, const docs::Database& database, const WantedDocument& wanted,

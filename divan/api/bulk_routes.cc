@@ -178,7 +178,7 @@ std::string compare_revisions(const Context& context, Call& call, Compare&& comp
       const auto database = context.catalog.open(tx, call.path()[0]);
       std::vector<std::string> ids;
       for (const auto& list : page) ids.push_back(list.id);
-      docs::expect_trees(tx, database, ids);
+      docs::prefetch_trees(tx, database, ids);
       for (const auto& list : page) {
         const std::size_t begin = members.size();
         if (!out.empty() || begin > 0) members += ",\n";

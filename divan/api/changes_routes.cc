@@ -36,7 +36,7 @@ class ChangesReader final : public RowReader {
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
     RowPage page{.place = since};
     const auto tx = context_.store.begin();
-    expect_changes(*tx, since, limit);
+    prefetch_changes(*tx, since, limit);
     if (is_there(*tx, page)) {
       Collector found(limit, wanted);
       docs::visit_changes(*tx, database_, since, found.visitor());
@@ -65,7 +65,7 @@ class ChangesReader final : public RowReader {
 
   std::optional<std::int64_t> pending(const kv::Versionstamp& place) const override {
     const auto tx = context_.store.begin();
-    expect_changes(*tx, place, kMaxReadAhead);
+    prefetch_changes(*tx, place, kMaxReadAhead);
     RowPage page;
     if (!is_there(*tx, page)) return 0;
     const std::int64_t count = docs::count_changes(*tx, database_, place, kMaxCounted);
@@ -95,12 +95,12 @@ class ChangesReader final : public RowReader {
     bool cut = false;
   };
 
-  void expect_changes(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) const {
+  void prefetch_changes(kv::Transaction& tx, const kv::Versionstamp& since, std::size_t limit) const {
     if (!tx.is_remote()) return;
-    kv::Expectation reads;
-    context_.catalog.expect(reads, database_.name());
-    docs::expect_changes(reads, database_, since, std::min(limit, kMaxReadAhead));
-    tx.expect(reads);
+    kv::Prefetch reads;
+    context_.catalog.prefetch(reads, database_.name());
+    docs::prefetch_changes(reads, database_, since, std::min(limit, kMaxReadAhead));
+    tx.prefetch(reads);
   }
 
   // When the database was deleted (or made anew) since the feed began, that is the feed's end.
@@ -115,7 +115,7 @@ class ChangesReader final : public RowReader {
     if (tx.is_remote() && needs_trees()) {
       std::vector<std::string> ids;
       for (const auto& change : found.changes) ids.push_back(change.id);
-      docs::expect_trees(tx, database_, ids);
+      docs::prefetch_trees(tx, database_, ids);
     }
     if (found.last_looked_at) page.place = *found.last_looked_at;
     std::vector<std::string> bodies(found.changes.size());

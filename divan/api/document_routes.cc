@@ -101,7 +101,7 @@ Answer delete_document(const Context& context, const Call& call, const std::stri
   tombstone.body = "{}";
   tombstone.revision = named_revision(call, std::nullopt);
   context.store.run([&](kv::Transaction& tx) {
-    docs::expect_document(tx, context.catalog, call.path()[0], id);
+    docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto tree = docs::read_tree(tx, context.catalog.open(tx, call.path()[0]), id);
     if (tree.empty()) throw not_found("missing");
     if (tree.front().deleted) throw not_found("deleted");
@@ -127,7 +127,7 @@ Answer open_revisions(const Context& context, const Call& call, const std::strin
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
     out = "[";
-    docs::expect_document(tx, context.catalog, call.path()[0], id);
+    docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto database = context.catalog.open(tx, call.path()[0]);
     const auto tree = docs::read_tree(tx, database, id, kv::Isolation::snapshot);
     if (tree.empty() && all) throw not_found("missing");
@@ -160,7 +160,7 @@ Answer get_document(const Context& context, const Call& call, const std::string&
   std::string tag;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();
-    docs::expect_document(tx, context.catalog, call.path()[0], id);
+    docs::prefetch_document(tx, context.catalog, call.path()[0], id);
     const auto found =
         docs::find_document(tx, context.catalog.open(tx, call.path()[0]), id, revision, latest, deleted);
     tag = etag(found.revision().revision().to_string());

@@ -34,9 +34,10 @@ Error invalid_integer(std::string_view name, std::string_view value) {
 }
 
 // Heartbeats go out from the connection's own timer: an idle feed needs no thread for them.
-class Heart : public std::enable_shared_from_this<Heart> {
+class HeartbeatTimer : public std::enable_shared_from_this<HeartbeatTimer> {
  public:
-  Heart(std::weak_ptr<http::Exchange> exchange, const Clock& clock, milliseconds interval, std::string beat)
+  HeartbeatTimer(std::weak_ptr<http::Exchange> exchange, const Clock& clock, milliseconds interval,
+                 std::string beat)
       : exchange_(std::move(exchange)),
         clock_(clock),
         interval_(interval),
@@ -124,9 +125,10 @@ class Feed final : public Task {
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
       const bool events = options_.mode == FeedMode::eventsource;
-      heart_ = std::make_shared<Heart>(call_->exchange(), context_.clock, *options_.heartbeat,
-                                       events ? "event: heartbeat\ndata: \n\n" : "\n");
-      heart_->start();
+      heartbeat_timer_ =
+          std::make_shared<HeartbeatTimer>(call_->exchange(), context_.clock, *options_.heartbeat,
+                                           events ? "event: heartbeat\ndata: \n\n" : "\n");
+      heartbeat_timer_->start();
     }
   }
 
@@ -166,7 +168,7 @@ class Feed final : public Task {
     }
     if (text.empty()) return;
     exchange().write(std::move(text));
-    if (heart_) heart_->skip();
+    if (heartbeat_timer_) heartbeat_timer_->skip();
     last_sent_ = context_.clock.now();
   }
 
@@ -210,7 +212,7 @@ class Feed final : public Task {
   bool sent_rows_ = false;
   std::string text_;  // of a normal feed, until it is known whether it fits into one answer
   MonotonicTime last_sent_;
-  std::shared_ptr<Heart> heart_;
+  std::shared_ptr<HeartbeatTimer> heartbeat_timer_;
 };
 
 }  // namespace

@@ -50,17 +50,8 @@ class WatchingSource : public FeedSource {
   std::optional<std::chrono::milliseconds> read_again_after() const override;
 
  protected:
-  /// For the transaction that reads: `make_watch()` answers the watch for what it reads, and may throw
-  /// too_many_watches.
-  template <class Fn>
-  void watch(Fn&& make_watch) {
-    watch_ = nullptr;
-    try {
-      watch_ = make_watch();
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    }
-  }
+  /// For the transaction that reads: a watch on what it reads, or null to be polled.
+  void watch(std::shared_ptr<kv::Watch> watch) { watch_ = std::move(watch); }
   /// After the transaction.
   void wait() {
     if (watch_ != nullptr) watch_->on_end(wake_);

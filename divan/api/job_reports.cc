@@ -116,7 +116,7 @@ class BulkReport {
     if (tx.is_remote()) {
       std::vector<std::string_view> ids;
       for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
-      Queue::expect(tx, reports_[begin].attempt.type, ids);
+      Queue::prefetch(tx, reports_[begin].attempt.type, ids);
     }
     std::vector<std::string> answers;
     for (std::size_t i = begin; i < end; ++i) {

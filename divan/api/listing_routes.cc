@@ -93,15 +93,15 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     const auto most = std::min<std::uint64_t>(left(), ahead_.next());
     for (std::size_t i = first; i < params().keys->size() && ids.size() < most; ++i)
       ids.push_back(id_of_key(key(i)));
-    docs::expect_trees(tx, database, ids);
-    if (params().include_docs) docs::expect_winners(tx, database, ids, kPageBytes);
+    docs::prefetch_trees(tx, database, ids);
+    if (params().include_docs) docs::prefetch_winners(tx, database, ids, kPageBytes);
     expected_ = first + ids.size();
   }
 
   void end_page(kv::Transaction& tx, const docs::Database& database, std::string& out) override {
     if (!ids_.empty()) {
-      docs::expect_bodies(tx, database, winners_);
-      if (params().conflicts) docs::expect_trees(tx, database, ids_);
+      docs::prefetch_bodies(tx, database, winners_);
+      if (params().conflicts) docs::prefetch_trees(tx, database, ids_);
     }
     for (std::size_t i = 0; i < ids_.size(); ++i)
       append_document_row(tx, database, ids_[i], winners_[i], out);

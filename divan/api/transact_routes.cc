@@ -231,7 +231,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
     if (tx.is_remote()) {
       std::vector<std::string_view> ids;
       for (const auto& document : documents) ids.push_back(document.id);
-      docs::expect_documents(tx, context.catalog, name, ids, true);
+      docs::prefetch_documents(tx, context.catalog, name, ids, true);
     }
     const auto database =
         about(fmt::format("Database `{}`", name), [&] { return context.catalog.open(tx, name); });

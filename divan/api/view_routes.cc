@@ -23,6 +23,8 @@ using index::views::ViewParams;
 
 // A query that waits for its index looks again this often even if nothing woke it.
 constexpr std::chrono::milliseconds kLookAgain{5'000};
+// The same if the store has too many watches.
+constexpr std::chrono::milliseconds kPollInterval{500};
 constexpr std::int64_t kMaxPending = 100'000;
 
 struct Found {
@@ -36,12 +38,12 @@ struct Found {
 Found find_views(const Context& context, kv::Transaction& tx, const std::string& name,
                  const std::string& design_id) {
   if (tx.is_remote()) {
-    kv::Expectation reads;
-    if (const auto known = context.catalog.expect(reads, name)) {
+    kv::Prefetch reads;
+    if (const auto known = context.catalog.prefetch(reads, name)) {
       reads.range(known->keys().leaves(design_id));
-      docs::expect_last_sequence(reads, *known);
+      docs::prefetch_last_sequence(reads, *known);
     }
-    tx.expect(reads);
+    tx.prefetch(reads);
   }
   auto database = context.catalog.open(tx, name);
   const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
@@ -107,8 +109,12 @@ class ViewTask final : public PageStream {
       if (!waiting || waiting->build_id() != build_id_)
         waiting = std::make_unique<IndexWait>(context_.index_waits, build_id_);
       waiting_ = std::move(waiting);
-      for (const auto& watch : watches_) watch->on_end(waker());
-      wake_after(kLookAgain);
+      bool must_poll = false;
+      for (const auto& watch : watches_) {
+        must_poll |= watch == nullptr;
+        if (watch != nullptr) watch->on_end(waker());
+      }
+      wake_after(must_poll ? kPollInterval : kLookAgain);
       return nullptr;
     }
     cancel_timer();
@@ -164,8 +170,7 @@ class ViewTask final : public PageStream {
     if (!failures_before_)
       failures_before_ = context_.queue.find(tx, found.index->kind(), build_id_)->failures;
     if (!any(Update::wait)) return true;
-    watches_.push_back(tx.watch(keys.state()));
-    watches_.push_back(context_.queue.watch(tx, found.index->kind(), build_id_));
+    watches_ = {tx.try_watch(keys.state()), context_.queue.watch(tx, found.index->kind(), build_id_)};
     return false;
   }
 

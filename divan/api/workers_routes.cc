@@ -5,7 +5,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/sequence.h"
 #include "divan/jobs/halts.h"
-#include "divan/jobs/riders.h"
+#include "divan/jobs/worker_jobs.h"
 
 namespace divan::api {
 namespace {
@@ -51,7 +51,7 @@ class MembersSource final : public WatchingSource {
     workers::Members members;
     context_.store.run([&](kv::Transaction& tx) {
       members = context_.registry.members(tx, role_);
-      watch([&] { return context_.registry.watch(tx, role_); });
+      watch(context_.registry.watch(tx, role_));
     });
     wait();
     if (begun_ && members.version <= version_) return false;
@@ -213,24 +213,12 @@ class HoldTask final : public Task {
         writer.key("reason").string(halt.reason).end_object().end_object();
         lines += line + '\n';
       }
-      try_watch(halts_watch_, [&] { return jobs::watch_halts(tx, ref.role, ref.id); });
+      halts_watch_ = jobs::watch_halts(tx, ref.role, ref.id);
       return lines;
     });
   }
 
-  void watch(kv::Transaction& tx) {
-    try_watch(watch_, [&] { return context_.registry.watch(tx, *hold_); });
-  }
-
-  template <class Make>
-  static void try_watch(std::shared_ptr<kv::Watch>& watch, const Make& make) {
-    watch = nullptr;
-    try {
-      watch = make();
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    }
-  }
+  void watch(kv::Transaction& tx) { watch_ = context_.registry.watch(tx, *hold_); }
 
   bool end() {
     hold_.reset();
@@ -283,7 +271,7 @@ Answer heartbeat(const Context& context, const CallPtr& call, const std::string&
 }
 
 // GET /_workers/{role}/{id}/_jobs?type=...: of a worker that is registered no longer, those that are not yet
-// taken back.
+// reclaimed.
 Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std::string& role,
                           const std::string& id) {
   call->allow("GET");

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kRowsAShow = 4096;
 
-// What belongs to no room: the server's identity, and marks of commits.
+// What belongs to no module: the server's identity, and marks of commits.
 class ServerCheck final : public kv::RowCheck {
  public:
   explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}

@@ -43,6 +43,14 @@ class LruMap {
     return entries_.front().second;
   }
 
+  void erase(std::string_view key) {
+    const auto found = index_.find(key);
+    if (found == index_.end()) return;
+    const auto entry = found->second;
+    index_.erase(found);
+    entries_.erase(entry);
+  }
+
   std::size_t size() const { return entries_.size(); }
 
  private:

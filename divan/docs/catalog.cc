@@ -90,7 +90,7 @@ void Catalog::remember(const Database& database) {
   known_.insert_or_assign(database.name(), database);
 }
 
-std::optional<Database> Catalog::expect(kv::Expectation& reads, std::string_view name) {
+std::optional<Database> Catalog::prefetch(kv::Prefetch& reads, std::string_view name) {
   reads.key(record_key(name));
   std::lock_guard lock(known_mutex_);
   const auto found = known_.find(name);

@@ -113,9 +113,9 @@ class Catalog {
   Database open(kv::Transaction& tx, std::string_view name);
   std::optional<Database> find(kv::Transaction& tx, std::string_view name);
 
-  /// What open() reads, for Transaction::expect(). Answers the database as it was when this process last
+  /// What open() reads, for Transaction::prefetch(). Answers the database as it was when this process last
   /// opened it, if it has on a remote store: where its rows are likely to be.
-  std::optional<Database> expect(kv::Expectation& reads, std::string_view name);
+  std::optional<Database> prefetch(kv::Prefetch& reads, std::string_view name);
 
   /// Which names list() gives.
   struct ListOptions {

@@ -19,13 +19,13 @@ kv::Versionstamp with_user_version(const kv::Versionstamp& stamp, std::int64_t u
 }
 
 kv::KeyRange after(const Database& database, const kv::Versionstamp& since) {
-  return {database.keys().change(since) + '\0', below(database.keys().room(Room::changes)).end};
+  return {database.keys().change(since) + '\0', below(database.keys().section(Section::changes)).end};
 }
 
 void visit_range(kv::Transaction& tx, const Database& database, const kv::KeyRange& range, bool reverse,
                  const ChangeVisitor& visit) {
   if (range.begin >= range.end) return;
-  const std::size_t prefix = database.keys().room(Room::changes).size();
+  const std::size_t prefix = database.keys().section(Section::changes).size();
   tx.scan(range, {.reverse = reverse, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             return visit(decode_change(key.substr(prefix), value));
@@ -34,9 +34,9 @@ void visit_range(kv::Transaction& tx, const Database& database, const kv::KeyRan
 
 }  // namespace
 
-Change decode_change(std::string_view key_after_room, std::string_view value) {
+Change decode_change(std::string_view key_after_section, std::string_view value) {
   Change change;
-  kv::tuple::Reader key(key_after_room);
+  kv::tuple::Reader key(key_after_section);
   const auto sequence = key.take_versionstamp();
   kv::tuple::Reader reader(value);
   auto id = reader.take_string();
@@ -68,8 +68,8 @@ Change decode_change(std::string_view key_after_room, std::string_view value) {
   return change;
 }
 
-void expect_changes(kv::Expectation& reads, const Database& database, const kv::Versionstamp& since,
-                    std::size_t limit) {
+void prefetch_changes(kv::Prefetch& reads, const Database& database, const kv::Versionstamp& since,
+                      std::size_t limit) {
   if (kv::KeyRange range = after(database, since); range.begin < range.end)
     reads.range(std::move(range), limit);
 }
@@ -111,10 +111,10 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
     while (next < changes.size() && !in_sweep(changes[next])) ++next;
   };
   skip_to_sweep();
-  const std::size_t prefix = database.keys().room(Room::body).size();
+  const std::size_t prefix = database.keys().section(Section::body).size();
   for (bool going_on = next < changes.size(); going_on;) {
     going_on = false;
-    kv::KeyRange range = below(database.keys().room(Room::body));
+    kv::KeyRange range = below(database.keys().section(Section::body));
     if (reverse) {
       range.end = database.keys().body(changes[next].body_sequence, changes[next].chunks);
     } else {
@@ -164,7 +164,7 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
 void write_change(kv::Transaction& tx, const Database& database, const Change& change,
                   std::optional<std::uint16_t> winner_user_version) {
   std::string key;
-  auto packer = database.keys().packer(key, Room::changes);
+  auto packer = database.keys().packer(key, Section::changes);
   packer.versionstamp(change.sequence).finish_versionstamped();
   std::string value;
   kv::tuple::Packer row(value);

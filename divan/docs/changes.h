@@ -24,9 +24,9 @@ struct Change {
 /// Receives a change; answers whether to go on.
 using ChangeVisitor = std::function<bool(const Change&)>;
 
-/// What visit_changes() and count_changes() read of the next `limit` ones, for Transaction::expect().
-void expect_changes(kv::Expectation& reads, const Database& database, const kv::Versionstamp& since,
-                    std::size_t limit);
+/// What visit_changes() and count_changes() read of the next `limit` ones, for Transaction::prefetch().
+void prefetch_changes(kv::Prefetch& reads, const Database& database, const kv::Versionstamp& since,
+                      std::size_t limit);
 
 /// Visits the changes after `since`. Reads a snapshot.
 void visit_changes(kv::Transaction& tx, const Database& database, const kv::Versionstamp& since,
@@ -47,9 +47,9 @@ std::int64_t count_changes(kv::Transaction& tx, const Database& database, const 
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
                                      std::span<const Change> changes, std::size_t max_bytes = SIZE_MAX);
 
-/// A row of the changes: what stands behind the room in its key, and its value. Throws an internal error if
+/// A row of the changes: what stands after the section in its key, and its value. Throws an internal error if
 /// it is damaged.
-Change decode_change(std::string_view key_after_room, std::string_view value);
+Change decode_change(std::string_view key_after_section, std::string_view value);
 
 /// The row of a change; `winner_user_version` is given when the winner was written in this transaction.
 void write_change(kv::Transaction& tx, const Database& database, const Change& change,

@@ -138,7 +138,7 @@ TEST_F(Changes, DamagedOnesAreRefused) {
     kv::tuple::Packer row(value);
     row.string("a").boolean(false).integer(generation).bytes("r").integer(0).integer(chunks);
     if (others) row.integer(*others);
-    with_db([&](auto& tx, const Database& db) { tx.set(db.keys().room(Room::changes) + key, value); });
+    with_db([&](auto& tx, const Database& db) { tx.set(db.keys().section(Section::changes) + key, value); });
   };
   put_change(1, kMaxBodyChunks, {});
   ASSERT_EQ(changes().size(), 1u);

@@ -22,7 +22,7 @@ Value required(std::optional<Value> value) {
 
 bool Check::row(std::string_view key, std::string_view value) {
   try {
-    if (database_row(key, value)) return room_ != static_cast<std::int64_t>(Room::indexes);
+    if (database_row(key, value)) return section_ != static_cast<std::int64_t>(Section::indexes);
     if (auto row = read_catalog_row(key, value)) {
       catalog_.emplace(row->name, *row);
       check_database_name(row->name);
@@ -43,28 +43,28 @@ bool Check::row(std::string_view key, std::string_view value) {
 bool Check::database_row(std::string_view key, std::string_view value) {
   const auto number = database_number(key);
   if (!number) {
-    end_room();
+    end_section();
     return false;
   }
   Reader reader(key);
   reader.take_string();
   reader.take_int();
-  const std::int64_t room = required(reader.take_int());
-  if (*number != number_ || room != room_) {
-    end_room();
+  const std::int64_t section = required(reader.take_int());
+  if (*number != number_ || section != section_) {
+    end_section();
     number_ = *number;
     tally_ = &tallies_[number_];
-    room_ = room;
+    section_ = section;
   }
   const std::string_view rest = reader.rest();
-  switch (static_cast<Room>(room)) {
-    case Room::config: config_row(rest, value); break;
-    case Room::stats: stats_row(rest, value); break;
-    case Room::revs: leaf_row(rest, value); break;
-    case Room::body: body_row(rest, value); break;
-    case Room::changes: change_row(rest, value); break;
-    case Room::local: local_row(rest, value); break;
-    case Room::indexes: break;
+  switch (static_cast<Section>(section)) {
+    case Section::config: config_row(rest, value); break;
+    case Section::stats: stats_row(rest, value); break;
+    case Section::revs: leaf_row(rest, value); break;
+    case Section::body: body_row(rest, value); break;
+    case Section::changes: change_row(rest, value); break;
+    case Section::local: local_row(rest, value); break;
+    case Section::indexes: break;
     default: throw wrong("a database has no such part");
   }
   return true;
@@ -126,7 +126,7 @@ void Check::body_row(std::string_view rest, std::string_view value) {
 
 void Check::end_value() {
   if (!value_) return;
-  if (room_ == static_cast<std::int64_t>(Room::body)) {
+  if (section_ == static_cast<std::int64_t>(Section::body)) {
     const auto chunks = static_cast<std::uint64_t>(value_->chunks());
     // A damaged one is no leaf's: so its document is looked for.
     const std::string damage = is_body(value_->text()) ? "" : "damaged";
@@ -155,14 +155,14 @@ void Check::local_row(std::string_view rest, std::string_view value) {
   chunk_row(id, reader.rest(), value);
 }
 
-void Check::end_room() {
+void Check::end_section() {
   end_document();
   end_value();
-  room_ = number_ = -1;
+  section_ = number_ = -1;
 }
 
 void Check::finish(kv::RowSource& rows) {
-  end_room();
+  end_section();
   check_catalog();
   std::set<std::int64_t> known = expected_;
   for (const auto& [name, row] : catalog_) {

@@ -59,7 +59,7 @@ class Check final : public kv::RowCheck {
   void chunk_row(std::string_view key, std::string_view rest, std::string_view value);
   void check_version(const kv::Versionstamp& stamp);
   // What went by is complete.
-  void end_room();
+  void end_section();
   void end_document();
   void end_value();
 
@@ -77,7 +77,7 @@ class Check final : public kv::RowCheck {
   // Where the row that goes by is.
   std::int64_t number_ = -1;
   Tally* tally_ = nullptr;
-  std::int64_t room_ = -1;
+  std::int64_t section_ = -1;
   std::optional<DocumentRows> document_;
   std::optional<kv::ChunkedValue> value_;  // a body or a local document
 };

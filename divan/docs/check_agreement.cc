@@ -20,7 +20,7 @@ class Explainer {
       : rows_(rows), findings_(findings), database_(database), keys_(number) {}
 
   void run(std::uint64_t bodies, std::uint64_t changes) {
-    const std::string revs = keys_.room(Room::revs);
+    const std::string revs = keys_.section(Section::revs);
     rows_.scan(below(revs), [&](std::string_view key, std::string_view value) {
       try {
         Reader reader(key.substr(revs.size()));
@@ -46,7 +46,7 @@ class Explainer {
 
   void look_at_body(const Leaf& leaf) {
     std::string prefix;
-    keys_.packer(prefix, Room::body).versionstamp(leaf.sequence);
+    keys_.packer(prefix, Section::body).versionstamp(leaf.sequence);
     kv::ChunkedValue body(prefix);
     rows_.scan(below(prefix), [&](std::string_view key, std::string_view value) {
       body.add(Reader(key.substr(prefix.size())).take_int().value_or(-1), value);

@@ -66,9 +66,9 @@ struct DocsCheck : testing::Test {
     damage(rows.map());
     return check(rows).kept();
   }
-  // The first row of a room of "db".
-  static MapRows::Map::iterator first(MapRows::Map& map, Room room) {
-    return map.lower_bound(DatabaseKeys(1).room(room));
+  // The first row of a section of "db".
+  static MapRows::Map::iterator first(MapRows::Map& map, Section section) {
+    return map.lower_bound(DatabaseKeys(1).section(section));
   }
 };
 
@@ -101,7 +101,7 @@ TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
   const auto original = rows.map();
   std::vector<std::string> unnoticed;
   for (const auto& [key, value] : original) {
-    if (key.starts_with(keys.room(Room::config))) continue;  // of a number may be left a number
+    if (key.starts_with(keys.section(Section::config))) continue;  // of a number may be left a number
     for (const auto& changed : {value + 'x', value.substr(0, value.size() / 2)}) {
       rows.map()[key] = changed;
       if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
@@ -112,16 +112,16 @@ TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
 }
 
 TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
-  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::changes)); }),
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::changes)); }),
               ElementsAre("Database db: document a has no row in the changes."));
-  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::body)); }),
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::body)); }),
               ElementsAre(HasSubstr("Database db: the body of document a, revision 1-")));
-  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Room::revs)); }),
+  EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::revs)); }),
               testing::AllOf(Contains("Database db: 1 bodies belong to no document."),
                              Contains("Database db: 1 rows of the changes belong to no document."),
                              Contains("Database db: its counter `docs` is 5, and there are 4.")));
   EXPECT_THAT(found([&](auto& map) {
-                auto change = first(map, Room::changes);
+                auto change = first(map, Section::changes);
                 change->second = std::next(change)->second;
               }),
               ElementsAre("Database db: document a has a wrong row in the changes."));
@@ -133,7 +133,7 @@ TEST_F(DocsCheck, LeavesAreCountedInTheChanges) {
   // Changes how many other leaves a document's row in the changes counts; nullopt: as older versions left it.
   const auto with_others = [&](std::string_view id, std::optional<std::int64_t> others) {
     return found([&](MapRows::Map& map) {
-      const auto row = std::find_if(first(map, Room::changes), map.end(), [&](const auto& one) {
+      const auto row = std::find_if(first(map, Section::changes), map.end(), [&](const auto& one) {
         return kv::tuple::Reader(one.second).take_string() == id;
       });
       auto elements = kv::tuple::unpack(row->second);
@@ -155,7 +155,7 @@ TEST_F(DocsCheck, LeavesAreCountedInTheChanges) {
 
 // Damage that leaves every length as it is.
 TEST_F(DocsCheck, BodiesAndLocalDocumentsAreJson) {
-  EXPECT_THAT(found([&](auto& map) { first(map, Room::body)->second.back() = 'x'; }),
+  EXPECT_THAT(found([&](auto& map) { first(map, Section::body)->second.back() = 'x'; }),
               ElementsAre(testing::MatchesRegex(
                   "Database db: the body of document a, revision 1-.*, is no JSON object.")));
   EXPECT_THAT(found([&](auto& map) { map[keys.local("large", 1)].front() = '"'; }),
@@ -168,7 +168,7 @@ TEST_F(DocsCheck, BodiesAndLocalDocumentsAreJson) {
 
 // As a restore leaves it that was broken off between two pieces.
 TEST_F(DocsCheck, WhatIsBeingRestoredMayEndAnywhere) {
-  for (const auto& last : {keys.room(Room::changes), keys.local("large", 2)}) {
+  for (const auto& last : {keys.section(Section::changes), keys.local("large", 2)}) {
     MapRows rows(*store);
     std::string record;
     kv::tuple::Packer(record).string("dbs").string("db");
@@ -215,11 +215,11 @@ TEST_F(DocsCheck, NothingIsLaterThanTheStore) {
 
 TEST_F(DocsCheck, KeysThatCannotBeAreFound) {
   const auto with_key = [&](const std::string& key) { return found([&](auto& map) { map[key] = "x"; }); };
-  std::string unknown_room = keys.prefix();
-  kv::tuple::Packer(unknown_room).integer(6);
-  for (const auto& key :
-       {keys.prefix(), unknown_room, keys.room(Room::revs) + "x", keys.room(Room::stats),
-        keys.room(Room::changes) + "\x02z", keys.room(Room::body), keys.room(Room::config)}) {
+  std::string unknown_section = keys.prefix();
+  kv::tuple::Packer(unknown_section).integer(6);
+  for (const auto& key : {keys.prefix(), unknown_section, keys.section(Section::revs) + "x",
+                          keys.section(Section::stats), keys.section(Section::changes) + "\x02z",
+                          keys.section(Section::body), keys.section(Section::config)}) {
     EXPECT_FALSE(with_key(key).empty()) << kv::tuple::describe(key);
   }
 }

@@ -13,8 +13,8 @@ namespace divan::docs {
 
 using kv::below;
 
-/// The parts of a database's keyspace: the third element of its keys, ("db", number, room, ...).
-enum class Room : int {
+/// The parts of a database's keyspace: the third element of its keys, ("db", number, section, ...).
+enum class Section : int {
   config = 0,   // (name) = JSON
   stats = 1,    // (name) = counter
   revs = 2,     // (document id, live 0|1, generation, identifier) = leaf
@@ -35,34 +35,34 @@ class DatabaseKeys {
   const std::string& prefix() const { return prefix_; }
   kv::KeyRange all() const { return below(prefix_); }
 
-  /// The beginning of all keys in a room.
-  std::string room(Room room) const {
+  /// The beginning of all keys in a section.
+  std::string section(Section section) const {
     std::string key;
-    packer(key, room);
+    packer(key, section);
     return key;
   }
-  /// `key` becomes the room's beginning; the packer appends to it.
-  kv::tuple::Packer packer(std::string& key, Room room) const {
+  /// `key` becomes the section's beginning; the packer appends to it.
+  kv::tuple::Packer packer(std::string& key, Section section) const {
     key.reserve(prefix_.size() + 48);
     key = prefix_;
     kv::tuple::Packer packer(key);
-    packer.integer(static_cast<int>(room));
+    packer.integer(static_cast<int>(section));
     return packer;
   }
 
   std::string config(std::string_view name) const {
     std::string key;
-    packer(key, Room::config).string(name);
+    packer(key, Section::config).string(name);
     return key;
   }
   std::string stat(std::string_view name) const {
     std::string key;
-    packer(key, Room::stats).string(name);
+    packer(key, Section::stats).string(name);
     return key;
   }
   std::string leaf(std::string_view id, bool deleted, const Revision& revision) const {
     std::string key;
-    packer(key, Room::revs)
+    packer(key, Section::revs)
         .string(id)
         .integer(deleted ? 0 : 1)
         .integer(revision.generation)
@@ -72,22 +72,22 @@ class DatabaseKeys {
   /// All leaves of a document.
   kv::KeyRange leaves(std::string_view id) const {
     std::string key;
-    packer(key, Room::revs).string(id);
+    packer(key, Section::revs).string(id);
     return below(key);
   }
   std::string body(const kv::Versionstamp& sequence, std::uint32_t chunk) const {
     std::string key;
-    packer(key, Room::body).versionstamp(sequence).integer(chunk);
+    packer(key, Section::body).versionstamp(sequence).integer(chunk);
     return key;
   }
   std::string change(const kv::Versionstamp& sequence) const {
     std::string key;
-    packer(key, Room::changes).versionstamp(sequence);
+    packer(key, Section::changes).versionstamp(sequence);
     return key;
   }
   std::string local(std::string_view id, std::uint32_t chunk) const {
     std::string key;
-    packer(key, Room::local).string(id).integer(chunk);
+    packer(key, Section::local).string(id).integer(chunk);
     return key;
   }
 

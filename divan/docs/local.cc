@@ -28,7 +28,7 @@ std::string_view without_prefix(std::string_view id) { return id.substr(kLocalPr
 
 kv::KeyRange range_of(const Database& database, std::string_view id) {
   std::string key;
-  database.keys().packer(key, Room::local).string(without_prefix(id));
+  database.keys().packer(key, Section::local).string(without_prefix(id));
   return below(key);
 }
 
@@ -40,12 +40,12 @@ kv::KeyRange range_of(const Database& database, const DocumentRange& range) {
   const bool lower_inclusive = !range.descending || range.inclusive_end;
   const bool upper_inclusive = range.descending || range.inclusive_end;
   const auto key_of = [&](const std::string& id, bool behind) {
-    if (id < kLocalPrefix) return below(database.keys().room(Room::local)).begin;
-    if (id >= kAfter) return below(database.keys().room(Room::local)).end;
+    if (id < kLocalPrefix) return below(database.keys().section(Section::local)).begin;
+    if (id >= kAfter) return below(database.keys().section(Section::local)).end;
     const kv::KeyRange rows = range_of(database, id);
     return behind ? rows.end : rows.begin;
   };
-  kv::KeyRange keys = below(database.keys().room(Room::local));
+  kv::KeyRange keys = below(database.keys().section(Section::local));
   if (lower) keys.begin = key_of(*lower, !lower_inclusive);
   if (upper) keys.end = key_of(*upper, upper_inclusive);
   return keys;
@@ -94,7 +94,7 @@ void visit_locals(kv::Transaction& tx, const Database& database, const DocumentR
                   const LocalVisitor& visit) {
   const kv::KeyRange keys = range_of(database, range);
   if (keys.begin >= keys.end) return;
-  const std::string room = database.keys().room(Room::local);
+  const std::string section = database.keys().section(Section::local);
   std::string id;
   std::vector<std::string> pieces;  // of its document, as they come
   bool going_on = true;
@@ -108,7 +108,7 @@ void visit_locals(kv::Transaction& tx, const Database& database, const DocumentR
   };
   tx.scan(keys, {.reverse = range.descending, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
-            auto suffix = kv::tuple::Reader(key.substr(room.size())).take_string();
+            auto suffix = kv::tuple::Reader(key.substr(section.size())).take_string();
             if (!suffix) throw damaged();
             if (*suffix != id) finish();
             if (!going_on) return false;

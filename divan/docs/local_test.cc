@@ -73,8 +73,9 @@ TEST_F(LocalDocuments, LocalDocumentsOfARange) {
 
 TEST_F(LocalDocuments, DamagedOnesAreRefused) {
   const auto put_row = [&](std::string_view key, std::string_view value) {
-    with_db(
-        [&](auto& tx, const Database& db) { tx.set(db.keys().room(Room::local) + std::string(key), value); });
+    with_db([&](auto& tx, const Database& db) {
+      tx.set(db.keys().section(Section::local) + std::string(key), value);
+    });
   };
   std::string name, last;
   kv::tuple::Packer(name).string("a").integer(0);

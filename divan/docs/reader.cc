@@ -22,12 +22,12 @@ std::uint64_t take_number(std::string_view& bytes) {
 // The key of the first row that may belong to a document whose id is not below `id`.
 std::string first_leaf_key(const Database& database, std::string_view id) {
   std::string key;
-  database.keys().packer(key, Room::revs).string(id);
+  database.keys().packer(key, Section::revs).string(id);
   return key;
 }
 
 kv::KeyRange leaf_range(const Database& database, const DocumentRange& range) {
-  const kv::KeyRange all = below(database.keys().room(Room::revs));
+  const kv::KeyRange all = below(database.keys().section(Section::revs));
   const auto& lower = range.descending ? range.end_id : range.start_id;
   const auto& upper = range.descending ? range.start_id : range.end_id;
   const bool lower_inclusive = !range.descending || range.inclusive_end;
@@ -84,36 +84,36 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   return leaf;
 }
 
-void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                      std::span<const std::string_view> ids, bool to_write) {
+void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                        std::span<const std::string_view> ids, bool to_write) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
-  if (const auto database = catalog.expect(reads, name)) {
+  kv::Prefetch reads;
+  if (const auto database = catalog.prefetch(reads, name)) {
     for (const auto id : ids) reads.range(database->keys().leaves(id));
     if (to_write) reads.key(database->keys().config(kRevsLimit));
   }
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
-void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids) {
+void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
+  kv::Prefetch reads;
   for (const auto& id : ids) reads.range(database.keys().leaves(id));
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
-void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves) {
+void prefetch_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
+  kv::Prefetch reads;
   for (const auto& leaf : leaves) {
     for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
       reads.key(database.keys().body(leaf.sequence, chunk));
   }
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
-void expect_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
-                    std::uint64_t max_bytes) {
+void prefetch_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
+                      std::uint64_t max_bytes) {
   if (!tx.is_remote()) return;
   std::vector<Leaf> winners;
   std::uint64_t bytes = 0;
@@ -124,7 +124,7 @@ void expect_winners(kv::Transaction& tx, const Database& database, std::span<con
     bytes += tree.front().body_bytes;
     winners.push_back(std::move(tree.front()));
   }
-  expect_bodies(tx, database, winners);
+  prefetch_bodies(tx, database, winners);
 }
 
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
@@ -169,27 +169,27 @@ FoundDocument find_document(kv::Transaction& tx, const Database& database, std::
 }
 
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database, kv::Isolation isolation) {
-  const std::string room = database.keys().room(Room::changes);
+  const std::string section = database.keys().section(Section::changes);
   kv::Versionstamp last;
-  tx.scan(below(room), {.limit = 1, .reverse = true, .isolation = isolation},
+  tx.scan(below(section), {.limit = 1, .reverse = true, .isolation = isolation},
           [&](std::string_view key, std::string_view) {
-            last = kv::tuple::Reader(key.substr(room.size())).take_versionstamp().value_or(last);
+            last = kv::tuple::Reader(key.substr(section.size())).take_versionstamp().value_or(last);
             return true;
           });
   return last;
 }
 
-void expect_last_sequence(kv::Expectation& reads, const Database& database) {
-  reads.range(below(database.keys().room(Room::changes)), 1, true);
+void prefetch_last_sequence(kv::Prefetch& reads, const Database& database) {
+  reads.range(below(database.keys().section(Section::changes)), 1, true);
 }
 
 DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
   const std::vector<std::string> keys = {database.keys().stat("docs"), database.keys().stat("deleted"),
                                          database.keys().stat("bytes")};
   if (tx.is_remote()) {
-    kv::Expectation reads{.keys = keys, .ranges = {}};
-    expect_last_sequence(reads, database);
-    tx.expect(reads);
+    kv::Prefetch reads{.keys = keys, .ranges = {}};
+    prefetch_last_sequence(reads, database);
+    tx.prefetch(reads);
   }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
   // What is damaged can still be added up.
@@ -204,7 +204,7 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
                      const DocumentVisitor& visit) {
   const kv::KeyRange keys = leaf_range(database, range);
   if (keys.begin >= keys.end) return;
-  const std::size_t prefix = database.keys().room(Room::revs).size();
+  const std::size_t prefix = database.keys().section(Section::revs).size();
   // A document's rows are neighbours, and its winner is the last of them: going up, a document is complete
   // when the next one begins.
   std::string id;

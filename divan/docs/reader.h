@@ -12,18 +12,18 @@ namespace divan::docs {
 // These say on a remote store what will be read.
 
 /// A database that is to be opened, with the revisions of documents; `to_write` them, too.
-void expect_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                      std::span<const std::string_view> ids, bool to_write = false);
-void expect_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
-void expect_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
+void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                        std::span<const std::string_view> ids, bool to_write = false);
+void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
+void prefetch_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
 /// The bodies of the winners, up to about `max_bytes`; reads the trees.
-void expect_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
-                    std::uint64_t max_bytes);
+void prefetch_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
+                      std::uint64_t max_bytes);
 /// What last_sequence() reads.
-void expect_last_sequence(kv::Expectation& reads, const Database& database);
-inline void expect_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                            std::string_view id) {
-  expect_documents(tx, catalog, name, std::span(&id, 1));
+void prefetch_last_sequence(kv::Prefetch& reads, const Database& database);
+inline void prefetch_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
+                              std::string_view id) {
+  prefetch_documents(tx, catalog, name, std::span(&id, 1));
 }
 
 /// The leaves of a document, winner first; empty if there never was one.

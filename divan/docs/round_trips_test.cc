@@ -1,4 +1,5 @@
 // How often operations on documents wait for a remote store.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "divan/docs/reader.h"
@@ -22,6 +23,11 @@ class DocumentRoundTrips : public testing::TestWithParam<bool> {
   std::uint64_t of(Fn&& fn) {
     return counted->round_trips_of(fn);
   }
+  // An answer of a cluster that comes before it is needed is not waited for.
+  testing::Matcher<std::uint64_t> takes(std::uint64_t trips) {
+    if (GetParam()) return testing::Le(trips);
+    return testing::Eq(trips);
+  }
   std::vector<IncomingDocument> documents(int from, int to, std::size_t bytes) {
     std::vector<IncomingDocument> all;
     for (int i = from; i < to; ++i)
@@ -34,7 +40,7 @@ class DocumentRoundTrips : public testing::TestWithParam<bool> {
   }
   void read(std::string_view id) {
     store().run([&](kv::Transaction& tx) {
-      expect_document(tx, catalog, "db", id);
+      prefetch_document(tx, catalog, "db", id);
       find_document(tx, catalog.open(tx, "db"), id, std::nullopt);
     });
   }
@@ -47,27 +53,27 @@ class DocumentRoundTrips : public testing::TestWithParam<bool> {
 };
 
 TEST_P(DocumentRoundTrips, AWriteTakesTwo) {
-  EXPECT_EQ(of([&] { write(documents(0, 1, 10)); }), 2u);
+  EXPECT_THAT(of([&] { write(documents(0, 1, 10)); }), takes(2));
 }
 
 TEST_P(DocumentRoundTrips, AReadTakesTwo) {
   write(documents(0, 1, 10));
-  EXPECT_EQ(of([&] { read("d0"); }), 2u);
+  EXPECT_THAT(of([&] { read("d0"); }), takes(2));
   // Chunks of a large body come together.
   write(documents(1, 2, 1'000'000));
-  EXPECT_EQ(of([&] { read("d1"); }), 2u);
+  EXPECT_THAT(of([&] { read("d1"); }), takes(2));
 }
 
 TEST_P(DocumentRoundTrips, WithoutKnowingTheDatabaseOneMore) {
   write(documents(0, 1, 10));
   Catalog other(bus, clock);
-  EXPECT_EQ(of([&] {
-              store().run([&](kv::Transaction& tx) {
-                expect_document(tx, other, "db", "d0");
-                find_document(tx, other.open(tx, "db"), "d0", std::nullopt);
-              });
-            }),
-            3u);
+  EXPECT_THAT(of([&] {
+                store().run([&](kv::Transaction& tx) {
+                  prefetch_document(tx, other, "db", "d0");
+                  find_document(tx, other.open(tx, "db"), "d0", std::nullopt);
+                });
+              }),
+              takes(3));
 }
 
 TEST_P(DocumentRoundTrips, AThousandWritesTakeAtMostEight) {

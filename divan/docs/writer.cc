@@ -63,8 +63,8 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
 
 // Says what will be read to write documents: those of `all` that are likely to fit into the transaction.
 template <class All, class FirstOf>
-void expect_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name, const All& all,
-                   const FirstOf& first_of) {
+void prefetch_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name, const All& all,
+                     const FirstOf& first_of) {
   if (!tx.is_remote()) return;
   std::vector<std::string_view> ids;
   std::size_t bytes = 0;
@@ -73,7 +73,7 @@ void expect_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name,
     ids.push_back(document.id);
     bytes += kRowsBytes + document.body.size();
   }
-  expect_documents(tx, catalog, name, ids, true);
+  prefetch_documents(tx, catalog, name, ids, true);
 }
 
 // Why the document must not be written, whatever the database has.
@@ -135,7 +135,7 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view bo
   if (leaf.chunks > 0) {
     kv::for_each_chunk(body, [&](std::uint32_t chunk, std::string_view piece) {
       std::string key;
-      auto packer = database_.keys().packer(key, Room::body);
+      auto packer = database_.keys().packer(key, Section::body);
       packer.versionstamp(leaf.sequence).integer(chunk).finish_versionstamped();
       tx_.set_versionstamped_key(key, piece);
     });
@@ -269,7 +269,7 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
   std::size_t next = 0;  // of `accepted`
   do {
     auto batch = store.run([&](kv::Transaction& tx) {
-      expect_writes(
+      prefetch_writes(
           tx, catalog, name,
           std::span(accepted).subspan(next), [&](std::size_t i) -> const auto& { return documents[i]; });
       const Database database = catalog.open(tx, name);
@@ -302,7 +302,7 @@ std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, s
   auto next = parts.begin();
   do {
     next = store.run([&](kv::Transaction& tx) {
-      expect_writes(
+      prefetch_writes(
           tx, catalog, name, std::span(next, parts.end()),
           [](const auto& part) -> const auto& { return part.front(); });
       const Database database = catalog.open(tx, name);

@@ -151,7 +151,7 @@ TEST_F(Writers, LargeDocumentsAreCutIntoChunks) {
   EXPECT_EQ(get("a").size(), text.size() + rev.size() + 28);
   put(R"({"_id":"a","_rev":")" + rev + "\"}");
   const auto rows = with_db([&](auto& tx, const Database& db) {
-    return tx.get_range(below(db.keys().room(Room::body))).rows.size();
+    return tx.get_range(below(db.keys().section(Section::body))).rows.size();
   });
   EXPECT_EQ(rows, 0u);
   std::vector documents{parse_document(R"({"_id":"b","t":")" + std::string(kMaxDocumentBytes, 'x') + "\"}")};

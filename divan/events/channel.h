@@ -1,4 +1,4 @@
-// One channel: who listens, and how an event gets to them. Internal to the room: bus.h is what others use.
+// One channel: who listens, and how an event gets to them. Internal to the module: bus.h is what others use.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Finds channels by name. Internal to the room: bus.h is what others use; directory.cc opens with how it
+// Finds channels by name. Internal to the module: bus.h is what others use; directory.cc opens with how it
 // works.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A subscription's bounded queue, between publishers who never wait for it and one subscriber who may be
-// slow. Internal to the room: bus.h is what others use.
+// slow. Internal to the module: bus.h is what others use.
 #pragma once
 
 #include <condition_variable>

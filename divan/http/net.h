@@ -1,5 +1,5 @@
 // The parts of Boost.Asio that the server stands on, with the io_context's own executor: a type-erased one
-// costs a microsecond a request. Only *.cc files of this room include this, directly or through loop.h.
+// costs a microsecond a request. Only *.cc files of this module include this, directly or through loop.h.
 #pragma once
 
 // GCC's thread sanitizer does not understand the fences that Asio puts around handlers; the locks of its

@@ -93,7 +93,7 @@ class Builder::Claim {
   std::optional<jobs::AcceptedJob> job_;
 };
 
-void Builder::take_in(kv::Transaction& tx, std::string_view type) {
+void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
   {
     std::lock_guard lock(mutex_);
     if (stopping_ || claimed_ + taken_.size() >= idle_) return;
@@ -101,11 +101,11 @@ void Builder::take_in(kv::Transaction& tx, std::string_view type) {
   }
   const auto claim = std::make_shared<Claim>(*this);
   const std::vector<std::string> types{std::string(type)};
-  std::vector<jobs::Taker> takers{{.worker = worker(), .must_exist = false}};
-  jobs::deal(queue_, tx, types, std::nullopt, takers, nullptr,
-             [this](std::vector<jobs::DueJob>& due) { slots_.order(due); });
-  if (takers.front().jobs.empty()) return;
-  claim->take(std::move(takers.front().jobs.front()));
+  std::vector<jobs::AcceptRequest> requests{{.worker = worker(), .must_exist = false}};
+  jobs::accept_for(queue_, tx, types, std::nullopt, requests, nullptr,
+                   [this](std::vector<jobs::DueJob>& due) { slots_.order(due); });
+  if (requests.front().jobs.empty()) return;
+  claim->take(std::move(requests.front().jobs.front()));
   tx.after_commit([claim] { claim->hand_over(); });
 }
 
@@ -187,7 +187,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
                                   .started_at = clock_.wall_ms()});
   const absl::Cleanup leave = [&] {
     if (slot) slots_.end(*slot);
-    if (slots_.take_left_out()) acceptor_.look_again();
+    if (slots_.take_skipped()) acceptor_.poll_again();
   };
   // The worker lives, so nobody misses the job.
   const auto break_off = [&](const std::exception& error) {

@@ -67,7 +67,7 @@ class Builder {
   /// Takes the most urgent job of `type` that is due, for a thread that has nothing to do; if there is none,
   /// the job waits in the queue. For the transaction that asks for a build: it need not be looked for then,
   /// nor be accepted by another commit.
-  void take_in(kv::Transaction& tx, std::string_view type);
+  void try_claim(kv::Transaction& tx, std::string_view type);
 
   /// How many builds run.
   std::size_t running() const { return busy_; }
@@ -136,7 +136,7 @@ class Builder {
   std::condition_variable changed_;
   std::atomic<std::size_t> busy_ = 0;  // builds that run
   // Of the threads that have nothing to do one waits for jobs in the queue, so that they do not fight over
-  // them; the others for jobs that take_in() has taken.
+  // them; the others for jobs that try_claim() has taken.
   bool accepting_ = false;
   std::size_t idle_ = 0;     // the others
   std::size_t claimed_ = 0;  // of these

@@ -65,13 +65,13 @@ bool Builder::begin(Build& state) {
     }
     state.keys.emplace(*database, state.request.signature);
     if (tx.is_remote()) {
-      kv::Expectation reads;
+      kv::Prefetch reads;
       reads.key(state.keys->state());
-      reads.key(state.keys->failures());
-      tx.expect(reads);
+      reads.key(state.keys->record(IndexKeys::Record::failures));
+      tx.prefetch(reads);
     }
     state.written = state.read = read_sequence(tx, *state.keys);
-    state.failed_before = tx.get(state.keys->failures(), kv::Isolation::snapshot).has_value();
+    state.failed_before = tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // A document has one place in the changes, and one that is met again is met beyond their present end.
     if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
@@ -177,7 +177,7 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       if (may_have_conflicts(changes[i])) conflicting.push_back(changes[i].id);
     }
-    docs::expect_trees(tx, database, conflicting);
+    docs::prefetch_trees(tx, database, conflicting);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       SourceDocument document{std::move(changes[i]), {}};
       if (!document.change.deleted) {

@@ -55,7 +55,7 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
   if (present && present->state == jobs::State::pending && present->priority <= priority) return;
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
   queue.add(tx, index.kind(), id, request.to_json(), {.priority = priority});
-  if (builder != nullptr) builder->take_in(tx, index.kind());
+  if (builder != nullptr) builder->try_claim(tx, index.kind());
 }
 
 void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, const jobs::Attempt& attempt,

@@ -25,7 +25,7 @@ std::int64_t BuildFailures::retry_at() const {
 
 std::optional<BuildFailures> read_failures(kv::Transaction& tx, const IndexKeys& keys,
                                            kv::Isolation isolation) {
-  const auto row = tx.get(keys.failures(), isolation);
+  const auto row = tx.get(keys.record(IndexKeys::Record::failures), isolation);
   if (!row) return std::nullopt;
   kv::tuple::Reader reader(*row);
   const auto count = reader.take_int();
@@ -44,9 +44,11 @@ void write_failures(kv::Transaction& tx, const IndexKeys& keys, const BuildFailu
       .integer(failures.last_at)
       .integer(failures.by_function ? 1 : 0)
       .string(is_utf8(failures.error) ? utf8_prefix(failures.error, kMaxErrorBytes) : "");
-  tx.set(keys.failures(), value);
+  tx.set(keys.record(IndexKeys::Record::failures), value);
 }
 
-void clear_failures(kv::Transaction& tx, const IndexKeys& keys) { tx.clear(keys.failures()); }
+void clear_failures(kv::Transaction& tx, const IndexKeys& keys) {
+  tx.clear(keys.record(IndexKeys::Record::failures));
+}
 
 }  // namespace divan::index

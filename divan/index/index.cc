@@ -90,7 +90,7 @@ std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, c
       used.insert(answering_index(tx, database, kinds, winner, index)->signature());
     }
   }
-  const std::string prefix = database.keys().room(docs::Room::indexes);
+  const std::string prefix = database.keys().section(docs::Section::indexes);
   kv::KeyRange rest = kv::below(prefix);
   std::size_t removed = 0;
   for (;;) {

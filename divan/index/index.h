@@ -30,13 +30,20 @@ struct SourceDocument {
 class IndexKeys {
  public:
   IndexKeys(const docs::Database& database, std::string_view signature) {
-    database.keys().packer(prefix_, docs::Room::indexes).bytes(signature);
+    database.keys().packer(prefix_, docs::Section::indexes).bytes(signature);
   }
   std::string state() const { return part(0); }
-  /// Of its builds that failed (failures.h).
-  std::string failures() const {
-    std::string key = part(0);
-    kv::tuple::Packer(key).integer(1);
+  /// What stands beside the state, below its key.
+  enum class Record : int {
+    failures = 1,            ///< of its builds (failures.h)
+    left_out_documents = 2,  ///< counters of what it lacks (left_out.h)
+    left_out_rows = 3,
+    left_out = 4,  ///< what it lacks, by document
+  };
+  /// The key of a record, or the beginning of the keys of such records.
+  std::string record(Record record) const {
+    std::string key = state();
+    kv::tuple::Packer(key).integer(static_cast<int>(record));
     return key;
   }
   /// The beginning of all keys of a part. Parts from 1 on are the kind's own.

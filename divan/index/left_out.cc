@@ -7,18 +7,7 @@ namespace {
 
 using kv::tuple::Packer;
 using kv::tuple::Reader;
-
-constexpr int kStatePart = 0;
-// Behind it.
-constexpr int kDocuments = 2;
-constexpr int kRows = 3;
-constexpr int kRecords = 4;
-
-std::string key_of(const IndexKeys& keys, int what) {
-  std::string key = keys.part(kStatePart);
-  Packer(key).integer(what);
-  return key;
-}
+using Record = IndexKeys::Record;
 
 }  // namespace
 
@@ -40,12 +29,13 @@ void LeftOutSummary::write(json::Writer& writer) const {
 
 LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys, std::size_t max_examples) {
   LeftOutSummary summary;
-  const std::vector<std::string> counters{key_of(keys, kDocuments), key_of(keys, kRows)};
+  const std::vector<std::string> counters{keys.record(Record::left_out_documents),
+                                          keys.record(Record::left_out_rows)};
   const auto counts = tx.get_many(counters, kv::Isolation::snapshot);
   summary.documents = kv::decode_counter(counts[0]);
   summary.rows = kv::decode_counter(counts[1]);
   if (summary.documents == 0) return summary;
-  const std::string records = key_of(keys, kRecords);
+  const std::string records = keys.record(Record::left_out);
   tx.scan(kv::below(records), {.limit = max_examples, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             auto id = Reader(key.substr(records.size())).take_string();
@@ -60,10 +50,10 @@ bool lacks_rows(kv::Transaction& tx, const IndexKeys& keys) {
   return kv::decode_counter(tx.get(left_out_documents_key(keys), kv::Isolation::snapshot)) != 0;
 }
 
-std::string left_out_documents_key(const IndexKeys& keys) { return key_of(keys, kDocuments); }
+std::string left_out_documents_key(const IndexKeys& keys) { return keys.record(Record::left_out_documents); }
 
 std::string left_out_key(const IndexKeys& keys, std::string_view id) {
-  std::string key = key_of(keys, kRecords);
+  std::string key = keys.record(Record::left_out);
   Packer(key).string(id);
   return key;
 }
@@ -89,8 +79,8 @@ void write_left_out(kv::Transaction& tx, const IndexKeys& keys, std::string_view
   }
   const std::int64_t documents = (after ? 1 : 0) - (before ? 1 : 0);
   const std::int64_t rows = (after ? after->rows : 0) - (before ? before->rows : 0);
-  if (documents != 0) tx.add(key_of(keys, kDocuments), documents);
-  if (rows != 0) tx.add(key_of(keys, kRows), rows);
+  if (documents != 0) tx.add(keys.record(Record::left_out_documents), documents);
+  if (rows != 0) tx.add(keys.record(Record::left_out_rows), rows);
 }
 
 }  // namespace divan::index

@@ -1,6 +1,7 @@
 #include "divan/index/slots.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "divan/index/builds.h"
 
@@ -23,7 +24,7 @@ std::optional<Slots::Id> Slots::begin(RunningBuild build) {
   std::lock_guard lock(mutex_);
   build.small = !is_large({.priority = build.priority, .id = build.job}, clock_.now());
   if (!may_begin(build.database, !build.small, build.priority, std::nullopt)) {
-    left_out_ = true;
+    skipped_ = true;
     return std::nullopt;
   }
   running_.emplace(next_id_, std::move(build));
@@ -57,7 +58,7 @@ bool Slots::is_small(Id id) const {
 
 void Slots::order(std::vector<jobs::DueJob>& due) {
   std::lock_guard lock(mutex_);
-  left_out_ |= order_without(due, std::nullopt);
+  skipped_ |= order_without(due, std::nullopt);
 }
 
 bool Slots::gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool turn_is_over) {
@@ -87,9 +88,9 @@ std::vector<RunningBuild> Slots::running() const {
   return builds;
 }
 
-bool Slots::take_left_out() {
+bool Slots::take_skipped() {
   std::lock_guard lock(mutex_);
-  return std::exchange(left_out_, false);
+  return std::exchange(skipped_, false);
 }
 
 bool Slots::is_large(const jobs::DueJob& job, MonotonicTime now) const {
@@ -123,10 +124,10 @@ bool Slots::may_begin(std::string_view database, bool large, std::int64_t priori
   return !large || (all_large < large_ && own_large < most_of_one);
 }
 
-// Whether it left out any.
+// Returns whether it skipped any.
 bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> without) const {
   const MonotonicTime now = clock_.now();
-  const auto left_out = std::erase_if(due, [&](const jobs::DueJob& job) {
+  const auto skipped = std::erase_if(due, [&](const jobs::DueJob& job) {
     return !may_begin(database_of_build(job.id), is_large(job, now), job.priority, without);
   });
   std::map<std::string_view, std::size_t> builds;  // by database
@@ -150,7 +151,7 @@ bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> with
   ordered.reserve(due.size());
   for (const Ranked& one : ranked) ordered.push_back(std::move(due[one.place]));
   due = std::move(ordered);
-  return left_out > 0;
+  return skipped > 0;
 }
 
 }  // namespace divan::index

@@ -53,8 +53,8 @@ class Slots {
   bool gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool turn_is_over);
 
   std::vector<RunningBuild> running() const;
-  /// Whether order() has left out jobs since the last call: somebody is to look for jobs when a build ends.
-  bool take_left_out();
+  /// Whether order() skipped jobs since the last call: somebody is to look for jobs when a build ends.
+  bool take_skipped();
 
   /// Builds that are no small ones, at most.
   std::size_t large() const { return large_; }
@@ -74,7 +74,7 @@ class Slots {
   std::map<Id, RunningBuild> running_;
   Id next_id_ = 0;
   RecentKeys slow_;  // ids of jobs that count as large
-  bool left_out_ = false;
+  bool skipped_ = false;
 };
 
 }  // namespace divan::index

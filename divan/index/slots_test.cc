@@ -42,8 +42,8 @@ TEST_F(SlotsTest, LargeBuildsLeaveTheLastThreadToSmallOnes) {
   EXPECT_THAT(ordered({due(job("c"), kQueryPriority), due(job("d"), kCatchUpPriority),
                        due(job("e"), kBuildPriority)}),
               ElementsAre(job("c"), job("d")));
-  EXPECT_TRUE(slots.take_left_out());
-  EXPECT_FALSE(slots.take_left_out());
+  EXPECT_TRUE(slots.take_skipped());
+  EXPECT_FALSE(slots.take_skipped());
   EXPECT_TRUE(begin("c", kQueryPriority));
   slots.end(*second);
   EXPECT_THAT(ordered({due(job("e"), kBuildPriority)}), ElementsAre(job("e")));
@@ -55,11 +55,11 @@ TEST_F(SlotsTest, TheLastThreadIsForQueries) {
   EXPECT_EQ(slots.threads(), 4u);
   for (const auto priority : {kCatchUpPriority, kOverduePriority, kBuildPriority}) {
     EXPECT_FALSE(begin("d", priority));
-    EXPECT_TRUE(slots.take_left_out());
+    EXPECT_TRUE(slots.take_skipped());
     EXPECT_THAT(ordered({due(job("d"), priority), due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
-    EXPECT_TRUE(slots.take_left_out());
+    EXPECT_TRUE(slots.take_skipped());
     EXPECT_THAT(ordered({due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
-    EXPECT_FALSE(slots.take_left_out());
+    EXPECT_FALSE(slots.take_skipped());
   }
   const auto query = begin("d", kQueryPriority);
   EXPECT_TRUE(query);

@@ -1,4 +1,4 @@
-// Accepting jobs: who gets which of those that are due.
+// Accepting jobs: which request gets which of the due jobs.
 #include <deque>
 #include <numeric>
 
@@ -11,21 +11,21 @@ namespace {
 
 // Missed occurrences of a type that are moved to their next tick at once.
 constexpr std::size_t kMaxSkipped = 100;
-// Damaged rows of a type that one look goes past. Each look reads them again.
+// Damaged rows of a type that one pass skips. Each pass reads them again.
 constexpr std::size_t kMaxDamaged = 1000;
 // Due jobs that due_jobs() reads, from the first on.
 constexpr std::size_t kMaxFrontChecked = 20;
 // The data of jobs that are accepted together: with the next one, somewhat more.
 constexpr std::size_t kMaxAcceptBytes = 8'000'000;
-// Priorities without a due job that a look goes over behind due ones, if it can go on there the next time.
+// Priorities without a due job that a pass scans behind due ones, if the next pass can continue there.
 constexpr std::size_t kMaxPrioritiesBehind = 100;
 
 // How many more jobs of the type may run: SIZE_MAX without a limit.
 //
-// The count of running jobs grows by accept() alone. Whoever accepts under a limit takes a turn (turn_range),
-// so that of two who have read the same count one fails; what makes the count smaller need not disturb them,
-// and so it is read as a snapshot. Acceptors that know of no limit take no turn: they have read the settings,
-// and cannot commit after these have changed.
+// Only accepts increase the count of running jobs. Accepts under a limit conflict with each other
+// (turn_range), so that of two that have read the same count one fails. What decreases the count need not
+// make them fail, so it is read as a snapshot. Accepts without a limit do not take part: they have read the
+// settings, and cannot commit once these have changed.
 std::size_t free_places(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
   if (!settings.max_running) return SIZE_MAX;
   const std::int64_t running =
@@ -46,60 +46,60 @@ workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::
   return *found;
 }
 
-// Those who take part in a deal, in their order.
-class Takers {
+// The requests of a pass, in their order.
+class AcceptRequests {
  public:
-  Takers(Queue& queue, kv::Transaction& tx, std::span<Taker> takers)
-      : queue_(queue), tx_(tx), takers_(takers), limits_(takers.size()), workers_(takers.size()) {
-    for (std::size_t i = 0; i < takers.size(); ++i) {
-      takers[i].jobs.clear();
-      takers[i].error = nullptr;
-      limits_[i] = std::min(takers[i].limit, kMaxAcceptLimit);
-      if (takers[i].must_exist) find_worker(i);
+  AcceptRequests(Queue& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
+      : queue_(queue), tx_(tx), requests_(requests), limits_(requests.size()), workers_(requests.size()) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].jobs.clear();
+      requests[i].error = nullptr;
+      limits_[i] = std::min(requests[i].limit, kMaxAcceptLimit);
+      if (requests[i].must_exist) find_worker(i);
     }
   }
 
-  /// How many jobs they can take.
+  /// How many more jobs they ask for.
   std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
 
-  /// Who takes the next job, and on which worker; null if nobody does.
-  std::pair<Taker*, const workers::WorkerRef*> next() {
-    for (; next_ < takers_.size(); ++next_) {
+  /// The request that gets the next job, and its worker; null if none asks for more.
+  std::pair<AcceptRequest*, const workers::WorkerRef*> next() {
+    for (; next_ < requests_.size(); ++next_) {
       if (limits_[next_] > 0) find_worker(next_);
       if (limits_[next_] == 0) continue;
       --limits_[next_];
-      return {&takers_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
+      return {&requests_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
     }
     return {};
   }
 
  private:
   void find_worker(std::size_t i) {
-    if (!takers_[i].worker || workers_[i]) return;
+    if (!requests_[i].worker || workers_[i]) return;
     try {
-      workers_[i] = registered(queue_, tx_, *takers_[i].worker);
+      workers_[i] = registered(queue_, tx_, *requests_[i].worker);
     } catch (const kv::Error&) { throw; } catch (const Error&) {
-      takers_[i].error = std::current_exception();
+      requests_[i].error = std::current_exception();
       limits_[i] = 0;
     }
   }
 
   Queue& queue_;
   kv::Transaction& tx_;
-  const std::span<Taker> takers_;
+  const std::span<AcceptRequest> requests_;
   std::vector<std::size_t> limits_;
   std::vector<std::optional<workers::WorkerRef>> workers_;
   std::size_t next_ = 0;
 };
 
-// The job runs, as an attempt of its own.
+// Starts an attempt at the job.
 void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
            const workers::WorkerRef* worker, std::int64_t now) {
   const auto max_runtime = with_limits(settings, job.limits).max_runtime;
   transition(tx, job, [&](Job& changed) {
     changed.state = State::running;
     changed.lock = queue.rng().uuid();
-    // The version that this transaction reads is above that of the commit which ended the attempt before.
+    // This transaction's read version is greater than the version of the commit that ended the last attempt.
     changed.epoch = tx.read_version();
     changed.attempt += 1;
     changed.started_at = now;
@@ -111,37 +111,37 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& sett
   queue.observer().started(tx, job, std::max(job.due_at, job.added_at));
 }
 
-// The queue of a type that jobs are taken from.
+// The queue of one type, as a pass sees it.
 struct Source {
   std::string type;
   TypeSettings settings;
-  std::size_t places;  // how many more jobs of the type may run
-  QueueHead head;      // as it is known
-  std::size_t spread;
+  std::size_t places;  // how many more jobs of the type may run at once
+  QueueCursor cursor;  // as it is known
+  std::size_t candidate_window;
   DueScanner scanner;
-  DueScan scanned{};  // the last scan; its jobs are those that wait to be taken
+  DueScan scanned{};  // the last scan
   std::deque<DueJob> next{};
-  bool leaves = false;  // the last scan has found others, too
+  bool leaves = false;  // the last scan has found other jobs, too
   bool begun = false;
   std::size_t taken = 0;
   std::size_t skipped = 0;  // missed occurrences
-  std::size_t passed = 0;   // occurrences and damaged jobs in front, since the last scan
+  std::size_t passed = 0;   // missed occurrences and damaged jobs since the last scan
 };
 
-// One call of deal(). Of the queues' first jobs, it takes again and again the one that comes first.
-class Deal {
+// One call of accept_for(). Repeatedly accepts the job that comes first among the heads of the queues.
+class AcceptPass {
  public:
-  Deal(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
-       std::span<Taker> takers, QueueHeads* heads, const DueOrder& order)
+  AcceptPass(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
+             std::span<AcceptRequest> requests, QueueCursors* cursors, const DueOrder& order)
       : queue_(queue),
         tx_(tx),
-        takers_(queue, tx, takers),
-        heads_(heads),
+        requests_(queue, tx, requests),
+        cursors_(cursors),
         order_(order),
         now_(queue.clock().wall_ms()),
         due_until_(max_scheduled_at.value_or(now_)) {}
 
-  Found run(std::span<const std::string> types) {
+  ScanResult run(std::span<const std::string> types) {
     for (const auto& type : std::set<std::string>(types.begin(), types.end())) open(type);
     while (!is_full()) {
       Source* const source = first();
@@ -154,23 +154,23 @@ class Deal {
 
  private:
   bool is_full() const {
-    return takers_.free() == 0 || jobs_ >= kMaxAcceptLimit || bytes_ >= kMaxAcceptBytes;
+    return requests_.free() == 0 || jobs_ >= kMaxAcceptLimit || bytes_ >= kMaxAcceptBytes;
   }
 
   void open(const std::string& type) {
     const auto settings = queue_.find_type(tx_, type);
     if (!settings) found_.undeclared.insert(type);
-    // Where nobody takes any, there is only to say which types there are not.
+    // Without requests, only undeclared types matter.
     if (!settings || settings->paused || is_full()) return;
-    const QueueHead head = head_of(type);
+    const QueueCursor cursor = cursor_of(type);
     sources_.push_back(
         {.type = type,
          .settings = *settings,
          .places = free_places(tx_, type, *settings),
-         .head = head,
-         // Under a limit nodes go one after the other anyway.
-         .spread = settings->max_running ? 1 : head.spread,
-         .scanner = DueScanner(queue_, tx_, type, due_until_, heads_ ? kMaxPrioritiesBehind : SIZE_MAX)});
+         .cursor = cursor,
+         // Under a limit, accepts of different nodes run one after the other anyway.
+         .candidate_window = settings->max_running ? 1 : cursor.candidate_window,
+         .scanner = DueScanner(queue_, tx_, type, due_until_, cursors_ ? kMaxPrioritiesBehind : SIZE_MAX)});
   }
 
   // The queue whose first job comes before those of the others; null if none has one.
@@ -184,62 +184,63 @@ class Deal {
     return first;
   }
 
-  // A scan finds as many as can be taken. So a further one is only for those that it had to pass.
+  // A scan finds as many jobs as can be accepted; another one is needed only in place of those it skipped.
   static bool may_have_more(const Source& source) {
     if (source.taken >= source.places) return false;
     if (!source.begun) return true;
-    return source.passed > 0 && source.skipped < kMaxSkipped && source.scanner.left_out() < kMaxDamaged;
+    return source.passed > 0 && source.skipped < kMaxSkipped && source.scanner.skipped() < kMaxDamaged;
   }
 
   void scan(Source& source) {
     const std::size_t wanted =
-        std::min({source.places - source.taken, takers_.free(), kMaxAcceptLimit - jobs_});
+        std::min({source.places - source.taken, requests_.free(), kMaxAcceptLimit - jobs_});
     source.scanned =
-        order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.head)
-               : source.scanner.scan(wanted, std::min(wanted * source.spread, kMaxAcceptLimit), source.head);
+        order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.cursor)
+               : source.scanner.scan(wanted, std::min(wanted * source.candidate_window, kMaxAcceptLimit),
+                                     source.cursor);
     source.begun = true;
     source.passed = 0;
     auto& due = source.scanned;
     const std::size_t slices = order_ ? 1 : std::max(due.jobs.size() / wanted, std::size_t{1});
     source.leaves = order_ ? put_in_order(due, wanted) : choose(due, wanted, slices);
-    // Where the past is asked for, no time makes more jobs due.
-    if (due.head.next_due_at && due_until_ >= now_) look_again_at(*due.head.next_due_at);
-    if (tx_.is_remote()) expect_jobs(source.type, due.jobs);
-    if (heads_) (*heads_)[source.type].spread = std::min(source.spread, slices);
+    // If the caller asks for a time in the past, waiting makes no more jobs due.
+    if (due.cursor.next_due_at && due_until_ >= now_) poll_again_at(*due.cursor.next_due_at);
+    if (tx_.is_remote()) prefetch_jobs(source.type, due.jobs);
+    if (cursors_) (*cursors_)[source.type].candidate_window = std::min(source.candidate_window, slices);
     source.next.assign(due.jobs.begin(), due.jobs.end());
   }
 
-  void expect_jobs(const std::string& type, std::span<const DueJob> jobs) {
-    kv::Expectation reads;
-    for (const auto& job : jobs) expect_job(reads, type, job.id);
-    tx_.expect(reads);
+  void prefetch_jobs(const std::string& type, std::span<const DueJob> jobs) {
+    kv::Prefetch reads;
+    for (const auto& job : jobs) prefetch_job(reads, type, job.id);
+    tx_.prefetch(reads);
   }
 
   void close(Source& source) {
     found_.more |= source.scanned.cut;
-    // What is known of the queue's front, if nothing of it was left there.
-    if (heads_ && source.begun && source.next.empty() && !source.leaves) {
-      const std::size_t spread = (*heads_)[source.type].spread;
-      (*heads_)[source.type] = std::move(source.scanned.head);
-      (*heads_)[source.type].spread = spread;
+    // The cursor advances if the pass left no job before it.
+    if (cursors_ && source.begun && source.next.empty() && !source.leaves) {
+      const std::size_t candidate_window = (*cursors_)[source.type].candidate_window;
+      (*cursors_)[source.type] = std::move(source.scanned.cursor);
+      (*cursors_)[source.type].candidate_window = candidate_window;
     }
-    // What else is due is for the next call.
-    if (source.skipped >= kMaxSkipped) look_again_at(now_);
+    // The next pass handles what else is due.
+    if (source.skipped >= kMaxSkipped) poll_again_at(now_);
     if (source.settings.max_running && source.taken > 0) take_turn(tx_, source.type);
     if (source.taken >= source.places) found_.full.insert(source.type);
   }
 
-  // What is known of the type's queue: nothing, if a job has become pending since.
-  QueueHead head_of(const std::string& type) {
-    if (heads_ == nullptr) return {};
-    QueueHead& head = (*heads_)[type];
+  // The cursor of the type's queue; at its beginning if a job has become pending since.
+  QueueCursor cursor_of(const std::string& type) {
+    if (cursors_ == nullptr) return {};
+    QueueCursor& cursor = (*cursors_)[type];
     auto wakes = tx_.get(wake_key(type), kv::Isolation::snapshot).value_or("");
-    const bool holds = head.wakes == wakes && head.next_due_at.value_or(INT64_MAX) > due_until_;
-    if (!holds) head = {.wakes = std::move(wakes), .spread = head.spread};
-    return head;
+    const bool holds = cursor.wakes == wakes && cursor.next_due_at.value_or(INT64_MAX) > due_until_;
+    if (!holds) cursor = {.wakes = std::move(wakes), .candidate_window = cursor.candidate_window};
+    return cursor;
   }
 
-  // Leaves one of the slices of which each has as many as are wanted; returns true if there were others.
+  // Keeps a random slice of as many jobs as are wanted. Returns true if there are others.
   bool choose(DueScan& due, std::size_t wanted, std::size_t slices) {
     auto& jobs = due.jobs;
     if (jobs.size() <= wanted) return false;
@@ -249,7 +250,7 @@ class Deal {
     return true;
   }
 
-  // The same with an order of the caller's.
+  // Keeps the first jobs in the order of the caller. Returns true if there are others.
   bool put_in_order(DueScan& due, std::size_t wanted) const {
     const std::size_t found = due.jobs.size();
     order_(due.jobs);
@@ -258,31 +259,31 @@ class Deal {
     return due.jobs.size() < found;
   }
 
-  // Takes the first job of a queue, or goes past it. False if nobody takes jobs any more.
+  // Accepts the first job of a queue, or skips it. Returns false if no request asks for more.
   bool take(Source& source) {
     const DueJob& due = source.next.front();
     auto job = read(source.type, due);
     if (!job) {
-      source.scanner.leave_out(due);
+      source.scanner.skip(due);
       ++source.passed;
     } else if (is_to_be_skipped(job->job, now_)) {
       transition(tx_, job->job, [&](Job& changed) { begin_next_occurrence(changed, now_); });
       ++source.skipped;
       ++source.passed;
     } else {
-      const auto [taker, worker] = takers_.next();
-      if (taker == nullptr) return false;
+      const auto [request, worker] = requests_.next();
+      if (request == nullptr) return false;
       ++jobs_;
       ++source.taken;
       bytes_ += job->data.size();
       start(queue_, tx_, job->job, source.settings, worker, now_);
-      taker->jobs.push_back(*std::move(job));
+      request->jobs.push_back(*std::move(job));
     }
     source.next.pop_front();
     return true;
   }
 
-  // A damaged job is reported and left where it is: it keeps no other from being run.
+  // Returns nullopt for a damaged job, which is reported and skipped, so that it does not block others.
   std::optional<AcceptedJob> read(const std::string& type, const DueJob& due) {
     std::string damage;
     try {
@@ -299,62 +300,62 @@ class Deal {
     return std::nullopt;
   }
 
-  void look_again_at(std::int64_t ms) { found_.next_due_at = std::min(found_.next_due_at.value_or(ms), ms); }
+  void poll_again_at(std::int64_t ms) { found_.next_due_at = std::min(found_.next_due_at.value_or(ms), ms); }
 
   Queue& queue_;
   kv::Transaction& tx_;
-  Takers takers_;
-  QueueHeads* const heads_;
+  AcceptRequests requests_;
+  QueueCursors* const cursors_;
   const DueOrder& order_;
   const std::int64_t now_;
   const std::int64_t due_until_;
   std::vector<Source> sources_;
-  Found found_;
+  ScanResult found_;
   std::size_t jobs_ = 0;
   std::size_t bytes_ = 0;
 };
 
-// Says what a look at short queues reads before it knows of any job.
-void expect_deal(kv::Transaction& tx, std::span<const std::string> types, std::span<const Taker> takers,
-                 const QueueHeads* heads) {
-  kv::Expectation reads;
+// Prefetches what a pass over short queues reads before it knows of any job.
+void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
+                     std::span<const AcceptRequest> requests, const QueueCursors* cursors) {
+  kv::Prefetch reads;
   std::size_t limit = 1;
-  for (const auto& taker : takers) {
-    limit += taker.limit;
-    if (taker.worker) workers::Registry::expect(reads, taker.worker->role, taker.worker->id);
+  for (const auto& request : requests) {
+    limit += request.limit;
+    if (request.worker) workers::Registry::prefetch(reads, request.worker->role, request.worker->id);
   }
   for (const auto& type : types) {
     reads.key(type_key(type));
     reads.key(wake_key(type));
     reads.key(count_key(type, State::running));
-    std::size_t spread = 1;
-    if (heads != nullptr && heads->contains(type)) spread = heads->at(type).spread;
-    reads.range(DueScanner::all(type).range(), std::min(limit * spread, kMaxAcceptLimit + 1));
+    std::size_t candidate_window = 1;
+    if (cursors != nullptr && cursors->contains(type)) candidate_window = cursors->at(type).candidate_window;
+    reads.range(DueScanner::all(type).range(), std::min(limit * candidate_window, kMaxAcceptLimit + 1));
   }
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
 }  // namespace
 
-Found deal(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
-           std::optional<std::int64_t> max_scheduled_at, std::span<Taker> takers, QueueHeads* heads,
-           const DueOrder& order) {
-  if (tx.is_remote()) expect_deal(tx, types, takers, heads);
-  return Deal(queue, tx, max_scheduled_at, takers, heads, order).run(types);
+ScanResult accept_for(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+                      std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
+                      QueueCursors* cursors, const DueOrder& order) {
+  if (tx.is_remote()) prefetch_accept(tx, types, requests, cursors);
+  return AcceptPass(queue, tx, max_scheduled_at, requests, cursors, order).run(types);
 }
 
 Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options) {
-  Taker taker{.limit = options.limit, .worker = options.worker};
-  auto found = deal(queue, tx, types, options.max_scheduled_at, std::span(&taker, 1));
-  if (taker.error) std::rethrow_exception(taker.error);
-  return {std::move(taker.jobs), found.next_due_at, std::move(found.full)};
+  AcceptRequest request{.limit = options.limit, .worker = options.worker};
+  auto found = accept_for(queue, tx, types, options.max_scheduled_at, std::span(&request, 1));
+  if (request.error) std::rethrow_exception(request.error);
+  return {std::move(request.jobs), found.next_due_at, std::move(found.full)};
 }
 
 std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type) {
   DueScanner scanner(queue, tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind);
   auto due = std::move(scanner.scan(kMaxOrdered, kMaxOrdered, {}).jobs);
-  // Damaged ones are accepted by nobody. At the front they would stand before all others for ever.
+  // Damaged ones are never accepted. At the front, they would stay before all others.
   std::size_t looked_at = 0;
   std::erase_if(due, [&](const DueJob& one) {
     if (++looked_at > kMaxFrontChecked) return false;

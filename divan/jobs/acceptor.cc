@@ -6,19 +6,19 @@
 namespace divan::jobs {
 namespace {
 
-// Without a watch (the store has too many), and as a net below the watches, somebody looks again this often.
+// How often a wait queue is polled if the store has too many watches to set one, and in case one is lost.
 constexpr std::chrono::seconds kFallbackPoll(5);
-// Fewer lines than this are not worth a sweep.
-constexpr std::size_t kMinLines = 64;
-// Types whose queues are remembered.
-constexpr std::size_t kMaxHeads = 10'000;
-// Nodes that would disturb each other at the front of a queue take from among this many times what they want.
-constexpr std::size_t kMaxSpread = 64;
-// How long a commit whose answer is missing may be made yet.
+// Expired wait queues are not swept as long as there are fewer than this.
+constexpr std::size_t kMinWaitQueues = 64;
+// Types whose cursors are kept.
+constexpr std::size_t kMaxCursors = 10'000;
+// The widest part of a queue that nodes accept from when they conflict: this many times what they want.
+constexpr std::size_t kMaxCandidateWindow = 64;
+// For how long a commit whose outcome is unknown may still come.
 constexpr std::chrono::seconds kUnsureFor(60);
 
-// When a line is to look again that found nothing due before `next_due_at`.
-MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
+// When a wait queue is to be polled again if nothing is due before `next_due_at`.
+MonotonicTime poll_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
   // Cut before it becomes nanoseconds: a job may be due in millions of years.
   constexpr std::int64_t kLongest = std::chrono::milliseconds(kFallbackPoll).count();
   const std::int64_t pause =
@@ -26,61 +26,61 @@ MonotonicTime look_again_at(const Clock& clock, std::optional<std::int64_t> next
   return clock.now() + std::chrono::milliseconds(pause);
 }
 
-// What ends the wait of a line that found less than it asked for.
+// The watches that end a wait for jobs of these types.
 std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<const std::string> types,
                                               const std::set<std::string>& full) {
   std::vector<std::shared_ptr<kv::Watch>> watches;
-  try {
-    for (const auto& type : types) {
-      // Of a type that is full it does not help that jobs are added, but that one ends, or the limit.
-      if (full.contains(type)) {
-        watches.push_back(tx.watch(count_key(type, State::running)));
-        watches.push_back(tx.watch(type_key(type)));
-      } else {
-        watches.push_back(tx.watch(wake_key(type)));
-      }
+  const auto add = [&](std::string_view key) {
+    if (auto watch = tx.try_watch(key)) watches.push_back(std::move(watch));
+  };
+  for (const auto& type : types) {
+    // For a type that is full, more jobs do not help; the end of one does, or a change of the limit.
+    if (full.contains(type)) {
+      add(count_key(type, State::running));
+      add(type_key(type));
+    } else {
+      add(wake_key(type));
     }
-  } catch (const kv::Error& error) {
-    if (error.code() != kv::ErrorCode::too_many_watches) throw;
   }
   return watches;
 }
 
-// Who has lost a race with another node (or tries again for another reason) for the front of a queue takes
-// jobs from a part of it that is four times as wide; who has not, from one that is smaller by one.
-void adapt_spread(QueueHeads& heads, std::span<const std::string> types, int lost) {
+// A poll that lost a race with another node for the front of a queue (or is tried again for another reason)
+// accepts from a part of it that is four times as wide; each poll that did not narrows the part by one.
+void adapt_candidate_window(QueueCursors& cursors, std::span<const std::string> types, int lost) {
   if (lost == 0) {
-    for (auto& [type, head] : heads) head.spread = std::max(head.spread, std::size_t{2}) - 1;
+    for (auto& [type, cursor] : cursors)
+      cursor.candidate_window = std::max(cursor.candidate_window, std::size_t{2}) - 1;
     return;
   }
   for (const auto& type : types) {
-    std::size_t& spread = heads[type].spread;
-    spread = std::min(spread << std::min(2 * lost, 6), kMaxSpread);
+    std::size_t& candidate_window = cursors[type].candidate_window;
+    candidate_window = std::min(candidate_window << std::min(2 * lost, 6), kMaxCandidateWindow);
   }
 }
 
 }  // namespace
 
-// Guarded by its line's mutex, but for what never changes.
+// Guarded by its wait queue's mutex, except members that never change.
 class Acceptor::Waiter {
  public:
-  // False if that failed: then it comes back at its own time.
+  // Returns false if `wake` throws: then the waiter's owner calls step() at its own time.
   bool try_wake() const {
     try {
       wake();
       return true;
     } catch (const std::exception& failure) {
-      log::error("Somebody who waits for jobs could not be woken: {}", failure.what());
+      log::error("A waiter for jobs could not be woken: {}", failure.what());
       return false;
     }
   }
 
-  std::shared_ptr<Line> line;
+  std::shared_ptr<WaitQueue> wait_queue;
   AcceptOptions options;
   std::function<void()> wake;
-  bool looked_for = false;  // since it came
-  bool served = false;      // by the look that is under way
-  bool leaving = false;     // and is to be woken after the look, or after somebody has looked for it
+  bool polled = false;   // since it joined
+  bool served = false;   // by the poll that is under way
+  bool leaving = false;  // and to be woken after the poll, or once it has been polled for
   bool to_be_woken = false;
   bool abandoned = false;
   bool done = false;
@@ -88,47 +88,46 @@ class Acceptor::Waiter {
   std::exception_ptr error;
 };
 
-struct Acceptor::Line : std::enable_shared_from_this<Line> {
+struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
   std::vector<std::string> types;
   std::optional<std::int64_t> max_scheduled_at;
 
   std::mutex mutex;
   std::deque<std::shared_ptr<Waiter>> waiters;
-  bool looking = false;
+  bool polling = false;
   bool woken = true;  // there may be jobs
-  MonotonicTime look_at = MonotonicTime::max();
+  MonotonicTime poll_at = MonotonicTime::max();
   std::vector<std::shared_ptr<kv::Watch>> watches;
 
-  // Something happened that may mean jobs.
+  // Called when there may be jobs.
   void wake() {
     std::shared_ptr<Waiter> first;
     {
       std::lock_guard lock(mutex);
       woken = true;
-      if (!looking && !waiters.empty()) first = waiters.front();
+      if (!polling && !waiters.empty()) first = waiters.front();
     }
     if (first) first->try_wake();
   }
 
-  // Who is to take a step next: somebody for whom nobody has looked, unless there may be jobs for all; else
-  // the first one, which minds the time.
+  // The waiter that is to take the next step: one that has not been polled for, unless there may be jobs for
+  // all; else the first one, which watches the time.
   std::shared_ptr<Waiter> next() const {
     if (waiters.empty()) return nullptr;
     if (woken) return waiters.front();
-    const auto it =
-        std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return !w->looked_for; });
+    const auto it = std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return !w->polled; });
     return it == waiters.end() ? waiters.front() : *it;
   }
 
-  // Takes a waiter out; answers who is to take a step in its place.
+  // Takes a waiter out. Returns the one that is to take a step in its place, or null.
   std::shared_ptr<Waiter> remove(const std::shared_ptr<Waiter>& waiter) {
     const bool first = waiters.front() == waiter;
     std::erase(waiters, waiter);
     waiter->done = true;
-    return first && !looking ? next() : nullptr;
+    return first && !polling ? next() : nullptr;
   }
 
-  // Somebody who is to be woken and has not been yet.
+  // Returns a waiter that is to be woken and has not been yet, or null.
   std::shared_ptr<Waiter> take_to_be_woken() {
     const auto it =
         std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return w->to_be_woken; });
@@ -138,40 +137,39 @@ struct Acceptor::Line : std::enable_shared_from_this<Line> {
   }
 };
 
-// Those for whom a look is made.
-struct Acceptor::Party {
+// The waiters that a poll is made for.
+struct Acceptor::AcceptBatch {
   std::vector<std::shared_ptr<Waiter>> waiters;
-  std::vector<Taker> takers;  // one each
+  std::vector<AcceptRequest> requests;  // one each
 
-  Party(const Line& line, const Waiter& own) {
+  AcceptBatch(const WaitQueue& wait_queue, const Waiter& own) {
     std::size_t asked = 0;
-    for (const auto& waiter : line.waiters) {
-      // Who looks does so for itself at the least, however many jobs those before it ask for.
+    for (const auto& waiter : wait_queue.waiters) {
+      // The poll includes the waiter that makes it, however many jobs those before it ask for.
       if (asked >= kMaxAcceptLimit && waiter.get() != &own) continue;
-      if (waiter->leaving && waiter->looked_for && waiter.get() != &own) continue;
+      if (waiter->leaving && waiter->polled && waiter.get() != &own) continue;
       waiters.push_back(waiter);
-      takers.push_back({.limit = waiter->options.limit,
-                        .worker = waiter->options.worker,
-                        .must_exist = !waiter->looked_for});
+      requests.push_back(
+          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = !waiter->polled});
       asked += waiter->options.limit;
     }
   }
 };
 
-// What a look has found, beside what the takers got.
-struct Acceptor::Seen {
-  Found found;
+// What a poll has found, beside the jobs.
+struct Acceptor::PollResult {
+  ScanResult found;
   std::vector<std::shared_ptr<kv::Watch>> watches;
   std::exception_ptr failure;
 };
 
 Acceptor::~Acceptor() {
-  for (const auto& [name, known] : lines_) {
-    const auto line = known.lock();
-    if (!line) continue;
+  for (const auto& [name, known] : wait_queues_) {
+    const auto wait_queue = known.lock();
+    if (!wait_queue) continue;
     std::deque<std::shared_ptr<Waiter>> waiters;
-    std::lock_guard lock(line->mutex);
-    line->waiters.swap(waiters);
+    std::lock_guard lock(wait_queue->mutex);
+    wait_queue->waiters.swap(waiters);
   }
 }
 
@@ -184,79 +182,79 @@ std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types,
   waiter->options = options;
   waiter->wake = std::move(wake);
   {
-    std::lock_guard lock(lines_mutex_);
-    if (lines_.size() >= 2 * lines_left_ + kMinLines) {
-      std::erase_if(lines_, [](const auto& entry) { return entry.second.expired(); });
-      lines_left_ = lines_.size();
+    std::lock_guard lock(wait_queues_mutex_);
+    if (wait_queues_.size() >= 2 * wait_queues_left_ + kMinWaitQueues) {
+      std::erase_if(wait_queues_, [](const auto& entry) { return entry.second.expired(); });
+      wait_queues_left_ = wait_queues_.size();
     }
-    auto& known = lines_[name];
-    waiter->line = known.lock();
-    if (!waiter->line) {
-      known = waiter->line = std::make_shared<Line>();
-      waiter->line->types = std::move(types);
-      waiter->line->max_scheduled_at = options.max_scheduled_at;
+    auto& known = wait_queues_[name];
+    waiter->wait_queue = known.lock();
+    if (!waiter->wait_queue) {
+      known = waiter->wait_queue = std::make_shared<WaitQueue>();
+      waiter->wait_queue->types = std::move(types);
+      waiter->wait_queue->max_scheduled_at = options.max_scheduled_at;
     }
   }
-  std::lock_guard lock(waiter->line->mutex);
-  waiter->line->waiters.push_back(waiter);
+  std::lock_guard lock(waiter->wait_queue->mutex);
+  waiter->wait_queue->waiters.push_back(waiter);
   return waiter;
 }
 
-void Acceptor::look_again() {
-  std::vector<std::shared_ptr<Line>> lines;
+void Acceptor::poll_again() {
+  std::vector<std::shared_ptr<WaitQueue>> wait_queues;
   {
-    std::lock_guard lock(lines_mutex_);
-    for (const auto& [name, known] : lines_) {
-      if (auto line = known.lock()) lines.push_back(std::move(line));
+    std::lock_guard lock(wait_queues_mutex_);
+    for (const auto& [name, known] : wait_queues_) {
+      if (auto wait_queue = known.lock()) wait_queues.push_back(std::move(wait_queue));
     }
   }
-  for (const auto& line : lines) line->wake();
+  for (const auto& wait_queue : wait_queues) wait_queue->wake();
 }
 
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
-  Line& line = *waiter->line;
-  std::unique_lock lock(line.mutex);
+  WaitQueue& wait_queue = *waiter->wait_queue;
+  std::unique_lock lock(wait_queue.mutex);
   while (!waiter->done) {
-    if (line.looking) return {};
-    const bool first = line.waiters.front() == waiter;
-    if (waiter->looked_for && !line.woken && clock_.now() < line.look_at)
-      return {.look_at = first ? line.look_at : MonotonicTime::max()};
-    look(line, lock, *waiter);
+    if (wait_queue.polling) return {};
+    const bool first = wait_queue.waiters.front() == waiter;
+    if (waiter->polled && !wait_queue.woken && clock_.now() < wait_queue.poll_at)
+      return {.poll_at = first ? wait_queue.poll_at : MonotonicTime::max()};
+    poll(wait_queue, lock, *waiter);
   }
   if (waiter->error) std::rethrow_exception(waiter->error);
   return {.done = true, .jobs = std::move(waiter->jobs)};
 }
 
-// From the commit until those who wait have their jobs nothing must fail, or jobs would run with nobody to
-// run them: what can fail in between is done before, or leaves them to be given back.
-void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own) {
-  Party party(line, own);
-  for (const auto& waiter : party.waiters) waiter->served = true;
-  line.looking = true;
-  line.woken = false;
+// Nothing may fail between the commit and the moment at which the waiters have their jobs, or jobs would run
+// with nobody working on them. What can fail is done before the commit, or leaves the jobs to be given back.
+void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own) {
+  AcceptBatch batch(wait_queue, own);
+  for (const auto& waiter : batch.waiters) waiter->served = true;
+  wait_queue.polling = true;
+  wait_queue.woken = false;
   lock.unlock();
-  Seen seen = ask(line, party.takers);
+  PollResult result = accept_for_all(wait_queue, batch.requests);
   lock.lock();
-  line.looking = false;
-  deal_out(line, party, seen);
-  for (const auto& waiter : line.waiters) {
-    // Where there are no more jobs there are none for those behind either.
-    if (!line.woken) waiter->looked_for = true;
+  wait_queue.polling = false;
+  distribute(wait_queue, batch, result);
+  for (const auto& waiter : wait_queue.waiters) {
+    // If there are no more jobs, there are none for the waiters behind either.
+    if (!wait_queue.woken) waiter->polled = true;
     waiter->to_be_woken |= waiter->leaving;
   }
-  if (const auto next = line.next()) next->to_be_woken = true;
+  if (const auto next = wait_queue.next()) next->to_be_woken = true;
   lock.unlock();
 
-  seen.watches.clear();
-  for (const auto& waiter : party.waiters) {
+  result.watches.clear();
+  for (const auto& waiter : batch.waiters) {
     if (waiter.get() != &own && !waiter->try_wake()) give_back(abandon(waiter));
   }
-  for (const auto& taker : party.takers) {
-    if (!taker.jobs.empty()) give_back(taker.jobs, seen.failure != nullptr);
+  for (const auto& request : batch.requests) {
+    if (!request.jobs.empty()) give_back(request.jobs, result.failure != nullptr);
   }
   lock.lock();
-  // Who looks is awake.
-  while (const auto waiter = line.take_to_be_woken()) {
+  // The waiter that polls is awake.
+  while (const auto waiter = wait_queue.take_to_be_woken()) {
     if (waiter.get() == &own) continue;
     lock.unlock();
     waiter->try_wake();
@@ -264,117 +262,119 @@ void Acceptor::look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter
   }
 }
 
-Acceptor::Seen Acceptor::ask(Line& line, std::vector<Taker>& takers) {
-  Seen seen;
-  QueueHeads heads;
+Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests) {
+  PollResult result;
+  QueueCursors cursors;
   int tries = 0;
   try {
     give_back({});
     store_.run([&](kv::Transaction& tx) {
-      heads = known_heads(line.types);
-      if (tx.is_remote()) adapt_spread(heads, line.types, tries++);
-      seen.found = deal(queue_, tx, line.types, line.max_scheduled_at, takers, &heads, order_);
-      seen.watches = seen.found.more ? decltype(seen.watches)() : watch(tx, line.types, seen.found.full);
+      cursors = known_cursors(wait_queue.types);
+      if (tx.is_remote()) adapt_candidate_window(cursors, wait_queue.types, tries++);
+      result.found =
+          accept_for(queue_, tx, wait_queue.types, wait_queue.max_scheduled_at, requests, &cursors, order_);
+      result.watches =
+          result.found.more ? decltype(result.watches)() : watch(tx, wait_queue.types, result.found.full);
     });
   } catch (...) {
-    seen.failure = std::current_exception();
-    return seen;
+    result.failure = std::current_exception();
+    return result;
   }
   try {
-    remember(heads);
-    for (const auto& one : seen.watches) {
-      one->on_end([weak = line.weak_from_this()] {
+    remember(cursors);
+    for (const auto& one : result.watches) {
+      one->on_end([weak = wait_queue.weak_from_this()] {
         if (const auto waiting = weak.lock()) waiting->wake();
       });
     }
   } catch (const std::exception& error) {
-    log::error("Jobs are looked for by the clock: {}", error.what());
-    seen.watches.clear();
+    log::error("Jobs are polled for by the clock: {}", error.what());
+    result.watches.clear();
   }
-  return seen;
+  return result;
 }
 
-QueueHeads Acceptor::known_heads(std::span<const std::string> types) {
-  std::lock_guard lock(heads_mutex_);
-  QueueHeads heads;
+QueueCursors Acceptor::known_cursors(std::span<const std::string> types) {
+  std::lock_guard lock(cursors_mutex_);
+  QueueCursors cursors;
   for (const auto& type : types) {
-    if (const auto known = heads_.find(type); known != heads_.end()) heads.insert(*known);
+    if (const auto known = cursors_.find(type); known != cursors_.end()) cursors.insert(*known);
   }
-  return heads;
+  return cursors;
 }
 
-void Acceptor::remember(const QueueHeads& heads) {
-  std::lock_guard lock(heads_mutex_);
-  // Of types that are gone.
-  if (heads_.size() >= kMaxHeads) heads_.clear();
-  for (const auto& [type, head] : heads) heads_.insert_or_assign(type, head);
+void Acceptor::remember(const QueueCursors& cursors) {
+  std::lock_guard lock(cursors_mutex_);
+  // Some may be of types that were removed.
+  if (cursors_.size() >= kMaxCursors) cursors_.clear();
+  for (const auto& [type, cursor] : cursors) cursors_.insert_or_assign(type, cursor);
 }
 
-// Leaves among the party those who are out of the line now, and to the takers the jobs that are to be given
-// back: of those who have gone, and of a look that failed, since its transaction may have been committed all
-// the same.
-void Acceptor::deal_out(Line& line, Party& party, Seen& seen) {
-  for (std::size_t i = 0; i < party.waiters.size(); ++i) {
-    Waiter& waiter = *party.waiters[i];
-    waiter.looked_for = true;
+// Hands the jobs to the waiters. Leaves in the batch the waiters that have left the queue now, and in the
+// requests the jobs that are to be given back: those of abandoned waiters, and those of a poll that failed,
+// since its transaction may have been committed all the same.
+void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result) {
+  for (std::size_t i = 0; i < batch.waiters.size(); ++i) {
+    Waiter& waiter = *batch.waiters[i];
+    waiter.polled = true;
     waiter.served = false;
-    waiter.error = seen.failure ? seen.failure : party.takers[i].error;
-    if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(party.takers[i].jobs);
+    waiter.error = result.failure ? result.failure : batch.requests[i].error;
+    if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(batch.requests[i].jobs);
     waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
-    if (waiter.done) std::erase(line.waiters, party.waiters[i]);
+    if (waiter.done) std::erase(wait_queue.waiters, batch.waiters[i]);
   }
-  std::erase_if(party.waiters, [](const auto& waiter) { return !waiter->done; });
-  if (!seen.found.undeclared.empty()) tell_of_undeclared(line, party, *seen.found.undeclared.begin());
-  // They end the old watches, which call nobody who would wait for this lock.
-  std::swap(line.watches, seen.watches);
-  line.look_at = look_again_at(clock_, seen.found.next_due_at);
-  if (seen.failure || seen.found.more) line.woken = true;
+  std::erase_if(batch.waiters, [](const auto& waiter) { return !waiter->done; });
+  if (!result.found.undeclared.empty()) fail_undeclared(wait_queue, batch, *result.found.undeclared.begin());
+  // Ends the old watches; their callbacks do not take this lock.
+  std::swap(wait_queue.watches, result.watches);
+  wait_queue.poll_at = poll_again_at(clock_, result.found.next_due_at);
+  if (result.failure || result.found.more) wait_queue.woken = true;
 }
 
-// All who wait for a type that is not declared, and want to know it, are out of the line.
-void Acceptor::tell_of_undeclared(Line& line, Party& party, const std::string& type) {
-  const auto wants_to_know = [](const auto& waiter) {
+// Fails all waiters for a type that is not declared, if they asked for that.
+void Acceptor::fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type) {
+  const auto must_know = [](const auto& waiter) {
     return waiter->options.must_be_declared && waiter->jobs.empty() && !waiter->abandoned;
   };
   const auto error = std::make_exception_ptr(no_such_job_type(type));
-  for (const auto& waiter : party.waiters) {
-    if (wants_to_know(waiter)) waiter->error = error;
+  for (const auto& waiter : batch.waiters) {
+    if (must_know(waiter)) waiter->error = error;
   }
-  for (const auto& waiter : line.waiters) {
-    if (!wants_to_know(waiter)) continue;
+  for (const auto& waiter : wait_queue.waiters) {
+    if (!must_know(waiter)) continue;
     waiter->error = error;
     waiter->done = true;
-    party.waiters.push_back(waiter);
+    batch.waiters.push_back(waiter);
   }
-  std::erase_if(line.waiters, [](const auto& waiter) { return waiter->done; });
+  std::erase_if(wait_queue.waiters, [](const auto& waiter) { return waiter->done; });
 }
 
 bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
-  Line& line = *waiter->line;
+  WaitQueue& wait_queue = *waiter->wait_queue;
   std::shared_ptr<Waiter> next;
   {
-    std::lock_guard lock(line.mutex);
-    if (waiter->done || waiter->served || !waiter->looked_for) {
+    std::lock_guard lock(wait_queue.mutex);
+    if (waiter->done || waiter->served || !waiter->polled) {
       waiter->leaving = true;
       return false;
     }
-    next = line.remove(waiter);
+    next = wait_queue.remove(waiter);
   }
   if (next) next->try_wake();
   return true;
 }
 
 std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter) {
-  Line& line = *waiter->line;
+  WaitQueue& wait_queue = *waiter->wait_queue;
   std::shared_ptr<Waiter> next;
   std::vector<AcceptedJob> jobs;
   {
-    std::lock_guard lock(line.mutex);
+    std::lock_guard lock(wait_queue.mutex);
     waiter->abandoned = true;
     if (waiter->done) {
       jobs = std::move(waiter->jobs);
     } else if (!waiter->served) {
-      next = line.remove(waiter);
+      next = wait_queue.remove(waiter);
     }
   }
   if (next) next->try_wake();
@@ -408,13 +408,13 @@ void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
   std::move(left.begin(), left.end(), std::back_inserter(unwanted_));
 }
 
-// Whether that is settled.
+// Returns true if nothing is left to do.
 bool Acceptor::release_unwanted(const Unwanted& unwanted) {
   const Attempt& attempt = unwanted.attempt;
   try {
     store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
   } catch (const kv::Error&) { throw; } catch (const Error& error) {
-    // It was not accepted after all, or is somebody else's by now.
+    // The job was not accepted after all, or another attempt has it by now.
     if (error.name() == "halt") return clock_.now() >= unwanted.until;
     log::error("Nobody works on job {}/{}, and it cannot be given back: {}", attempt.type, attempt.id,
                error.what());
@@ -446,7 +446,7 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
       lock.lock();
       clock_.wait_until(lock, interrupt_->changed, MonotonicTime::max(), [&] { return *woken; });
     } else {
-      clock_.wait_until(lock, interrupt_->changed, std::min(deadline, found.look_at),
+      clock_.wait_until(lock, interrupt_->changed, std::min(deadline, found.poll_at),
                         [&] { return *woken || interrupt_->interrupted; });
     }
     *woken = false;

@@ -1,11 +1,20 @@
 // Waiting for jobs.
 //
-// Those of a process who wait for jobs of the same types stand in a line. Whoever comes to look, because it
-// is new or because something happened, looks for the whole line: one transaction takes what there is and
-// deals it out in the order in which they came, and if that is less than they ask for, one set of watches
-// stands for all of them. So the acceptors of a process do not fight over the head of the queue, an added job
-// wakes one of them, and a type that nobody adds to costs nothing. (Those of several processes do conflict;
-// the store sees to it that one of them wins.)
+// The path of an accept. A caller that wants jobs of some types joins the wait queue of these types, of which
+// the process has one, and calls step(). If nobody is polling for that queue at the moment, the caller polls
+// for everyone in it: one transaction accepts what is due, up to what all of them ask for, and hands it out
+// in the order in which they came (accept_for() in attempts.h). Those who got jobs leave the queue. If there
+// were fewer jobs than they ask for, the same transaction sets one watch for each type, which stands for all
+// who still wait; its end, the time at which the next job is due, and a fallback timer wake the first of
+// them, which polls again.
+//
+// So the acceptors of a process do not conflict with each other at the head of the job queue, an added job
+// wakes one of them, and an idle type costs nothing. Acceptors of several processes do conflict; the store
+// lets one of them win, and the others then accept from a wider part of the queue
+// (QueueCursor::candidate_window).
+//
+// After the commit of a poll, its jobs run. Whatever fails from then on, a waiter that is gone included, must
+// not lose them: they are released again (give_back()).
 #pragma once
 
 #include <condition_variable>
@@ -20,76 +29,73 @@
 
 namespace divan::jobs {
 
-/// The lines of a process. Thread-safe. The queue, store and clock must outlive it and all who wait.
+/// The wait queues of a process. Thread-safe. The queue, store and clock must outlive it and all waiters.
 class Acceptor {
  public:
-  /// `order`: which of the due jobs are accepted next; by default those at the queue's front.
+  /// `order` says which of the due jobs are accepted next; without it, those at the queue's front.
   Acceptor(Queue& queue, kv::Database& store, const Clock& clock, DueOrder order = {})
       : queue_(queue), store_(store), clock_(clock), order_(std::move(order)) {}
-  /// Forgets who still waits.
+  /// Drops those who still wait.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  /// Blocks until it has accepted at least one job, or the deadline has passed or interrupt() was called:
-  /// then nothing. Wakes when jobs are added, when scheduled ones become due and when places become free, not
-  /// by polling. Throws as jobs::accept() does.
+  /// Blocks until it has accepted at least one job; returns an empty vector if the deadline passes or
+  /// interrupt() is called first. Throws as jobs::accept() does.
   std::vector<AcceptedJob> accept(std::span<const std::string> types, const AcceptOptions& options,
                                   MonotonicTime deadline);
 
-  /// Makes present and later calls of accept() answer nothing at once.
+  /// Makes present and later calls of accept() return without jobs, at once.
   void interrupt();
 
-  /// Looks again for those who wait: the order may have other jobs for them now. Thread-safe, does not block.
-  void look_again();
+  /// Polls again for all who wait: `order` may have other jobs for them now. Does not block.
+  void poll_again();
 
-  // For those who wait without a thread.
+  // For callers that wait without a thread.
 
   class Waiter;
-  /// Stands in line. `wake` is called, from any thread, whenever step() may have more to say; it must neither
-  /// block nor call back. If it throws, the waiter loses what it was given. It waits until it is done, leaves
-  /// or is abandoned, even if nobody holds it any more.
+  /// Joins the wait queue of the types. `wake` is called, from any thread, whenever step() is to be called;
+  /// it must neither block nor call back. If it throws, the waiter loses the jobs that it was given. The
+  /// waiter stays until it is done, leaves or is abandoned, even if nobody holds it any more.
   std::shared_ptr<Waiter> join(std::vector<std::string> types, const AcceptOptions& options,
                                std::function<void()> wake);
 
   struct Step {
-    bool done = false;                             // the waiter is out of the line, with
-    std::vector<AcceptedJob> jobs;                 // these; otherwise it waits,
-    MonotonicTime look_at = MonotonicTime::max();  // and step() is to be called then at the latest
+    bool done = false;  // the waiter has left the queue, with `jobs`
+    std::vector<AcceptedJob> jobs;
+    MonotonicTime poll_at = MonotonicTime::max();  // if not done: call step() then at the latest
   };
-  /// Looks for jobs if nobody else does at the moment. Throws what kept the waiter from accepting; it is out
-  /// of the line then.
+  /// Polls for jobs unless another waiter is polling. Throws if the accept failed for this waiter, which has
+  /// then left the queue.
   Step step(const std::shared_ptr<Waiter>& waiter);
 
-  /// Takes the waiter out of the line; false if it is just being given jobs, or nobody has looked for it yet:
-  /// it will be woken.
+  /// Takes the waiter out of the queue. Returns false if a poll that may give it jobs is under way, or none
+  /// has been made for it yet: then it will be woken.
   bool leave(const std::shared_ptr<Waiter>& waiter);
 
-  /// The same for good, and at once. Answers jobs that it was given and nobody took, for give_back(); those
-  /// that it is just being given go back by themselves.
+  /// Takes the waiter out of the queue at once. Returns the jobs that it was given and did not take, for
+  /// give_back(); jobs of a poll that is under way are given back by that poll.
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
-  /// Releases jobs that were accepted and nobody works on, in a transaction each. Those that the store
-  /// does not take now are given back later.
+  /// Releases accepted jobs that nobody works on, in a transaction each. What fails is tried again later.
   void give_back(std::span<const AcceptedJob> jobs, bool unsure = false);
-  /// The same with the next call of give_back(), or when somebody looks for jobs. Does not block. With
-  /// `unsure`, the commit that accepted them may be made later than that, if at all: they are tried for a
-  /// minute.
+  /// Releases them with the next call of give_back() or the next poll. Does not block. `unsure`: the commit
+  /// that accepted them may still come; releasing them is tried for a minute.
   void give_back_later(std::span<const AcceptedJob> jobs, bool unsure = false);
 
  private:
-  struct Line;
-  struct Party;
-  struct Seen;
+  struct WaitQueue;
+  struct AcceptBatch;
+  struct PollResult;
 
-  void look(Line& line, std::unique_lock<std::mutex>& lock, const Waiter& own);
-  Seen ask(Line& line, std::vector<Taker>& takers);
-  void deal_out(Line& line, Party& party, Seen& seen);
-  static void tell_of_undeclared(Line& line, Party& party, const std::string& type);
-  QueueHeads known_heads(std::span<const std::string> types);
-  void remember(const QueueHeads& heads);
+  void poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own);
+  PollResult accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests);
+  void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
+  static void fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type);
+  QueueCursors known_cursors(std::span<const std::string> types);
+  void remember(const QueueCursors& cursors);
   struct Unwanted {
     Attempt attempt;
-    MonotonicTime until;  // it may be accepted yet
+    MonotonicTime until;  // until then the commit that accepted it may still come
   };
   bool release_unwanted(const Unwanted& unwanted);
 
@@ -98,17 +104,17 @@ class Acceptor {
   const Clock& clock_;
   const DueOrder order_;
 
-  std::mutex lines_mutex_;
-  std::map<std::string, std::weak_ptr<Line>> lines_;  // by types and time
-  std::size_t lines_left_ = 0;                        // by the last sweep
+  std::mutex wait_queues_mutex_;
+  std::map<std::string, std::weak_ptr<WaitQueue>> wait_queues_;  // by types and time
+  std::size_t wait_queues_left_ = 0;                             // by the last sweep
 
-  std::mutex heads_mutex_;
-  QueueHeads heads_;  // as the last looks left them
+  std::mutex cursors_mutex_;
+  QueueCursors cursors_;  // as the last polls left them
 
   std::mutex unwanted_mutex_;
-  std::vector<Unwanted> unwanted_;  // nobody works on them, and they are not given back yet
+  std::vector<Unwanted> unwanted_;  // accepted, nobody works on them, and not yet released
 
-  // Shared with callbacks that may come when this object has gone.
+  // Shared with callbacks that may come after the destructor.
   struct Interrupt {
     std::mutex mutex;
     std::condition_variable changed;

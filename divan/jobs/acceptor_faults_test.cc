@@ -32,7 +32,7 @@ TEST_F(AcceptorFaults, WithoutWatchesTheQueueIsPolledEveryFiveSeconds) {
   const auto waiter = acceptor.join(types, {}, [&] { ++woken; });
   const auto waits = acceptor.step(waiter);
   EXPECT_FALSE(waits.done);
-  EXPECT_EQ(waits.look_at, clock.now() + seconds(5));
+  EXPECT_EQ(waits.poll_at, clock.now() + seconds(5));
   add("a");
   clock.advance(milliseconds(4999));
   EXPECT_FALSE(acceptor.step(waiter).done) << "nobody has told it of the job";
@@ -44,11 +44,11 @@ TEST_F(AcceptorFaults, WithoutWatchesTheQueueIsPolledEveryFiveSeconds) {
 TEST_F(AcceptorFaults, TheQueueIsPolledNeitherBeforeAJobIsDueNorLongAfter) {
   Acceptor acceptor(queue, *store, clock);
   const auto waiter = acceptor.join(types, {}, [] {});
-  EXPECT_EQ(acceptor.step(waiter).look_at, clock.now() + seconds(5));
+  EXPECT_EQ(acceptor.step(waiter).poll_at, clock.now() + seconds(5));
   add("later", {.scheduled_at = clock.wall_ms() + 2000});
-  EXPECT_EQ(acceptor.step(waiter).look_at, clock.now() + milliseconds(2000));
+  EXPECT_EQ(acceptor.step(waiter).poll_at, clock.now() + milliseconds(2000));
   clock.advance(milliseconds(1500));
-  EXPECT_EQ(acceptor.step(waiter).look_at, clock.now() + milliseconds(500)) << "nothing has happened";
+  EXPECT_EQ(acceptor.step(waiter).poll_at, clock.now() + milliseconds(500)) << "nothing has happened";
   clock.advance(milliseconds(500));
   EXPECT_TRUE(acceptor.step(waiter).done);
 }

@@ -53,7 +53,7 @@ struct Acceptors : testing::Test {
     for (const auto& job : found.jobs) ids.push_back(job.job.id);
     return ids;
   }
-  std::vector<Waiting> line(int length, const AcceptOptions& options = {}) {
+  std::vector<Waiting> wait_queue(int length, const AcceptOptions& options = {}) {
     std::vector<Waiting> waiting;
     for (int i = 0; i < length; ++i) {
       waiting.push_back(join(options));
@@ -66,7 +66,7 @@ struct Acceptors : testing::Test {
 
 TEST_F(Acceptors, AllAreToldThatATypeIsNotDeclaredAnyMore) {
   const AcceptOptions told{.limit = kMaxAcceptLimit, .must_be_declared = true};
-  const auto waiting = line(3, told);
+  const auto waiting = wait_queue(3, told);
   const auto patient = join();
   EXPECT_EQ(step(patient), std::nullopt);
   store->run([&](kv::Transaction& tx) { queue.remove_type(tx, "t", false); });
@@ -87,7 +87,7 @@ TEST_F(Acceptors, AllAreToldThatATypeIsNotDeclaredAnyMore) {
 }
 
 TEST_F(Acceptors, OneJobWakesOneOfThem) {
-  const auto waiting = line(5);
+  const auto waiting = wait_queue(5);
   add("a");
   EXPECT_EQ(*waiting[0].woken, 1);
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
@@ -99,7 +99,7 @@ TEST_F(Acceptors, OneJobWakesOneOfThem) {
 }
 
 TEST_F(Acceptors, OneLooksForAllInTheirOrder) {
-  const auto waiting = line(3, {.limit = 2});
+  const auto waiting = wait_queue(3, {.limit = 2});
   const auto commits = store->stats().commits;
   store->run([&](kv::Transaction& tx) {
     for (const char* id : {"1", "2", "3", "4", "5"}) queue.add(tx, "t", id, "{}");
@@ -113,7 +113,7 @@ TEST_F(Acceptors, OneLooksForAllInTheirOrder) {
 TEST_F(Acceptors, WhoHasComeIsLookedForAtOnce) {
   add("a");
   EXPECT_THAT(step(join()), testing::Optional(ElementsAre("a")));
-  const auto waiting = line(2);
+  const auto waiting = wait_queue(2);
   add("b");
   // Before those who were woken did anything.
   EXPECT_EQ(step(join()), std::nullopt);
@@ -122,12 +122,12 @@ TEST_F(Acceptors, WhoHasComeIsLookedForAtOnce) {
 
 TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
   add("later", {.scheduled_at = clock.wall_ms() + 2000});
-  const auto waiting = line(2);
-  EXPECT_LE(acceptor.step(waiting[0].waiter).look_at, clock.now() + milliseconds(2000));
-  EXPECT_EQ(acceptor.step(waiting[1].waiter).look_at, MonotonicTime::max());
+  const auto waiting = wait_queue(2);
+  EXPECT_LE(acceptor.step(waiting[0].waiter).poll_at, clock.now() + milliseconds(2000));
+  EXPECT_EQ(acceptor.step(waiting[1].waiter).poll_at, MonotonicTime::max());
   EXPECT_TRUE(acceptor.leave(waiting[0].waiter));
   EXPECT_EQ(*waiting[1].woken, 1);
-  EXPECT_LE(acceptor.step(waiting[1].waiter).look_at, clock.now() + milliseconds(2000));
+  EXPECT_LE(acceptor.step(waiting[1].waiter).poll_at, clock.now() + milliseconds(2000));
   clock.advance(milliseconds(2000));
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("later")));
 }
@@ -136,7 +136,7 @@ TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
   const auto ref = store->run([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   const auto riding = join({.worker = ref});
   EXPECT_EQ(step(riding), std::nullopt);
-  const auto waiting = line(1);
+  const auto waiting = wait_queue(1);
   EXPECT_THROW(acceptor.step(join({.worker = workers::WorkerRef{"r", "nobody", ""}}).waiter), Error);
   store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
   add("a");
@@ -145,7 +145,7 @@ TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
 }
 
 TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
-  const auto waiting = line(2);
+  const auto waiting = wait_queue(2);
   add("a");
   EXPECT_EQ(step(waiting[1]), std::nullopt);  // looks, for the first, too
   EXPECT_EQ(state("a"), State::running);
@@ -156,7 +156,7 @@ TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
 }
 
 TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
-  const auto waiting = line(2);
+  const auto waiting = wait_queue(2);
   add("a");
   EXPECT_EQ(step(waiting[1]), std::nullopt);
   acceptor.give_back_later(acceptor.abandon(waiting[0].waiter));
@@ -166,7 +166,7 @@ TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
 }
 
 TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
-  auto waiting = line(3);
+  auto waiting = wait_queue(3);
   acceptor.abandon(waiting[0].waiter);
   EXPECT_TRUE(acceptor.leave(waiting[1].waiter));
   add("a");
@@ -175,7 +175,7 @@ TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
 
 TEST_F(Acceptors, LinesOfOtherTypesAndTimesAreOthers) {
   store->run([&](kv::Transaction& tx) { queue.set_type(tx, "u", {}); });
-  const auto waiting = line(1);
+  const auto waiting = wait_queue(1);
   const auto woken = std::make_shared<bool>(false);  // a closing store wakes it, too
   const auto other = acceptor.join({"u"}, {}, [woken] { *woken = true; });
   EXPECT_FALSE(acceptor.step(other).done);
@@ -309,7 +309,7 @@ TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
 TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
   const auto deaf = acceptor.join(types, {}, [] { throw std::bad_alloc(); });
   EXPECT_FALSE(acceptor.step(deaf).done);
-  const auto waiting = line(2);
+  const auto waiting = wait_queue(2);
   store->run([&](kv::Transaction& tx) {
     for (const char* id : {"1", "2", "3"}) queue.add(tx, "t", id, "{}");
   });
@@ -339,7 +339,7 @@ struct AcceptorsOfManyPriorities : Acceptors {
     });
   }
   // The ids that somebody gets who has come, and what that costs.
-  std::pair<std::string, int> look(std::size_t limit = 1) {
+  std::pair<std::string, int> poll(std::size_t limit = 1) {
     scanned.scans = 0;
     const auto waiter = looker.join(types, {.limit = limit}, [] {});
     const auto found = looker.step(waiter);
@@ -351,13 +351,13 @@ struct AcceptorsOfManyPriorities : Acceptors {
 };
 
 TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllWhoCome) {
-  EXPECT_EQ(look(), std::pair(std::string(), kPriorities + 1));
-  EXPECT_EQ(look(), std::pair(std::string(), 1));
+  EXPECT_EQ(poll(), std::pair(std::string(), kPriorities + 1));
+  EXPECT_EQ(poll(), std::pair(std::string(), 1));
   clock.advance(seconds(1));
-  EXPECT_EQ(look(), std::pair(std::string("later0"), 1));
+  EXPECT_EQ(poll(), std::pair(std::string("later0"), 1));
   clock.advance(milliseconds(1));
-  EXPECT_EQ(look().first, "");
-  EXPECT_EQ(look(), std::pair(std::string(), 1));
+  EXPECT_EQ(poll().first, "");
+  EXPECT_EQ(poll(), std::pair(std::string(), 1));
 }
 
 TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
@@ -365,21 +365,21 @@ TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
     for (int i = 0; i < 50; ++i)
       queue.add(tx, "t", fmt::format("behind{:02}", i), "{}", {.priority = kPriorities + 1});
   });
-  EXPECT_EQ(look(), std::pair(std::string("behind00"), kPriorities + 1));
-  for (int i = 1; i < 50; ++i) EXPECT_EQ(look(), std::pair(fmt::format("behind{:02}", i), 1));
-  EXPECT_EQ(look(), std::pair(std::string(), 1));
+  EXPECT_EQ(poll(), std::pair(std::string("behind00"), kPriorities + 1));
+  for (int i = 1; i < 50; ++i) EXPECT_EQ(poll(), std::pair(fmt::format("behind{:02}", i), 1));
+  EXPECT_EQ(poll(), std::pair(std::string(), 1));
 }
 
 TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
   for (const int priority : {0, 700}) add(fmt::format("now{}", priority), {.priority = priority});
-  const auto [ids, scans] = look(10);
+  const auto [ids, scans] = poll(10);
   EXPECT_EQ(ids, "now0");
   EXPECT_LE(scans, 102);
-  const auto [more, more_scans] = look(10);
+  const auto [more, more_scans] = poll(10);
   EXPECT_EQ(more, "now700");
   EXPECT_LE(more_scans, 702);
-  EXPECT_EQ(look(10).first, "");
-  EXPECT_EQ(look(10), std::pair(std::string(), 1));
+  EXPECT_EQ(poll(10).first, "");
+  EXPECT_EQ(poll(10), std::pair(std::string(), 1));
 }
 
 // A look for both ends before it has come to the second job: who got none looks again at once.
@@ -418,7 +418,7 @@ TEST_F(AcceptorsOfManyPriorities, InTheOrderThatALookAtAllOfThemShows) {
     });
     std::string expected;
     for (const auto& job : due) expected += (expected.empty() ? "" : " ") + job.id;
-    const auto ids = look(1 + static_cast<std::size_t>(below(4))).first;
+    const auto ids = poll(1 + static_cast<std::size_t>(below(4))).first;
     ASSERT_EQ(ids.empty(), expected.empty()) << round;
     ASSERT_TRUE((expected + " ").starts_with(ids + (ids.empty() ? "" : " "))) << ids << " of " << expected;
     accepted += !ids.empty();

@@ -62,10 +62,6 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // How many attempts at a run of the job may be lost.
 std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Job& job) {
   return with_limits(queue.find_type(tx, job.type).value_or(TypeSettings()), job.limits).max_lost;
@@ -73,7 +69,7 @@ std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Jo
 
 }  // namespace
 
-void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
+void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
   const std::int64_t now = queue.clock().wall_ms();
   const auto most_lost = why == Outcome::lost ? max_lost(queue, tx, job) : std::nullopt;
   const Job before = job;
@@ -83,8 +79,7 @@ void take_back(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::op
       end_run(tx, changed, State::cancelled, now);
     } else if (most_lost && changed.lost >= *most_lost) {
       changed.last_error = fmt::format(
-          "The workers of {} attempts were lost (`max_lost` is "
-          "{}): the job may be what ends them.",
+          "The workers of {} attempts were lost (`max_lost` is {}): the job may be what ends them.",
           changed.lost, *most_lost);
       end_run(tx, changed, State::failed, now);
     } else {
@@ -187,7 +182,7 @@ void check_owned(kv::Transaction& tx, const Attempt& attempt) { owned(tx, attemp
 
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<Duration> delay) {
   Job job = owned(tx, attempt);
-  take_back(queue, tx, job, Outcome::released, delay);
+  reclaim(queue, tx, job, Outcome::released, delay);
 }
 
 }  // namespace divan::jobs

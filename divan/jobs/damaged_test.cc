@@ -1,4 +1,4 @@
-// A damaged row keeps no other job from being run, taken back, listed or pruned, and a damaged job can be
+// A damaged row keeps no other job from being run, reclaimed, listed or pruned, and a damaged job can be
 // removed.
 #include "divan/jobs/damaged.h"
 
@@ -6,9 +6,9 @@
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
+#include "divan/jobs/worker_jobs.h"
 
 namespace divan::jobs {
 namespace {
@@ -35,13 +35,13 @@ struct DamagedJobs : QueueTest {
     in_tx([&](kv::Transaction& tx) { tx.set(key, value); });
   }
   void damage_header(const std::string& id) { set(key("job", id), "?"); }
-  std::vector<std::string> accept(std::size_t limit, QueueHeads* heads = nullptr) {
+  std::vector<std::string> accept(std::size_t limit, QueueCursors* cursors = nullptr) {
     const std::vector<std::string> types{"t"};
     return in_tx([&](kv::Transaction& tx) {
-      Taker taker{.limit = limit};
-      deal(queue, tx, types, std::nullopt, std::span(&taker, 1), heads);
+      AcceptRequest request{.limit = limit};
+      accept_for(queue, tx, types, std::nullopt, std::span(&request, 1), cursors);
       std::vector<std::string> ids;
-      for (const auto& job : taker.jobs) ids.push_back(job.job.id);
+      for (const auto& job : request.jobs) ids.push_back(job.job.id);
       return ids;
     });
   }
@@ -60,14 +60,14 @@ TEST_F(DamagedJobs, AtTheHeadOfAQueueAreSkipped) {
     tx.set(entry, "");
     tx.set(JobKey("pend").string("t").integer(kShard).string("no entry").key(), "");
   });
-  QueueHeads heads;
-  EXPECT_THAT(accept(1, &heads), ElementsAre("good"));
-  EXPECT_THAT(accept(10, &heads), ElementsAre("last"));
-  EXPECT_THAT(accept(10, &heads), ElementsAre());
+  QueueCursors cursors;
+  EXPECT_THAT(accept(1, &cursors), ElementsAre("good"));
+  EXPECT_THAT(accept(10, &cursors), ElementsAre("last"));
+  EXPECT_THAT(accept(10, &cursors), ElementsAre());
   in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "data"); });
   add("new");
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return due_jobs(queue, tx, "t").at(0).id; }), "new");
-  EXPECT_THAT(accept(10, &heads), ElementsAre("new"));
+  EXPECT_THAT(accept(10, &cursors), ElementsAre("new"));
 }
 
 TEST_F(DamagedJobs, CountForNoLimit) {
@@ -80,7 +80,7 @@ TEST_F(DamagedJobs, CountForNoLimit) {
   EXPECT_THAT(accept(10), ElementsAre("a", "b"));
 }
 
-TEST_F(DamagedJobs, AreNotTakenBackAndOthersAre) {
+TEST_F(DamagedJobs, AreNotReclaimedAndOthersAre) {
   Maintenance maintenance(queue, *store, clock);
   for (const char* id : {"a", "b"}) add(id);
   accept(2);
@@ -194,9 +194,9 @@ TEST_F(DamagedJobs, GoWithTheirType) {
 }
 
 // A type of running jobs, a worker that has ended, a halt: each in a key or a row that cannot be read.
-TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingTakenBack) {
+TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingReclaimed) {
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
-  queue.set_taken_back_at_once(1);
+  queue.set_reclaimed_at_once(1);
   const std::vector<std::string> types{"t"};
   for (const char* id : {"a", "b", "c"}) add(id);
   in_tx([&](kv::Transaction& tx) { jobs::accept(queue, tx, types, {.limit = 2, .worker = worker}); });

@@ -8,20 +8,20 @@ DueScanner::DueScanner(Queue& queue, kv::Transaction& tx, std::string_view type,
                        std::size_t most_behind)
     : queue_(queue), tx_(tx), prefix_(all(type)), due_until_(due_until), most_behind_(most_behind) {}
 
-DueScan DueScanner::scan(std::size_t limit, std::size_t window, const QueueHead& head) {
-  DueScan found{.jobs = {}, .head = head};
+DueScan DueScanner::scan(std::size_t limit, std::size_t window, const QueueCursor& cursor) {
+  DueScan found{.jobs = {}, .cursor = cursor};
   kv::KeyRange range = prefix_.range();
-  if (!head.begin.empty()) range.begin = head.begin;
+  if (!cursor.begin.empty()) range.begin = cursor.begin;
   for (std::size_t behind = 0; found.jobs.size() < limit; behind += found.jobs.empty() ? 0 : 1) {
     found.cut = behind > most_behind_;
     if (found.cut) break;
     const auto later = scan_some(range, limit, window, found);
     if (!later) {
-      found.head.begin =
+      found.cursor.begin =
           found.jobs.size() < limit ? range.end : priority_range(found.jobs.back().priority).begin;
       break;
     }
-    range.begin = found.head.begin = priority_range(*later).end;
+    range.begin = found.cursor.begin = priority_range(*later).end;
   }
   return found;
 }
@@ -32,7 +32,7 @@ std::optional<DueJob> DueScanner::parse(std::string_view key) {
   const auto due_at = reader.take_int();
   auto id = reader.take_string();
   if (!priority || !due_at || !id) {
-    queue_.report_damage(key, "An entry of the job queue is damaged and left out.");
+    queue_.report_damage(key, "An entry of the job queue is damaged and skipped.");
     return std::nullopt;
   }
   return DueJob{*priority, *due_at, *std::move(id), std::string(key)};
@@ -42,13 +42,13 @@ std::optional<std::int64_t> DueScanner::scan_some(const kv::KeyRange& range, std
                                                   std::size_t window, DueScan& found) {
   std::optional<std::int64_t> later;
   tx_.scan(range, {.isolation = kv::Isolation::snapshot}, [&](std::string_view key, std::string_view) {
-    if (left_out_.contains(key)) return true;
+    if (skipped_.contains(key)) return true;
     auto job = parse(key);
     if (!job) return true;
     auto& jobs = found.jobs;
     if (jobs.size() >= limit && job->priority != jobs.back().priority) return false;
     if (job->due_at > due_until_) {
-      auto& next = found.head.next_due_at;
+      auto& next = found.cursor.next_due_at;
       next = std::min(next.value_or(job->due_at), job->due_at);
       later = job->priority;
       return false;

@@ -11,22 +11,21 @@
 
 namespace divan::jobs {
 
-/// How far a type's queue has been looked through. Of each priority that has none but later jobs, a look
-/// reads the first one; with many such priorities that is what it costs. So whoever looks again and again
-/// remembers them: while no other job becomes pending there is nothing due before `begin` until
-/// `next_due_at`.
-struct QueueHead {
+/// How far a type's queue has been scanned. Of each priority whose jobs are all due later, a scan reads the
+/// first one; with many such priorities that is its cost. A caller that scans repeatedly keeps the cursor
+/// instead: while no other job becomes pending, nothing before `begin` is due until `next_due_at`.
+struct QueueCursor {
   std::optional<std::string> wakes{};         // the type's counter of jobs that became pending
   std::string begin{};                        // a key of the queue
-  std::optional<std::int64_t> next_due_at{};  // the first job before it
-  // Where other nodes take jobs of the type at the same time, those of one priority are not taken from the
-  // very front, but from somewhere among this many times as many as are wanted. At least 1.
-  std::size_t spread = 1;
+  std::optional<std::int64_t> next_due_at{};  // of the first job before it
+  // Where other nodes accept jobs of the type at the same time, jobs of one priority are not accepted from
+  // the very front, but from a random part of a window of this many times as many as are wanted. At least 1.
+  std::size_t candidate_window = 1;
 };
 /// By type.
-using QueueHeads = std::map<std::string, QueueHead, std::less<>>;
+using QueueCursors = std::map<std::string, QueueCursor, std::less<>>;
 
-/// A due job's place in its queue, and its name there. Places compare over all types.
+/// A due job's position in its queue. Positions compare across types.
 struct DueJob {
   std::int64_t priority = 0;
   std::int64_t due_at = 0;
@@ -40,31 +39,31 @@ struct DueJob {
 
 struct DueScan {
   std::vector<DueJob> jobs;
-  QueueHead head;    // once these do not wait any more
-  bool cut = false;  // there may be more behind them
+  QueueCursor cursor;  // once these jobs are not pending any more
+  bool cut = false;    // there may be more jobs behind them
 };
 
 class Queue;
 
-/// Reads the queue of a type for one transaction, as snapshots: acceptors would fight over the head of the
-/// queue, so what they look at does not conflict, and what they take does. An entry that cannot be read is
-/// reported and left out.
+/// Scans the queue of a type for one transaction. Reads are snapshots: acceptors would fight over the head of
+/// the queue, so what they scan does not conflict, and what they accept does. A damaged entry is reported and
+/// skipped.
 class DueScanner {
  public:
-  /// Behind due jobs it goes over up to `most_behind` priorities that have none.
+  /// Behind due jobs, a scan passes at most `most_behind` priorities that have none.
   DueScanner(Queue& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
              std::size_t most_behind);
 
   /// The beginning of the keys of pending jobs.
   static JobKey all(std::string_view type) { return JobKey("pend").string(type).integer(kShard); }
 
-  /// Jobs of the first priorities first, skipping what is not due yet in each, from the given head on: up to
-  /// `limit`; of the first priority, if that has so many, up to `window`.
-  DueScan scan(std::size_t limit, std::size_t window, const QueueHead& head);
+  /// Returns due jobs by priority from the cursor on, skipping those of each priority that are not due yet:
+  /// up to `limit`, or up to `window` if the first priority has that many.
+  DueScan scan(std::size_t limit, std::size_t window, const QueueCursor& cursor);
 
-  /// Later scans leave the job out.
-  void leave_out(const DueJob& job) { left_out_.insert(job.key); }
-  std::size_t left_out() const { return left_out_.size(); }
+  /// Later scans skip the job.
+  void skip(const DueJob& job) { skipped_.insert(job.key); }
+  std::size_t skipped() const { return skipped_.size(); }
 
  private:
   kv::KeyRange priority_range(std::int64_t priority) const {
@@ -80,7 +79,7 @@ class DueScanner {
   const JobKey prefix_;
   const std::int64_t due_until_;
   const std::size_t most_behind_;
-  std::set<std::string, std::less<>> left_out_;
+  std::set<std::string, std::less<>> skipped_;
 };
 
 }  // namespace divan::jobs

@@ -53,7 +53,7 @@ std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::st
 }
 
 std::shared_ptr<kv::Watch> watch_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
-  return tx.watch(halts_of(role, worker).key());
+  return tx.try_watch(halts_of(role, worker).key());
 }
 
 void forget_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {

@@ -20,7 +20,7 @@ void tell_of_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string
 /// Takes what was noted for a worker. Damaged rows are logged and left out.
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
-/// A watch that fires when something is noted for a worker.
+/// A watch that fires when something is noted for a worker; null if the store has too many.
 std::shared_ptr<kv::Watch> watch_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
 /// Forgets what was noted for a worker that ends.

@@ -3,9 +3,9 @@
 #include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
+#include "divan/jobs/worker_jobs.h"
 
 namespace divan::jobs {
 namespace {
@@ -33,7 +33,7 @@ struct Limits : QueueTest {
   void lose(const AcceptedJob& job) {
     in_tx([&](kv::Transaction& tx) {
       Job lost = queue.find(tx, "t", job.job.id).value();
-      take_back(queue, tx, lost, Outcome::lost);
+      reclaim(queue, tx, lost, Outcome::lost);
     });
   }
   void fail(const AcceptedJob& job, const FailOptions& options = {}) {

@@ -1,8 +1,8 @@
 #include "divan/jobs/listing.h"
 
 #include "divan/base/bytes.h"
-#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_jobs.h"
 
 namespace divan::jobs {
 namespace {
@@ -10,20 +10,19 @@ namespace {
 constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
 
 // Where a list reads the names of its jobs: keys that end with the id behind elements of a shape.
-struct Index {
+struct ListRange {
   JobKey prefix;
-  std::string_view shape;  // of what stands between the prefix and the id, as in
-                           // kv::has_shape()
+  std::string_view shape;  // of what stands between the prefix and the id, as in kv::has_shape()
 };
 
-Index index_of(std::string_view type, std::optional<State> state) {
+ListRange range_of(std::string_view type, std::optional<State> state) {
   if (!state) return {JobKey("job").string(type), ""};
   if (*state == State::pending) return {JobKey("pend").string(type).integer(kShard), "ii"};
   return {JobKey("end").string(type).integer(static_cast<int>(*state)), "i"};
 }
 
 // The id in a key of the index, or nullopt if the key is damaged.
-std::optional<std::string> id_in(const Index& index, std::string_view key) {
+std::optional<std::string> id_in(const ListRange& index, std::string_view key) {
   kv::tuple::Reader reader(key.substr(index.prefix.key().size()));
   for (std::size_t i = 0; i < index.shape.size(); ++i) {
     if (!reader.take_int()) return std::nullopt;
@@ -58,7 +57,7 @@ class RunningIds {
 
  private:
   void take(std::string_view key, std::optional<std::string> id) {
-    if (!id) return queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+    if (!id) return queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
     ids_.push_back(*std::move(id));
   }
   std::vector<std::string> sorted() {
@@ -102,7 +101,7 @@ std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_v
 std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_view type,
                                 const ListOptions& options,
                                 std::optional<std::int64_t> until = std::nullopt) {
-  const Index index = index_of(type, options.state);
+  const ListRange index = range_of(type, options.state);
   kv::KeyRange range = index.prefix.range();
   if (until) range.end = JobKey(index.prefix).integer(std::min(*until, INT64_MAX - 1) + 1).key();
   std::string start;
@@ -113,11 +112,10 @@ std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_v
   } else if (!options.start_id.empty()) {
     const auto job = queue.find(tx, type, options.start_id, kv::Isolation::snapshot);
     if (!job || job->state != *options.state) {
-      throw not_found(
-          fmt::format("Job `{}`, with which the list is to begin, "
-                      "is not {}; go on with `start`, the "
-                      "`next` of the page before.",
-                      options.start_id, state_name(*options.state)));
+      throw not_found(fmt::format(
+          "Job `{}`, with which the list is to begin, is not {}; continue with `start`, the `next` of "
+          "the page before.",
+          options.start_id, state_name(*options.state)));
     }
     start = entry_key(*job);
   }
@@ -130,7 +128,7 @@ std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_v
     if (auto id = id_in(index, key)) {
       names.push_back({*std::move(id), to_hex(key.substr(index.prefix.key().size()))});
     } else {
-      queue.report_damage(key, "An entry of the job queue is damaged and left out.");
+      queue.report_damage(key, "An entry of the job queue is damaged and skipped.");
     }
     return names.size() <= options.limit;
   });
@@ -163,7 +161,7 @@ Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const
   }
   std::vector<std::string_view> ids;
   for (const auto& name : names) ids.push_back(name.id);
-  Queue::expect(tx, type, ids);
+  Queue::prefetch(tx, type, ids);
   for (const auto id : ids) {
     auto job = queue.find_whole(tx, type, id, kv::Isolation::snapshot);
     if (job && (!options.state || job->state == *options.state)) listed.jobs.push_back(*std::move(job));

@@ -4,8 +4,8 @@
 
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
-#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_jobs.h"
 
 namespace divan::jobs {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr int kLooksPerTimeout = 4;
 constexpr Duration kMaxLookInterval = std::chrono::seconds(5);
 constexpr Duration kMaxPruneInterval = std::chrono::minutes(1);
-// The oldest entries of activity of a type that are looked at in one step: of
-// jobs with the type's timeout, and of jobs with one of their own.
+// The oldest entries of activity of a type that are looked at in one step: of jobs with the type's timeout,
+// and of jobs with one of their own.
 constexpr std::size_t kMaxLookedAt = 10'000;
 // Entries that are read for them.
 constexpr std::size_t kMaxActivityRead = 100'000;
@@ -25,35 +25,6 @@ constexpr std::size_t kUpgradedPerTransaction = 250;
 constexpr std::size_t kPrunedPerTransaction = 500;
 
 }  // namespace
-
-void Maintenance::stop() {
-  {
-    std::lock_guard lock(wake_->mutex);
-    wake_->stopping = true;
-  }
-  wake_->changed.notify_all();
-}
-
-Maintenance::~Maintenance() {
-  stop();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Maintenance::start() {
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "jobs");
-}
-
-void Maintenance::run() {
-  std::unique_lock lock(wake_->mutex);
-  while (!wake_->stopping) {
-    wake_->woken = false;
-    lock.unlock();
-    const MonotonicTime next = step();
-    lock.lock();
-    clock_.wait_until(lock, wake_->changed, next, [this] { return wake_->stopping || wake_->woken; });
-  }
-}
 
 // The settings of all types are read again only when one has changed. That also wakes the thread: a new
 // type's timeout may be shorter than it would sleep. Without a watch the next step sees it, and asks for a
@@ -69,11 +40,7 @@ void Maintenance::read_types() {
     version = tx.get(types_key(), kv::Isolation::snapshot).value_or("");
     if (version == types_version_ && watched) return;
     if (version != types_version_) types = settings_of_types(tx);
-    try {
-      watch = tx.watch(types_key());
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    }
+    watch = tx.try_watch(types_key());
   });
   if (types) {
     types_ = *std::move(types);
@@ -81,12 +48,9 @@ void Maintenance::read_types() {
     next_prune_ = {};
   }
   if (!watch) return;
-  watch->on_end([wake = wake_, weak = std::weak_ptr(watch)] {
+  watch->on_end([notifier = loop_.notifier(), weak = std::weak_ptr(watch)] {
     // A store that cancels watches is not asked for the next one at once.
-    if (const auto ended = weak.lock(); !ended || !ended->fired()) return;
-    std::lock_guard lock(wake->mutex);
-    wake->woken = true;
-    wake->changed.notify_all();
+    if (const auto ended = weak.lock(); ended && ended->fired()) notifier->notify();
   });
   types_watch_ = std::move(watch);
 }
@@ -97,9 +61,9 @@ std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(
     try {
       if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
     } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      queue_.report_damage(type_key(type), fmt::format("Jobs of type {} are not looked after: its settings "
-                                                       "are damaged: {}",
-                                                       type, error.reason()));
+      queue_.report_damage(type_key(type),
+                           fmt::format("Jobs of type {} are not maintained: its settings are damaged: {}",
+                                       type, error.reason()));
     }
   }
   return types;
@@ -138,9 +102,9 @@ MonotonicTime Maintenance::step() {
     read_types();
   } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
   try {
-    take_back_left(queue_, store_);
+    reclaim_left(queue_, store_);
   } catch (const Error& error) {
-    log::error("Jobs of ended workers could not be taken back: {}", error.what());
+    log::error("Jobs of ended workers could not be reclaimed: {}", error.what());
   }
   Duration interval = kMaxLookInterval;
   Duration prune_interval = kMaxPruneInterval;
@@ -154,7 +118,7 @@ MonotonicTime Maintenance::step() {
   std::set<std::string> looked_at;
   for_each_type(types["act"], [&](const std::string& type, const TypeSettings& settings) {
     looked_at.insert(type);
-    interval = std::min(interval, take_back_silent(type, settings.timeout));
+    interval = std::min(interval, reclaim_silent(type, settings.timeout));
   });
   std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
   for_each_type(types["deadline"], [&](const std::string& type, const TypeSettings&) {
@@ -210,7 +174,7 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
               const auto deadline = reader.take_int();
               auto id = deadline ? reader.take_string() : std::nullopt;
               if (!id) {
-                queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+                queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
                 return true;
               }
               if (*deadline > now) {
@@ -235,15 +199,10 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
   return next;
 }
 
-bool Maintenance::is_stopping() const {
-  std::lock_guard lock(wake_->mutex);
-  return wake_->stopping;
-}
-
 // A job is silent for the time for which this thread waited on purpose between two readings that show the
 // same activity. Time in which the process was paused, or waited for the store, does not count: its worker
 // may have been paused too, or kept from the store, and gets its chance first.
-Duration Maintenance::take_back_silent(const std::string& type, Duration timeout) {
+Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) {
   const JobKey prefix = JobKey("act").string(type).integer(kShard);
   SeenJobs& before = seen_[type];
   SeenJobs present;
@@ -251,8 +210,7 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
   const Duration waited = std::min(clock_.now() - before.read_at, interval_);
   store_.run([&](kv::Transaction& tx) {
     present.jobs.clear();
-    // The oldest ones with the type's timeout, and the oldest ones with one of
-    // their own.
+    // The oldest ones with the type's timeout, and the oldest ones with one of their own.
     std::size_t plain = 0, own = 0;
     tx.scan(prefix.range(), {.limit = kMaxActivityRead, .isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
@@ -260,7 +218,7 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
               const auto stamp = reader.take_versionstamp();
               auto id = stamp ? reader.take_string() : std::nullopt;
               if (!id) {
-                queue_.report_damage(key, "An entry of the running jobs is damaged and left out.");
+                queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
                 return true;
               }
               const auto own_timeout = activity_timeout(key, value);
@@ -288,7 +246,7 @@ Duration Maintenance::take_back_silent(const std::string& type, Duration timeout
     const bool taken = store_.run([&](kv::Transaction& tx) {
       auto job = queue_.find_whole(tx, type, id);
       if (!job || job->state != State::running || job->activity != present.jobs.at(id).activity) return false;
-      take_back(queue_, tx, *job, Outcome::lost);
+      reclaim(queue_, tx, *job, Outcome::lost);
       return true;
     });
     if (taken) log::warning("Job {}/{} was silent for its timeout and is pending again.", type, id);

@@ -1,13 +1,12 @@
-// What keeps the queue honest: jobs of silent workers are taken back, and ended jobs are pruned.
+// What keeps the queue honest: jobs of silent workers are reclaimed, and ended jobs are pruned.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "divan/base/worker_loop.h"
 #include "divan/jobs/queue.h"
 
 namespace divan::jobs {
@@ -20,17 +19,16 @@ namespace divan::jobs {
 class Maintenance {
  public:
   Maintenance(Queue& queue, kv::Database& store, const Clock& clock)
-      : queue_(queue), store_(store), clock_(clock) {}
-  ~Maintenance();
+      : queue_(queue), store_(store), clock_(clock), loop_(clock, "jobs", [this] { return step(); }) {}
   Maintenance(const Maintenance&) = delete;
   Maintenance& operator=(const Maintenance&) = delete;
 
   /// Starts the thread that calls step() when there is something to do.
-  void start();
+  void start() { loop_.start(); }
 
   /// Ends the thread, and a step that is under way, as soon as its present transaction has ended. Does not
   /// wait for it; the destructor does.
-  void stop();
+  void stop() { loop_.stop(); }
 
   /// One look at the types that have such jobs, or jobs that have ended; the others cost nothing. Answers
   /// when to look again. An error of one type is logged and keeps no other from being looked after.
@@ -51,7 +49,7 @@ class Maintenance {
   void read_types();
   std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
   // Returns after what time the first of the others will be silent for too long.
-  Duration take_back_silent(const std::string& type, Duration timeout);
+  Duration reclaim_silent(const std::string& type, Duration timeout);
   std::optional<Duration> activity_timeout(std::string_view key, std::string_view value);
   // Returns how long it is until the next deadline.
   Duration end_overdue_attempts(const std::string& type);
@@ -59,18 +57,17 @@ class Maintenance {
   void upgrade(const std::vector<std::string>& types, MonotonicTime until);
   // Until it is time to look for silent jobs again. True if nothing is left to be pruned.
   bool prune(MonotonicTime until);
-  // Calls `some(tx, begin)`, which returns where to go on, until it is done
-  // (then true), it is time for something else, or this is to stop.
+  // Calls `some(tx, begin)`, which returns where the next call begins, until all is done (then true), it is
+  // time for something else, or this is to stop.
   template <class Some>
   bool go_on(MonotonicTime until, const Some& some);
-  bool is_stopping() const;
+  bool is_stopping() const { return loop_.stopped(); }
   // The types that have entries of a kind, of several kinds.
   using TypesByKind = std::map<std::string, std::vector<std::string>, std::less<>>;
   TypesByKind types_by_kind(std::initializer_list<std::string_view> kinds);
   // Calls `fn(type, settings)` for each of the types.
   template <class Fn>
   void for_each_type(const std::vector<std::string>& types, Fn&& fn);
-  void run();
 
   Queue& queue_;
   kv::Database& store_;
@@ -82,16 +79,8 @@ class Maintenance {
   Duration interval_{};  // from the last step to the next
   std::map<std::string, SeenJobs, std::less<>> seen_;
 
-  // Shared with the watch's callback, which may come when this object has gone.
-  struct Wake {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool stopping = false;
-    bool woken = false;
-  };
-  std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
   std::shared_ptr<kv::Watch> types_watch_;
-  std::thread thread_;
+  WorkerLoop loop_;  // calls step()
 };
 
 }  // namespace divan::jobs

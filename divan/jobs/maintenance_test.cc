@@ -136,7 +136,7 @@ TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
   EXPECT_EQ(state("t"), State::pending);
 }
 
-TEST_F(JobsMaintenance, ADamagedEntryKeepsNoJobFromBeingTakenBack) {
+TEST_F(JobsMaintenance, ADamagedEntryKeepsNoJobFromBeingReclaimed) {
   for (const char* type : {"a", "damaged", "z"}) run_one(type);
   store->run(
       [](kv::Transaction& tx) { tx.set(JobKey("act").string("damaged").integer(0).key() + "\x01", ""); });

@@ -67,7 +67,7 @@ struct PeriodicJobs : QueueTest {
   void lose(const AcceptedJob& attempt) {
     in_tx([&](kv::Transaction& tx) {
       Job lost = queue.find(tx, "t", attempt.job.id).value();
-      take_back(queue, tx, lost, Outcome::lost);
+      reclaim(queue, tx, lost, Outcome::lost);
     });
   }
   void cancel(std::string_view id = "a") {

@@ -153,7 +153,7 @@ TEST_F(PlaceOfAJob, ThatWasLostIsKeptByAnAddWithItsTime) {
   clock.advance(seconds(5));
   in_tx([&](kv::Transaction& tx) {
     Job lost = queue.find(tx, "t", "a").value();
-    take_back(queue, tx, lost, Outcome::lost);
+    reclaim(queue, tx, lost, Outcome::lost);
   });
   EXPECT_EQ(job("a").due_at, kNow + 5 * kSecond);
   add("a", {.scheduled_at = kNow - kSecond}, R"({"new":1})");

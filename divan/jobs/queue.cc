@@ -6,8 +6,8 @@
 #include "divan/jobs/history.h"
 #include "divan/jobs/listing.h"
 #include "divan/jobs/periodic.h"
-#include "divan/jobs/riders.h"
 #include "divan/jobs/rows.h"
+#include "divan/jobs/worker_jobs.h"
 #include "divan/kv/tuple.h"
 
 namespace divan::jobs {
@@ -174,7 +174,7 @@ std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_vie
 
 Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         std::string_view data, const AddOptions& options) {
-  if (id) expect(tx, type, std::span(&*id, 1));
+  if (id) prefetch(tx, type, std::span(&*id, 1));
   check_declared(tx, type);
   return add_one(tx, type, id, data, options);
 }
@@ -186,7 +186,7 @@ std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view t
     for (const auto& job : jobs) {
       if (job.id) ids.push_back(*job.id);
     }
-    expect(tx, type, ids);
+    prefetch(tx, type, ids);
   }
   check_declared(tx, type);
   std::vector<Added> added;
@@ -195,12 +195,12 @@ std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view t
   return added;
 }
 
-void Queue::expect(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids) {
+void Queue::prefetch(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
+  kv::Prefetch reads;
   reads.key(type_key(type));
-  for (const auto id : ids) expect_job(reads, type, id);
-  tx.expect(reads);
+  for (const auto id : ids) prefetch_job(reads, type, id);
+  tx.prefetch(reads);
 }
 
 void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
@@ -383,7 +383,7 @@ std::vector<Job> Queue::running(kv::Transaction& tx, std::string_view type, std:
 }
 
 std::shared_ptr<kv::Watch> Queue::watch(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  return tx.watch(JobKey("job").string(type).string(id).key());
+  return tx.try_watch(JobKey("job").string(type).string(id).key());
 }
 
 void Queue::report_damage(std::string_view key, std::string_view what) {
@@ -468,7 +468,7 @@ std::optional<Job> Queue::of_entry(kv::Transaction& tx, std::string_view type, s
   const auto time = reader.take_int();
   const auto id = time ? reader.take_string() : std::nullopt;
   if (id) return find_whole(tx, type, *id);
-  report_damage(key, "An entry of the ended jobs is damaged and left out.");
+  report_damage(key, "An entry of the ended jobs is damaged and skipped.");
   return std::nullopt;
 }
 

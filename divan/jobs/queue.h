@@ -3,7 +3,7 @@
 // Every function takes a transaction first, so that a job and what it is about are written together or not at
 // all. A committed job runs at least once. What a worker writes in the transaction of its update() or
 // finish() happens at most once and only while the attempt is its own: both check the attempt's lock, and a
-// lock ends when the job is taken back, removed or accepted by somebody else. (attempts.h is the workers'
+// lock ends when the job is reclaimed, removed or accepted by somebody else. (attempts.h is the workers'
 // side.)
 #pragma once
 
@@ -25,13 +25,13 @@ class JobKey;
 /// Thread-safe. The registry, clock and rng must outlive it.
 class Queue {
  public:
-  /// Registers itself with the registry: whoever stops being a worker has its jobs taken back (riders.h).
+  /// Registers itself with the registry: whoever stops being a worker has its jobs reclaimed (worker_jobs.h).
   Queue(workers::Registry& registry, const Clock& clock, Rng& rng);
 
-  /// How many jobs of a worker that has ended are taken back in one transaction (riders.h). 1 to 250, so that
-  /// it is never too large; for start-up.
-  void set_taken_back_at_once(std::size_t jobs) { taken_back_at_once_ = jobs; }
-  std::size_t taken_back_at_once() const { return taken_back_at_once_; }
+  /// How many jobs of a worker that has ended are reclaimed in one transaction (worker_jobs.h). 1 to 250, so
+  /// that it is never too large; for start-up.
+  void set_reclaimed_at_once(std::size_t jobs) { reclaimed_at_once_ = jobs; }
+  std::size_t reclaimed_at_once() const { return reclaimed_at_once_; }
 
   /// Makes a type the server's own: it cannot be removed, and is declared with these settings when a job is
   /// added and it is missing. For start-up.
@@ -95,7 +95,7 @@ class Queue {
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
   /// Says on a remote store that these jobs will be read or changed.
-  static void expect(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids);
+  static void prefetch(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids);
 
   /// Clears every trace of the job, and, of a type's own periodic job, the schedule in the settings; whoever
   /// runs it gets `halt` at its next call. Throws not_found.
@@ -121,15 +121,14 @@ class Queue {
   /// The result of the job's last finished run; nullopt if there is none.
   std::optional<std::string> result(kv::Transaction& tx, const Job& job);
 
-  /// The first jobs of a list that begins with `start_id`: listing.h says in
-  /// which order.
+  /// The first jobs of a list that begins with `start_id`, in the order of list_jobs().
   std::vector<Job> list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
                         std::string_view start_id, std::size_t limit);
 
   /// The running jobs of a type, in the order of their ids; cheap however many others there are.
   std::vector<Job> running(kv::Transaction& tx, std::string_view type, std::size_t limit);
 
-  /// A watch on every change of the job's header.
+  /// A watch on every change of the job's header; null if the store has too many (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view type, std::string_view id);
 
   struct Pruned {
@@ -143,9 +142,8 @@ class Queue {
   /// Logs that a row is damaged, once in the life of this process. Thread-safe.
   void report_damage(std::string_view key, std::string_view what);
 
-  /// Moves entries of ended jobs, of the first `limit` from `begin` on, from
-  /// where header layout 3 had them: lists by state and prune() do not know
-  /// them there. As prune().
+  /// Moves entries of ended jobs, of the first `limit` from `begin` on, from where header layout 3 had them:
+  /// lists by state and prune() do not find them there. `begin` and the result are as for prune().
   Pruned upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
                        std::string_view begin = {});
 
@@ -176,7 +174,7 @@ class Queue {
   const Clock& clock_;
   Rng& rng_;
   Observer observer_;
-  std::size_t taken_back_at_once_ = 250;
+  std::size_t reclaimed_at_once_ = 250;
   std::mutex damaged_mutex_;
   std::set<std::string, std::less<>> damaged_;  // keys that were reported
   std::map<std::string, TypeSettings, std::less<>> own_types_;

@@ -53,7 +53,7 @@ struct ResubmittedJobs : QueueTest {
   void lose(const AcceptedJob& job) {
     in_tx([&](kv::Transaction& tx) {
       Job lost = queue.find(tx, "t", job.job.id).value();
-      take_back(queue, tx, lost, Outcome::lost);
+      reclaim(queue, tx, lost, Outcome::lost);
     });
   }
   Job job(std::string_view id = "a") {

@@ -1,4 +1,5 @@
 // How often jobs wait for a remote store.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "divan/jobs/acceptor.h"
@@ -25,6 +26,11 @@ class JobRoundTrips : public testing::TestWithParam<bool> {
   std::uint64_t of(Fn&& fn) {
     return counted->round_trips_of(fn);
   }
+  // An answer of a cluster that comes before it is needed is not waited for.
+  testing::Matcher<std::uint64_t> takes(std::uint64_t trips) {
+    if (GetParam()) return testing::Le(trips);
+    return testing::Eq(trips);
+  }
   void add(const std::string& id) {
     store().run([&](kv::Transaction& tx) { queue.add(tx, "mail", std::string_view(id), R"({"a":1})"); });
   }
@@ -43,20 +49,21 @@ class JobRoundTrips : public testing::TestWithParam<bool> {
 };
 
 TEST_P(JobRoundTrips, AddingTakesTwo) {
-  EXPECT_EQ(of([&] { add("one"); }), 2u);
+  EXPECT_THAT(of([&] { add("one"); }), takes(2));
 }
 
 TEST_P(JobRoundTrips, AcceptingTakesThreeHoweverMany) {
   add("one");
-  EXPECT_EQ(of([&] { EXPECT_EQ(accept(1).size(), 1u); }), 3u);
+  EXPECT_THAT(of([&] { EXPECT_EQ(accept(1).size(), 1u); }), takes(3));
   for (int i = 0; i < 20; ++i) add(std::to_string(i));
-  EXPECT_EQ(of([&] { EXPECT_EQ(accept(20).size(), 20u); }), 3u);
+  EXPECT_THAT(of([&] { EXPECT_EQ(accept(20).size(), 20u); }), takes(3));
 }
 
 TEST_P(JobRoundTrips, FinishingTakesTwo) {
   add("one");
   const auto job = accept(1).at(0);
-  EXPECT_EQ(of([&] { store().run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); }); }), 2u);
+  EXPECT_THAT(of([&] { store().run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); }); }),
+              takes(2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, JobRoundTrips, testing::Bool(),

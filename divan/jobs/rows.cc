@@ -11,8 +11,7 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr std::int64_t kHeaderLayout = 4;
-// Without `lost`, `limits`, `deadline` and the result; the entry of an ended
-// job does not name its state.
+// Without `lost`, `limits`, `deadline` and the result; the entry of an ended job does not name its state.
 constexpr std::int64_t kOldHeaderLayout = 3;
 
 // The data of most jobs of some types: they take no rows.
@@ -230,7 +229,7 @@ std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::str
   return decode_job(type, id, *row);
 }
 
-void expect_job(kv::Expectation& reads, std::string_view type, std::string_view id) {
+void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id) {
   reads.key(header_key(type, id));
   Job job;
   job.type = type;

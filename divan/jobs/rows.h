@@ -45,8 +45,8 @@ inline constexpr std::size_t kFullTransaction = 4'000'000;
 std::optional<Job> read_job(kv::Transaction& tx, std::string_view type, std::string_view id,
                             kv::Isolation isolation = kv::Isolation::serializable);
 
-/// What read_job() and, for most jobs, read_data() read, for Transaction::expect().
-void expect_job(kv::Expectation& reads, std::string_view type, std::string_view id);
+/// What read_job() and, for most jobs, read_data() read, for Transaction::prefetch().
+void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view id);
 
 /// A job from its header row. Throws an internal error if it is damaged.
 Job decode_job(std::string_view type, std::string_view id, std::string_view header);

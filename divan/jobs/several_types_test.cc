@@ -43,7 +43,7 @@ TEST_F(SeveralTypes, AreOneQueueByPriorityThenTimeThenAge) {
 }
 
 TEST_F(SeveralTypes, WithAndWithoutKnownHeadsGiveTheSame) {
-  QueueHeads heads;
+  QueueCursors cursors;
   SeededRng chance(7);
   std::vector<std::string> expected, got;
   for (int i = 0; i < 300; ++i) {
@@ -56,9 +56,9 @@ TEST_F(SeveralTypes, WithAndWithoutKnownHeadsGiveTheSame) {
         expected.push_back(job.job.id);
     }
     in_tx([&](kv::Transaction& tx) {
-      Taker taker{.limit = 1};
-      deal(queue, tx, types, std::nullopt, std::span(&taker, 1), &heads);
-      for (const auto& job : taker.jobs) got.push_back(job.job.id);
+      AcceptRequest request{.limit = 1};
+      accept_for(queue, tx, types, std::nullopt, std::span(&request, 1), &cursors);
+      for (const auto& job : request.jobs) got.push_back(job.job.id);
     });
   }
   EXPECT_EQ(got, expected);

@@ -35,19 +35,26 @@ std::optional<State> state_of(std::string_view name);
 
 /// The settings of a type. The defaults are what a new type gets.
 struct TypeSettings {
-  Duration timeout =
-      std::chrono::seconds(30);               // a running job that nobody speaks for so long is pending again
-  std::int64_t max_attempts = 25;             // failed attempts until the job is failed for good
-  std::optional<std::int64_t> max_lost = 10;  // lost attempts until it is; none: any number
-  std::optional<Duration> max_runtime;        // how long an attempt may run, whatever its worker says
-  std::optional<std::int64_t> max_running;    // how many may run at once, over all
-                                              // workers; none: any number
+  /// A running job becomes pending again if its attempt has reported nothing for so long.
+  Duration timeout = std::chrono::seconds(30);
+  /// Failed attempts after which the job has failed for good.
+  std::int64_t max_attempts = 25;
+  /// Lost attempts after which it has; nullopt: any number.
+  std::optional<std::int64_t> max_lost = 10;
+  /// How long an attempt may run, even if its worker reports; nullopt: any time.
+  std::optional<Duration> max_runtime;
+  /// How many jobs may run at once, over all workers; nullopt: any number.
+  std::optional<std::int64_t> max_running;
   Duration backoff_min = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::hours(1);
-  Duration retention = std::chrono::hours(24);  // how long ended jobs are kept
-  std::optional<Duration> retention_failed;     // the same of failed ones; none: as long as the others
-  bool paused = false;                          // adds are taken, nothing is accepted
-  std::string schedule;  // of the type's own periodic job, as Schedule::json() writes it; empty: none
+  /// How long ended jobs are kept.
+  Duration retention = std::chrono::hours(24);
+  /// How long failed jobs are kept; nullopt: `retention`.
+  std::optional<Duration> retention_failed;
+  /// Jobs can be added, but none is accepted.
+  bool paused = false;
+  /// The schedule of the type's own periodic job, as Schedule::json() writes it; empty: none.
+  std::string schedule;
 
   bool operator==(const TypeSettings&) const = default;
 
@@ -69,11 +76,10 @@ std::string settings_json(const TypeSettings& settings);
 /// The settings that a job may have of its own, instead of its type's.
 inline constexpr std::string_view kJobLimits[] = {"timeout",     "max_attempts", "max_lost",
                                                   "backoff_min", "backoff_max",  "max_runtime"};
-/// A JSON object with some of them, in the form in which a job keeps them:
-/// empty if there are none. Throws bad_request.
+/// A JSON object with some of them, in the form in which a job keeps them: empty if there are none. Throws
+/// bad_request.
 std::string job_limits(std::string_view json);
-/// What holds for a job of a type with these settings. `limits` is from
-/// job_limits().
+/// What holds for a job of a type with these settings. `limits` is from job_limits().
 TypeSettings with_limits(const TypeSettings& settings, std::string_view limits);
 
 /// How an attempt ended.
@@ -88,37 +94,37 @@ struct Job {
   State state = State::pending;
   std::int64_t priority = 0;      // lower runs first
   std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
-  std::int64_t due_at = 0;        // when it may run, and its place in the queue:
-                                  // `scheduled_at` if that is a time
-  std::int64_t attempt = 0;       // how often it was accepted and not released
-  std::int64_t failures = 0;      // how many attempts of its run failed
-  std::int64_t lost = 0;          // how many attempts of its run were lost
-  std::string lock;               // of the attempt that runs
-  std::int64_t epoch = 0;         // grows with every attempt: a fencing token
-  bool resubmit = false;          // asked for again while an attempt ran: when the
-                                  // present run has ended, to run
-  std::int64_t resubmit_at = 0;   // then, with the next data; or kNextTick
-  bool cancel = false;            // the running attempt is asked to stop
-  std::string worker_role;        // the worker that runs it, or ran it to the end, if
-                                  // it has one
+  // When it may run, and its place in the queue: `scheduled_at` if that is a time.
+  std::int64_t due_at = 0;
+  std::int64_t attempt = 0;   // how often it was accepted and not released
+  std::int64_t failures = 0;  // how many attempts of its run failed
+  std::int64_t lost = 0;      // how many attempts of its run were lost
+  std::string lock;           // of the attempt that runs
+  std::int64_t epoch = 0;     // grows with every attempt: a fencing token
+  // Asked for again while an attempt ran: when the present run has ended, to run.
+  bool resubmit = false;
+  std::int64_t resubmit_at = 0;  // then, with the next data; or kNextTick
+  bool cancel = false;           // the running attempt is asked to stop
+  std::string worker_role;       // the worker that runs it, or ran it to the end, if it has one
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
   std::int64_t finished_at = 0;
   std::string progress;  // JSON, as the running attempt tells it
   std::string last_error;
-  std::string schedule;                      // of a periodic job, as Schedule::json() writes it
-  std::string limits;                        // its own settings, as job_limits() writes them
-  std::int64_t deadline = 0;                 // when the attempt that runs is ended, if it has a `max_runtime`
-  std::int64_t data_chunks = 0;              // rows that its data take; {} takes none
-  std::int64_t next_chunks = 0;              // the same for the data of the next run, or kSameData
-  bool swapped = false;                      // which rows are those of the present run's data, and
-                                             // which of the next one's
-  std::int64_t result_chunks = 0;            // rows that the result of its last finished
-                                             // run takes; 0: there is none
-  std::int64_t history = 0;                  // rows of former attempts: history.h
-  bool old_entry = false;                    // its entry among the ended jobs is one of header layout 3
-  std::optional<kv::Versionstamp> activity;  // of its entry among the running jobs without a worker
+  std::string schedule;          // of a periodic job, as Schedule::json() writes it
+  std::string limits;            // its own settings, as job_limits() writes them
+  std::int64_t deadline = 0;     // when the attempt that runs is ended, if it has a `max_runtime`
+  std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
+  std::int64_t next_chunks = 0;  // the same for the data of the next run, or kSameData
+  // Which rows are those of the present run's data, and which of the next one's.
+  bool swapped = false;
+  // Rows that the result of its last finished run takes; 0: there is none.
+  std::int64_t result_chunks = 0;
+  std::int64_t history = 0;  // rows of former attempts: history.h
+  bool old_entry = false;    // its entry among the ended jobs is one of header layout 3
+  // Of its entry among the running jobs without a worker.
+  std::optional<kv::Versionstamp> activity;
 };
 
 /// In Job::next_chunks: the next run's data are what the present one leaves.
@@ -134,7 +140,7 @@ struct Attempt {
   std::string lock;
 };
 
-/// The job is not this attempt's any more: it was taken back, removed or given to somebody else.
+/// The job is not this attempt's any more: it was reclaimed, removed or given to somebody else.
 inline Error halt(std::string reason = "The job is not this attempt's any more.") {
   return {409, "halt", std::move(reason)};
 }

@@ -50,9 +50,9 @@ std::size_t Wait::read(const std::function<void()>& wake) {
 void Wait::read_some(std::span<const std::size_t> which) {
   store_.run([&](kv::Transaction& tx) {
     if (tx.is_remote()) {
-      kv::Expectation reads;
-      for (const std::size_t i : which) expect_job(reads, jobs_[i].type, jobs_[i].id);
-      tx.expect(reads);
+      kv::Prefetch reads;
+      for (const std::size_t i : which) prefetch_job(reads, jobs_[i].type, jobs_[i].id);
+      tx.prefetch(reads);
     }
     for (const std::size_t i : which) {
       Awaited& awaited = jobs_[i];
@@ -60,12 +60,8 @@ void Wait::read_some(std::span<const std::size_t> which) {
       awaited.reached = !awaited.job || states_.contains(awaited.job->state);
       watches_[i] = nullptr;
       if (awaited.reached) continue;
-      try {
-        watches_[i] = queue_.watch(tx, awaited.type, awaited.id);
-      } catch (const kv::Error& error) {
-        if (error.code() != kv::ErrorCode::too_many_watches) throw;
-        must_poll_ = true;
-      }
+      watches_[i] = queue_.watch(tx, awaited.type, awaited.id);
+      must_poll_ |= watches_[i] == nullptr;
     }
   });
 }

@@ -111,7 +111,6 @@ Pool::Pool(PoolOptions options, const Clock& clock)
     : options_(checked(std::move(options))),
       clock_(clock),
       stop_fd_(eventfd(0, EFD_CLOEXEC)),
-      processes_(options_.processes),
       memory_(options_.memory),
       invocation_(options_.invocation),
       reduce_limit_(options_.reduce_limit),
@@ -140,7 +139,6 @@ void Pool::configure(const PoolOptions& options) {
     alive_ -= unfit.size();
     stats_.recycled += unfit.size();
   }
-  processes_ = wanted.processes;
   turns_.set_processes(wanted.processes);
   memory_ = wanted.memory;
   invocation_ = wanted.invocation;
@@ -218,7 +216,7 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
   return result;
 }
 
-void Pool::hold_to(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
+void Pool::enforce(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
                    Reduction& reduction) {
   const auto* text = std::get_if<std::string>(&reduction);
   if (text == nullptr || !limit.exceeded(bytes_in, text->size())) return;
@@ -241,7 +239,7 @@ std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
   while (all.size() < groups.size()) {
     for (auto& reduction : reduce_some(program, rereduce, groups.subspan(all.size()), limits)) {
       if (const auto* text = std::get_if<std::string>(&reduction)) size += text->size();
-      hold_to(limit, function, bytes_of(groups[all.size()], rereduce), reduction);
+      enforce(limit, function, bytes_of(groups[all.size()], rereduce), reduction);
       if (size > kMaxReductions) reduction = Failure{FailureKind::too_large, "returned too much in all"};
       all.push_back(std::move(reduction));
     }
@@ -284,7 +282,7 @@ Result Pool::do_batch(const Program& program, std::size_t count, Result none, Li
     if (limits.on_slow) limits.on_slow();
     limits.urgent = false;
   }
-  return survive(count, std::move(none), limits, attempt);
+  return run_isolating_failures(count, std::move(none), limits, attempt);
 }
 
 template <class Result, class Attempt>
@@ -324,7 +322,8 @@ Purpose Pool::purpose_of(const std::string& program_key, const Limits& limits) c
 }
 
 template <class Result, class Attempt>
-Result Pool::survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const {
+Result Pool::run_isolating_failures(std::size_t count, Result result, const Limits& limits,
+                                    const Attempt& attempt) const {
   Death death;
   const auto try_some = [&](std::size_t first, std::size_t size, Choice choice) {
     auto answer = attempt(first, size, choice, limits, death);

@@ -32,7 +32,7 @@
 #include "divan/base/clock.h"
 #include "divan/base/recent_keys.h"
 #include "divan/js/answers.h"
-#include "divan/js/line_budget.h"
+#include "divan/js/log_rate_limiter.h"
 #include "divan/js/process.h"
 #include "divan/js/program.h"
 #include "divan/js/reduce_limit.h"
@@ -158,8 +158,9 @@ class Pool {
   Result do_batch(const Program& program, std::size_t count, Result none, Limits limits,
                   const Attempt& attempt);
   template <class Result, class Attempt>
-  Result survive(std::size_t count, Result result, const Limits& limits, const Attempt& attempt) const;
-  void hold_to(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
+  Result run_isolating_failures(std::size_t count, Result result, const Limits& limits,
+                                const Attempt& attempt) const;
+  void enforce(const ReduceLimit& limit, const Function& function, std::uint64_t bytes_in,
                Reduction& reduction);
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
@@ -193,11 +194,10 @@ class Pool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::size_t processes_;
   std::size_t memory_;
   Duration invocation_;
   ReduceLimit reduce_limit_;
-  LineBudget budget_;
+  LogRateLimiter budget_;
   std::vector<std::unique_ptr<Process>> idle_;  // the one that was used last at the end
   std::size_t alive_ = 0;
   Turns turns_;

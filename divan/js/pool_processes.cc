@@ -175,7 +175,7 @@ PoolStats Pool::stats() const {
 
 std::size_t Pool::processes() const {
   std::lock_guard lock(mutex_);
-  return processes_;
+  return turns_.processes();
 }
 
 std::vector<RunningCall> Pool::running() const {

@@ -5,21 +5,20 @@
 // many bytes; `n *` is a u32 count n followed by n of what stands behind it. Everything travels in frames:
 //
 //   frame   = u32 length (at most kMaxFrame) of what follows, then hello, request or answer
-//   hello   = u32 kVersion, u8 locked (1: the system call filter is active)   -- sent once, before any
-//   request request = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
+//   hello   = u32 kVersion, u8 locked (1: the system call filter is active); sent once, before any answer
+//   request = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
 //     load    u32 slot (below kSlots, or kNoSlot: check only), text lib (JSON: what require() finds modules
 //             in; empty: there is no require()), n * { text name, text source }
 //     map     u32 slot, n * text document (JSON)
 //     reduce  u32 slot (of a program with one function), u8 rereduce,
 //             n * { text keys (JSON array, or "null"), text values (JSON array) }
 //   answer  = u8 RequestKind of the request (or kStuck), by kind, then log:
-//     load    n * outcome{}                          one a function
-//     map     u32 documents done, then for each document, for each function: outcome{n * {text key, text
-//     value}} reduce  u32 groups done, then for each group: outcome{text result (JSON)}
-//     stuck   u32 document or group (0 while a program is loaded) in which a function
-//             ran out of time and could not be interrupted; no log follows.
-//             The process then ends
-//             with kExitStuck
+//     load    for each function: outcome{}
+//     map     u32 documents done, then for each document, for each function:
+//             outcome{n * { text key, text value }}
+//     reduce  u32 groups done, then for each group: outcome{text result (JSON)}
+//     stuck   u32 document or group (0 while a program is loaded) in which a function ran out of time and
+//             could not be interrupted; no log follows, and the process exits with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
 //   log     = u32 lines that were dropped, n * { u32 function (its place in the program), text line }
 //

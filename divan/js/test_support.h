@@ -1,4 +1,4 @@
-// What this room's tests share: pools of real processes, and a look at those processes from outside.
+// What this module's tests share: pools of real processes, and a look at those processes from outside.
 #pragma once
 
 #include <dirent.h>

@@ -34,6 +34,7 @@ class Turns {
 
   Turns(std::size_t processes, std::size_t reserved) : processes_(processes), reserved_(reserved) {}
 
+  std::size_t processes() const { return processes_; }
   void set_processes(std::size_t processes) { processes_ = processes; }
   /// The most processes that stay when nothing is to be done.
   std::size_t kept() const { return processes_ + 2 * reserved_; }

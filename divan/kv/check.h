@@ -1,7 +1,7 @@
-// How rooms check the rows that they have in a store: what `divan verify` is made of.
+// How modules check the rows that they have in a store: what `divan verify` is made of.
 //
-// All rows of the store go by once, in the order of their keys. A room's check takes those that are its own,
-// looks at each, and keeps no more of them than counts and sums, whatever their number. Rows that belong
+// All rows of the store go by once, in the order of their keys. A module's check takes those that are its
+// own, looks at each, and keeps no more of them than counts and sums, whatever their number. Rows that belong
 // together lie far apart, so their agreement is checked by sums: of a digest of each row that there must be,
 // on one side, and of each that there is, on the other. Only where sums differ a check reads again, to say
 // which rows it is.
@@ -51,12 +51,12 @@ class RowSource {
   std::optional<std::string> get(std::string_view key);
 };
 
-/// The check of a room's rows. Not thread-safe.
+/// The check of a module's rows. Not thread-safe.
 class RowCheck {
  public:
   virtual ~RowCheck() = default;
 
-  /// The next row of the store. Answers whether it is one of the room's.
+  /// The next row of the store. Answers whether it is one of the module's.
   virtual bool row(std::string_view key, std::string_view value) = 0;
 
   /// All rows have gone by; `rows` are the same once more.

@@ -1,4 +1,4 @@
-// What work on a store costs, for the tests of every room.
+// What work on a store costs, for the tests of every module.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,7 @@ class ForwardingTransaction : public Transaction {
   explicit ForwardingTransaction(std::unique_ptr<Transaction> inner) : inner_(std::move(inner)) {}
 
   bool is_remote() const override { return inner_->is_remote(); }
-  void expect(const Expectation& reads) override { inner_->expect(reads); }
+  void prefetch(const Prefetch& reads) override { inner_->prefetch(reads); }
   std::optional<std::string> get(std::string_view key, Isolation isolation) override {
     return inner_->get(key, isolation);
   }

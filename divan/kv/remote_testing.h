@@ -1,5 +1,5 @@
-// A store that counts the waits that a remote one would cost: the tests of every room that says beforehand
-// what it reads (Transaction::expect).
+// A store that counts the waits that a remote one would cost: the tests of every module that says beforehand
+// what it reads (Transaction::prefetch).
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
@@ -13,8 +13,8 @@
 
 namespace divan::kv::testing {
 
-/// Its waits are those of kv/fdb: for a read that was not expected, for the first of those that were expected
-/// together, for a commit of writes. Thread-safe.
+/// Its waits are those of kv/fdb: for a read that was not prefetched, for the first of those that were
+/// prefetched together, for a commit of writes. Thread-safe.
 class RemoteStore final : public ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
@@ -29,7 +29,7 @@ class RemoteStore final : public ForwardingDatabase {
         : ForwardingTransaction(std::move(transaction)), store_(store) {}
 
     bool is_remote() const override { return true; }
-    void expect(const Expectation& reads) override {
+    void prefetch(const Prefetch& reads) override {
       Wave wave;
       for (const auto& key : reads.keys) wave.keys.insert(key);
       for (const auto& [range, limit, reverse] : reads.ranges) {

@@ -128,6 +128,15 @@ void Transaction::run_callbacks(std::vector<std::function<void()>> callbacks) {
   }
 }
 
+std::shared_ptr<Watch> Transaction::try_watch(std::string_view key) {
+  try {
+    return watch(key);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::too_many_watches) throw;
+    return nullptr;
+  }
+}
+
 std::uint16_t Transaction::claim_user_version() {
   if (user_versions_ > UINT16_MAX) throw Error(ErrorCode::transaction_too_large);
   return static_cast<std::uint16_t>(user_versions_++);

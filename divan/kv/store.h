@@ -74,8 +74,8 @@ struct RangePage {
   bool more = false;  // a limit or target cut the page short; there may be more rows
 };
 
-/// What a transaction is about to read, as far as that is known.
-struct Expectation {
+/// What a transaction is about to read, as far as the caller knows.
+struct Prefetch {
   struct Range {
     KeyRange range;
     std::size_t limit = 0;  // rows; 0: no limit
@@ -146,13 +146,13 @@ class Transaction {
  public:
   virtual ~Transaction() = default;
 
-  /// Whether each wait for the store takes long enough to say beforehand what will be read.
+  /// Returns true if a read waits for the network, so that prefetch() pays.
   virtual bool is_remote() const { return false; }
 
-  /// Reads in one go, where the store is remote, what will be asked for soon; whoever then asks need not
-  /// wait. Conflicts are those of the reads, answers too, but that they may still come when the 5 s are over.
-  /// What nobody asks for was read in vain.
-  virtual void expect(const Expectation& /*reads*/) {}
+  /// Reads `reads` in one round trip if the store is remote, so that later reads of the same keys and ranges
+  /// do not wait. Only those later reads add conflict ranges and return results; a result may be returned
+  /// even after the 5 s are over. What is never read is wasted. Does nothing if the store is embedded.
+  virtual void prefetch(const Prefetch& /*reads*/) {}
 
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
   // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
@@ -208,9 +208,10 @@ class Transaction {
 
   /// A watch on the key's value as this transaction sees it now; set at commit, and fired there if the commit
   /// leaves another value, be it this transaction's own. May conflict like a get(). Throws too_many_watches
-  /// if the store has as many as it can that have not ended, those of open transactions included: then the
-  /// key is to be polled.
+  /// if the store has as many as it can that have not ended, those of open transactions included.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
+  /// As watch(), but returns null if the store has too many watches. A caller that waits must then poll.
+  std::shared_ptr<Watch> try_watch(std::string_view key);
 
   // Conflict ranges beyond those that reads and writes make by themselves. They throw inverted_range and
   // key_outside_legal_range; an empty range is none.

@@ -10,45 +10,30 @@ constexpr std::size_t kEventsPerRead = 1000;
 }  // namespace
 
 Follower::Follower(kv::Database& store, events::Bus& bus, const Clock& clock, std::string node)
-    : store_(store), bus_(bus), clock_(clock), node_(std::move(node)) {}
+    : store_(store), bus_(bus), clock_(clock), node_(std::move(node)), loop_(clock, "follower", [this] {
+        return step();
+      }) {}
 
-Follower::~Follower() {
-  {
-    std::lock_guard lock(signal_->mutex);
-    signal_->stopping = true;
-  }
-  signal_->changed.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+Follower::~Follower() = default;
 
 void Follower::start() {
   place_ = store_.run([&](kv::Transaction& tx) {
     ++transactions_;
     return last_event(tx);
   });
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "follower");
+  loop_.start();
 }
 
-void Follower::run() {
-  std::unique_lock lock(signal_->mutex);
-  while (!signal_->stopping) {
-    signal_->fired = false;
-    lock.unlock();
-    bool watched = false;
-    const bool looked = failures_.run([&] { watched = look(); });
-    lock.lock();
-    const auto next = looked && watched ? MonotonicTime::max() : clock_.now() + kRetryDelay;
-    clock_.wait_until(lock, signal_->changed, next, [this] { return signal_->stopping || signal_->fired; });
-    // A store that cancels watches is not asked for the next one at once.
-    if (watch_ && watch_->cancelled()) {
-      clock_.wait_until(lock, signal_->changed, clock_.now() + kRetryDelay,
-                        [this] { return signal_->stopping; });
-    }
-  }
+MonotonicTime Follower::step() {
+  // A store that cancels watches is not asked for the next one at once.
+  if (watch_ && watch_->cancelled() && !loop_.notifier()->pause_until(clock_, clock_.now() + kRetryDelay))
+    return MonotonicTime::max();
+  bool watched = false;
+  const bool looked = failures_.run([&] { watched = look(); });
+  return looked && watched ? MonotonicTime::max() : clock_.now() + kRetryDelay;
 }
 
-// Publishes all that is new; answers whether a watch will tell of more.
+// Publishes all that is new. Returns true if a watch will notify of more; without one, the log is polled.
 bool Follower::look() {
   for (;;) {
     std::vector<NodeEvent> found;
@@ -57,23 +42,12 @@ bool Follower::look() {
       found = read_events(tx, place_, kEventsPerRead);
       watch_.reset();
       if (found.size() == kEventsPerRead) return;
-      try {
-        watch_ = watch_events(tx);
-      } catch (const kv::Error& error) {
-        // Then the log is looked at now and then.
-        if (error.code() != kv::ErrorCode::too_many_watches) throw;
-      }
+      watch_ = watch_events(tx);
     });
     publish(found);
     if (found.size() == kEventsPerRead) continue;
     if (!watch_) return false;
-    watch_->on_end([signal = signal_] {
-      {
-        std::lock_guard lock(signal->mutex);
-        signal->fired = true;
-      }
-      signal->changed.notify_all();
-    });
+    watch_->on_end([notifier = loop_.notifier()] { notifier->notify(); });
     return true;
   }
 }

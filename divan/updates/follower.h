@@ -1,12 +1,10 @@
 // Brings the events of other nodes onto the bus of this one.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
+#include "divan/base/worker_loop.h"
 #include "divan/updates/failures.h"
 #include "divan/updates/recording.h"
 
@@ -35,15 +33,7 @@ class Follower {
   std::uint64_t failures() const { return failures_.total(); }
 
  private:
-  // Outlives the follower if a watch does.
-  struct Signal {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool stopping = false;
-    bool fired = false;
-  };
-
-  void run();
+  MonotonicTime step();
   bool look();
   void publish(const std::vector<NodeEvent>& found);
 
@@ -51,12 +41,11 @@ class Follower {
   events::Bus& bus_;
   const Clock& clock_;
   const std::string node_;
-  const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
   kv::Versionstamp place_;            // of the last event that was read
   std::shared_ptr<kv::Watch> watch_;  // engines forget one that nobody holds
   Failures failures_{"Events of other nodes cannot be read"};
   std::atomic<std::uint64_t> transactions_ = 0;
-  std::thread thread_;
+  WorkerLoop loop_;  // calls step()
 };
 
 }  // namespace divan::updates

@@ -1,4 +1,4 @@
-// Where the rows of the room are (docs/keyspace.md). Internal to the room.
+// Where the rows of the module are (docs/keyspace.md). Internal to the module.
 #pragma once
 
 #include <optional>
@@ -49,7 +49,7 @@ inline std::string places_key(std::string_view database) {
 }
 
 /// Written anew with each transaction that adds to that log. Nodes watch it.
-inline const std::string& told_key() {
+inline const std::string& log_changed_key() {
   static const std::string key = part_key("told");
   return key;
 }

@@ -104,7 +104,7 @@ class Mover {
     for (const auto& move : moves_) keys.push_back(move.place_key);
     const auto places = tx_.get_many(keys);
     for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], places[i]);
-    if (has_events_) tx_.set_versionstamped_value(told_key(), stamped_value());
+    if (has_events_) tx_.set_versionstamped_value(log_changed_key(), stamped_value());
     return rows_;
   }
 
@@ -188,11 +188,11 @@ Recorded record_change(kv::Transaction& tx, const docs::Database& database, Data
   return {.rows = mover.finish()};
 }
 
-void expect_marks(kv::Transaction& tx, std::size_t limit) {
+void prefetch_marks(kv::Transaction& tx, std::size_t limit) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
+  kv::Prefetch reads;
   reads.range(kv::below(marks_prefix()), limit);
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
 Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording) {
@@ -260,6 +260,6 @@ kv::Versionstamp last_event(kv::Transaction& tx) {
   return last;
 }
 
-std::shared_ptr<kv::Watch> watch_events(kv::Transaction& tx) { return tx.watch(told_key()); }
+std::shared_ptr<kv::Watch> watch_events(kv::Transaction& tx) { return tx.try_watch(log_changed_key()); }
 
 }  // namespace divan::updates

@@ -40,7 +40,7 @@ struct Sequenced {
 };
 
 /// Says on a remote store that sequence_marks() will be called.
-void expect_marks(kv::Transaction& tx, std::size_t limit);
+void prefetch_marks(kv::Transaction& tx, std::size_t limit);
 
 /// Turns at most `limit` marks into rows, or drops them, if `recording` asks for none. `recording.node` does
 /// not count here: marks have their own.
@@ -61,7 +61,7 @@ std::vector<NodeEvent> read_events(kv::Transaction& tx, const kv::Versionstamp& 
 /// The place of the log's last event; zero if there is none.
 kv::Versionstamp last_event(kv::Transaction& tx);
 
-/// A watch that fires when the log grows.
+/// A watch that fires when the log grows; null if the store has too many.
 std::shared_ptr<kv::Watch> watch_events(kv::Transaction& tx);
 
 /// Whether events of this kind have rows in the feed.

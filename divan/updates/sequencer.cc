@@ -115,7 +115,7 @@ std::size_t Sequencer::step() {
     const Sequenced batch = transact([this](kv::Transaction& tx) {
       // First what is read, then whether it is dropped: what is written after recording was switched on again
       // is not.
-      expect_marks(tx, kMarksPerTransaction);
+      prefetch_marks(tx, kMarksPerTransaction);
       tx.read_version();
       const auto found = sequence_marks(tx, kMarksPerTransaction, {recording_, node_});
       pending_ = found.marks;

@@ -28,27 +28,18 @@ WorkerRef LocalWorker::ref() const {
 }
 
 Monitor::Monitor(kv::Database& store, Registry& registry, const Clock& clock, Rng& rng)
-    : store_(store), registry_(registry), clock_(clock), rng_(rng), observer_(store, registry, clock) {}
+    : store_(store),
+      registry_(registry),
+      clock_(clock),
+      rng_(rng),
+      observer_(store, registry, clock),
+      loop_(clock, "workers", [this] { return step(); }) {}
 
-Monitor::~Monitor() {
-  {
-    std::lock_guard lock(bell_->mutex);
-    bell_->stopping = true;
-  }
-  bell_->changed.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+Monitor::~Monitor() = default;
 
-void Monitor::Bell::ring() {
-  std::lock_guard lock(mutex);
-  rung = true;
-  changed.notify_all();
-}
+void Monitor::start() { loop_.start(); }
 
-bool Monitor::woken() const {
-  std::lock_guard lock(bell_->mutex);
-  return bell_->rung;
-}
+bool Monitor::woken() const { return loop_.notifier()->notified(); }
 
 std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_view id,
                                           std::string_view options, Duration timeout, Load load) {
@@ -61,7 +52,7 @@ std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_vie
         new LocalWorker(*this, ++added_, std::move(ref), std::string(options), timeout, std::move(load)));
     local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
   }
-  bell_->ring();
+  loop_.notify();
   return worker;
 }
 
@@ -81,32 +72,14 @@ void Monitor::forget(LocalWorker& worker) {
   }
 }
 
-void Monitor::start() {
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "workers");
-}
-
-void Monitor::run() {
-  std::unique_lock lock(bell_->mutex);
-  while (!bell_->stopping) {
-    lock.unlock();
-    const MonotonicTime next = step();
-    lock.lock();
-    clock_.wait_until(lock, bell_->changed, next, [this] { return bell_->stopping || bell_->rung; });
-  }
-}
-
 MonotonicTime Monitor::step() {
   std::lock_guard step(stepping_);
-  {
-    std::lock_guard lock(bell_->mutex);
-    bell_->rung = false;
-  }
+  loop_.notifier()->clear();
   const MonotonicTime now = clock_.now();
   try {
     // First our own: a process that was frozen is not silent any more.
     const MonotonicTime next_heartbeat = send_heartbeats(now);
-    if (observer_.due()) observer_.look(own(), [bell = bell_] { bell->ring(); });
+    if (observer_.due()) observer_.look(own(), [notifier = loop_.notifier()] { notifier->notify(); });
     return std::min(next_heartbeat, observer_.next());
   } catch (const Error& error) {
     log::error("The workers' heartbeats could not be read or written: {}", error.what());

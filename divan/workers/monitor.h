@@ -1,12 +1,11 @@
 // Keeps a process's own workers alive, and finds out whose heartbeats stand still.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 
+#include "divan/base/worker_loop.h"
 #include "divan/workers/observer.h"
 
 namespace divan::workers {
@@ -68,26 +67,15 @@ class Monitor {
 
  private:
   friend class LocalWorker;
-  // What others wake the monitor by, who may do so when it is gone.
-  struct Bell {
-    void ring();
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool rung = false;
-    bool stopping = false;
-  };
-
   void forget(LocalWorker& worker);
   // Answers when the next one is due.
   MonotonicTime send_heartbeats(MonotonicTime now);
   std::set<WorkerRef> own() const;
-  void run();
 
   kv::Database& store_;
   Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
-  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
 
   std::mutex stepping_;  // one step at a time; taken before mutex_
   Observer observer_;
@@ -99,7 +87,8 @@ class Monitor {
   };
   std::map<LocalWorker*, MonotonicTime, ByNumber> local_;  // when the next heartbeat is due
   std::uint64_t added_ = 0;
-  std::thread thread_;
+
+  WorkerLoop loop_;  // calls step()
 };
 
 }  // namespace divan::workers

@@ -52,13 +52,8 @@ std::map<WorkerRef, std::int64_t> Observer::read(const std::set<WorkerRef>& own,
   std::shared_ptr<kv::Watch> watch;
   std::map<WorkerRef, std::int64_t> counters;
   store_.run([&](kv::Transaction& tx) {
-    watch = nullptr;
     counters.clear();
-    try {
-      if (!watches) watch = registry_.watch_all(tx);
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    }
+    watch = watches ? nullptr : registry_.watch_all(tx);
     registry_.refresh(tx, roster_);
     follow_roster(own);
     for (auto& [ref, counter] : registry_.heartbeats(tx, due_names(now), roster_))

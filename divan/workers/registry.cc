@@ -184,7 +184,7 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   return {std::string(role), worker.id, worker.incarnation};
 }
 
-void Registry::expect(kv::Expectation& reads, std::string_view role, std::string_view id) {
+void Registry::prefetch(kv::Prefetch& reads, std::string_view role, std::string_view id) {
   reads.key(worker_key(role, id));
 }
 
@@ -270,7 +270,7 @@ HoldState Registry::state(kv::Transaction& tx, const Hold& hold) {
 }
 
 std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, const Hold& hold) {
-  return tx.watch(hold_key(hold.ref.role, hold.ref.id));
+  return tx.try_watch(hold_key(hold.ref.role, hold.ref.id));
 }
 
 bool Registry::is_held(kv::Transaction& tx, std::string_view role, std::string_view id) {
@@ -320,11 +320,11 @@ std::vector<std::string> Registry::roles(kv::Transaction& tx) {
 }
 
 std::shared_ptr<kv::Watch> Registry::watch(kv::Transaction& tx, std::string_view role) {
-  return tx.watch(role_key(role, "vs"));
+  return tx.try_watch(role_key(role, "vs"));
 }
 
 std::shared_ptr<kv::Watch> Registry::watch_all(kv::Transaction& tx) {
-  return tx.watch(role_key(kAllRoles, "vs"));
+  return tx.try_watch(role_key(kAllRoles, "vs"));
 }
 
 void Registry::refresh(kv::Transaction& tx, Roster& roster) {

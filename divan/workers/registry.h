@@ -106,7 +106,8 @@ class Registry {
   /// Lets a connection hold a registration that this transaction knows to be there.
   Hold hold(kv::Transaction& tx, const WorkerRef& ref);
   HoldState state(kv::Transaction& tx, const Hold& hold);
-  /// A watch on the hold: it fires at the latest when the hold is taken or the registration ends.
+  /// A watch on the hold: it fires at the latest when the hold is taken or the registration ends. It is null
+  /// if the store has too many watches, as are those below (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
   /// Whether a connection holds the registration. As a snapshot.
   bool is_held(kv::Transaction& tx, std::string_view role, std::string_view id);
@@ -118,8 +119,8 @@ class Registry {
 
   /// The present incarnation of a worker, or nothing. The transaction conflicts with its end.
   std::optional<WorkerRef> find(kv::Transaction& tx, std::string_view role, std::string_view id);
-  /// What find() reads, for Transaction::expect().
-  static void expect(kv::Expectation& reads, std::string_view role, std::string_view id);
+  /// What find() reads, for Transaction::prefetch().
+  static void prefetch(kv::Prefetch& reads, std::string_view role, std::string_view id);
 
   Members members(kv::Transaction& tx, std::string_view role);
 

@@ -58,12 +58,7 @@ Subscriptions::~Subscriptions() {
 Subscriptions::Read Subscriptions::read(const std::string& role) {
   Read read;
   store_.run([&](kv::Transaction& tx) {
-    read.watch = nullptr;
-    try {
-      read.watch = registry_.watch(tx, role);
-    } catch (const kv::Error& error) {
-      if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    }
+    read.watch = registry_.watch(tx, role);
     read.members = std::make_shared<const Members>(registry_.members(tx, role));
   });
   return read;

@@ -120,7 +120,7 @@ export class Jobs {
     job.dataSeen = job.finished;
   }
 
-  // The server itself may take silent jobs back between two looks: then the next two agree.
+  // The server itself may reclaim silent jobs between two looks: then the next two agree.
   async verify_counts(client, type) {
     await until(`the counts of ${type} are those of its jobs`, async () => {
       const { counts } = await client.get(`/_jobs/${type}`);

@@ -110,7 +110,7 @@ TEST_F(Answering, WhatWasRemovedDoesNotAnswer) {
   build();
   put(body(2));
   store->run([&](kv::Transaction& tx) {
-    tx.clear_range(kv::below(catalog.open(tx, "db").keys().room(docs::Room::indexes)));
+    tx.clear_range(kv::below(catalog.open(tx, "db").keys().section(docs::Section::indexes)));
   });
   EXPECT_EQ(answer(), 2);
 }

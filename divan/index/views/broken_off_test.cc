@@ -66,7 +66,7 @@ struct BrokenOff : testing::ViewsFixture {
 TEST_F(BrokenOff, TheIndexIsThatOfABuildFromNothing) {
   kinds.clear();
   kinds.push_back(
-      std::make_unique<ViewKind>(pool, js::Limits{}, Spread{.row_bits = 1, .node_bits = 1, .at_once = 7}));
+      std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.row_bits = 1, .node_bits = 1, .at_once = 7}));
   const bool held = rc::check([&] {
     store->run([&](kv::Transaction& tx) {
       catalog.remove(tx, "db");

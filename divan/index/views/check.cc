@@ -5,7 +5,7 @@
 #include "divan/base/json.h"
 #include "divan/docs/catalog.h"
 #include "divan/docs/keys.h"
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/row_lists.h"
 
 namespace divan::index::views {
@@ -36,7 +36,7 @@ bool Check::row(std::string_view key, std::string_view value) {
     Reader reader(key);
     reader.take_string();
     reader.take_int();
-    if (reader.take_int() != static_cast<std::int64_t>(docs::Room::indexes)) return false;
+    if (reader.take_int() != static_cast<std::int64_t>(docs::Section::indexes)) return false;
     const std::string signature = required(reader.take_bytes());
     if (signature.size() != kSignatureBytes) throw wrong("an index's signature has 16 bytes");
     Tally& tally = tallies_[{*number, signature}];
@@ -90,7 +90,7 @@ void Check::row_row(std::string_view rest, std::string_view value) {
   tally_->rows.add(rest);
   if (chunk == 0) {
     ++tally_->counted[view];
-    for (int level = Spread().level(place_in_view); level > 0; --level)
+    for (int level = FanOut().level(place_in_view); level > 0; --level)
       tally_->boundaries[view].add(node_name(level, place_in_view));
   }
   if (!row_->add(chunk, value)) throw wrong("the chunk before this one is missing or not whole");
@@ -100,31 +100,40 @@ void Check::node_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto view = required(reader.take_int());
   if (reader.rest().empty()) {
-    if (decode_nodes_state(value).kind == NodesState::Kind::complete) tally_->with_nodes.push_back(view);
+    if (decode_reduce_tree_state(value).kind == ReduceTreeState::Kind::complete)
+      tally_->with_nodes.push_back(view);
     return;
   }
   const auto level = required(reader.take_int());
   if (level < 1 || level > 64) throw wrong("a node of a view has no such level");
   tally_->nodes[view].add(node_name(static_cast<int>(level), reader.rest()));
-  const auto partial = decode_node(value);
+  const auto partial = decode_reduce_node(value);
   if (partial && !json::is_compact(partial->value)) throw wrong("the value of a node of a view is no JSON");
 }
 
-// Of documents of which rows were left out.
+// What stands beside the index's state.
 void Check::record_row(std::string_view rest, std::string_view value) {
-  Reader reader(rest);
-  const auto what = required(reader.take_int());
-  if (what == 1 && reader.at_end()) {
-    if (!kv::has_shape(value, "iiis")) throw wrong("this is no record of an index's failed builds");
-  } else if (what == 4 && kv::has_shape(rest, "is")) {
-    ++tally_->left_out.documents;
-    tally_->left_out.rows += decode_left_out(value).rows;
-  } else if ((what == 2 || what == 3) && reader.at_end() && value.size() == 8) {
-    (what == 2 ? tally_->left_out_counted.documents : tally_->left_out_counted.rows) =
-        kv::decode_counter(value);
-  } else {
-    throw wrong("this is no record of failed builds or of rows that were left out");
+  using Record = IndexKeys::Record;
+  const auto record = Record{static_cast<int>(required(Reader(rest).take_int()))};
+  const auto counter = [&] {
+    if (!kv::has_shape(rest, "i") || value.size() != 8)
+      throw wrong("a counter of rows that were left out is damaged");
+    return kv::decode_counter(value);
+  };
+  switch (record) {
+    case Record::failures:
+      if (kv::has_shape(rest, "i") && kv::has_shape(value, "iiis")) return;
+      throw wrong("the record of an index's failed builds is damaged");
+    case Record::left_out_documents: tally_->left_out_counted.documents = counter(); return;
+    case Record::left_out_rows: tally_->left_out_counted.rows = counter(); return;
+    case Record::left_out:
+      if (!kv::has_shape(rest, "is"))
+        throw wrong("the key of a record of rows that were left out is damaged");
+      ++tally_->left_out.documents;
+      tally_->left_out.rows += decode_left_out(value).rows;
+      return;
   }
+  throw wrong("an index has no such record");
 }
 
 void Check::end_row() {

@@ -3,7 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/docs/catalog.h"
 #include "divan/index/views/collation.h"
-#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/row_lists.h"
 #include "divan/index/views/view_batch.h"
 #include "divan/kv/check_testing.h"
@@ -157,11 +157,11 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
 }
 
 TEST_F(ViewsCheck, NodesAreThoseThatTheRowsAskFor) {
-  testing::NodesBench bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
-  std::map<std::string, testing::NodesBench::Rows> documents;
+  testing::ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
+  std::map<std::string, testing::ReduceNodesBench::Rows> documents;
   for (int i = 0; i < 1000; ++i) documents[std::to_string(i)] = {{0, std::to_string(i), "1"}, {1, "1", "1"}};
   bench.write(documents);
-  const NodeKeys node_keys(bench.keys(), 0);
+  const ReduceNodeKeys node_keys(bench.keys(), 0);
   MapRows::Map map;
   MapRows(*bench.store).scan(bench.keys().all(), [&](std::string_view key, std::string_view value) {
     return map.emplace(key, value).second;

@@ -28,7 +28,7 @@ struct Conflicts : testing::ViewsFixture {
   void forget_other_leaves() {
     store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, "db");
-      for (const auto& row : tx.get_range(kv::below(database.keys().room(docs::Room::changes))).rows) {
+      for (const auto& row : tx.get_range(kv::below(database.keys().section(docs::Section::changes))).rows) {
         kv::tuple::Reader reader(row.value);
         reader.take_string();
         reader.take_bool();

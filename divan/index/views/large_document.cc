@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::index::views {
@@ -164,8 +164,9 @@ void LargeDocument::begin(kv::Transaction& tx, const IndexKeys& keys) const {
   for (const RowPlace& place : rows_.before) changed.insert(place.view);
   for (const RowPlace& place : rows_.places) changed.insert(place.view);
   for (const int view : rows_.node_views) {
-    const NodeKeys nodes(keys, view);
-    if (!changed.contains(view) || read_nodes_state(tx, nodes).kind == NodesState::Kind::given_up) continue;
+    const ReduceNodeKeys nodes(keys, view);
+    if (!changed.contains(view) || read_reduce_tree_state(tx, nodes).kind == ReduceTreeState::Kind::given_up)
+      continue;
     tx.clear_range(nodes.all());
   }
 }

@@ -2,7 +2,7 @@
 // off leaves none.
 #include "divan/index/views/check.h"
 #include "divan/index/views/large_document.h"
-#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/views_testing.h"
 #include "divan/kv/check_testing.h"
 
@@ -13,21 +13,22 @@ using kv::testing::MapRows;
 using ::testing::HasSubstr;
 
 // Values of 100,000 bytes: some twenty to a transaction.
-testing::NodesBench::Rows large_rows(int count, char c) {
-  testing::NodesBench::Rows rows;
+testing::ReduceNodesBench::Rows large_rows(int count, char c) {
+  testing::ReduceNodesBench::Rows rows;
   for (int n = count; n > 0; --n)
     rows.emplace_back(0, std::to_string(n), '"' + std::string(100'000, c) + '"');
   return rows;
 }
 
 struct LargeDocuments : ::testing::Test {
-  testing::NodesBench bench{R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f","reduce":"_count"}})", {}};
+  testing::ReduceNodesBench bench{R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f","reduce":"_count"}})",
+                                  {}};
   bool ended = false;  // the last write()
   int sequence = 9'000;
 
   // Writes a document's rows, calling `look` between the transactions until it returns false; returns how
   // many there were.
-  int write(const testing::NodesBench::Rows& rows, const std::function<bool()>& look) {
+  int write(const testing::ReduceNodesBench::Rows& rows, const std::function<bool()>& look) {
     ViewBatch batch(bench.index->views().size(), bench.index);
     batch.add_document("large");
     for (const auto& [view, key, value] : rows) batch.add_row(0, view, key, value);
@@ -104,8 +105,8 @@ TEST_F(LargeDocuments, BecomeVisibleAtOnce) {
     seen.pop_back();
     for (const auto& one : seen) EXPECT_EQ(one, "small 1000s ");
     more_work(false);
-    EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);
-    EXPECT_EQ(bench.state(1).kind, NodesState::Kind::complete);
+    EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
+    EXPECT_EQ(bench.state(1).kind, ReduceTreeState::Kind::complete);
     EXPECT_EQ(findings(), 0u);
   }
 }
@@ -130,7 +131,8 @@ TEST_F(LargeDocuments, ThatWereBrokenOffLeaveNothing) {
 }
 
 TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
-  testing::NodesBench::Rows few{{0, "1", '"' + std::string(kMaxRowBytes, 'x') + '"'}, {0, "2", "\"2\""}};
+  testing::ReduceNodesBench::Rows few{{0, "1", '"' + std::string(kMaxRowBytes, 'x') + '"'},
+                                      {0, "2", "\"2\""}};
   write(few, [] { return true; });
   const auto left_out = [&] {
     return bench.store->run([&](kv::Transaction& tx) { return read_left_out(tx, bench.keys()); });
@@ -141,7 +143,7 @@ TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
   EXPECT_EQ(left_out().examples.at(0).left_out.reason, "View `v`: a row takes more than 6000000 bytes.");
   EXPECT_EQ(rows(), "large 22 small 1000s ");
   // All rows of a view whose rows are too many; the other views have theirs.
-  testing::NodesBench::Rows many{{1, "1", "1"}};
+  testing::ReduceNodesBench::Rows many{{1, "1", "1"}};
   for (int n = 0; n < 13; ++n)
     many.emplace_back(0, std::to_string(n), '"' + std::string(5'500'000, 'x') + '"');
   write(many, [] { return true; });

@@ -1,6 +1,6 @@
 // Keys that are too long for keys of the store are in order all the same, and found.
 #include "divan/base/bytes.h"
-#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/views_testing.h"
 
 namespace divan::index::views {
@@ -96,11 +96,11 @@ TEST_F(LongKeys, ALongIdIsNone) {
 
 // More keys that begin alike than are held at once, and than a page shows.
 TEST(ManyLongKeys, AreReadInPieces) {
-  testing::NodesBench bench(R"({"all":{"map":"f","reduce":"_count"}})", {});
+  testing::ReduceNodesBench bench(R"({"all":{"map":"f","reduce":"_count"}})", {});
   constexpr int kDocuments = 100;
   constexpr int kRows = 10;
   const std::string text(kMaxWholeKeyBytes, 'x');
-  std::map<std::string, testing::NodesBench::Rows> documents;
+  std::map<std::string, testing::ReduceNodesBench::Rows> documents;
   for (int d = 0; d < kDocuments; ++d) {
     auto& rows = documents[fmt::format("{:03}", d)];
     for (int n = 0; n < kRows; ++n)

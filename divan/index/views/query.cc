@@ -4,7 +4,7 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/large_document.h"
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 
 namespace divan::index::views {
 namespace {
@@ -152,7 +152,7 @@ bool Query::next(std::string& out) {
   {
     // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
     const auto tx = store_.begin();
-    expect_state(*tx);
+    prefetch_state(*tx);
     const docs::Database database = catalog_.open(*tx, database_);
     // Another one of the same name has nothing to do with the rows so far.
     if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
@@ -182,20 +182,20 @@ bool Query::next(std::string& out) {
   return false;
 }
 
-void Query::expect_state(kv::Transaction& tx) {
+void Query::prefetch_state(kv::Transaction& tx) {
   if (!tx.is_remote()) return;
-  kv::Expectation reads;
-  if (const auto database = catalog_.expect(reads, database_)) {
+  kv::Prefetch reads;
+  if (const auto database = catalog_.prefetch(reads, database_)) {
     const IndexKeys keys(*database, index_->signature());
     reads.key(keys.state());
     reads.key(large_document_key(keys));
-    if (reduces_) reads.key(NodeKeys(keys, view_.number).state());
+    if (reduces_) reads.key(ReduceNodeKeys(keys, view_.number).state());
   }
-  tx.expect(reads);
+  tx.prefetch(reads);
 }
 
 // The documents that the next rows show.
-void Query::expect_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys) {
+void Query::prefetch_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys) {
   std::vector<std::string> ids;
   std::uint64_t skip = skip_;
   const auto most = std::min<std::uint64_t>(left_, ahead_.next());
@@ -208,8 +208,8 @@ void Query::expect_documents(kv::Transaction& tx, const docs::Database& database
     }
     return ids.size() < most;
   });
-  docs::expect_trees(tx, database, ids);
-  docs::expect_winners(tx, database, ids, kPageBytes);
+  docs::prefetch_trees(tx, database, ids);
+  docs::prefetch_winners(tx, database, ids, kPageBytes);
 }
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
@@ -247,8 +247,8 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
   const IndexKeys keys(database, index_->signature());
   Page page{out};
   if (reduces_) {
-    page.nodes =
-        edge_ || read_nodes_state(tx, NodeKeys(keys, view_.number)).kind == NodesState::Kind::complete;
+    page.nodes = edge_ || read_reduce_tree_state(tx, ReduceNodeKeys(keys, view_.number)).kind ==
+                              ReduceTreeState::Kind::complete;
   }
   while (!is_done() && !page.full && !has_enough()) {
     if (reduces_ && reduction_->failed()) {
@@ -264,9 +264,9 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
 // Rows of the first range, until it or the page is at its end, or a group turns out to be large.
 void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
                       Page& page) {
-  const std::size_t rows_first = std::min(index_->spread().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
+  const std::size_t rows_first = std::min(index_->fan_out().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
   // Keys that are looked up have few rows each.
-  if (params_.include_docs && !params_.keys && tx.is_remote()) expect_documents(tx, database, keys);
+  if (params_.include_docs && !params_.keys && tx.is_remote()) prefetch_documents(tx, database, keys);
   std::string place;
   bool large = false;
   bool cut = false;
@@ -348,7 +348,7 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
     }
     return;
   }
-  take_range(tx, keys, view_.number, index_->spread(), page.nodes, range,
+  take_range(tx, keys, view_.number, index_->fan_out(), page.nodes, range,
              {take_row, [&](const Partial& partial) {
                 begin_group();
                 reduction_->add(partial);

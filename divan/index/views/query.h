@@ -44,8 +44,8 @@ class Query {
   struct Page;
 
   // They say on a remote store what the next page reads.
-  void expect_state(kv::Transaction& tx);
-  void expect_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys);
+  void prefetch_state(kv::Transaction& tx);
+  void prefetch_documents(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys);
 
   void plan_ranges(const docs::Database& database);
   void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out);

@@ -1,4 +1,5 @@
-// Reducing rows, group by group: for queries, and for the partial reductions that an index keeps (nodes.h).
+// Reducing rows, group by group: for queries, and for the partial reductions that an index keeps
+// (reduce_nodes.h).
 #pragma once
 
 #include <memory>

@@ -9,9 +9,9 @@
 // with a digest of all of it behind; the rest stands in the value. Rows whose keys begin alike therefore lie
 // in the order of their digests, and readers sort them: visit_rows() reads the distinct keys of such a run
 // first. Keys that are that long and alike are rare and few; ordinary rows cost nothing. Digests rather than
-// labels that sort, since where a row lies then depends on nothing but the row (nodes.h), and writing one
-// reads nothing. Part 2 has for each document the list of its rows, so that they can be taken out again when
-// it changes. Part 3 counts the rows of each view. docs/keyspace.md
+// labels that sort, since where a row lies then depends on nothing but the row (reduce_nodes.h), and writing
+// one reads nothing. Part 2 has for each document the list of its rows, so that they can be taken out again
+// when it changes. Part 3 counts the rows of each view. docs/keyspace.md
 #pragma once
 
 #include <functional>

@@ -291,13 +291,13 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
 
 void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view,
                               std::int64_t behind) {
-  using Kind = NodesState::Kind;
-  NodesState state;
+  using Kind = ReduceTreeState::Kind;
+  ReduceTreeState state;
   std::int64_t rows_before = 0;
   bool is_new = false;
   {
     const auto tx = store.begin();
-    state = read_nodes_state(*tx, NodeKeys(keys, view.number));
+    state = read_reduce_tree_state(*tx, ReduceNodeKeys(keys, view.number));
     rows_before = count_rows(*tx, keys, view.number);
     is_new = read_sequence(*tx, keys, kv::Isolation::snapshot) == kv::Versionstamp();
   }
@@ -306,14 +306,15 @@ void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const 
   const std::int64_t changes = std::max(behind, static_cast<std::int64_t>(rows.size()));
   const bool many = changes > kManyChanges && changes > rows_before / kRowsReadForAChange;
   if (many || state.kind == Kind::building) {
-    if (!is_new) nodes_[view.number] = {.clear = true, .nodes = {}, .state = NodesState{}};
+    if (!is_new) nodes_[view.number] = {.clear = true, .nodes = {}, .state = ReduceTreeState{}};
     return;
   }
   if (rows.empty() && !is_new) return;
-  NodeWrites writes = Upkeep(store, keys, *index_, view).update(rows, [&](kv::Transaction& tx) {
-    write_rows(tx, keys, view.number);
-  });
-  if (is_new && !writes.state) writes.state = NodesState{Kind::complete, 0, {}};
+  ReduceNodeWrites writes =
+      ReduceTreeUpdater(store, keys, *index_, view).update(rows, [&](kv::Transaction& tx) {
+        write_rows(tx, keys, view.number);
+      });
+  if (is_new && !writes.state) writes.state = ReduceTreeState{Kind::complete, 0, {}};
   nodes_[view.number] = std::move(writes);
 }
 
@@ -386,7 +387,7 @@ void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
   }
   for (std::size_t view = 0; view < added.size(); ++view)
     add_to_count(tx, keys, static_cast<int>(view), added[view]);
-  for (const auto& [view, writes] : nodes_) writes.write(tx, NodeKeys(keys, view));
+  for (const auto& [view, writes] : nodes_) writes.write(tx, ReduceNodeKeys(keys, view));
 }
 
 }  // namespace divan::index::views

@@ -1,11 +1,12 @@
 // The rows that a batch of documents makes in the views of an index, and how they are written: of a document
-// that was indexed before, only those that are not what they were; and with them the views' nodes (upkeep.h).
+// that was indexed before, only those that are not what they were; and with them the views' nodes
+// (reduce_tree_updater.h).
 #pragma once
 
 #include "divan/index/left_out.h"
 #include "divan/index/views/large_document.h"
+#include "divan/index/views/reduce_tree_updater.h"
 #include "divan/index/views/row_lists.h"
-#include "divan/index/views/upkeep.h"
 
 namespace divan::index::views {
 
@@ -79,9 +80,9 @@ class ViewBatch final : public MappedBatch {
 
   // What was prepared.
   std::vector<Change> changes_;
-  std::optional<LargeDocument> large_;  // that of the only change, until it is written
-  bool large_ends_ = false;             // with this transaction
-  std::map<int, NodeWrites> nodes_;     // by view
+  std::optional<LargeDocument> large_;     // that of the only change, until it is written
+  bool large_ends_ = false;                // with this transaction
+  std::map<int, ReduceNodeWrites> nodes_;  // by view
 };
 
 }  // namespace divan::index::views

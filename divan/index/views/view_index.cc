@@ -8,7 +8,7 @@
 #include "divan/docs/sequence.h"
 #include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/large_document.h"
-#include "divan/index/views/upkeep.h"
+#include "divan/index/views/reduce_tree_updater.h"
 #include "divan/index/views/view_batch.h"
 
 namespace divan::index::views {
@@ -44,14 +44,14 @@ std::string signature_of(const std::map<std::string, View>& views, std::string_v
 // Some of a view's nodes.
 class NodeWork final : public IndexWork {
  public:
-  NodeWork(int view, NodeWrites writes) : view_(view), writes_(std::move(writes)) {}
+  NodeWork(int view, ReduceNodeWrites writes) : view_(view), writes_(std::move(writes)) {}
   void write(kv::Transaction& tx, const IndexKeys& keys) const override {
-    writes_.write(tx, NodeKeys(keys, view_));
+    writes_.write(tx, ReduceNodeKeys(keys, view_));
   }
 
  private:
   const int view_;
-  const NodeWrites writes_;
+  const ReduceNodeWrites writes_;
 };
 
 std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
@@ -99,7 +99,7 @@ bool builds_itself(std::string_view body) {
 bool View::has_nodes() const { return !reduce.empty() && !edge_of(reduce); }
 
 ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
-                     bool automatic, js::Pool& pool, const js::Limits& limits, const Spread& spread,
+                     bool automatic, js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
                      std::shared_ptr<SlowDocuments> slow)
     : origin_(std::move(origin)),
       views_(std::move(views)),
@@ -107,7 +107,7 @@ ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const Vie
       automatic_(automatic),
       pool_(pool),
       limits_(limits),
-      spread_(spread),
+      fan_out_(fan_out),
       slow_(std::move(slow)),
       signature_(signature_of(views_, origin_.lib, options_)) {
   program_.id = signature_;
@@ -122,7 +122,7 @@ ViewIndex::ViewIndex(const ViewIndex& other, const js::Limits& limits)
       automatic_(other.automatic_),
       pool_(other.pool_),
       limits_(limits),
-      spread_(other.spread_),
+      fan_out_(other.fan_out_),
       slow_(other.slow_),
       program_(other.program_),
       signature_(other.signature_) {}
@@ -226,7 +226,7 @@ std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const Index
   if (auto work = remove_large_remains(store, keys, views_.size())) return work;
   for (const auto& [name, view] : views_) {
     if (!view.has_nodes()) continue;
-    if (auto writes = Upkeep(store, keys, *this, view).make_some(only_begun))
+    if (auto writes = ReduceTreeUpdater(store, keys, *this, view).make_some(only_begun))
       return std::make_unique<NodeWork>(view.number, *std::move(writes));
   }
   return nullptr;
@@ -235,7 +235,7 @@ std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const Index
 bool ViewIndex::needs_work(kv::Transaction& tx, const IndexKeys& keys) const {
   return std::any_of(views_.begin(), views_.end(), [&](const auto& named) {
     const View& view = named.second;
-    return view.has_nodes() && !read_nodes_state(tx, NodeKeys(keys, view.number)).settled();
+    return view.has_nodes() && !read_reduce_tree_state(tx, ReduceNodeKeys(keys, view.number)).settled();
   });
 }
 
@@ -252,7 +252,7 @@ void check_language(std::string_view body, std::string_view view_name) {
 }
 
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool, const js::Limits& limits, const Spread& spread,
+                                             js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
                                              const docs::Database* database,
                                              std::shared_ptr<SlowDocuments> slow) {
   const auto language = json::member(body, "language");
@@ -291,19 +291,19 @@ std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::
   int number = 0;
   for (auto& [name, view] : views) view.number = number++;
   return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options_of(design_id, body),
-                                     builds_itself(body), pool, limits, spread, std::move(slow));
+                                     builds_itself(body), pool, limits, fan_out, std::move(slow));
 }
 
 std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,
                                         const docs::Database* database) const {
-  if (auto index = parse_views(design_id, body, pool_, limits_, spread_, database, slow_))
+  if (auto index = parse_views(design_id, body, pool_, limits_, fan_out_, database, slow_))
     return {std::move(index)};
   return {};
 }
 
 void ViewKind::check(const std::string& design_id, std::string_view body,
                      const docs::Checkpoint& checkpoint) const {
-  const auto index = parse_views(design_id, body, pool_, limits_, spread_);
+  const auto index = parse_views(design_id, body, pool_, limits_, fan_out_);
   if (!index) return;
   for (const auto& [name, view] : index->views()) {
     if (checkpoint) checkpoint();

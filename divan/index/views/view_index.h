@@ -5,8 +5,8 @@
 
 #include "divan/index/index.h"
 #include "divan/index/views/collation.h"
+#include "divan/index/views/fan_out.h"
 #include "divan/index/views/slow_documents.h"
-#include "divan/index/views/spread.h"
 #include "divan/js/pool.h"
 
 namespace divan::index::views {
@@ -21,7 +21,7 @@ struct View {
   int number = 0;      // its place among the views by name: its part of the index's keys
   Collation collation = Collation::unicode;  // `options.collation` of the view may be "raw"
 
-  /// Whether partial reductions are of use (nodes.h).
+  /// Whether partial reductions are of use (reduce_nodes.h).
   bool has_nodes() const;
 };
 
@@ -51,7 +51,7 @@ struct Origin {
 class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIndex> {
  public:
   ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options, bool automatic,
-            js::Pool& pool, const js::Limits& limits, const Spread& spread,
+            js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
             std::shared_ptr<SlowDocuments> slow = nullptr);
   /// Another one's with other limits.
   ViewIndex(const ViewIndex& other, const js::Limits& limits);
@@ -71,7 +71,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
   const View* find(std::string_view name) const;
   js::Pool& pool() const { return pool_; }
   const js::Limits& limits() const { return limits_; }
-  const Spread& spread() const { return spread_; }
+  const FanOut& fan_out() const { return fan_out_; }
   const Origin& origin() const { return origin_; }
 
  private:
@@ -86,7 +86,7 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
   const bool automatic_;
   js::Pool& pool_;
   const js::Limits limits_;
-  const Spread spread_;
+  const FanOut fan_out_;
   const std::shared_ptr<SlowDocuments> slow_;  // may be null
   js::Program program_;
   std::string signature_;
@@ -96,8 +96,8 @@ class ViewIndex final : public Index, public std::enable_shared_from_this<ViewIn
 class ViewKind final : public Kind {
  public:
   explicit ViewKind(js::Pool& pool, const js::Limits& limits = {.urgent = true, .waited_for = true},
-                    const Spread& spread = {})
-      : pool_(pool), limits_(limits), spread_(spread) {}
+                    const FanOut& fan_out = {})
+      : pool_(pool), limits_(limits), fan_out_(fan_out) {}
 
   std::string_view name() const override { return "views"; }
   std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
@@ -108,7 +108,7 @@ class ViewKind final : public Kind {
  private:
   js::Pool& pool_;
   const js::Limits limits_;
-  const Spread spread_;
+  const FanOut fan_out_;
   const std::shared_ptr<SlowDocuments> slow_ = std::make_shared<SlowDocuments>();
 };
 
@@ -120,7 +120,7 @@ void check_language(std::string_view body, std::string_view view_name);
 /// Throws invalid_design_doc (400).
 std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
                                              js::Pool& pool, const js::Limits& limits,
-                                             const Spread& spread = {},
+                                             const FanOut& fan_out = {},
                                              const docs::Database* database = nullptr,
                                              std::shared_ptr<SlowDocuments> slow = nullptr);
 

@@ -64,9 +64,9 @@ class CountingFileSystem final : public rocksdb::FileSystemWrapper {
   LogCounts& counts_;
 };
 
-std::string key(std::string_view room, std::uint64_t number) {
+std::string key(std::string_view section, std::uint64_t number) {
   std::string key;
-  tuple::Packer(key).string("db").integer(1).string(room).integer(static_cast<std::int64_t>(number));
+  tuple::Packer(key).string("db").integer(1).string(section).integer(static_cast<std::int64_t>(number));
   return key;
 }
 

@@ -77,7 +77,11 @@ struct Committer::GroupWrite {
 };
 
 Committer::Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options)
-    : db_(db), clock_(clock), options_(options), gaps_(options.least_passed), watches_(options.max_watches) {
+    : db_(db),
+      clock_(clock),
+      options_(options),
+      empty_ranges_(options.least_passed),
+      watches_(options.max_watches) {
   publish(first_version(db_, clock));
 }
 
@@ -179,8 +183,8 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   std::size_t committed = 0;
   try {
     if (failure_) throw *failure_;
-    gaps_.begin_group(conflict_set_);
-    expect_atomics(group, write);
+    empty_ranges_.begin_group(conflict_set_);
+    prefetch_atomics(group, write);
     for (const auto& request : group) {
       // It was young enough when it was queued, but the machine stood still since, or this thread did.
       if (!request->read_conflicts.empty() && !conflict_set_.remembers_since(request->read_version)) {
@@ -247,7 +251,7 @@ bool Committer::conflicts(const CommitRequest& request) const {
                      });
 }
 
-void Committer::expect_atomics(const Group& group, GroupWrite& write) {
+void Committer::prefetch_atomics(const Group& group, GroupWrite& write) {
   for (const auto& request : group) {
     if (!request->writes.has_atomics()) continue;
     for (const auto& [key, point] : request->writes.points()) {
@@ -289,7 +293,7 @@ std::optional<std::vector<std::string>> Committer::keys_in(const std::string& be
 void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write) {
   const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
     if (value) {
-      gaps_.row_written(key);
+      empty_ranges_.row_written(key);
       check_status(write.batch.Put(slice(key), slice(*value)));
     } else {
       check_status(write.batch.Delete(slice(key)));
@@ -344,10 +348,10 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
 }
 
 std::shared_ptr<const Snapshot> Committer::publish(Version version) {
-  const auto snapshot = std::make_shared<const Snapshot>(db_, version, gaps_);
+  const auto snapshot = std::make_shared<const Snapshot>(db_, version, empty_ranges_);
   auto before = snapshot;  // freed without the lock
   std::lock_guard lock(snapshot_mutex_);
-  gaps_.end_group(version);
+  empty_ranges_.end_group(version);
   latest_.swap(before);
   return snapshot;
 }

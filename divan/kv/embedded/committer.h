@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "divan/kv/embedded/conflict_set.h"
-#include "divan/kv/embedded/gaps.h"
+#include "divan/kv/embedded/empty_ranges.h"
 #include "divan/kv/embedded/watch_table.h"
 #include "divan/kv/embedded/write_map.h"
 
@@ -98,7 +98,7 @@ class Committer {
   void fire_watches(const GroupWrite& write);
   void pass_on();
   bool conflicts(const CommitRequest& request) const;
-  void expect_atomics(const Group& group, GroupWrite& write);
+  void prefetch_atomics(const Group& group, GroupWrite& write);
   ClearedKeys read_for(const CommitRequest& request, GroupWrite& write) const;
   std::optional<std::vector<std::string>> keys_in(const std::string& begin, const std::string& end,
                                                   const GroupWrite& write) const;
@@ -109,7 +109,7 @@ class Committer {
   const Clock& clock_;
   const CommitterOptions options_;
 
-  Gaps gaps_;
+  EmptyRanges empty_ranges_;
   mutable std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> latest_;
   WatchTable watches_;

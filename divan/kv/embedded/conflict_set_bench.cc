@@ -21,9 +21,9 @@ struct Checked {
   std::array<std::string, kWrites> writes;
 };
 
-std::string key(std::string_view room, std::string_view id) {
+std::string key(std::string_view section, std::string_view id) {
   std::string key;
-  tuple::Packer(key).string("db").integer(1).string(room).string(id);
+  tuple::Packer(key).string("db").integer(1).string(section).string(id);
   return key;
 }
 

@@ -28,7 +28,7 @@ struct Options {
   // Of keys that are remembered for conflicts. Should more be written within seconds, older transactions get
   // transaction_too_old early.
   std::size_t max_conflict_bytes = 128 << 20;
-  // A scan that passes over so many deleted rows before its first one has this remembered (gaps.h).
+  // A scan that passes over so many deleted rows before its first one has this remembered (empty_ranges.h).
   std::size_t least_passed = 64;
   rocksdb::Env* env = nullptr;  // the file system; null: the machine's
 };

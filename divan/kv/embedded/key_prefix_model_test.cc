@@ -100,7 +100,7 @@ class Life {
  private:
   const std::string& key() { return keys_[rng_.below(keys_.size())]; }
 
-  // A bound of a range: a key, or what the rooms make of keys to bound a range.
+  // A bound of a range: a key, or what modules make of keys to bound a range.
   std::string bound() {
     std::string bound = key();
     switch (rng_.below(6)) {

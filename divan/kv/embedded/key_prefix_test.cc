@@ -10,9 +10,9 @@
 namespace divan::kv::embedded {
 namespace {
 
-std::string row(std::int64_t database, int room, std::string_view id) {
+std::string row(std::int64_t database, int section, std::string_view id) {
   std::string key;
-  tuple::Packer(key).string("db").integer(database).integer(room).string(id);
+  tuple::Packer(key).string("db").integer(database).integer(section).string(id);
   return key;
 }
 

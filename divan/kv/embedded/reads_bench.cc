@@ -23,7 +23,7 @@ constexpr std::uint64_t kTogether = 1000;  // documents a transaction
 constexpr int kReads = 10;                 // a transaction
 constexpr std::size_t kMany = 100;
 
-enum class Room { rows, bodies };
+enum class Section { rows, bodies };
 
 // The documents' identifiers are in another order than the documents: this one's is the `number`th of all.
 std::uint64_t place(std::uint64_t document) { return document * 7919 % kDocuments; }
@@ -45,8 +45,8 @@ std::string body_key(std::uint64_t document) {
   return key;
 }
 
-std::string key_of(Room room, std::uint64_t number) {
-  return room == Room::rows ? row_key(number) : body_key(number);
+std::string key_of(Section section, std::uint64_t number) {
+  return section == Section::rows ? row_key(number) : body_key(number);
 }
 
 std::string row_of(std::uint64_t number) { return fmt::format("{:012}{:028}", number, number * 17); }
@@ -270,11 +270,11 @@ class LmdbReader {
   MDB_cursor* cursor_ = nullptr;
 };
 
-// Random keys of a room, made beforehand; begins of scans leave room for the scan.
-std::vector<std::string> random_keys(Room room, std::size_t scanned = 0) {
+// Random keys of a section, made beforehand; a scan that begins at one fits before the end.
+std::vector<std::string> random_keys(Section section, std::size_t scanned = 0) {
   SeededRng rng(11);
   std::vector<std::string> keys;
-  for (int i = 0; i < 50'000; ++i) keys.push_back(key_of(room, rng.below(kDocuments - scanned)));
+  for (int i = 0; i < 50'000; ++i) keys.push_back(key_of(section, rng.below(kDocuments - scanned)));
   return keys;
 }
 
@@ -282,10 +282,10 @@ std::vector<std::string> random_keys(Room room, std::size_t scanned = 0) {
 template <class Reader>
 void warm_up(Reader& reader) {
   static const bool once [[maybe_unused]] = [&] {
-    for (const Room room : {Room::rows, Room::bodies}) {
+    for (const Section section : {Section::rows, Section::bodies}) {
       for (std::uint64_t i = 0; i < kDocuments; i += kTogether) {
         reader.begin();
-        reader.scan(key_of(room, i), kTogether);
+        reader.scan(key_of(section, i), kTogether);
       }
     }
     return true;
@@ -293,10 +293,10 @@ void warm_up(Reader& reader) {
 }
 
 template <class Reader>
-void gets(benchmark::State& state, Room room) {
+void gets(benchmark::State& state, Section section) {
   Reader reader;
   warm_up(reader);
-  const auto keys = random_keys(room);
+  const auto keys = random_keys(section);
   std::size_t next = 0;
   for (auto _ : state) {
     reader.begin();
@@ -306,10 +306,10 @@ void gets(benchmark::State& state, Room room) {
 }
 
 template <class Reader>
-void get_manys(benchmark::State& state, Room room) {
+void get_manys(benchmark::State& state, Section section) {
   Reader reader;
   warm_up(reader);
-  const auto keys = random_keys(room);
+  const auto keys = random_keys(section);
   std::size_t next = 0;
   for (auto _ : state) {
     reader.begin();
@@ -320,10 +320,10 @@ void get_manys(benchmark::State& state, Room room) {
 }
 
 template <class Reader>
-void scans(benchmark::State& state, Room room, std::size_t rows) {
+void scans(benchmark::State& state, Section section, std::size_t rows) {
   Reader reader;
   warm_up(reader);
-  const auto keys = random_keys(room, rows);
+  const auto keys = random_keys(section, rows);
   std::size_t next = 0;
   for (auto _ : state) {
     reader.begin();
@@ -334,14 +334,15 @@ void scans(benchmark::State& state, Room room, std::size_t rows) {
 
 template <class Reader>
 void add_benchmarks(const std::string& store) {
-  for (const auto& [room, name] : {std::pair(Room::rows, "rows"), std::pair(Room::bodies, "bodies")}) {
+  for (const auto& [section, name] :
+       {std::pair(Section::rows, "rows"), std::pair(Section::bodies, "bodies")}) {
     const auto named = [&, kind = name](const std::string& what) {
       return fmt::format("Reads/{}/{}/{}", what, kind, store);
     };
-    benchmark::RegisterBenchmark(named("get").c_str(), gets<Reader>, room);
-    benchmark::RegisterBenchmark(named("get_many_100").c_str(), get_manys<Reader>, room);
+    benchmark::RegisterBenchmark(named("get").c_str(), gets<Reader>, section);
+    benchmark::RegisterBenchmark(named("get_many_100").c_str(), get_manys<Reader>, section);
     for (const std::size_t rows : {10u, 100u, 10'000u}) {
-      benchmark::RegisterBenchmark(named(fmt::format("scan_{}", rows)).c_str(), scans<Reader>, room, rows);
+      benchmark::RegisterBenchmark(named(fmt::format("scan_{}", rows)).c_str(), scans<Reader>, section, rows);
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "divan/kv/embedded/gaps.h"
+#include "divan/kv/embedded/empty_ranges.h"
 #include "divan/kv/store.h"
 
 namespace divan::kv::embedded {
@@ -16,14 +16,14 @@ namespace divan::kv::embedded {
 /// Immutable and thread-safe. Reads throw io_error when RocksDB cannot read its files.
 class Snapshot {
  public:
-  Snapshot(rocksdb::DB& db, Version version, Gaps& gaps)
-      : db_(db), snapshot_(db.GetSnapshot()), version_(version), gaps_(gaps) {}
+  Snapshot(rocksdb::DB& db, Version version, EmptyRanges& gaps)
+      : db_(db), snapshot_(db.GetSnapshot()), version_(version), empty_ranges_(gaps) {}
   ~Snapshot() { db_.ReleaseSnapshot(snapshot_); }
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
   Version version() const { return version_; }
-  Gaps& gaps() const { return gaps_; }
+  EmptyRanges& gaps() const { return empty_ranges_; }
 
   std::optional<std::string> get(std::string_view key) const;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys) const;
@@ -36,7 +36,7 @@ class Snapshot {
   rocksdb::DB& db_;
   const rocksdb::Snapshot* snapshot_;
   Version version_;
-  Gaps& gaps_;
+  EmptyRanges& empty_ranges_;
 };
 
 /// Throws io_error with RocksDB's words unless `status` is ok.

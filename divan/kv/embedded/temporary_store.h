@@ -1,4 +1,4 @@
-// A real embedded store in a directory that goes away with it. For the tests and benchmarks of every room.
+// A real embedded store in a directory that goes away with it. For the tests and benchmarks of every module.
 #pragma once
 
 #include <stdlib.h>

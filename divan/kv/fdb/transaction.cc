@@ -42,7 +42,7 @@ std::string with_offset(std::string bytes, std::size_t offset) {
 }  // namespace
 
 FdbTransaction::FdbTransaction(Store& store)
-    : store_(store), raw_(store.cluster), expected_(raw_, store.place) {
+    : store_(store), raw_(store.cluster), prefetched_(raw_, store.place) {
   set_options();
 }
 
@@ -54,7 +54,7 @@ void FdbTransaction::set_options() {
 
 void FdbTransaction::forget() {
   cancel_watches();
-  expected_.forget();
+  prefetched_.forget();
   coming_version_.reset();
   read_version_.reset();
   has_read_ = false;
@@ -125,15 +125,15 @@ void FdbTransaction::await_round_trip(const Future& future) {
   has_read_ = true;
 }
 
-void FdbTransaction::expect(const Expectation& reads) {
+void FdbTransaction::prefetch(const Prefetch& reads) {
   check_usable();
-  expected_.ask(reads, unreadable_);
+  prefetched_.ask(reads, unreadable_);
   if (!read_version_ && !coming_version_) coming_version_.emplace(raw_.read_version());
 }
 
-// The value of a key that was expected, or null; whoever is told it has read it.
-const std::optional<std::string>* FdbTransaction::expected(std::string_view key, Isolation isolation) {
-  const auto* value = expected_.find(key);
+// The value of a key that was prefetched, or null; whoever is told it has read it.
+const std::optional<std::string>* FdbTransaction::prefetched(std::string_view key, Isolation isolation) {
+  const auto* value = prefetched_.find(key);
   if (value == nullptr) return nullptr;
   has_read_ = true;
   if (isolation == Isolation::serializable) {
@@ -157,12 +157,12 @@ std::optional<std::string> FdbTransaction::get(std::string_view key, Isolation i
   check_readable(key);
   const bool is_snapshot = isolation == Isolation::snapshot;
   if (!is_snapshot) count_conflict(key.size(), key.size() + 1);
-  if (const auto* value = expected(key, isolation)) return *value;
+  if (const auto* value = prefetched(key, isolation)) return *value;
   const Future future = raw_.get(store_.place.in_cluster(key), is_snapshot);
   await_round_trip(future);
   auto value = raw_.value_in(future);
   // Of what it has written itself, the client knows what conflicts.
-  if (!has_writes_) expected_.keep(key, value);
+  if (!has_writes_) prefetched_.keep(key, value);
   return value;
 }
 
@@ -175,7 +175,7 @@ std::vector<std::optional<std::string>> FdbTransaction::get_many(std::span<const
   for (std::size_t i = 0; i < keys.size(); ++i) {
     check_readable(keys[i]);
     if (!is_snapshot) count_conflict(keys[i].size(), keys[i].size() + 1);
-    if (const auto* value = expected(keys[i], isolation)) {
+    if (const auto* value = prefetched(keys[i], isolation)) {
       values[i] = *value;
     } else {
       futures.emplace_back(i, raw_.get(store_.place.in_cluster(keys[i]), is_snapshot));
@@ -297,7 +297,7 @@ bool FdbTransaction::scan_readable(const KeyRange& range, const RangeOptions& op
   };
 
   KeyRange left = range;
-  if (const auto* known = expected_.find(range, options.reverse)) {
+  if (const auto* known = prefetched_.find(range, options.reverse)) {
     has_read_ = true;
     shown.emplace(*this, range, options);
     const auto& [covered, all] = *known;
@@ -347,7 +347,7 @@ void FdbTransaction::set(std::string_view key, std::string_view value) {
   check_key(key);
   check_value(value);
   count_write(key.size(), value.size());
-  expected_.written(key);
+  prefetched_.written(key);
   raw_.set(store_.place.in_cluster(key), value);
 }
 
@@ -355,7 +355,7 @@ void FdbTransaction::clear(std::string_view key) {
   check_key(key);
   count_write(key.size(), key.size());
   clear_stamped(key, std::string(key) + '\0');
-  expected_.written(key);
+  prefetched_.written(key);
   raw_.clear(store_.place.in_cluster(key));
 }
 
@@ -364,7 +364,7 @@ void FdbTransaction::clear_range(std::string_view begin, std::string_view end) {
   if (begin == end) return;
   count_write(begin.size(), end.size());
   clear_stamped(begin, end);
-  expected_.written(begin, end);
+  prefetched_.written(begin, end);
   raw_.clear_range(store_.place.in_cluster(begin), store_.place.in_cluster(end));
 }
 
@@ -372,7 +372,7 @@ void FdbTransaction::atomic(AtomicOp op, std::string_view key, std::string_view 
   check_key(key);
   check_value(operand);
   count_write(key.size(), operand.size());
-  expected_.written(key);
+  prefetched_.written(key);
   raw_.mutate(mutation_of(op), store_.place.in_cluster(key), operand);
 }
 
@@ -382,7 +382,7 @@ void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_vi
   const std::uint32_t offset = take_stamp_offset(key);
   const auto possible = possible_keys(key, offset, read_version());
   unreadable_.add(possible.begin, possible.end);
-  expected_.written(possible.begin, possible.end);
+  prefetched_.written(possible.begin, possible.end);
   count_write(key.size(), value.size());
   stamped_keys_.push_back(
       {with_offset(store_.place.in_cluster(key), store_.place.prefix_bytes() + offset), std::string(value)});
@@ -407,7 +407,7 @@ void FdbTransaction::set_versionstamped_value(std::string_view key, std::string_
   auto stamped = value;
   take_stamp_offset(stamped);
   unreadable_.add(key, std::string(key) + '\0');
-  expected_.written(key);
+  prefetched_.written(key);
   count_write(key.size(), value.size());
   raw_.mutate(Mutation::set_versionstamped_value, store_.place.in_cluster(key), value);
 }

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "divan/kv/fdb/expected.h"
+#include "divan/kv/fdb/prefetched.h"
 #include "divan/kv/fdb/store.h"
 #include "divan/kv/range_set.h"
 #include "divan/kv/store.h"
@@ -36,7 +36,7 @@ class FdbTransaction final : public Transaction {
   ~FdbTransaction() override;
 
   bool is_remote() const override { return true; }
-  void expect(const Expectation& reads) override;
+  void prefetch(const Prefetch& reads) override;
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
@@ -79,7 +79,7 @@ class FdbTransaction final : public Transaction {
   [[noreturn]] void fail(FdbError code);
   void await(const Future& future);
   void await_round_trip(const Future& future);
-  const std::optional<std::string>* expected(std::string_view key, Isolation isolation);
+  const std::optional<std::string>* prefetched(std::string_view key, Isolation isolation);
   std::string bound(const KeySelector& selector, Isolation isolation);
   bool scan_readable(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit);
   void give_stamped_keys();
@@ -93,9 +93,9 @@ class FdbTransaction final : public Transaction {
 
   Store& store_;
   RawTransaction raw_;
-  Expected expected_;
+  Prefetched prefetched_;
   std::optional<Version> read_version_;
-  std::optional<Future> coming_version_;  // the read version, that came with what was expected
+  std::optional<Future> coming_version_;  // the read version, that came with what was prefetched
   bool has_read_ = false;                 // so the client knows the version
   std::vector<std::shared_ptr<WatchEntry>> watches_;
   RangeSet unreadable_;  // where this transaction's own versionstamp decides

@@ -1,4 +1,5 @@
-// How far apart the boundaries of partial reductions lie (nodes.h), and what else is a matter of measuring.
+// How far apart the boundaries of partial reductions lie (reduce_nodes.h), and what else is a matter of
+// measuring.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@ namespace divan::index::views {
 
 /// A level, of nodes or (0) of rows, has 1 of 2^bits entries of the level below; a hash of its place decides
 /// which. A value type.
-struct Spread {
+struct FanOut {
   unsigned row_bits = 5;
   unsigned node_bits = 4;
   /// Entries that are read before the nodes above them are computed and written.

@@ -1,6 +1,6 @@
 // What a transaction reads ahead: the answers of one or several waves of reads, each asked for in one go.
 //
-// The client remembers what it has read, but asking it takes two changes of thread; so what was expected is
+// The client remembers what it has read, but asking it takes two changes of thread; so what was prefetched is
 // answered from here, unless the transaction has written there since: then the client knows better.
 #pragma once
 
@@ -16,16 +16,16 @@
 namespace divan::kv::fdb {
 
 /// Not thread-safe. The transaction must outlive it.
-class Expected {
+class Prefetched {
  public:
-  Expected(RawTransaction& tx, const Place& place) : tx_(tx), place_(place) {}
+  Prefetched(RawTransaction& tx, const Place& place) : tx_(tx), place_(place) {}
 
   /// Asks for them, but not for what is `unreadable`. Of two ranges that overlap, the later one may be left
   /// out.
-  void ask(const Expectation& reads, const RangeSet& unreadable);
+  void ask(const Prefetch& reads, const RangeSet& unreadable);
   void forget();
 
-  /// The value of a key that nobody expected: perhaps it is asked for again.
+  /// The value of a key that nobody prefetched: perhaps it is asked for again.
   void keep(std::string_view key, const std::optional<std::string>& value);
 
   /// What the transaction writes is not answered from here any more.
@@ -38,7 +38,7 @@ class Expected {
   };
 
   /// The value of a key, or the rows of what covers the first key of a scan (the last one with `reverse`);
-  /// null if they were not expected, or could not be had: whoever reads them is told why. They wait for all
+  /// null if they were not prefetched, or could not be had: whoever reads them is told why. They wait for all
   /// of their wave.
   const std::optional<std::string>* find(std::string_view key);
   const Rows* find(const KeyRange& range, bool reverse);
@@ -46,7 +46,7 @@ class Expected {
  private:
   struct Wave {
     struct Page {
-      Expectation::Range asked;
+      Prefetch::Range asked;
       Future answer;
     };
     std::map<std::string, Future, std::less<>> values;

@@ -1,4 +1,4 @@
-// Keeps a view's nodes (nodes.h) in step with its rows: works out which nodes change, and to what.
+// Keeps a view's nodes (reduce_nodes.h) in step with its rows: works out which nodes change, and to what.
 //
 // All of it happens outside of the transaction that writes, since JavaScript may take longer than that may
 // last. What is read meanwhile stays true until then: an index has one writer, and the transaction checks
@@ -14,7 +14,7 @@
 // and makes them anew at its end.
 #pragma once
 
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 
 namespace divan::index::views {
 
@@ -26,7 +26,7 @@ struct EntryChange {
 };
 
 /// What is to be written of a view's nodes. A value.
-struct NodeWrites {
+struct ReduceNodeWrites {
   struct Node {
     int level;
     std::string place;
@@ -34,41 +34,41 @@ struct NodeWrites {
   };
   bool clear = false;  // all there are, first
   std::vector<Node> nodes;
-  std::optional<NodesState> state;
+  std::optional<ReduceTreeState> state;
 
-  void write(kv::Transaction& tx, const NodeKeys& keys) const;
+  void write(kv::Transaction& tx, const ReduceNodeKeys& keys) const;
 };
 
 /// Computes nodes of one view of an index. Not thread-safe. All that it is given must outlive it.
-class Upkeep {
+class ReduceTreeUpdater {
  public:
-  Upkeep(kv::Database& store, const IndexKeys& keys, const ViewIndex& index, const View& view)
+  ReduceTreeUpdater(kv::Database& store, const IndexKeys& keys, const ViewIndex& index, const View& view)
       : store_(store), keys_(keys), index_(index), view_(view), node_keys_(keys, view.number) {}
 
   /// What changes with rows, which are in order and each there once; of complete nodes. `write_rows` makes
   /// the rows' changes in a transaction, which is not committed. May take seconds.
-  NodeWrites update(const std::vector<EntryChange>& rows,
-                    const std::function<void(kv::Transaction&)>& write_rows);
+  ReduceNodeWrites update(const std::vector<EntryChange>& rows,
+                          const std::function<void(kv::Transaction&)>& write_rows);
 
   /// The next piece of making all nodes from the rows that there are; nothing if they are complete or given
   /// up. With `only_begun`, not the first one.
-  std::optional<NodeWrites> make_some(bool only_begun);
+  std::optional<ReduceNodeWrites> make_some(bool only_begun);
 
  private:
   // Nodes of one level that are being computed, from one transaction after the other.
   class Level;
 
-  std::vector<NodeWrites::Node> update_level(int level, const std::vector<EntryChange>& below,
-                                             const std::function<void(kv::Transaction&)>& write_below,
-                                             bool& hopeless);
+  std::vector<ReduceNodeWrites::Node> update_level(int level, const std::vector<EntryChange>& below,
+                                                   const std::function<void(kv::Transaction&)>& write_below,
+                                                   bool& hopeless);
   std::optional<std::string> node_before(kv::Transaction& tx, int level, std::string_view place) const;
-  std::vector<EntryChange> drop_unchanged(std::vector<NodeWrites::Node>& nodes) const;
+  std::vector<EntryChange> drop_unchanged(std::vector<ReduceNodeWrites::Node>& nodes) const;
 
   kv::Database& store_;
   const IndexKeys& keys_;
   const ViewIndex& index_;
   const View& view_;
-  const NodeKeys node_keys_;
+  const ReduceNodeKeys node_keys_;
 };
 
 }  // namespace divan::index::views

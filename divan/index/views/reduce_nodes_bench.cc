@@ -50,7 +50,7 @@ class Index {
   }
 
   void forget_nodes() {
-    store_->run([&](kv::Transaction& tx) { tx.clear_range(NodeKeys(keys(), 0).all()); });
+    store_->run([&](kv::Transaction& tx) { tx.clear_range(ReduceNodeKeys(keys(), 0).all()); });
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "sim/hands.h"
+#include "sim/consumer.h"
 
 namespace divan::sim {
 
@@ -6,39 +6,39 @@ using jobs::AcceptedJob;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-void Hands::leave() {
+void Consumer::leave() {
   leaving_ = true;
   acceptor_.interrupt();
 }
 
-void Hands::work(const std::function<std::optional<workers::WorkerRef>()>& worker) {
+void Consumer::work(const std::function<std::optional<workers::WorkerRef>()>& worker) {
   while (!leaving_) {
-    const auto ref = happens(rng_, base_.town.plan.with_worker) ? worker() : std::nullopt;
+    const auto ref = happens(rng_, base_.cluster.plan.with_worker) ? worker() : std::nullopt;
     const auto accepted = accept(ref);
     // What was accepted and is not worked on yet is held, too.
     struct Held {
       ~Held() {
-        for (const auto& job : jobs) town.held.erase(job.job.lock);
+        for (const auto& job : jobs) cluster.held.erase(job.job.lock);
       }
-      Town& town;
+      Cluster& cluster;
       const std::vector<AcceptedJob>& jobs;
-    } held{base_.town, accepted};
+    } held{base_.cluster, accepted};
     for (const auto& job : accepted) {
-      base_.town.held.insert(job.job.lock);
-      base_.town.jobs.check_given(job.job, job.data);
+      base_.cluster.held.insert(job.job.lock);
+      base_.cluster.jobs.check_given(job.job, job.data);
     }
     for (const auto& job : accepted) attempt(job);
   }
 }
 
-std::vector<AcceptedJob> Hands::accept(const std::optional<workers::WorkerRef>& worker) {
+std::vector<AcceptedJob> Consumer::accept(const std::optional<workers::WorkerRef>& worker) {
   jobs::AcceptOptions options;
-  options.limit = base_.town.quiet ? 1 : 1 + rng_.below(3);
+  options.limit = base_.cluster.quiet ? 1 : 1 + rng_.below(3);
   options.worker = worker;
   if (worker && rng_.below(4) == 0) options.worker->incarnation.clear();
   const auto deadline = base_.process.clock->now() + between(rng_, seconds(1), seconds(20));
   try {
-    return acceptor_.accept(base_.town.plan.types, options, deadline);
+    return acceptor_.accept(base_.cluster.plan.types, options, deadline);
   } catch (const kv::Error& error) { base_.check_expected(error); } catch (const Error& error) {
     base_.check_is("not_found", error);
     world_.count("accept: not a worker any more");
@@ -47,15 +47,15 @@ std::vector<AcceptedJob> Hands::accept(const std::optional<workers::WorkerRef>& 
   return {};
 }
 
-void Hands::attempt(const AcceptedJob& job) {
-  const Plan& plan = base_.town.plan;
-  const bool quiet = base_.town.quiet;
+void Consumer::attempt(const AcceptedJob& job) {
+  const Plan& plan = base_.cluster.plan;
+  const bool quiet = base_.cluster.quiet;
   const Duration timeout = jobs::with_limits(plan.settings.at(job.job.type), job.job.limits).timeout;
   world_.trace(fmt::format("works on {}/{} {}", job.job.type, job.job.id, job.job.lock));
   const bool alone = job.job.worker_id.empty();
   bool cancel = false;
-  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4); i < updates && !cancel && !base_.town.quiet;
-       ++i) {
+  for (std::uint64_t i = 0, updates = quiet ? 0 : rng_.below(4);
+       i < updates && !cancel && !base_.cluster.quiet; ++i) {
     const bool late = happens(rng_, plan.late);
     world_.pause(late ? between(rng_, timeout, timeout * 3) : base_.pause_up_to(timeout / 2));
     if (update(job, cancel)) return;
@@ -70,13 +70,13 @@ void Hands::attempt(const AcceptedJob& job) {
   end(job, Step::Kind::finish);
 }
 
-std::string Hands::any_data(const AcceptedJob& job) {
+std::string Consumer::any_data(const AcceptedJob& job) {
   std::string data = fmt::format(R"({{"from":"{}","part":{}}})", job.job.lock, ++made_);
   if (rng_.below(40) == 0) data.insert(data.size() - 1, R"(,"x":")" + std::string(110'000, 'x') + '"');
   return data;
 }
 
-bool Hands::update(const AcceptedJob& job, bool& cancel) {
+bool Consumer::update(const AcceptedJob& job, bool& cancel) {
   const auto data = rng_.below(4) == 0 ? std::optional(any_data(job)) : std::nullopt;
   const auto progress = rng_.below(2) == 0 ? std::optional(fmt::format("{}", rng_.below(100))) : std::nullopt;
   const auto go = [&](kv::Transaction& tx) {
@@ -102,24 +102,24 @@ bool Hands::update(const AcceptedJob& job, bool& cancel) {
   return false;
 }
 
-void Hands::end(const AcceptedJob& job, Step::Kind how) {
+void Consumer::end(const AcceptedJob& job, Step::Kind how) {
   // Whoever rides on a worker must go on until there is an answer: nobody takes the job from it.
   for (std::optional<bool> told; !told && !world_.is_unwinding();) {
     Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
-    const bool tells = !base_.town.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
+    const bool tells = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
     const auto data = tells ? std::optional(any_data(job)) : std::nullopt;
     if (data) step.data = fingerprint(*data);
     const bool has_result = how == Step::Kind::finish && rng_.below(3) == 0;
     const auto result = has_result ? std::optional(any_data(job)) : std::nullopt;
     if (result) step.result = fingerprint(*result);
-    const bool tells_when = !base_.town.quiet && how != Step::Kind::finish && rng_.below(3) == 0;
+    const bool tells_when = !base_.cluster.quiet && how != Step::Kind::finish && rng_.below(3) == 0;
     if (tells_when) step.delay = static_cast<std::int64_t>(rng_.below(5000));
     if (tells_when && how == Step::Kind::fail && rng_.below(3) == 0) step.delay = -1;
     const auto delay = step.delay.value_or(-1) >= 0
                            ? std::optional<Duration>(std::chrono::milliseconds(*step.delay))
                            : std::nullopt;
     // Some runs ask for another job in the transaction that ends them.
-    const bool asks = !base_.town.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
+    const bool asks = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
     Step next{.kind = Step::Kind::add,
               .type = job.job.type,
               .data = fmt::format(R"({{"after":"{}"}})", job.job.lock)};

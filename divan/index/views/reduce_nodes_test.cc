@@ -2,18 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "divan/base/rng.h"
-#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/reduce_nodes_testing.h"
 
 namespace divan::index::views {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::NodesBench;
+using testing::ReduceNodesBench;
 
 constexpr const char* kStats = R"({"v":{"map":"f","reduce":"_stats"}})";
 
-std::map<std::string, NodesBench::Rows> numbers(int from, int to) {
-  std::map<std::string, NodesBench::Rows> documents;
+std::map<std::string, ReduceNodesBench::Rows> numbers(int from, int to) {
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   for (int i = from; i < to; ++i)
     documents[fmt::format("doc-{:06}", i)] = {{0, std::to_string(i), std::to_string(i)}};
   return documents;
@@ -33,18 +33,18 @@ ViewParams range(int from, int to) {
   return params;
 }
 
-// About what nodes.h says: entries at both ends of each level.
-int most_reads(double rows, const Spread& spread) {
-  const double above = rows / static_cast<double>(1 << spread.row_bits);
-  const double levels = 1 + std::max(0.0, std::log2(above) / spread.node_bits);
+// About what reduce_nodes.h says: entries at both ends of each level.
+int most_reads(double rows, const FanOut& fan_out) {
+  const double above = rows / static_cast<double>(1 << fan_out.row_bits);
+  const double levels = 1 + std::max(0.0, std::log2(above) / fan_out.node_bits);
   // A node is larger than twice the average seldom, and larger than five times hardly ever.
-  return static_cast<int>(5 * (2 * (1 << spread.row_bits) + 2 * levels * (1 << spread.node_bits)));
+  return static_cast<int>(5 * (2 * (1 << fan_out.row_bits) + 2 * levels * (1 << fan_out.node_bits)));
 }
 
 TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
   constexpr int kRows = 20'000;
-  for (const Spread spread : {Spread{}, Spread{.row_bits = 2, .node_bits = 2}}) {
-    NodesBench bench(kStats, spread);
+  for (const FanOut fan_out : {FanOut{}, FanOut{.row_bits = 2, .node_bits = 2}}) {
+    ReduceNodesBench bench(kStats, fan_out);
     for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
     while (bench.make_some()) {}
     SeededRng rng{1};
@@ -59,17 +59,17 @@ TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
       EXPECT_THAT(bench.query("v", range(static_cast<int>(from), static_cast<int>(to))),
                   HasSubstr(fmt::format(R"("sum":{},"count":{},"min":{},"max":{})", (from + to) * count / 2,
                                         count, from, to)));
-      EXPECT_LE(bench.store_counting.rows_read, most_reads(kRows, spread));
+      EXPECT_LE(bench.store_counting.rows_read, most_reads(kRows, fan_out));
       reads += bench.store_counting.rows_read;
     }
-    EXPECT_LE(reads / kQueries, most_reads(kRows, spread) / 3);
-    RecordProperty(fmt::format("reads_{}", 1 << spread.row_bits), static_cast<int>(reads / kQueries));
+    EXPECT_LE(reads / kQueries, most_reads(kRows, fan_out) / 3);
+    RecordProperty(fmt::format("reads_{}", 1 << fan_out.row_bits), static_cast<int>(reads / kQueries));
   }
 }
 
 TEST(ViewNodes, DistinctKeysAreCountedFromLogarithmicallyMany) {
   constexpr int kRows = 20'000;
-  NodesBench bench(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
+  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
   for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
   while (bench.make_some()) {}
   for (const auto& [key, value] : bench.nodes(0)) EXPECT_LE(value.size(), 2'060u);
@@ -87,8 +87,8 @@ TEST(ViewNodes, DistinctKeysAreCountedFromLogarithmicallyMany) {
 }
 
 TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
-  NodesBench bench(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
-  std::map<std::string, NodesBench::Rows> documents;
+  ReduceNodesBench bench(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   constexpr int kRows = 4'000;
   for (int i = 0; i < kRows; ++i) {
     const std::string key = fmt::format("[{},{}]", i % 4, i / 4);
@@ -121,9 +121,9 @@ TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
 
 // Of groups that are large only what their nodes do not cover is read, of small ones each row once.
 TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
-  NodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {});
+  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {});
   constexpr int kRows = 20'000;
-  std::map<std::string, NodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   for (int i = 0; i < kRows; ++i)
     documents[std::to_string(i)] = {{0, fmt::format("[{},{}]", i % 4, i % 5'000), "null"}};
   bench.write(documents, kRows);
@@ -147,7 +147,7 @@ TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
 
 TEST(ViewNodes, AChangeReadsAndWritesLittle) {
   constexpr int kRows = 20'000;
-  NodesBench bench(kStats, {});
+  ReduceNodesBench bench(kStats, {});
   bench.write(numbers(0, kRows), kRows);
   while (bench.make_some()) {}
   int reads = 0;
@@ -166,7 +166,7 @@ TEST(ViewNodes, AChangeReadsAndWritesLittle) {
 
 // A value that changes does not change how many there are.
 TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
-  NodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
+  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
   bench.write(numbers(0, 100));
   for (int n = 0; n < 100; ++n) {
     bench.write({{fmt::format("doc-{:06}", n), {{0, std::to_string(n), "-1"}}}});
@@ -175,12 +175,13 @@ TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
 }
 
 TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
-  NodesBench bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})", {.row_bits = 1, .node_bits = 1});
+  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})",
+                         {.row_bits = 1, .node_bits = 1});
   const std::string large = '"' + std::string(200'000, 'x') + '"';
-  const NodesBench::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
+  const ReduceNodesBench::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
   bench.write({{"a", rows}, {"b", rows}, {"c", rows}});
   EXPECT_GT(bench.written_bytes, 600'000u);
-  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);  // at once, of so few
+  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);  // at once, of so few
   bench.write({{"a", rows}, {"c", rows}});
   EXPECT_EQ(bench.written_bytes, 0u);
   // The one that changed, and the nodes above it.
@@ -198,8 +199,8 @@ TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
 
 // The nodes above it have no value, and a query finds the error where it is.
 TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
-  const Spread small{.row_bits = 2, .node_bits = 1};
-  NodesBench bench(
+  const FanOut small{.row_bits = 2, .node_bits = 1};
+  ReduceNodesBench bench(
       R"({"js":{"map":"f","reduce":"function(k, v, r) { v.forEach(function(n) { if (n == 'bad') throw 'no'; }); return r ? sum(v) : v.length; }"},)"
       R"("stats":{"map":"f","reduce":"_stats"},"sum":{"map":"f","reduce":"_sum"}})",
       small);
@@ -221,7 +222,7 @@ TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
   EXPECT_THAT(bench.query("stats", {}), HasSubstr(R"("count":100)"));
   EXPECT_THAT(bench.query("sum", {}), HasSubstr(R"("value":100)"));
   for (int view = 0; view < 3; ++view) {
-    for (const auto& [key, value] : bench.nodes(view)) EXPECT_TRUE(decode_node(value));
+    for (const auto& [key, value] : bench.nodes(view)) EXPECT_TRUE(decode_reduce_node(value));
   }
 }
 
@@ -229,21 +230,21 @@ constexpr const char* kJoin = R"({"all":{"map":"f","reduce":"function(k, v, r) {
 
 // A limit of reductions for one test.
 struct Limited {
-  explicit Limited(const js::ReduceLimit& limit) { NodesBench::limit_reductions(limit); }
-  ~Limited() { NodesBench::limit_reductions({}); }
+  explicit Limited(const js::ReduceLimit& limit) { ReduceNodesBench::limit_reductions(limit); }
+  ~Limited() { ReduceNodesBench::limit_reductions({}); }
 };
 constexpr js::ReduceLimit kUnlimited{.mode = js::ReduceLimit::Mode::off};
 
 TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
   const Limited limited(kUnlimited);
-  NodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1});
-  std::map<std::string, NodesBench::Rows> documents;
+  ReduceNodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   for (int n = 0; n < 40; ++n)
     documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), '"' + std::string(3000, 'x') + '"'}};
   bench.write(documents);
   std::size_t without = 0;
   for (const auto& [key, value] : bench.nodes(0)) {
-    EXPECT_LE(value.size(), kMaxNodeBytes + 10);
+    EXPECT_LE(value.size(), kMaxReduceNodeBytes + 10);
     if (value.empty()) ++without;
   }
   EXPECT_GT(without, 0u);
@@ -253,15 +254,15 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
 
 // The error stands in the place of a value; other groups have theirs, and the rows are there.
 TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
-  NodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
-  std::map<std::string, NodesBench::Rows> documents;
+  ReduceNodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   for (int n = 0; n < 60; ++n) {
     const std::size_t size = n / 20 == 1 ? 400 : 20;
     documents[fmt::format("{:02}", n)] = {
         {0, fmt::format("[{},{}]", n / 20, n), '"' + std::string(size, 'x') + '"'}};
   }
   bench.write(documents);
-  ASSERT_EQ(bench.state(0).kind, NodesState::Kind::complete);
+  ASSERT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
   constexpr const char* kError =
       R"({"key":null,"error":"reduce_overflow_error","reason":"Reduce output must shrink more rapidly: )";
   EXPECT_THAT(bench.query("all", {}), HasSubstr(kError));
@@ -287,10 +288,10 @@ TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
 
 // A group that has failed is not read to its end.
 TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
-  NodesBench bench(
+  ReduceNodesBench bench(
       R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
       {});
-  std::map<std::string, NodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   constexpr int kRows = 12'000;
   const std::string text = '"' + std::string(1'000, 'x') + '"';
   for (int n = 0; n < kRows; ++n)
@@ -308,12 +309,12 @@ TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
   constexpr int kRows = 3'000;
   for (const bool nodes : {true, false}) {
     SCOPED_TRACE(nodes);
-    NodesBench bench(
+    ReduceNodesBench bench(
         R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
         {});
     const std::string text = '"' + std::string(4'000, 'x') + '"';
     for (int group = 0; group < kGroups; ++group) {
-      std::map<std::string, NodesBench::Rows> documents;
+      std::map<std::string, ReduceNodesBench::Rows> documents;
       for (int n = 0; n < kRows; ++n) {
         const std::string key = fmt::format("[{},{}]", group, n);
         documents[fmt::format("{}-{:05}", group, n)] = {{0, key, text}, {1, key, text}};
@@ -343,8 +344,8 @@ TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
 }
 
 TEST(ViewNodes, SumHasItsLimitAsEver) {
-  NodesBench bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
-  std::map<std::string, NodesBench::Rows> documents;
+  ReduceNodesBench bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   const auto object = [](int first) {
     std::string text = "{";
     for (int i = 0; i < 500; ++i) text += fmt::format("{}\"member-{}\":1", i ? "," : "", first + i);
@@ -373,16 +374,16 @@ TEST(ViewNodes, SumHasItsLimitAsEver) {
 
 TEST(ViewNodes, AFunctionThatNeverEndsHasNoNodesAndHurtsItsOwnQueriesOnly) {
   const js::Limits hurried{.invocation = std::chrono::milliseconds(50)};
-  NodesBench bench(
+  ReduceNodesBench bench(
       R"({"good":{"map":"f","reduce":"_count"},"loop":{"map":"f","reduce":"function() { for (;;); }"}})",
       {.row_bits = 1, .node_bits = 1}, hurried);
-  std::map<std::string, NodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesBench::Rows> documents;
   for (int n = 0; n < 20; ++n) documents[std::to_string(n)] = {{0, "1", "1"}, {1, "1", "1"}};
   for (const std::int64_t behind : {0, 1'000'000}) {
     bench.write(documents, behind);
     while (bench.make_some()) {}
-    EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);
-    EXPECT_EQ(bench.state(1).kind, NodesState::Kind::given_up);
+    EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
+    EXPECT_EQ(bench.state(1).kind, ReduceTreeState::Kind::given_up);
     EXPECT_TRUE(bench.nodes(1).empty());
     EXPECT_EQ(bench.query("good", {}), R"({"rows":[{"key":null,"value":20}]})");
     EXPECT_THAT(error_of([&] { bench.query("loop", {}); }), HasSubstr("reduce_function_failed"));
@@ -392,23 +393,23 @@ TEST(ViewNodes, AFunctionThatNeverEndsHasNoNodesAndHurtsItsOwnQueriesOnly) {
 
 // What was begun goes on where it was left, and is begun anew when rows have changed in between.
 TEST(ViewNodes, NodesOfManyRowsAreMadeInPieces) {
-  NodesBench bench(kStats, {.at_once = 500});
+  ReduceNodesBench bench(kStats, {.at_once = 500});
   EXPECT_FALSE(bench.make_some(true));
   bench.write(numbers(0, 5'000), 5'000);
   EXPECT_FALSE(bench.make_some(true));
   EXPECT_TRUE(bench.make_some());
-  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::building);
+  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::building);
   const auto first = bench.nodes(0);
   EXPECT_TRUE(bench.make_some(true));
   EXPECT_GT(bench.nodes(0).size(), first.size());
   EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));
   bench.write(numbers(5'000, 5'001));
-  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::none);
+  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::none);
   EXPECT_TRUE(bench.nodes(0).empty());
   int pieces = 0;
   while (bench.make_some()) ++pieces;
   EXPECT_GE(pieces, 9);
-  EXPECT_EQ(bench.state(0).kind, NodesState::Kind::complete);
+  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
   EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));
 }
 

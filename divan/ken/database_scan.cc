@@ -18,17 +18,6 @@ bool is_in_queue(const jobs::Job& job) {
   return job.state == jobs::State::pending || job.state == jobs::State::running;
 }
 
-// Nothing if the store has too many.
-std::shared_ptr<kv::Watch> try_watch(jobs::Queue& queue, kv::Transaction& tx, std::string_view type,
-                                     std::string_view id) {
-  try {
-    return queue.watch(tx, type, id);
-  } catch (const kv::Error& error) {
-    if (error.code() != kv::ErrorCode::too_many_watches) throw;
-    return nullptr;
-  }
-}
-
 }  // namespace
 
 // What is to become of an index.
@@ -101,9 +90,9 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
                               database.name(), index.design_document(), index.signature()}};
   const index::IndexKeys keys(database, index.signature());
   if (tx.is_remote()) {
-    kv::Expectation reads;
+    kv::Prefetch reads;
     for (const auto& key : {keys.state(), index::left_out_documents_key(keys)}) reads.key(key);
-    tx.expect(reads);
+    tx.prefetch(reads);
   }
   decision.left_out = index::lacks_rows(tx, keys);
   if (!index.automatic()) return decision;
@@ -158,7 +147,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
       queue_, tx, database, index,
       candidate.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority,
       options_.builder);
-  decision.watch = try_watch(queue_, tx, decision.index.type, decision.index.job);
+  decision.watch = queue_.watch(tx, decision.index.type, decision.index.job);
   return decision;
 }
 
@@ -246,7 +235,7 @@ void Ken::settle(const Key& key) {
     }
     if (is_old && job->state == jobs::State::pending && job->priority > index::kCatchUpPriority)
       queue_.add(tx, key.first, key.second, queue_.data(tx, *job), {.priority = index::kOverduePriority});
-    watch = try_watch(queue_, tx, key.first, key.second);
+    watch = queue_.watch(tx, key.first, key.second);
   });
   if (job && is_in_queue(*job)) return this->watch(key, std::move(watch));
 

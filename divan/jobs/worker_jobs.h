@@ -1,8 +1,8 @@
 // Jobs that ride on a worker: accepted in its name, they live by its heartbeat. When the worker ends, so do
 // their attempts, and they are pending again.
 //
-// There may be more of them than a transaction can hold. So the transaction in which a worker ends takes back
-// the first ones, and notes under ("jobs", "left", role, worker) that there are others; they are taken back
+// There may be more of them than a transaction can hold. So the transaction in which a worker ends reclaims
+// the first ones, and notes under ("jobs", "left", role, worker) that there are others; they are reclaimed
 // after it, by whoever comes first. Until its turn comes such a job is still its attempt's and nobody else's.
 // A worker of the same name may be registered meanwhile and accept jobs: theirs have an epoch that is not
 // below the note's version. docs/keyspace.md
@@ -12,7 +12,7 @@
 
 namespace divan::jobs {
 
-/// A worker ends in this transaction: its jobs are taken back, or the first of them are and the rest is
+/// A worker ends in this transaction: its jobs are reclaimed, or the first of them are and the rest is
 /// noted.
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
 
@@ -27,6 +27,6 @@ void for_each_riding(kv::Transaction& tx, std::string_view type,
                      const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
 
 /// Takes back all jobs that are noted. Thread-safe.
-void take_back_left(Queue& queue, kv::Database& store);
+void reclaim_left(Queue& queue, kv::Database& store);
 
 }  // namespace divan::jobs

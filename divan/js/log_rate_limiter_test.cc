@@ -1,4 +1,4 @@
-#include "divan/js/line_budget.h"
+#include "divan/js/log_rate_limiter.h"
 
 #include "divan/base/precompiled_test.h"
 
@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class JsLineBudget : public testing::Test {
+class JsLogRateLimiter : public testing::Test {
  protected:
   // How many of `tries` lines may be written now.
   int taken(const std::string& writer, int tries) {
@@ -18,10 +18,10 @@ class JsLineBudget : public testing::Test {
   }
 
   MonotonicTime now_{std::chrono::hours(5)};
-  LineBudget budget_{10};
+  LogRateLimiter budget_{10};
 };
 
-TEST_F(JsLineBudget, ABurstAndThenSoManyASecond) {
+TEST_F(JsLogRateLimiter, ABurstAndThenSoManyASecond) {
   EXPECT_EQ(taken("a", 1000), 100);
   now_ += seconds(1);
   EXPECT_EQ(taken("a", 1000), 10);
@@ -33,12 +33,12 @@ TEST_F(JsLineBudget, ABurstAndThenSoManyASecond) {
   EXPECT_EQ(taken("a", 1000), 100);
 }
 
-TEST_F(JsLineBudget, WhoWritesMuchCostsNobodyElseALine) {
+TEST_F(JsLogRateLimiter, WhoWritesMuchCostsNobodyElseALine) {
   taken("a", 1000);
   EXPECT_EQ(taken("b", 5), 5);
 }
 
-TEST_F(JsLineBudget, TheNextLineSaysWhatIsMissing) {
+TEST_F(JsLogRateLimiter, TheNextLineSaysWhatIsMissing) {
   taken("a", 103);
   budget_.lose("a", 4, now_);
   now_ += milliseconds(200);
@@ -46,10 +46,10 @@ TEST_F(JsLineBudget, TheNextLineSaysWhatIsMissing) {
   EXPECT_EQ(budget_.take("a", now_), std::optional<std::uint64_t>(0));
 }
 
-TEST_F(JsLineBudget, TheOneThatWasSilentForLongestIsForgotten) {
+TEST_F(JsLogRateLimiter, TheOneThatWasSilentForLongestIsForgotten) {
   taken("first", 100);
   now_ += milliseconds(1);
-  for (std::size_t i = 0; i < LineBudget::kMaxWriters - 1; ++i) taken(std::to_string(i), 100);
+  for (std::size_t i = 0; i < LogRateLimiter::kMaxWriters - 1; ++i) taken(std::to_string(i), 100);
   EXPECT_EQ(taken("0", 1), 0);
   now_ += milliseconds(1);
   EXPECT_EQ(taken("one more", 100), 100);
@@ -57,7 +57,7 @@ TEST_F(JsLineBudget, TheOneThatWasSilentForLongestIsForgotten) {
   EXPECT_EQ(taken("first", 1000), 100);
 }
 
-TEST_F(JsLineBudget, TheRateMayChange) {
+TEST_F(JsLogRateLimiter, TheRateMayChange) {
   taken("a", 100);
   budget_.set_rate(0);
   now_ += seconds(100);

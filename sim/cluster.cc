@@ -1,4 +1,4 @@
-#include "sim/town.h"
+#include "sim/cluster.h"
 
 namespace divan::sim {
 
@@ -43,7 +43,7 @@ Plan Plan::random(Rng& rng) {
   return plan;
 }
 
-Town::Town(World& the_world)
+Cluster::Cluster(World& the_world)
     : world(the_world),
       true_clock(world, Duration(), 0, 1.0),
       engine_rng(world.rng().next()),
@@ -75,17 +75,18 @@ void Base::check_is(std::string_view name, const Error& error) {
 
 void Base::wait_to_leave() {
   const Duration life = between(world.rng(), seconds(5), std::chrono::minutes(5));
-  world.wait(nullptr, world.now() + life, [this] { return town.quiet; });
-  if (!town.quiet) {
-    town.leaving.insert(&process);
+  world.wait(nullptr, world.now() + life, [this] { return cluster.quiet; });
+  if (!cluster.quiet) {
+    cluster.leaving.insert(&process);
     return;
   }
-  world.wait(nullptr, MonotonicTime::max(), [this] { return town.closing && town.last_server != &process; });
+  world.wait(nullptr, MonotonicTime::max(),
+             [this] { return cluster.closing && cluster.last_server != &process; });
 }
 
 std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Transaction&)>& fn, Step* also) {
-  step.token = town.token();
-  if (also != nullptr) also->token = town.token();
+  step.token = cluster.token();
+  if (also != nullptr) also->token = cluster.token();
   std::optional<bool> told;
   std::string answer = "done";
   try {
@@ -106,8 +107,8 @@ std::optional<bool> Base::perform(Step& step, const std::function<void(kv::Trans
                           step.scheduled_at, step.token, answer));
   world.count(fmt::format("{}: {}", kind_name(step.kind), told.has_value() ? answer : "unknown"));
   if (world.is_unwinding()) return told;
-  town.steps.compare(step, told);
-  if (also != nullptr) town.steps.compare(*also, told);
+  cluster.steps.compare(step, told);
+  if (also != nullptr) cluster.steps.compare(*also, told);
   return told;
 }
 

@@ -14,11 +14,11 @@
 namespace divan::index::views::testing {
 
 /// Not thread-safe.
-class NodesBench {
+class ReduceNodesBench {
  public:
   /// `views` is the member of a design document.
-  NodesBench(std::string views, const Spread& spread, const js::Limits& limits = {})
-      : views_(std::move(views)), spread_(spread), limits_(limits) {
+  ReduceNodesBench(std::string views, const FanOut& fan_out, const js::Limits& limits = {})
+      : views_(std::move(views)), fan_out_(fan_out), limits_(limits) {
     store->run([&](kv::Transaction& tx) { catalog.create(tx, name_); });
     index = parse();
   }
@@ -57,12 +57,13 @@ class NodesBench {
     return store->run(
         [&](kv::Transaction& tx) { return IndexKeys(catalog.open(tx, name_), index->signature()); });
   }
-  NodesState state(int view) {
-    return store->run([&](kv::Transaction& tx) { return read_nodes_state(tx, NodeKeys(keys(), view)); });
+  ReduceTreeState state(int view) {
+    return store->run(
+        [&](kv::Transaction& tx) { return read_reduce_tree_state(tx, ReduceNodeKeys(keys(), view)); });
   }
   /// The nodes of a view, by what is behind the view in their keys.
   std::map<std::string, std::string> nodes(int view) {
-    const NodeKeys node_keys(keys(), view);
+    const ReduceNodeKeys node_keys(keys(), view);
     std::map<std::string, std::string> found;
     store->run([&](kv::Transaction& tx) {
       found.clear();
@@ -75,7 +76,8 @@ class NodesBench {
   /// As if the index had been made before there were nodes.
   void forget_nodes() {
     store->run([&](kv::Transaction& tx) {
-      for (const auto& [name, view] : index->views()) tx.clear_range(NodeKeys(keys(), view.number).all());
+      for (const auto& [name, view] : index->views())
+        tx.clear_range(ReduceNodeKeys(keys(), view.number).all());
     });
   }
 
@@ -94,7 +96,7 @@ class NodesBench {
   }
 
   std::shared_ptr<const ViewIndex> parse() {
-    return parse_views("_design/d", R"({"views":)" + views_ + "}", pool(), limits_, spread_);
+    return parse_views("_design/d", R"({"views":)" + views_ + "}", pool(), limits_, fan_out_);
   }
 
   kv::embedded::TemporaryStore& store = shared_store();
@@ -125,7 +127,7 @@ class NodesBench {
 
   const std::string name_ = next_name();
   const std::string views_;
-  const Spread spread_;
+  const FanOut fan_out_;
   const js::Limits limits_;
   int sequence_ = 0;
 };

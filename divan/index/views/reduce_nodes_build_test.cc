@@ -1,5 +1,5 @@
 // Nodes as builds make them.
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/views_testing.h"
 
 namespace divan::index::views {
@@ -18,8 +18,8 @@ TEST_F(ViewNodesBuild, PartialReductionsAreKeptFromTheFirstBuildOn) {
   };
   const auto nodes = [&] {
     return store->run([&](kv::Transaction& tx) {
-      const NodeKeys keys(IndexKeys(catalog.open(tx, "db"), index()->signature()), 0);
-      EXPECT_EQ(read_nodes_state(tx, keys).kind, NodesState::Kind::complete);
+      const ReduceNodeKeys keys(IndexKeys(catalog.open(tx, "db"), index()->signature()), 0);
+      EXPECT_EQ(read_reduce_tree_state(tx, keys).kind, ReduceTreeState::Kind::complete);
       return tx.get_range(keys.all()).rows.size();
     });
   };
@@ -35,7 +35,7 @@ TEST_F(ViewNodesBuild, PartialReductionsAreKeptFromTheFirstBuildOn) {
 
 TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   Kinds piecemeal;
-  piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, Spread{.at_once = 100}));
+  piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.at_once = 100}));
   Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.turn = Duration(0)});
   put_design(
       R"({"v":{"map":"function(doc) { for (var i = 0; i < 2000; i++) emit(i, i); }","reduce":"_sum"}})");
@@ -47,13 +47,14 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   const auto state = [&] {
     return store->run([&](kv::Transaction& tx) {
       const auto first = find_index(tx, catalog.open(tx, "db"), kinds, "_design/d", signature_of(job));
-      return read_nodes_state(tx, NodeKeys(IndexKeys(catalog.open(tx, "db"), first->signature()), 0));
+      return read_reduce_tree_state(tx,
+                                    ReduceNodeKeys(IndexKeys(catalog.open(tx, "db"), first->signature()), 0));
     });
   };
   in_turns.run(job);
-  EXPECT_EQ(state().kind, NodesState::Kind::none);
+  EXPECT_EQ(state().kind, ReduceTreeState::Kind::none);
   std::vector<std::string> places;
-  for (int attempts = 0; state().kind != NodesState::Kind::complete && attempts < 100; ++attempts) {
+  for (int attempts = 0; state().kind != ReduceTreeState::Kind::complete && attempts < 100; ++attempts) {
     std::vector<jobs::AcceptedJob> mine = accept(2);
     std::erase_if(mine, [&](const jobs::AcceptedJob& one) {
       if (one.job.id == job.job.id) return false;
@@ -69,7 +70,7 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   ASSERT_GT(places.size(), 10u);
   EXPECT_TRUE(std::is_sorted(places.begin(), places.begin() + 10));
   EXPECT_EQ(std::adjacent_find(places.begin(), places.begin() + 10), places.begin() + 10);
-  EXPECT_EQ(state().kind, NodesState::Kind::complete);
+  EXPECT_EQ(state().kind, ReduceTreeState::Kind::complete);
 }
 
 }  // namespace

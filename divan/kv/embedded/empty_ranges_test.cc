@@ -1,4 +1,4 @@
-#include "divan/kv/embedded/gaps.h"
+#include "divan/kv/embedded/empty_ranges.h"
 
 #include <rapidcheck/gtest.h>
 #include <rocksdb/perf_context.h>
@@ -14,7 +14,7 @@ using Rows = std::set<std::string>;
 
 // A store that remembers its rows at all versions, with its gaps as the committer keeps them.
 struct History {
-  Gaps gaps{1};
+  EmptyRanges gaps{1};
   ConflictSet written;
   std::vector<Rows> at{Rows()};
   std::function<void()> meanwhile;
@@ -50,7 +50,7 @@ struct History {
 
 std::string any_key() { return fmt::format("{:02}", *rc::gen::inRange(0, 20)); }
 
-RC_GTEST_PROP(Gaps, NoRowIsEverPassedOver, ()) {
+RC_GTEST_PROP(EmptyRanges, NoRowIsEverPassedOver, ()) {
   History history;
   const auto look = [&](Version last_version) {
     const Version read = std::max<Version>(0, last_version - *rc::gen::inRange<Version>(0, 4));
@@ -73,7 +73,7 @@ RC_GTEST_PROP(Gaps, NoRowIsEverPassedOver, ()) {
   }
 }
 
-TEST(Gaps, WhatIsFoundTwiceInARowIsOneGap) {
+TEST(EmptyRanges, WhatIsFoundTwiceInARowIsOneGap) {
   History history;
   for (const char* key : {"a", "b", "c", "d"}) history.commit(key, true);
   history.commit("a", false);
@@ -84,7 +84,7 @@ TEST(Gaps, WhatIsFoundTwiceInARowIsOneGap) {
   EXPECT_EQ(history.gaps.first_row_at_or_after("", history.version()), "c");
 }
 
-TEST(Gaps, WhatWasWrittenSinceTheScanMakesNone) {
+TEST(EmptyRanges, WhatWasWrittenSinceTheScanMakesNone) {
   History history;
   history.commit("c", true);
   history.scan("", "z", history.version());
@@ -102,7 +102,7 @@ std::uint64_t passed(Database& db, const KeyRange& range) {
   return count() - before;
 }
 
-TEST(Gaps, AQueueIsPassedOverOnce) {
+TEST(EmptyRanges, AQueueIsPassedOverOnce) {
   TemporaryStore store;
   const KeyRange queue{"q", "r"};
   const auto key = [](int i) { return fmt::format("q{:05}", i); };

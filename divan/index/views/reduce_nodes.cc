@@ -1,4 +1,4 @@
-#include "divan/index/views/nodes.h"
+#include "divan/index/views/reduce_nodes.h"
 
 #include <climits>
 
@@ -20,13 +20,13 @@ Error damaged() { return internal_error("A node of a view in the store is damage
 // the range.
 class RangeWalk {
  public:
-  RangeWalk(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
+  RangeWalk(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
             RowRange& range, const RangeSink& sink)
       : tx_(tx),
         keys_(keys),
         view_(view),
         node_keys_(keys, view),
-        spread_(spread),
+        fan_out_(fan_out),
         prefix_(all_rows(keys, view).begin.size()),
         highest_(nodes ? INT_MAX : 0),
         range_(range),
@@ -79,7 +79,7 @@ class RangeWalk {
     tx_.scan(node_keys_.range(level, place(range_.begin), place(range_.end)),
              {.reverse = true, .isolation = kv::Isolation::snapshot},
              [&](std::string_view key, std::string_view value) {
-               const auto partial = decode_node(value);
+               const auto partial = decode_reduce_node(value);
                if (!partial) {
                  end = End::lower;
                  return false;
@@ -96,15 +96,15 @@ class RangeWalk {
   End after(int level, std::string_view place, bool more) {
     if (!more) return End::stopped;
     if (level >= highest_) return End::begin;
-    climb_to_ = std::min(spread_.level(place), highest_);
+    climb_to_ = std::min(fan_out_.level(place), highest_);
     return climb_to_ > level ? End::higher : End::begin;
   }
 
   kv::Transaction& tx_;
   const IndexKeys& keys_;
   const int view_;
-  const NodeKeys node_keys_;
-  const Spread spread_;
+  const ReduceNodeKeys node_keys_;
+  const FanOut fan_out_;
   const std::size_t prefix_;  // of the range's keys: what stands before the place
   int highest_;               // level that can have a whole node in what is left of the range
   int climb_to_ = 0;
@@ -114,33 +114,33 @@ class RangeWalk {
 
 }  // namespace
 
-NodeKeys::NodeKeys(const IndexKeys& keys, int view) : state_(keys.part(kNodesPart)) {
+ReduceNodeKeys::ReduceNodeKeys(const IndexKeys& keys, int view) : state_(keys.part(kNodesPart)) {
   Packer(state_).integer(view);
 }
 
-std::string NodeKeys::node(int level, std::string_view place) const {
+std::string ReduceNodeKeys::node(int level, std::string_view place) const {
   std::string key = state_;
   Packer(key).integer(level);
   key += place;
   return key;
 }
 
-kv::KeyRange NodeKeys::range(int level, std::string_view begin, std::string_view end) const {
+kv::KeyRange ReduceNodeKeys::range(int level, std::string_view begin, std::string_view end) const {
   return {node(level, begin), node(level, end)};
 }
 
-NodesState read_nodes_state(kv::Transaction& tx, const NodeKeys& keys) {
+ReduceTreeState read_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys) {
   const auto value = tx.get(keys.state(), kv::Isolation::snapshot);
-  return value ? decode_nodes_state(*value) : NodesState();
+  return value ? decode_reduce_tree_state(*value) : ReduceTreeState();
 }
 
-NodesState decode_nodes_state(std::string_view value) {
-  NodesState state;
+ReduceTreeState decode_reduce_tree_state(std::string_view value) {
+  ReduceTreeState state;
   Reader reader(value);
   const auto kind = reader.take_int();
   if (!kind || *kind < 1 || *kind > 3) throw damaged();
-  state.kind = static_cast<NodesState::Kind>(*kind);
-  if (state.kind == NodesState::Kind::building) {
+  state.kind = static_cast<ReduceTreeState::Kind>(*kind);
+  if (state.kind == ReduceTreeState::Kind::building) {
     const auto level = reader.take_int();
     auto place = reader.take_bytes();
     if (!level || *level < 1 || *level > 64 || !place) throw damaged();
@@ -151,16 +151,16 @@ NodesState decode_nodes_state(std::string_view value) {
   return state;
 }
 
-void write_nodes_state(kv::Transaction& tx, const NodeKeys& keys, const NodesState& state) {
-  if (state.kind == NodesState::Kind::none) return tx.clear(keys.state());
+void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceTreeState& state) {
+  if (state.kind == ReduceTreeState::Kind::none) return tx.clear(keys.state());
   std::string value;
   Packer packer(value);
   packer.integer(static_cast<int>(state.kind));
-  if (state.kind == NodesState::Kind::building) packer.integer(state.level).bytes(state.place);
+  if (state.kind == ReduceTreeState::Kind::building) packer.integer(state.level).bytes(state.place);
   tx.set(keys.state(), value);
 }
 
-std::string encode_node(const std::optional<Partial>& partial) {
+std::string encode_reduce_node(const std::optional<Partial>& partial) {
   std::string value;
   if (!partial) return value;
   append_varint(value, partial->bytes);
@@ -168,16 +168,16 @@ std::string encode_node(const std::optional<Partial>& partial) {
   return value;
 }
 
-std::optional<Partial> decode_node(std::string_view value) {
+std::optional<Partial> decode_reduce_node(std::string_view value) {
   if (value.empty()) return std::nullopt;
   const auto bytes = take_varint(value);
   if (!bytes || *bytes > kMaxBytesBelow || value.empty()) throw damaged();
   return Partial{std::string(value), *bytes};
 }
 
-void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
+void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
                 RowRange& range, const RangeSink& sink) {
-  RangeWalk(tx, keys, view, spread, nodes, range, sink).run();
+  RangeWalk(tx, keys, view, fan_out, nodes, range, sink).run();
 }
 
 }  // namespace divan::index::views

@@ -1,15 +1,15 @@
-// Hands that work on jobs: they accept some, say now and then that they are alive, and end them, all that as
+// Consumers of jobs: they accept some, say now and then that they are alive, and end them, all that as
 // well and as badly as the plan says.
 #pragma once
 
-#include "sim/town.h"
+#include "sim/cluster.h"
 
 namespace divan::sim {
 
 /// Of one life of a process; any number of its tasks may work.
-class Hands {
+class Consumer {
  public:
-  explicit Hands(Base& base)
+  explicit Consumer(Base& base)
       : base_(base),
         world_(base.world),
         rng_(base.world.rng()),

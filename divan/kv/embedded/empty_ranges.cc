@@ -1,4 +1,4 @@
-#include "divan/kv/embedded/gaps.h"
+#include "divan/kv/embedded/empty_ranges.h"
 
 namespace divan::kv::embedded {
 namespace {
@@ -9,11 +9,11 @@ constexpr std::size_t kMaxFindings = 100;
 
 }  // namespace
 
-std::string Gaps::first_row_at_or_after(std::string_view begin, Version version) const {
+std::string EmptyRanges::first_row_at_or_after(std::string_view begin, Version version) const {
   if (has_gaps_.load(std::memory_order_acquire)) {
     std::lock_guard lock(mutex_);
-    auto gap = gaps_.upper_bound(begin);
-    if (gap != gaps_.begin()) {
+    auto gap = empty_ranges_.upper_bound(begin);
+    if (gap != empty_ranges_.begin()) {
       --gap;
       if (begin < gap->second.end && gap->second.since <= version) return gap->second.end;
     }
@@ -21,7 +21,7 @@ std::string Gaps::first_row_at_or_after(std::string_view begin, Version version)
   return std::string(begin);
 }
 
-void Gaps::found(std::string_view begin, std::string_view end, Version version, std::size_t passed) {
+void EmptyRanges::found(std::string_view begin, std::string_view end, Version version, std::size_t passed) {
   if (passed < least_passed_ || begin >= end) return;
   Finding finding{std::string(begin), std::string(end), version};
   std::lock_guard lock(mutex_);
@@ -32,7 +32,7 @@ void Gaps::found(std::string_view begin, std::string_view end, Version version, 
   }
 }
 
-void Gaps::begin_group(const ConflictSet& written) {
+void EmptyRanges::begin_group(const ConflictSet& written) {
   std::lock_guard lock(mutex_);
   last_version_.reset();
   for (const auto& finding : findings_) {
@@ -44,41 +44,41 @@ void Gaps::begin_group(const ConflictSet& written) {
   findings_.clear();
 }
 
-void Gaps::end_group(Version version) {
+void EmptyRanges::end_group(Version version) {
   std::lock_guard lock(mutex_);
   last_version_ = version;
 }
 
-void Gaps::insert(const Finding& finding) {
-  auto next = gaps_.upper_bound(finding.begin);
-  if (next != gaps_.begin() && std::prev(next)->second.end >= finding.begin) --next;
-  // Gaps that touch become one, which is known from the later version on.
+void EmptyRanges::insert(const Finding& finding) {
+  auto next = empty_ranges_.upper_bound(finding.begin);
+  if (next != empty_ranges_.begin() && std::prev(next)->second.end >= finding.begin) --next;
+  // EmptyRanges that touch become one, which is known from the later version on.
   std::string begin = finding.begin;
   std::string end = finding.end;
   Version since = finding.version;
-  while (next != gaps_.end() && next->first <= end) {
+  while (next != empty_ranges_.end() && next->first <= end) {
     begin = std::min(begin, next->first);
     end = std::max(end, next->second.end);
     since = std::max(since, next->second.since);
-    next = gaps_.erase(next);
+    next = empty_ranges_.erase(next);
   }
-  gaps_.emplace(std::move(begin), Gap{std::move(end), since});
-  if (gaps_.size() > kMaxGaps) gaps_.erase(std::prev(gaps_.end()));
+  empty_ranges_.emplace(std::move(begin), Gap{std::move(end), since});
+  if (empty_ranges_.size() > kMaxGaps) empty_ranges_.erase(std::prev(empty_ranges_.end()));
   has_gaps_.store(true, std::memory_order_release);
 }
 
-void Gaps::row_written(std::string_view key) {
+void EmptyRanges::row_written(std::string_view key) {
   if (!has_gaps_.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex_);
-  auto gap = gaps_.upper_bound(key);
-  if (gap == gaps_.begin() || std::prev(gap)->second.end <= key) return;
+  auto gap = empty_ranges_.upper_bound(key);
+  if (gap == empty_ranges_.begin() || std::prev(gap)->second.end <= key) return;
   --gap;
   if (gap->first == key) {
-    gaps_.erase(gap);
+    empty_ranges_.erase(gap);
   } else {
     gap->second.end = key;
   }
-  has_gaps_.store(!gaps_.empty(), std::memory_order_release);
+  has_gaps_.store(!empty_ranges_.empty(), std::memory_order_release);
 }
 
 }  // namespace divan::kv::embedded

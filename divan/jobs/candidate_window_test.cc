@@ -42,8 +42,8 @@ class Races final : public kv::ForwardingDatabase {
   };
 };
 
-struct Spread : QueueTest {
-  Spread() : QueueTest(0) {
+struct CandidateWindow : QueueTest {
+  CandidateWindow() : QueueTest(0) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {}); });
   }
 
@@ -79,23 +79,23 @@ struct Spread : QueueTest {
   }
 };
 
-TEST_F(Spread, WithoutARaceTheOrderIsKept) {
+TEST_F(CandidateWindow, WithoutARaceTheOrderIsKept) {
   add(100);
   for (int i = 0; i < 100; ++i) EXPECT_THAT(accept(), ElementsAre(fmt::format("0-{:03}", i)));
 }
 
-TEST_F(Spread, WhoLosesARaceTakesOthers) {
+TEST_F(CandidateWindow, WhoLosesARaceTakesOthers) {
   add(200);
   EXPECT_TRUE(leaves_the_front());
 }
 
-TEST_F(Spread, AStoreOfOneProcessKeepsTheOrder) {
+TEST_F(CandidateWindow, AStoreOfOneProcessKeepsTheOrder) {
   races.remote = false;
   add(200);
   EXPECT_FALSE(leaves_the_front());
 }
 
-TEST_F(Spread, UnderALimitTheOrderIsKept) {
+TEST_F(CandidateWindow, UnderALimitTheOrderIsKept) {
   in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = 1000}); });
   add(200);
   EXPECT_FALSE(leaves_the_front());
@@ -103,25 +103,25 @@ TEST_F(Spread, UnderALimitTheOrderIsKept) {
 
 // Of jobs that were left lying before those that were taken none is forgotten, nor if a job that is not due
 // yet stands behind them.
-TEST_F(Spread, AllJobsAreTakenOnce) {
+TEST_F(CandidateWindow, AllJobsAreTakenOnce) {
   for (const std::size_t limit : {1, 3, 10}) {
     add(500, static_cast<std::int64_t>(limit));
     in_tx([&](kv::Transaction& tx) {
       queue.add(tx, "t", "later", "{}",
                 {.scheduled_at = clock.wall_ms() + 1'000'000, .priority = static_cast<std::int64_t>(limit)});
     });
-    std::set<std::string> seen;
-    for (int i = 0; seen.size() < 500 && i < 1000; ++i) {
+    std::set<std::string> result;
+    for (int i = 0; result.size() < 500 && i < 1000; ++i) {
       const auto ids = accept(limit, i % 3);
       EXPECT_LE(ids.size(), limit);
-      for (const auto& id : ids) EXPECT_TRUE(seen.insert(id).second) << id;
+      for (const auto& id : ids) EXPECT_TRUE(result.insert(id).second) << id;
     }
-    EXPECT_EQ(seen.size(), 500u);
+    EXPECT_EQ(result.size(), 500u);
     EXPECT_THAT(accept(limit), ElementsAre());
   }
 }
 
-TEST_F(Spread, APriorityComesBeforeTheNext) {
+TEST_F(CandidateWindow, APriorityComesBeforeTheNext) {
   add(30, 2);
   add(30, 1);
   std::vector<std::string> ids;
@@ -133,7 +133,7 @@ TEST_F(Spread, APriorityComesBeforeTheNext) {
 
 // Far behind the front nobody takes jobs, however many races were lost; and a while after the last one nobody
 // leaves it any more.
-TEST_F(Spread, ItIsBoundedAndGoesBack) {
+TEST_F(CandidateWindow, ItIsBoundedAndGoesBack) {
   add(1000);
   accept(1, 20);
   int last = 0;
@@ -150,7 +150,7 @@ TEST_F(Spread, ItIsBoundedAndGoesBack) {
 }
 
 // Once there is no more to choose from than is wanted, there is no race to be remembered.
-TEST_F(Spread, AnEmptyQueueForgets) {
+TEST_F(CandidateWindow, AnEmptyQueueForgets) {
   add(1);
   EXPECT_EQ(accept(1, 20).size(), 1u);
   add(100, 1);

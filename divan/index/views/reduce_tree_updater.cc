@@ -1,4 +1,4 @@
-#include "divan/index/views/upkeep.h"
+#include "divan/index/views/reduce_tree_updater.h"
 
 namespace divan::index::views {
 namespace {
@@ -15,11 +15,11 @@ constexpr std::size_t kMaxBytes = 4'000'000;
 constexpr std::size_t kMaxWrittenBytes = 4'000'000;
 
 // Of a write, about.
-std::size_t size_of(const NodeWrites::Node& node) {
+std::size_t size_of(const ReduceNodeWrites::Node& node) {
   return 100 + node.place.size() + (node.value ? node.value->size() : 0);
 }
 
-void write_node(kv::Transaction& tx, const NodeKeys& keys, const NodeWrites::Node& node) {
+void write_node(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceNodeWrites::Node& node) {
   const std::string key = keys.node(node.level, node.place);
   if (node.value) {
     tx.set(key, *node.value);
@@ -28,36 +28,36 @@ void write_node(kv::Transaction& tx, const NodeKeys& keys, const NodeWrites::Nod
   }
 }
 
-NodeWrites dropped() { return {.clear = true, .nodes = {}, .state = NodesState{}}; }
+ReduceNodeWrites dropped() { return {.clear = true, .nodes = {}, .state = ReduceTreeState{}}; }
 
-NodeWrites given_up() {
-  return {.clear = true, .nodes = {}, .state = NodesState{NodesState::Kind::given_up, 0, {}}};
+ReduceNodeWrites given_up() {
+  return {.clear = true, .nodes = {}, .state = ReduceTreeState{ReduceTreeState::Kind::given_up, 0, {}}};
 }
 
 }  // namespace
 
-void NodeWrites::write(kv::Transaction& tx, const NodeKeys& keys) const {
+void ReduceNodeWrites::write(kv::Transaction& tx, const ReduceNodeKeys& keys) const {
   if (clear) tx.clear_range(keys.all());
   for (const Node& node : nodes) write_node(tx, keys, node);
-  if (state) write_nodes_state(tx, keys, *state);
+  if (state) write_reduce_tree_state(tx, keys, *state);
 }
 
-class Upkeep::Level {
+class ReduceTreeUpdater::Level {
  public:
-  Level(const Upkeep& upkeep, int level)
-      : keys_(upkeep.keys_),
-        node_keys_(upkeep.node_keys_),
-        view_(upkeep.view_.number),
-        spread_(upkeep.index_.spread()),
+  Level(const ReduceTreeUpdater& updater, int level)
+      : keys_(updater.keys_),
+        node_keys_(updater.node_keys_),
+        view_(updater.view_.number),
+        fan_out_(updater.index_.fan_out()),
         level_(level),
-        reduction_(make_reduction(upkeep.index_, upkeep.view_)) {}
+        reduction_(make_reduction(updater.index_, updater.view_)) {}
 
   // Reads the entries of nodes from `from` on, until a boundary where `stop` says so; false if there was
   // none. Entries before the first boundary belong to no node.
   bool read(kv::Transaction& tx, std::string_view from, const std::function<bool()>& stop) {
     stopped_at_.clear();
     const auto visit = [&](std::string_view place, const auto& entry, std::size_t bytes) {
-      if (spread_.level(place) >= level_) {
+      if (fan_out_.level(place) >= level_) {
         end_node();
         if (place != from && stop()) {
           stopped_at_ = place;
@@ -77,7 +77,7 @@ class Upkeep::Level {
     return !stopped_at_.empty();
   }
 
-  bool is_full() const { return entries_ >= spread_.at_once || bytes_ >= kMaxHeldBytes; }
+  bool is_full() const { return entries_ >= fan_out_.at_once || bytes_ >= kMaxHeldBytes; }
   const std::string& stopped_at() const { return stopped_at_; }
 
   // Reduces what was read since the last call: not inside a transaction.
@@ -85,8 +85,8 @@ class Upkeep::Level {
     auto reduced = reduction_->take();
     for (Reduced& result : reduced) {
       auto& node = nodes_[computed_];
-      if (!valueless_[computed_++] && !result.error && result.partial.value.size() <= kMaxNodeBytes) {
-        node.value = encode_node(result.partial);
+      if (!valueless_[computed_++] && !result.error && result.partial.value.size() <= kMaxReduceNodeBytes) {
+        node.value = encode_reduce_node(result.partial);
       }
       hopeless_ |= result.hopeless;
     }
@@ -94,7 +94,7 @@ class Upkeep::Level {
   }
 
   bool hopeless() const { return hopeless_; }
-  std::vector<NodeWrites::Node> take_nodes() { return std::move(nodes_); }
+  std::vector<ReduceNodeWrites::Node> take_nodes() { return std::move(nodes_); }
   bool has_nodes() const { return !nodes_.empty(); }
 
  private:
@@ -113,7 +113,7 @@ class Upkeep::Level {
     const std::size_t place_at = node_keys_.place_at(level_ - 1);
     tx.scan(node_keys_.range(level_ - 1, from, kAfterAllPlaces), {.isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
-              return visit(key.substr(place_at), decode_node(value), value.size());
+              return visit(key.substr(place_at), decode_reduce_node(value), value.size());
             });
   }
 
@@ -142,12 +142,12 @@ class Upkeep::Level {
   }
 
   const IndexKeys& keys_;
-  const NodeKeys& node_keys_;
+  const ReduceNodeKeys& node_keys_;
   const int view_;
-  const Spread spread_;
+  const FanOut fan_out_;
   const int level_;
   const std::unique_ptr<Reduction> reduction_;
-  std::vector<NodeWrites::Node> nodes_;  // without a value until they are computed
+  std::vector<ReduceNodeWrites::Node> nodes_;  // without a value until they are computed
   std::vector<bool> valueless_;
   std::size_t computed_ = 0;
   bool open_ = false;  // the last node takes entries
@@ -159,11 +159,11 @@ class Upkeep::Level {
   std::string stopped_at_;
 };
 
-NodeWrites Upkeep::update(const std::vector<EntryChange>& rows,
-                          const std::function<void(kv::Transaction&)>& write_rows) {
-  NodeWrites all;
+ReduceNodeWrites ReduceTreeUpdater::update(const std::vector<EntryChange>& rows,
+                                           const std::function<void(kv::Transaction&)>& write_rows) {
+  ReduceNodeWrites all;
   std::vector<EntryChange> below = rows;
-  std::vector<NodeWrites::Node> nodes_below;
+  std::vector<ReduceNodeWrites::Node> nodes_below;
   auto write_below = write_rows;
   for (int level = 1; !below.empty(); ++level) {
     bool hopeless = false;
@@ -183,12 +183,12 @@ NodeWrites Upkeep::update(const std::vector<EntryChange>& rows,
   return all;
 }
 
-std::vector<NodeWrites::Node> Upkeep::update_level(int level, const std::vector<EntryChange>& below,
-                                                   const std::function<void(kv::Transaction&)>& write_below,
-                                                   bool& hopeless) {
-  const Spread spread = index_.spread();
+std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
+    int level, const std::vector<EntryChange>& below,
+    const std::function<void(kv::Transaction&)>& write_below, bool& hopeless) {
+  const FanOut fan_out = index_.fan_out();
   Level nodes(*this, level);
-  std::vector<NodeWrites::Node> removed;
+  std::vector<ReduceNodeWrites::Node> removed;
   std::string done;  // entries before this one were read
   auto next = below.begin();
   while (next != below.end()) {
@@ -196,7 +196,7 @@ std::vector<NodeWrites::Node> Upkeep::update_level(int level, const std::vector<
       const auto tx = store_.begin();
       write_below(*tx);
       for (const EntryChange& change : below) {
-        if (spread.level(change.place) < level) continue;
+        if (fan_out.level(change.place) < level) continue;
         const std::string key = node_keys_.node(level, change.place);
         if (change.kind == Kind::removed) tx->clear(key);
         if (change.kind == Kind::inserted) tx->set(key, {});
@@ -205,7 +205,7 @@ std::vector<NodeWrites::Node> Upkeep::update_level(int level, const std::vector<
         done = nodes.read(*tx, from, [] { return true; }) ? nodes.stopped_at() : kAfterAllPlaces;
       };
       for (; next != below.end() && !nodes.is_full(); ++next) {
-        const bool boundary = spread.level(next->place) >= level;
+        const bool boundary = fan_out.level(next->place) >= level;
         if (boundary && next->kind == Kind::removed) removed.push_back({level, next->place, std::nullopt});
         // What lies in the node before it, or ends it, or does not end it any more.
         if (next->place > done && (!boundary || next->kind != Kind::changed)) {
@@ -224,7 +224,8 @@ std::vector<NodeWrites::Node> Upkeep::update_level(int level, const std::vector<
 }
 
 // The last boundary before a place.
-std::optional<std::string> Upkeep::node_before(kv::Transaction& tx, int level, std::string_view place) const {
+std::optional<std::string> ReduceTreeUpdater::node_before(kv::Transaction& tx, int level,
+                                                          std::string_view place) const {
   std::optional<std::string> found;
   const std::size_t place_at = node_keys_.place_at(level);
   tx.scan(node_keys_.range(level, {}, place),
@@ -237,13 +238,13 @@ std::optional<std::string> Upkeep::node_before(kv::Transaction& tx, int level, s
 }
 
 // Takes those out that are in the store as they are, and answers what happens to the others.
-std::vector<EntryChange> Upkeep::drop_unchanged(std::vector<NodeWrites::Node>& nodes) const {
+std::vector<EntryChange> ReduceTreeUpdater::drop_unchanged(std::vector<ReduceNodeWrites::Node>& nodes) const {
   std::vector<std::string> keys;
   keys.reserve(nodes.size());
   for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.place));
   const auto stored = store_.begin()->get_many(keys, kv::Isolation::snapshot);
   std::vector<EntryChange> changes;
-  std::vector<NodeWrites::Node> changed;
+  std::vector<ReduceNodeWrites::Node> changed;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].value == stored[i]) continue;
     const Kind kind = !nodes[i].value ? Kind::removed : !stored[i] ? Kind::inserted : Kind::changed;
@@ -254,14 +255,14 @@ std::vector<EntryChange> Upkeep::drop_unchanged(std::vector<NodeWrites::Node>& n
   return changes;
 }
 
-std::optional<NodeWrites> Upkeep::make_some(bool only_begun) {
-  using State = NodesState::Kind;
-  NodeWrites writes;
-  NodesState state;
+std::optional<ReduceNodeWrites> ReduceTreeUpdater::make_some(bool only_begun) {
+  using State = ReduceTreeState::Kind;
+  ReduceNodeWrites writes;
+  ReduceTreeState state;
   std::optional<Level> nodes;
   {
     const auto tx = store_.begin();
-    state = read_nodes_state(*tx, node_keys_);
+    state = read_reduce_tree_state(*tx, node_keys_);
     if (state.settled()) return std::nullopt;
     if (state.kind == State::none) {
       if (only_begun) return std::nullopt;

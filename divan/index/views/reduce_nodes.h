@@ -27,8 +27,8 @@
 // too large to be kept. It stands there all the same, since a range must not take the node before it for more
 // than it is; queries read what is below it, and find the error there.
 //
-// A view's nodes are there, all of them, or its rows are reduced one by one: see NodesState. upkeep.h writes
-// them.
+// A view's nodes are there, all of them, or its rows are reduced one by one: see ReduceTreeState.
+// reduce_tree_updater.h writes them.
 #pragma once
 
 #include "divan/index/views/reduction.h"
@@ -36,13 +36,13 @@
 namespace divan::index::views {
 
 /// Nodes of more bytes are not kept.
-inline constexpr std::size_t kMaxNodeBytes = 16'000;
+inline constexpr std::size_t kMaxReduceNodeBytes = 16'000;
 
 /// Where the nodes of a view are, below IndexKeys. A place is what stands behind the view in a row's key,
 /// without the chunk's number. docs/keyspace.md
-class NodeKeys {
+class ReduceNodeKeys {
  public:
-  NodeKeys(const IndexKeys& keys, int view);
+  ReduceNodeKeys(const IndexKeys& keys, int view);
 
   const std::string& state() const { return state_; }
   std::string node(int level, std::string_view place) const;
@@ -61,7 +61,7 @@ class NodeKeys {
 inline constexpr std::string_view kAfterAllPlaces = "\xff";
 
 /// What of the nodes is there.
-struct NodesState {
+struct ReduceTreeState {
   enum class Kind {
     none,      // nothing that is of use
     building,  // the levels below `level`, and of this one what lies before `place`
@@ -75,18 +75,18 @@ struct NodesState {
   /// Nothing is left to be done.
   bool settled() const { return kind == Kind::complete || kind == Kind::given_up; }
 
-  bool operator==(const NodesState&) const = default;
+  bool operator==(const ReduceTreeState&) const = default;
 };
 
 /// Throws an internal error if it is damaged.
-NodesState decode_nodes_state(std::string_view value);
-NodesState read_nodes_state(kv::Transaction& tx, const NodeKeys& keys);
-void write_nodes_state(kv::Transaction& tx, const NodeKeys& keys, const NodesState& state);
+ReduceTreeState decode_reduce_tree_state(std::string_view value);
+ReduceTreeState read_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys);
+void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceTreeState& state);
 
 /// A node's value in the store; nothing for one without a value.
-std::string encode_node(const std::optional<Partial>& partial);
+std::string encode_reduce_node(const std::optional<Partial>& partial);
 /// Throws an internal error if it is damaged.
-std::optional<Partial> decode_node(std::string_view value);
+std::optional<Partial> decode_reduce_node(std::string_view value);
 
 /// Receives what makes up a range; each answers whether to go on.
 struct RangeSink {
@@ -97,7 +97,7 @@ struct RangeSink {
 /// Goes through the rows of a range of a view (in the order of the store) from its end on, as far as the sink
 /// wants to; whole nodes stand for theirs. `nodes`: whether they are complete. What is left of the range
 /// stays in `range`. Reads a snapshot.
-void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const Spread& spread, bool nodes,
+void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
                 RowRange& range, const RangeSink& sink);
 
 }  // namespace divan::index::views

@@ -14,14 +14,14 @@
 namespace divan::js {
 
 /// Not thread-safe.
-class LineBudget {
+class LogRateLimiter {
  public:
   /// Lines that a writer may write at once when it was silent for long.
   static constexpr double kBurst = 100;
   /// Writers that are remembered; the budget of one that is forgotten begins anew.
   static constexpr std::size_t kMaxWriters = 1000;
 
-  explicit LineBudget(double lines_per_second) : rate_(lines_per_second) {}
+  explicit LogRateLimiter(double lines_per_second) : rate_(lines_per_second) {}
 
   void set_rate(double lines_per_second) { rate_ = lines_per_second; }
 

@@ -1,4 +1,4 @@
-#include "divan/index/views/spread.h"
+#include "divan/index/views/fan_out.h"
 
 #include <xxhash.h>
 
@@ -6,7 +6,7 @@
 
 namespace divan::index::views {
 
-int Spread::level(std::string_view place) const {
+int FanOut::level(std::string_view place) const {
   const auto zeros = static_cast<unsigned>(std::countr_zero(XXH64(place.data(), place.size(), 0)));
   return zeros < row_bits ? 0 : 1 + static_cast<int>((zeros - row_bits) / node_bits);
 }

@@ -5,12 +5,12 @@
 #include <rapidcheck/gtest.h>
 
 #include "divan/index/views/builtin_reduce.h"
-#include "divan/index/views/nodes_testing.h"
+#include "divan/index/views/reduce_nodes_testing.h"
 
 namespace divan::index::views {
 namespace {
 
-using testing::NodesBench;
+using testing::ReduceNodesBench;
 
 constexpr const char* kViews =
     R"({"a_count":{"map":"f","reduce":"_count"},"b_sum":{"map":"f","reduce":"_sum"},"c_stats":{"map":"f","reduce":"_stats","options":{"collation":"raw"}},)"
@@ -37,7 +37,7 @@ struct ModelRow {
     return std::tie(encoded, id, terms) < std::tie(other.encoded, other.id, other.terms);
   }
 };
-using Documents = std::map<std::string, NodesBench::Rows>;
+using Documents = std::map<std::string, ReduceNodesBench::Rows>;
 
 // The view's rows in order.
 std::vector<ModelRow> rows_of(const Documents& documents, int view) {
@@ -164,8 +164,8 @@ rc::Gen<std::string> value(int view, int kind) {
   });
 }
 
-NodesBench::Rows some_rows(int kind) {
-  NodesBench::Rows rows;
+ReduceNodesBench::Rows some_rows(int kind) {
+  ReduceNodesBench::Rows rows;
   const int count = *rc::gen::weightedElement<int>({{2, 0}, {5, 1}, {3, 4}});
   for (int i = 0; i < count; ++i) {
     const std::string row_key = *key();
@@ -195,29 +195,29 @@ ViewParams some_params(int view) {
   return params;
 }
 
-void expect_nodes_from_nothing(NodesBench& bench, const Documents& documents, const Spread& spread) {
-  NodesBench anew(kViews, spread);
+void expect_nodes_from_nothing(ReduceNodesBench& bench, const Documents& documents, const FanOut& fan_out) {
+  ReduceNodesBench anew(kViews, fan_out);
   // One by one, with all nodes at the end.
   anew.write(documents, 1'000'000);
   while (anew.make_some()) {}
   for (const int view : kWithNodes) {
-    RC_ASSERT(anew.state(view).kind == NodesState::Kind::complete);
-    RC_ASSERT(bench.state(view).kind == NodesState::Kind::complete);
+    RC_ASSERT(anew.state(view).kind == ReduceTreeState::Kind::complete);
+    RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::complete);
     RC_ASSERT(bench.nodes(view) == anew.nodes(view));
   }
   for (const int view : kWithoutNodes) {
-    RC_ASSERT(bench.state(view).kind == NodesState::Kind::none);
+    RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::none);
     RC_ASSERT(bench.nodes(view).empty());
   }
 }
 
 RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) {
-  const Spread spread{.row_bits = *rc::gen::inRange(1u, 3u),
-                      .node_bits = *rc::gen::inRange(1u, 3u),
-                      .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
-                      .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
+  const FanOut fan_out{.row_bits = *rc::gen::inRange(1u, 3u),
+                       .node_bits = *rc::gen::inRange(1u, 3u),
+                       .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
+                       .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
   const int kind = *rc::gen::inRange(0, 3);
-  NodesBench bench(kViews, spread);
+  ReduceNodesBench bench(kViews, fan_out);
   Documents documents;
   const int batches = *rc::gen::inRange(1, 9);
   for (int batch = 0; batch < batches; ++batch) {
@@ -236,7 +236,7 @@ RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) 
     }
   }
   while (bench.make_some()) {}
-  expect_nodes_from_nothing(bench, documents, spread);
+  expect_nodes_from_nothing(bench, documents, fan_out);
   for (int i = 0; i < 20; ++i) {
     const int view = *rc::gen::elementOf(kReduced);
     const ViewParams params = some_params(view);

@@ -1,4 +1,4 @@
-// What the inhabitants of one world share: the store, who watches over it, and what they are to do there.
+// What the actors of one world share: the store, who watches over it, and what they are to do there.
 #pragma once
 
 #include "divan/jobs/acceptor.h"
@@ -25,14 +25,14 @@ struct Plan {
   std::uint64_t failing = 0;      // chance that an attempt fails
   std::uint64_t sluggish = 0;     // chance that a remote worker's heartbeat comes as late as its eviction
   std::uint64_t restless = 0;     // chance that it unregisters instead, and registers again
-  std::uint64_t clearing = 0;     // chance that a client's deed is to remove a type with its jobs
-  Duration client_pause{};        // between the deeds of a client, at most
+  std::uint64_t clearing = 0;     // chance that a client's operation is to remove a type with its jobs
+  Duration client_pause{};        // between the operations of a client, at most
 
   static Plan random(Rng& rng);
 };
 
-struct Town {
-  explicit Town(World& the_world);
+struct Cluster {
+  explicit Cluster(World& the_world);
 
   World& world;
   SimClock true_clock;
@@ -63,18 +63,18 @@ struct Town {
 
 /// The parts of every process that uses the store, for one of its lives.
 struct Base {
-  Base(Town& the_town, Process& the_process)
-      : town(the_town),
+  Base(Cluster& the_cluster, Process& the_process)
+      : cluster(the_cluster),
         process(the_process),
-        world(the_town.world),
-        store(the_town.engine, the_process),
+        world(the_cluster.world),
+        store(the_cluster.engine, the_process),
         registry(*the_process.rng),
         queue(registry, *the_process.clock, *the_process.rng) {
-    // So few jobs as there are here would all be taken back at once.
-    queue.set_taken_back_at_once(1);
+    // So few jobs as there are here would all be reclaimed at once.
+    queue.set_reclaimed_at_once(1);
   }
 
-  Town& town;
+  Cluster& cluster;
   Process& process;
   World& world;
   Store store;
@@ -104,9 +104,9 @@ struct Base {
 };
 
 /// Begins a life of a process. Its tasks own what it has in memory.
-using Start = std::function<void(Town&, Process&)>;
-void start_server(Town& town, Process& process);
-void start_remote(Town& town, Process& process);
-void start_client(Town& town, Process& process);
+using Start = std::function<void(Cluster&, Process&)>;
+void start_server(Cluster& cluster, Process& process);
+void start_remote(Cluster& cluster, Process& process);
+void start_client(Cluster& cluster, Process& process);
 
 }  // namespace divan::sim

@@ -25,10 +25,10 @@
 namespace divan::kv::embedded {
 
 /// Thread-safe, but for what is the committer's alone.
-class Gaps {
+class EmptyRanges {
  public:
   /// Deleted rows that a scan passes over before it says so.
-  explicit Gaps(std::size_t least_passed) : least_passed_(least_passed) {}
+  explicit EmptyRanges(std::size_t least_passed) : least_passed_(least_passed) {}
 
   /// The end of the gap that holds `begin` for a transaction that reads `version`; else `begin` itself.
   std::string first_row_at_or_after(std::string_view begin, Version version) const;
@@ -62,7 +62,7 @@ class Gaps {
 
   const std::size_t least_passed_;
   mutable std::mutex mutex_;
-  Ordered gaps_;
+  Ordered empty_ranges_;
   std::vector<Finding> findings_;
   std::optional<Version> last_version_;  // nothing while a group is written
   std::atomic<bool> has_gaps_{false};

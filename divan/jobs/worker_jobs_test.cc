@@ -1,4 +1,4 @@
-#include "divan/jobs/riders.h"
+#include "divan/jobs/worker_jobs.h"
 
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/maintenance.h"
@@ -8,9 +8,9 @@
 namespace divan::jobs {
 namespace {
 
-constexpr std::size_t kMany = 600;  // more than one transaction takes back
+constexpr std::size_t kMany = 600;  // more than one transaction reclaims
 
-struct Riders : QueueTest {
+struct WorkerJobs : QueueTest {
   Maintenance maintenance{queue, *store, clock};
   const std::vector<std::string> types{"t"};
 
@@ -42,7 +42,7 @@ struct Riders : QueueTest {
   }
 };
 
-TEST_F(Riders, ManyJobsOfAWorkerComeBackPieceByPiece) {
+TEST_F(WorkerJobs, ManyJobsOfAWorkerComeBackPieceByPiece) {
   add(kMany);
   const auto worker = register_worker();
   ASSERT_EQ(accept(worker).size(), kMany);
@@ -54,7 +54,7 @@ TEST_F(Riders, ManyJobsOfAWorkerComeBackPieceByPiece) {
   EXPECT_EQ(notes(), 0u);
 }
 
-TEST_F(Riders, TheJobsOfAWorker) {
+TEST_F(WorkerJobs, TheJobsOfAWorker) {
   in_tx([&](kv::Transaction& tx) {
     queue.set_type(tx, "other", {});
     for (const auto* id : {"a", "b", "c", "d"}) queue.add(tx, "t", id, "{}");
@@ -90,7 +90,7 @@ TEST_F(Riders, TheJobsOfAWorker) {
   EXPECT_EQ(listed("nobody", "t", "", 10), "");
 }
 
-TEST_F(Riders, TheMaintenanceIsWokenForThem) {
+TEST_F(WorkerJobs, TheMaintenanceIsWokenForThem) {
   Maintenance own(queue, *store, clock);
   own.start();
   add(kMany);
@@ -100,7 +100,7 @@ TEST_F(Riders, TheMaintenanceIsWokenForThem) {
   while (count(State::pending) < static_cast<std::int64_t>(kMany)) std::this_thread::yield();
 }
 
-TEST_F(Riders, UntilItsTurnComesAnAttemptHasItsJob) {
+TEST_F(WorkerJobs, UntilItsTurnComesAnAttemptHasItsJob) {
   add(kMany);
   const auto worker = register_worker();
   const auto jobs = accept(worker);
@@ -120,7 +120,7 @@ TEST_F(Riders, UntilItsTurnComesAnAttemptHasItsJob) {
   EXPECT_EQ(count(State::pending), 250);
 }
 
-TEST_F(Riders, ANamesakesJobsStay) {
+TEST_F(WorkerJobs, ANamesakesJobsStay) {
   add(kMany);
   const auto old = register_worker();
   accept(old);
@@ -133,8 +133,8 @@ TEST_F(Riders, ANamesakesJobsStay) {
   EXPECT_EQ(count(State::pending), static_cast<std::int64_t>(kMany - 250));
 }
 
-TEST_F(Riders, WhatIsLeftByTwoIsTakenBack) {
-  queue.set_taken_back_at_once(2);
+TEST_F(WorkerJobs, WhatIsLeftByTwoIsReclaimed) {
+  queue.set_reclaimed_at_once(2);
   add(3);
   accept(register_worker());
   const auto second = register_worker();
@@ -146,8 +146,8 @@ TEST_F(Riders, WhatIsLeftByTwoIsTakenBack) {
   EXPECT_EQ(notes(), 0u);
 }
 
-TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
-  queue.set_taken_back_at_once(2);
+TEST_F(WorkerJobs, WhatIsLeftWhileOthersAreReclaimedIsNotForgotten) {
+  queue.set_reclaimed_at_once(2);
   const auto add_named = [&](const std::string& prefix) {
     in_tx([&](kv::Transaction& tx) {
       for (int i = 0; i < 5; ++i) queue.add(tx, "t", prefix + std::to_string(i), "{}");
@@ -160,14 +160,14 @@ TEST_F(Riders, WhatIsLeftWhileOthersAreTakenBackIsNotForgotten) {
   EXPECT_EQ(accept(second).size(), 7u);
   // After the first jobs were passed over their worker ends, too.
   EventfulStore eventful(*store, 3, [&] { unregister(second); });
-  take_back_left(queue, eventful);
+  reclaim_left(queue, eventful);
   EXPECT_EQ(notes(), 1u);
-  take_back_left(queue, *store);
+  reclaim_left(queue, *store);
   EXPECT_EQ(notes(), 0u);
   EXPECT_EQ(count(State::pending), 10);
 }
 
-TEST_F(Riders, LargeDataDoNotKeepAWorker) {
+TEST_F(WorkerJobs, LargeDataDoNotKeepAWorker) {
   const std::string large = "\"" + std::string(6'000'000, 'x') + "\"";
   for (const char* id : {"a", "b", "c"}) {
     in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, large); });
@@ -183,7 +183,7 @@ TEST_F(Riders, LargeDataDoNotKeepAWorker) {
   EXPECT_EQ(count(State::pending), 3);
 }
 
-TEST_F(Riders, LongNamesAndErrorsDoNotKeepAWorker) {
+TEST_F(WorkerJobs, LongNamesAndErrorsDoNotKeepAWorker) {
   const std::string role(workers::kMaxNameBytes, 'r'), error(kMaxErrorBytes, '\0');
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, role, role, "{}"); });
   std::vector<Attempt> attempts;
@@ -205,7 +205,7 @@ TEST_F(Riders, LongNamesAndErrorsDoNotKeepAWorker) {
   EXPECT_EQ(count(State::pending), 250);
 }
 
-TEST_F(Riders, ADamagedJobKeepsNoOthers) {
+TEST_F(WorkerJobs, ADamagedJobKeepsNoOthers) {
   add(3);
   const auto worker = register_worker();
   const auto jobs = accept(worker);

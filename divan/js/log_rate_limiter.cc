@@ -1,10 +1,10 @@
-#include "divan/js/line_budget.h"
+#include "divan/js/log_rate_limiter.h"
 
 #include <algorithm>
 
 namespace divan::js {
 
-std::optional<std::uint64_t> LineBudget::take(const std::string& writer, MonotonicTime now) {
+std::optional<std::uint64_t> LogRateLimiter::take(const std::string& writer, MonotonicTime now) {
   auto& found = find(writer, now);
   if (found.lines < 1) {
     ++found.lost;
@@ -14,11 +14,11 @@ std::optional<std::uint64_t> LineBudget::take(const std::string& writer, Monoton
   return std::exchange(found.lost, 0);
 }
 
-void LineBudget::lose(const std::string& writer, std::uint64_t lines, MonotonicTime now) {
+void LogRateLimiter::lose(const std::string& writer, std::uint64_t lines, MonotonicTime now) {
   find(writer, now).lost += lines;
 }
 
-LineBudget::Writer& LineBudget::find(const std::string& name, MonotonicTime now) {
+LogRateLimiter::Writer& LogRateLimiter::find(const std::string& name, MonotonicTime now) {
   if (writers_.size() >= kMaxWriters && !writers_.contains(name)) {
     writers_.erase(std::min_element(writers_.begin(), writers_.end(), [](const auto& a, const auto& b) {
       return a.second.since < b.second.since;

@@ -1,9 +1,9 @@
-# divan_room(name DEPS rooms... LIBS libraries...)
+# divan_module(name DEPS modules... LIBS libraries...)
 #
 # One folder below divan/ is one static library: every *.cc in it but *_test.cc and *_bench.cc, which are
-# gathered into divan_tests and divan_bench. DEPS are the rooms of lower floors that it may use.
-function(divan_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS;LIBS" ${ARGN})
+# gathered into divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
+function(divan_module name)
+  cmake_parse_arguments(MODULE "" "" "DEPS;LIBS" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/divan/${name})
   string(REPLACE "/" "_" id ${name})
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
@@ -20,27 +20,50 @@ function(divan_room name)
   target_include_directories(divan_${id} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
                                                 $<INSTALL_INTERFACE:include>)
   target_compile_features(divan_${id} PUBLIC cxx_std_20)
-  foreach(dep ${ROOM_DEPS})
+  foreach(dep ${MODULE_DEPS})
     string(REPLACE "/" "_" dep_id ${dep})
-    if(TARGET divan_${dep_id})
-      target_link_libraries(divan_${id} PUBLIC divan_${dep_id})
+    if(NOT TARGET divan_${dep_id})
+      message(FATAL_ERROR "divan_module(${name}): there is no module ${dep}, or it is declared after ${name}.")
     endif()
+    target_link_libraries(divan_${id} PUBLIC divan_${dep_id})
   endforeach()
-  target_link_libraries(divan_${id} PUBLIC ${ROOM_LIBS} Threads::Threads)
+  target_link_libraries(divan_${id} PUBLIC ${MODULE_LIBS} Threads::Threads)
   set_target_properties(divan_${id} PROPERTIES EXPORT_NAME ${id})
   if(name STREQUAL "base")
     target_precompile_headers(divan_base PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled.h)
   else()
     target_precompile_headers(divan_${id} REUSE_FROM divan_base)
   endif()
-  set_property(GLOBAL APPEND PROPERTY DIVAN_ROOMS divan_${id})
+  string(REPLACE ";" " " dependencies "${name};${MODULE_DEPS}")
+  set_property(GLOBAL APPEND PROPERTY DIVAN_MODULES divan_${id})
+  set_property(GLOBAL APPEND PROPERTY DIVAN_MODULE_DEPENDENCIES "${dependencies}")
+  set_property(GLOBAL APPEND PROPERTY DIVAN_SOURCES ${sources})
   set_property(GLOBAL APPEND PROPERTY DIVAN_TEST_SOURCES ${tests})
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
 endfunction()
 
-# The programs that are made of the rooms: divan, divan_tests and divan_bench. The fuzz targets: fuzz/CMakeLists.txt
+# A part of every build: no module includes what it does not depend on.
+function(divan_check_includes)
+  get_property(dependencies GLOBAL PROPERTY DIVAN_MODULE_DEPENDENCIES)
+  get_property(sources GLOBAL PROPERTY DIVAN_SOURCES)
+  list(JOIN dependencies "\n" lines)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/modules.txt CONTENT "${lines}\n")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h)
+  set(stamp ${CMAKE_BINARY_DIR}/includes.checked)
+  add_custom_command(
+    OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} -DMODULES=${CMAKE_BINARY_DIR}/modules.txt -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DSTAMP=${stamp}
+            -P ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
+    DEPENDS ${sources} ${headers} ${CMAKE_BINARY_DIR}/modules.txt ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
+    COMMENT "Checking what modules include"
+    VERBATIM)
+  add_custom_target(divan_includes ALL DEPENDS ${stamp})
+  add_dependencies(divan_base divan_includes)
+endfunction()
+
+# The programs that are made of the modules: divan, divan_tests and divan_bench. The fuzz targets: fuzz/CMakeLists.txt
 function(divan_executables)
-  get_property(rooms GLOBAL PROPERTY DIVAN_ROOMS)
+  get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
   get_property(tests GLOBAL PROPERTY DIVAN_TEST_SOURCES)
   get_property(benches GLOBAL PROPERTY DIVAN_BENCH_SOURCES)
 
@@ -56,10 +79,10 @@ function(divan_executables)
 
   if(DIVAN_TESTS)
     add_executable(divan_tests ${tests})
-    target_link_libraries(divan_tests PRIVATE ${rooms} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck)
+    target_link_libraries(divan_tests PRIVATE ${modules} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck)
     target_compile_options(divan_tests PRIVATE -Wno-sign-conversion)
     target_precompile_headers(divan_tests PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
-    # The kv rooms alone, for whoever works on an engine.
+    # The kv modules alone, for whoever works on an engine.
     set(kv_tests ${tests})
     list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|fdb|model)/")
     add_executable(kv_conformance_test EXCLUDE_FROM_ALL ${kv_tests})
@@ -75,7 +98,7 @@ function(divan_executables)
 
   if(DIVAN_BENCHMARKS)
     add_executable(divan_bench ${benches})
-    target_link_libraries(divan_bench PRIVATE ${rooms} benchmark::benchmark benchmark::benchmark_main
+    target_link_libraries(divan_bench PRIVATE ${modules} benchmark::benchmark benchmark::benchmark_main
                                               PkgConfig::jemalloc PkgConfig::lmdb)
   endif()
 endfunction()
@@ -84,13 +107,13 @@ endfunction()
 function(divan_install)
   include(GNUInstallDirs)
   include(CMakePackageConfigHelpers)
-  get_property(rooms GLOBAL PROPERTY DIVAN_ROOMS)
-  list(FILTER rooms EXCLUDE REGEX "_(conformance|model|reference|testing)$") # those of the tests
+  get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
+  list(FILTER modules EXCLUDE REGEX "_(conformance|model|reference|testing)$") # those of the tests
   if(NOT TARGET divan)
     return()
   endif()
   install(TARGETS divan divan-js RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(TARGETS ${rooms} EXPORT divan-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ${modules} EXPORT divan-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY divan/ DESTINATION include/divan FILES_MATCHING PATTERN "*.h")
   install(EXPORT divan-targets NAMESPACE divan:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/divan)
   install(FILES cmake/DivanDependencies.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/divan)

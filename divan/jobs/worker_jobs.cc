@@ -1,4 +1,4 @@
-#include "divan/jobs/riders.h"
+#include "divan/jobs/worker_jobs.h"
 
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
@@ -9,7 +9,7 @@
 namespace divan::jobs {
 namespace {
 
-constexpr std::string_view kDamagedEntry = "An entry of the running jobs is damaged and left out.";
+constexpr std::string_view kDamagedEntry = "An entry of the running jobs is damaged and skipped.";
 
 struct Name {
   std::string role;
@@ -24,20 +24,20 @@ struct Batch {
 };
 
 // `entry` is what names the job in the key of its entry.
-void take_back_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
+void reclaim_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
   kv::tuple::Reader reader(entry);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
   if (!type || !id) return log::error(kDamagedEntry);
   auto job = queue.find_whole(tx, *type, *id);
-  if (job && job->state == State::running && job->epoch < ended_at) take_back(queue, tx, *job, Outcome::lost);
+  if (job && job->state == State::running && job->epoch < ended_at) reclaim(queue, tx, *job, Outcome::lost);
 }
 
 // Takes back the first jobs of `range`, which is of entries of a worker, but for those accepted at `ended_at`
 // or later.
-Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
-                     kv::Version ended_at, kv::Isolation isolation) {
-  const std::size_t limit = queue.taken_back_at_once();
+Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
+                   kv::Version ended_at, kv::Isolation isolation) {
+  const std::size_t limit = queue.reclaimed_at_once();
   std::vector<std::string> keys;
   tx.scan(range, {.limit = limit + 1, .isolation = isolation}, [&](std::string_view key, std::string_view) {
     keys.emplace_back(key);
@@ -50,7 +50,7 @@ Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv
       batch.done = false;
       break;
     }
-    take_back_by_entry(queue, tx, std::string_view(key).substr(prefix.key().size()), ended_at);
+    reclaim_by_entry(queue, tx, std::string_view(key).substr(prefix.key().size()), ended_at);
     batch.rest.begin = key + '\0';
   }
   return batch;
@@ -58,7 +58,7 @@ Batch take_back_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv
 
 JobKey entries_of(const Name& worker) { return JobKey("by_worker").string(worker.role).string(worker.id); }
 
-void take_back_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
+void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
   const auto ended = kv::tuple::Reader(note).take_versionstamp();
   if (!ended) throw internal_error("A row of an ended worker in the store is damaged.");
   const auto ended_at = static_cast<kv::Version>(read_u64(ended->bytes()));
@@ -66,7 +66,7 @@ void take_back_left_by(Queue& queue, kv::Database& store, const Name& worker, co
   kv::KeyRange rest = prefix.range();
   for (bool done = false; !done;) {
     const Batch batch = store.run([&](kv::Transaction& tx) {
-      auto some = take_back_some(queue, tx, prefix, rest, ended_at, kv::Isolation::snapshot);
+      auto some = reclaim_some(queue, tx, prefix, rest, ended_at, kv::Isolation::snapshot);
       // Another registration may have ended meanwhile, and left jobs that were passed over.
       if (const std::string key = left_key(worker).key(); some.done && tx.get(key) == note) tx.clear(key);
       return some;
@@ -83,8 +83,7 @@ void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std:
   const Name worker{std::string(role), std::string(id)};
   const JobKey prefix = entries_of(worker);
   // Serializable: a job that the worker accepts meanwhile must not be missed.
-  const Batch batch =
-      take_back_some(queue, tx, prefix, prefix.range(), INT64_MAX, kv::Isolation::serializable);
+  const Batch batch = reclaim_some(queue, tx, prefix, prefix.range(), INT64_MAX, kv::Isolation::serializable);
   if (batch.done) return;
   std::string version;
   kv::tuple::Packer(version).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
@@ -138,7 +137,7 @@ void for_each_riding(kv::Transaction& tx, std::string_view type,
   }
 }
 
-void take_back_left(Queue& queue, kv::Database& store) {
+void reclaim_left(Queue& queue, kv::Database& store) {
   const JobKey prefix("left");
   std::vector<std::pair<Name, std::string>> left;
   store.run([&](kv::Transaction& tx) {
@@ -158,9 +157,9 @@ void take_back_left(Queue& queue, kv::Database& store) {
   });
   for (const auto& [worker, note] : left) {
     try {
-      take_back_left_by(queue, store, worker, note);
+      reclaim_left_by(queue, store, worker, note);
     } catch (const Error& error) {
-      log::error("Jobs of worker {}/{}, which has ended, could not be taken back: {}", worker.role, worker.id,
+      log::error("Jobs of worker {}/{}, which has ended, could not be reclaimed: {}", worker.role, worker.id,
                  error.reason());
     }
   }

@@ -11,15 +11,15 @@ Step writes(std::string key) {
   return [key](Transaction& tx) { tx.set(key, "other"); };
 }
 
-Expectation everything(std::size_t limit = 0, bool reverse = false) {
-  Expectation reads;
+Prefetch everything(std::size_t limit = 0, bool reverse = false) {
+  Prefetch reads;
   for (const char key : std::string_view("abcdef")) reads.key(std::string(1, key));
   reads.range({"a", "f"}, limit, reverse);
   return reads;
 }
 
-Expectation random_expectation(Rng& rng) {
-  Expectation reads;
+Prefetch random_prefetch(Rng& rng) {
+  Prefetch reads;
   for (std::uint64_t i = rng.below(4); i > 0; --i) reads.key(model::random_key(rng));
   for (std::uint64_t i = rng.below(4); i > 0; --i)
     reads.range({model::random_key(rng), model::random_key(rng)}, rng.below(4), rng.below(2) == 0);
@@ -30,7 +30,7 @@ TEST_P(Conformance, WhatWasExpectedConflictsIfItIsRead) {
   set_all("bcd");
   const auto after = [](const Step& read, std::size_t limit = 0, bool reverse = false) {
     return [=](Transaction& tx) {
-      tx.expect(everything(limit, reverse));
+      tx.prefetch(everything(limit, reverse));
       read(tx);
     };
   };
@@ -59,7 +59,7 @@ TEST_P(Conformance, WhatWasExpectedConflictsIfItIsRead) {
 TEST_P(Conformance, WhatATransactionWritesItReads) {
   set_all("bcd");
   db.run([&](Transaction& tx) {
-    tx.expect(everything());
+    tx.prefetch(everything());
     EXPECT_EQ(tx.get("c"), "vc");
     tx.set("c", "new");
     tx.clear("d");
@@ -70,7 +70,7 @@ TEST_P(Conformance, WhatATransactionWritesItReads) {
     std::string keys;
     for (const auto& row : tx.get_range(KeyRange{"a", "f"}).rows) keys += row.key;
     EXPECT_EQ(keys, "bce");
-    tx.expect(everything());
+    tx.prefetch(everything());
     tx.clear_range("a", "c");
     EXPECT_EQ(tx.get("b"), std::nullopt);
     EXPECT_EQ(tx.get_range(KeyRange{"a", "f"}).rows.size(), 2u);
@@ -85,11 +85,11 @@ TEST_P(Conformance, ExpectationsChangeNoAnswer) {
     SeededRng rng(seeds.at(i));
     set_all(std::string_view("abcdefgh").substr(rng.below(8)));
     const auto plain = db.begin();
-    const auto expecting = db.begin();
+    const auto prefetching = db.begin();
     for (int step = 0; step < 30; ++step) {
-      if (rng.below(4) == 0) expecting->expect(random_expectation(rng));
+      if (rng.below(4) == 0) prefetching->prefetch(random_prefetch(rng));
       const auto operation = model::random_operation(rng);
-      ASSERT_EQ(model::perform(*plain, operation), model::perform(*expecting, operation))
+      ASSERT_EQ(model::perform(*plain, operation), model::perform(*prefetching, operation))
           << model::describe(operation);
     }
   }

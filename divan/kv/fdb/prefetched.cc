@@ -1,4 +1,4 @@
-#include "divan/kv/fdb/expected.h"
+#include "divan/kv/fdb/prefetched.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ bool overlap(const KeyRange& range, std::string_view begin, std::string_view end
 
 }  // namespace
 
-void Expected::ask(const Expectation& reads, const RangeSet& unreadable) {
+void Prefetched::ask(const Prefetch& reads, const RangeSet& unreadable) {
   Wave wave;
   const auto is_hidden = [&](const KeyRange& range) {
     const auto hidden = unreadable.first_after(range.begin);
@@ -38,15 +38,15 @@ void Expected::ask(const Expectation& reads, const RangeSet& unreadable) {
   if (!wave.values.empty() || !wave.pages.empty()) waves_.push_back(std::move(wave));
 }
 
-void Expected::forget() {
+void Prefetched::forget() {
   waves_.clear();
   values_.clear();
   rows_.clear();
 }
 
-void Expected::written(std::string_view key) { written(key, std::string(key) + '\0'); }
+void Prefetched::written(std::string_view key) { written(key, std::string(key) + '\0'); }
 
-void Expected::written(std::string_view begin, std::string_view end) {
+void Prefetched::written(std::string_view begin, std::string_view end) {
   const auto erase_in = [&](auto& values) {
     values.erase(values.lower_bound(begin), values.lower_bound(end));
   };
@@ -62,7 +62,7 @@ void Expected::written(std::string_view begin, std::string_view end) {
 }
 
 template <class Wanted>
-void Expected::wait_for(const Wanted& wanted) {
+void Prefetched::wait_for(const Wanted& wanted) {
   for (auto wave = waves_.begin(); wave != waves_.end();) {
     if (!wanted(*wave)) {
       ++wave;
@@ -73,7 +73,7 @@ void Expected::wait_for(const Wanted& wanted) {
   }
 }
 
-void Expected::wait(const Wave& wave) {
+void Prefetched::wait(const Wave& wave) {
   const auto is_late = [](const Future& answer) { return !answer.is_ready(); };
   if (std::any_of(wave.values.begin(), wave.values.end(),
                   [&](const auto& one) { return is_late(one.second); }) ||
@@ -87,7 +87,7 @@ void Expected::wait(const Wave& wave) {
   }
 }
 
-void Expected::keep(const Wave::Page& page) {
+void Prefetched::keep(const Wave::Page& page) {
   bool more = false;
   const auto answer = tx_.rows_in(page.answer, more);
   Rows rows{.covered = page.asked.range, .rows = {}};
@@ -110,17 +110,17 @@ void Expected::keep(const Wave::Page& page) {
   rows_.emplace_hint(next, std::move(begin), std::move(rows));
 }
 
-void Expected::keep(std::string_view key, const std::optional<std::string>& value) {
+void Prefetched::keep(std::string_view key, const std::optional<std::string>& value) {
   values_.insert_or_assign(std::string(key), value);
 }
 
-const std::optional<std::string>* Expected::find(std::string_view key) {
+const std::optional<std::string>* Prefetched::find(std::string_view key) {
   wait_for([&](const Wave& wave) { return wave.values.find(key) != wave.values.end(); });
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second;
 }
 
-const Expected::Rows* Expected::find(const KeyRange& range, bool reverse) {
+const Prefetched::Rows* Prefetched::find(const KeyRange& range, bool reverse) {
   wait_for([&](const Wave& wave) {
     return std::any_of(wave.pages.begin(), wave.pages.end(),
                        [&](const auto& page) { return begins_in(page.asked.range, range, reverse); });
@@ -128,7 +128,7 @@ const Expected::Rows* Expected::find(const KeyRange& range, bool reverse) {
   return covering(range, reverse);
 }
 
-const Expected::Rows* Expected::covering(const KeyRange& range, bool reverse) const {
+const Prefetched::Rows* Prefetched::covering(const KeyRange& range, bool reverse) const {
   const auto after = reverse ? rows_.lower_bound(range.end) : rows_.upper_bound(range.begin);
   if (after == rows_.begin()) return nullptr;
   const Rows& rows = std::prev(after)->second;
