@@ -12,6 +12,10 @@ namespace {
 
 // Where a cluster looks for the version that its next commits must reach.
 constexpr std::string_view kLeastVersionKey = "\xff/minRequiredCommitVersion";
+// After it has been raised: for how long the cluster may not start transactions, and is polled.
+constexpr Duration kSettlesAfterJump = std::chrono::seconds(15);
+constexpr Duration kSettlePoll = std::chrono::milliseconds(500);
+constexpr Duration kLongestJump = std::chrono::minutes(1);
 // Of its own: those of transactions that were given up are counted until it notices.
 constexpr std::int64_t kMaxClientWatches = 1'000'000;
 
@@ -67,15 +71,37 @@ std::int64_t FdbDatabase::estimate_bytes(const KeyRange& range) {
 
 void FdbDatabase::advance_version(Version at_least) {
   // The cluster recovers to do so: the commit's own answer is often lost.
+  bool raised = false;
   for (bool reached = false; !reached;) {
     run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
       tx.set_option(TransactionOption::access_system_keys);
       const Future version = tx.read_version();
       if (const FdbError code = store_.cluster.outcome_of(version); code != 0) return code;
       reached = tx.number_in(version) > at_least;
-      if (!reached) tx.set(kLeastVersionKey, little_endian(at_least + 1));
+      if (reached) return 0;
+      raised = true;
+      tx.set(kLeastVersionKey, little_endian(at_least + 1));
       return 0;
     });
+  }
+  if (raised) await_settled();
+}
+
+// Within a second after a jump of more than some 300,000,000 versions, a cluster stops to start transactions,
+// for about ten seconds (FoundationDB 7.1: its ratekeeper takes the jump for storage servers that lag). Other
+// transactions would get transaction_timed_out.
+void FdbDatabase::await_settled() {
+  const Clock& clock = store_.cluster.clock();
+  const MonotonicTime raised = clock.now();
+  while (clock.now() < raised + kSettlesAfterJump) {
+    clock.sleep(kSettlePoll);
+    try {
+      run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
+        return store_.cluster.outcome_of(tx.get(store_.place.format_key(), true));
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::transaction_timed_out || clock.now() >= raised + kLongestJump) throw;
+    }
   }
 }
 

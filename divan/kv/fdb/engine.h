@@ -59,6 +59,8 @@ class FdbDatabase final : public Database {
   std::string client_version() const { return store_.cluster.client().version(); }
 
  private:
+  void await_settled();
+
   Store store_;
 };
 

@@ -123,6 +123,20 @@ TEST_F(KvFdbCluster, StoresOfDifferentNamesDoNotMeet) {
   one->run([](Transaction& tx) { EXPECT_EQ(tx.get("a"), "1"); });
 }
 
+// The cluster starts no transactions for a while then, which must not look like a cluster that is gone.
+TEST_F(KvFdbCluster, AfterALargeJumpOfVersionsTransactionsAreStarted) {
+  TemporaryStore store(clock_);
+  Options hasty = store.options();
+  hasty.answer_timeout = std::chrono::seconds(2);
+  FdbDatabase database(hasty, clock_, rng_);
+  const Version far = database.begin()->read_version() + 4'000'000'000;
+  database.advance_version(far);
+  for (int i = 0; i < 20; ++i) {
+    database.run([&](Transaction& tx) { EXPECT_GT(tx.read_version(), far); });
+    clock_.sleep(std::chrono::milliseconds(100));
+  }
+}
+
 TEST_F(KvFdbCluster, TwoProcessesSeeEachOthersWritesAtOnce) {
   TemporaryStore store(clock_);
   FdbDatabase other(store.options(), clock_, rng_);
