@@ -102,10 +102,10 @@ void JobInvariants::check(const Commit& commit, const Rows& rows) {
   for (const auto& name : touched.pending) {
     if (!touched.woken.contains(name.first)) fail(name, "it became pending and no acceptor was woken.");
   }
-  check_riders(touched, rows);
+  check_worker_jobs(touched, rows);
 }
 
-void JobInvariants::check_riders(const Touched& touched, const Rows& rows) {
+void JobInvariants::check_worker_jobs(const Touched& touched, const Rows& rows) {
   for (const auto& worker : touched.not_left) {
     const auto left = left_.extract(worker);
     for (const auto& [name, seen] : jobs_) {

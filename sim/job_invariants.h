@@ -86,7 +86,7 @@ class JobInvariants final : public Invariant {
   void learn_ticks(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
   // Jobs ride on workers that are there, or are left by registrations that ended.
-  void check_riders(const Touched& touched, const Rows& rows);
+  void check_worker_jobs(const Touched& touched, const Rows& rows);
   void follow_taking_back(const Name& name, Seen& seen, const std::optional<jobs::Job>& now,
                           const Commit& commit, const Touched& touched);
   // It was pending again, or ended, because its attempt ran too long.
