@@ -71,7 +71,8 @@ bool Builder::begin(Build& state) {
       tx.prefetch(reads);
     }
     state.written = state.read = read_sequence(tx, *state.keys);
-    state.failed_before = tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
+    state.failed_before =
+        tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
     // A document has one place in the changes, and one that is met again is met beyond their present end.
     if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
