@@ -37,7 +37,6 @@ function(divan_module name)
   string(REPLACE ";" " " dependencies "${name};${MODULE_DEPS}")
   set_property(GLOBAL APPEND PROPERTY DIVAN_MODULES divan_${id})
   set_property(GLOBAL APPEND PROPERTY DIVAN_MODULE_DEPENDENCIES "${dependencies}")
-  set_property(GLOBAL APPEND PROPERTY DIVAN_SOURCES ${sources})
   set_property(GLOBAL APPEND PROPERTY DIVAN_TEST_SOURCES ${tests})
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
 endfunction()
@@ -45,16 +44,15 @@ endfunction()
 # A part of every build: no module includes what it does not depend on.
 function(divan_check_includes)
   get_property(dependencies GLOBAL PROPERTY DIVAN_MODULE_DEPENDENCIES)
-  get_property(sources GLOBAL PROPERTY DIVAN_SOURCES)
   list(JOIN dependencies "\n" lines)
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/modules.txt CONTENT "${lines}\n")
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h ${CMAKE_SOURCE_DIR}/divan/*.cc)
   set(stamp ${CMAKE_BINARY_DIR}/includes.checked)
   add_custom_command(
     OUTPUT ${stamp}
     COMMAND ${CMAKE_COMMAND} -DMODULES=${CMAKE_BINARY_DIR}/modules.txt -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DSTAMP=${stamp}
             -P ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
-    DEPENDS ${sources} ${headers} ${CMAKE_BINARY_DIR}/modules.txt ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
+    DEPENDS ${sources} ${CMAKE_BINARY_DIR}/modules.txt ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
     COMMENT "Checking what modules include"
     VERBATIM)
   add_custom_target(divan_includes ALL DEPENDS ${stamp})

@@ -35,7 +35,7 @@ list(FILTER files EXCLUDE REGEX "(_test\\.cc|_bench\\.cc|testing\\.h|/test_[a-z_
 foreach(file IN LISTS files)
   module_of(${file} module)
   if(module STREQUAL "")
-    continue() # a program of its own, such as js/sandbox
+    continue() # of no module
   endif()
   file(STRINGS ${SOURCE_DIR}/divan/${file} includes REGEX "^#include \"divan/")
   foreach(include IN LISTS includes)

@@ -50,8 +50,12 @@ class WatchingSource : public FeedSource {
   std::optional<std::chrono::milliseconds> read_again_after() const override;
 
  protected:
-  /// For the transaction that reads: a watch on what it reads, or null to be polled.
-  void watch(std::shared_ptr<kv::Watch> watch) { watch_ = std::move(watch); }
+  /// For the transaction that reads: `make_watch()` returns a watch on what it reads, or null to be polled.
+  template <class Fn>
+  void watch(Fn&& make_watch) {
+    watch_ = nullptr;  // first: the store may have just one left
+    watch_ = make_watch();
+  }
   /// After the transaction.
   void wait() {
     if (watch_ != nullptr) watch_->on_end(wake_);

@@ -144,7 +144,7 @@ class JobSource final : public WatchingSource {
       }
       row = jobs::job_json(
           *job, {.data = context_.queue.data(tx, *job), .result = context_.queue.result(tx, *job)});
-      watch(context_.queue.watch(tx, type_, id_));
+      watch([&] { return context_.queue.watch(tx, type_, id_); });
     });
     wait();
     std::string seq = to_hex(sha256(row, kSequenceBytes));

@@ -51,7 +51,7 @@ class MembersSource final : public WatchingSource {
     workers::Members members;
     context_.store.run([&](kv::Transaction& tx) {
       members = context_.registry.members(tx, role_);
-      watch(context_.registry.watch(tx, role_));
+      watch([&] { return context_.registry.watch(tx, role_); });
     });
     wait();
     if (begun_ && members.version <= version_) return false;
@@ -213,12 +213,16 @@ class HoldTask final : public Task {
         writer.key("reason").string(halt.reason).end_object().end_object();
         lines += line + '\n';
       }
+      halts_watch_ = nullptr;  // first: the store may have just one left
       halts_watch_ = jobs::watch_halts(tx, ref.role, ref.id);
       return lines;
     });
   }
 
-  void watch(kv::Transaction& tx) { watch_ = context_.registry.watch(tx, *hold_); }
+  void watch(kv::Transaction& tx) {
+    watch_ = nullptr;
+    watch_ = context_.registry.watch(tx, *hold_);
+  }
 
   bool end() {
     hold_.reset();

@@ -114,7 +114,9 @@ void Check::node_row(std::string_view rest, std::string_view value) {
 // What stands beside the index's state.
 void Check::record_row(std::string_view rest, std::string_view value) {
   using Record = IndexKeys::Record;
-  const auto record = Record{static_cast<int>(required(Reader(rest).take_int()))};
+  const std::int64_t number = required(Reader(rest).take_int());
+  if (number < INT_MIN || number > INT_MAX) throw wrong("an index has no such record");
+  const auto record = Record{static_cast<int>(number)};
   const auto counter = [&] {
     if (!kv::has_shape(rest, "i") || value.size() != 8)
       throw wrong("a counter of rows that were left out is damaged");

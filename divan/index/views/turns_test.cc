@@ -158,16 +158,17 @@ TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
 TEST_F(Turns, FunctionsAreWaitedForIfAQueryWaitsForTheirIndex) {
   for (const auto& [name, priority, purpose] : {std::tuple("small", kQueryPriority, js::Purpose::urgent),
                                                 std::tuple("large", kCatchUpPriority, js::Purpose::trial)}) {
-    // Any other call, so that there is a process. It is held until it was seen who has it.
+    // Any other call, so that there is a process. It is held until it was seen who has it; so is any other
+    // child, of which an earlier test may have left some.
     const std::vector<std::string_view> documents = {"{}"};
     pool.map(js::program_of({js::kEmitN}), documents, {.urgent = true, .waited_for = true});
-    const auto process = js::children().at(0);
-    kill(process, SIGSTOP);
+    const auto processes = js::children();
+    for (const pid_t process : processes) kill(process, SIGSTOP);
     request(name, priority);
     auto building = std::async(std::launch::async, [&] { return run_next(); });
     std::vector<js::RunningCall> calls;
     EXPECT_TRUE(js::eventually([&] { return !(calls = pool.running()).empty(); }));
-    kill(process, SIGCONT);
+    for (const pid_t process : processes) kill(process, SIGCONT);
     EXPECT_EQ(building.get(), name);
     EXPECT_TRUE(is_built(name));
     ASSERT_EQ(calls.size(), 1u);

@@ -93,14 +93,16 @@ void FdbDatabase::advance_version(Version at_least) {
 void FdbDatabase::await_settled() {
   const Clock& clock = store_.cluster.clock();
   const MonotonicTime raised = clock.now();
-  while (clock.now() < raised + kSettlesAfterJump) {
+  for (bool answered = true; !answered || clock.now() < raised + kSettlesAfterJump;) {
     clock.sleep(kSettlePoll);
     try {
       run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
         return store_.cluster.outcome_of(tx.get(store_.place.format_key(), true));
       });
+      answered = true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::transaction_timed_out || clock.now() >= raised + kLongestJump) throw;
+      answered = false;
     }
   }
 }
