@@ -34,8 +34,8 @@ Outcome parse(std::string_view bytes, std::size_t step) {
   std::size_t used = 0, known = 0;
   try {
     while (known < bytes.size()) {
-      const auto section = kLimits.max_header_bytes - (known - used);
-      known += std::min({step, section, bytes.size() - known});
+      const auto space = kLimits.max_header_bytes - (known - used);
+      known += std::min({step, space, bytes.size() - known});
       for (;;) {
         const auto taken = parser.feed(bytes.substr(used, known - used));
         if (taken > known - used) abort();

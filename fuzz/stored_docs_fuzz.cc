@@ -113,8 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     read_settings(rows, store.catalog, pieces.rest());
     return 0;
   }
-  constexpr docs::Section kRooms[] = {docs::Section::revs, docs::Section::changes, docs::Section::local};
-  const std::string section = store.database.keys().section(kRooms[data[0] % 4]);
+  constexpr docs::Section kSections[] = {docs::Section::revs, docs::Section::changes, docs::Section::local};
+  const std::string section = store.database.keys().section(kSections[data[0] % 4]);
   while (!pieces.at_end()) {
     const auto key = pieces.take();
     rows.set(section + std::string(key), pieces.take());

@@ -31,11 +31,11 @@ std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& li
 template <class Things, class SizeOf>
 std::size_t count_fitting(const Things& things, const SizeOf& size_of) {
   std::size_t count = 0;
-  std::size_t section = protocol::kMaxFrame - kHeadBytes;
+  std::size_t space = protocol::kMaxFrame - kHeadBytes;
   for (const auto& thing : things) {
     const std::size_t size = size_of(thing);
-    if (size > section) break;
-    section -= size;
+    if (size > space) break;
+    space -= size;
     ++count;
   }
   if (count == 0 && !things.empty()) {

@@ -74,13 +74,13 @@ void DistinctReducer::add(const ReducedRow& row) {
 void DistinctReducer::raise(std::size_t index, std::uint8_t run) {
   if (registers_.empty()) {
     few_.push_back(static_cast<std::uint32_t>(index) << kRunBits | run);
-    if (few_.size() >= kMaxFew) fan_out();
+    if (few_.size() >= kMaxFew) use_registers();
   } else if (registers_[index] < run) {
     registers_[index] = run;
   }
 }
 
-void DistinctReducer::fan_out() {
+void DistinctReducer::use_registers() {
   registers_.assign(kRegisters, 0);
   for (const std::uint32_t each : few_) {
     auto& run = registers_[each >> kRunBits];
@@ -112,7 +112,7 @@ void DistinctReducer::merge(std::string_view partial, std::uint64_t) {
     return static_cast<std::uint8_t>(run);
   };
   if (partial.size() == kRegisters) {
-    if (registers_.empty()) fan_out();
+    if (registers_.empty()) use_registers();
     for (std::size_t i = 0; i < kRegisters; ++i)
       registers_[i] = std::max(registers_[i], run_of(digit(partial[i])));
     return;

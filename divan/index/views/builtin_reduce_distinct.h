@@ -32,7 +32,7 @@ class DistinctReducer final : public Reducer {
 
  private:
   void raise(std::size_t index, std::uint8_t run);
-  void fan_out();
+  void use_registers();
   std::vector<std::uint32_t> sorted() const;
 
   // Registers that were raised, some perhaps more than once: index and run in one number. A group of few rows
