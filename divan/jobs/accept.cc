@@ -99,7 +99,8 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& sett
   transition(tx, job, [&](Job& changed) {
     changed.state = State::running;
     changed.lock = queue.rng().uuid();
-    // This transaction's read version is greater than the version of the commit that ended the last attempt.
+    // The commit that ended the last attempt has a version that is not above this transaction's read version,
+    // and above the epoch of that attempt.
     changed.epoch = tx.read_version();
     changed.attempt += 1;
     changed.started_at = now;
