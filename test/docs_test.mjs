@@ -29,7 +29,7 @@ for (const [heading, first, second] of [
   })
 }
 
-testWithServer('the program of "With nano" remembers its place', {}, async (server) => {
+testWithServer('the program of "With nano" remembers its sequence', {}, async (server) => {
   await server.client.ok('PUT', '/shop')
   await server.client.ok('PUT', '/shop/lamp', { price: 30 })
   const running = run(program('With nano'), server)

@@ -150,7 +150,7 @@ testRecipe('Waiting for a result', 'the result comes, at once if it is there, an
   assert.equal(await start().output(), '{ sum: 42 }\n{ sum: 42 }\nnonsense is failed: what numbers?\n')
 })
 
-testRecipe('No more than so many at once', 'of two processes, two calls run at once', async (server, start) => {
+testRecipe('A limit on concurrent jobs', 'of two processes, two calls run at once', async (server, start) => {
   const first = start()
   const second = start()
   await waitFor('the type', async () => (await server.client.get('/_jobs/call')).status === 200)
