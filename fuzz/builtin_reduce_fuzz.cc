@@ -31,9 +31,9 @@ void check_error(const views::ReduceError& error) {
 // As if it had come out of a damaged store: an error, or a reduction like any other.
 void check_partial(const views::Builtin& function, std::string_view partial) {
   try {
-    const auto reducer = views::make_reducer(function, views::SumLimit::none());
+    const auto reducer = views::make_reducer(function, views::SumLimit::unlimited());
     reducer->merge(partial);
-    const auto again = views::make_reducer(function, views::SumLimit::none());
+    const auto again = views::make_reducer(function, views::SumLimit::unlimited());
     again->merge(reducer->result());
     check(again->result() == reducer->result());
     views::shown_result(function, reducer->result());
@@ -43,7 +43,7 @@ void check_partial(const views::Builtin& function, std::string_view partial) {
 void check_reduction(const views::Builtin& function, const std::vector<std::string>& values) {
   std::string result;
   try {
-    const auto reducer = views::make_reducer(function, views::SumLimit::none());
+    const auto reducer = views::make_reducer(function, views::SumLimit::unlimited());
     for (const std::string& value : values) reducer->add({.value = value, .encoded_key = value});
     result = reducer->result();
   } catch (const views::ReduceError& error) {
@@ -51,7 +51,7 @@ void check_reduction(const views::Builtin& function, const std::vector<std::stri
     return;
   }
   check(divan::json::compact(result) == result);
-  const auto merger = views::make_reducer(function, views::SumLimit::none());
+  const auto merger = views::make_reducer(function, views::SumLimit::unlimited());
   merger->merge(result);
   check(merger->result() == result);
   const auto shown = views::shown_result(function, result);

@@ -69,15 +69,15 @@ void take_ranges(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys, s
     range.begin += from;
     const auto whole = range;
     std::size_t taken = 0;
-    views::take_range(rows, keys, 0, fan_out, nodes, range,
-                      {[&](const views::ViewRow& row) {
-                         check(row.place >= whole.begin && row.place < whole.end);
-                         return ++taken < 1000;
-                       },
-                       [&](const views::Partial& partial) {
-                         check(nodes && !partial.value.empty());
-                         return ++taken < 1000;
-                       }});
+    views::visit_range(rows, keys, 0, fan_out, nodes, range,
+                       {[&](const views::ViewRow& row) {
+                          check(row.place >= whole.begin && row.place < whole.end);
+                          return ++taken < 1000;
+                        },
+                        [&](const views::Partial& partial) {
+                          check(nodes && !partial.value.empty());
+                          return ++taken < 1000;
+                        }});
     check(taken >= 1000 || range.begin >= range.end);
   }
 }

@@ -7,9 +7,9 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
-#include "divan/index/answering.h"
 #include "divan/index/builds.h"
 #include "divan/index/left_out.h"
+#include "divan/index/serving_index.h"
 #include "divan/index/views/query.h"
 
 namespace divan::api {
@@ -135,7 +135,7 @@ class ViewTask final : public PageStream {
   // The index that has rows for those who do not wait.
   std::shared_ptr<const ViewIndex> answering(kv::Transaction& tx, const Found& found) const {
     const auto answering =
-        index::answering_index(tx, found.database, context_.kinds, found.design, found.index);
+        index::serving_index(tx, found.database, context_.kinds, found.design, found.index);
     auto views = std::dynamic_pointer_cast<const ViewIndex>(answering);
     return views && views->find(view_name_) ? views : found.index;
   }

@@ -20,8 +20,8 @@
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"
-#include "divan/index/answering.h"
 #include "divan/index/builder.h"
+#include "divan/index/serving_index.h"
 #include "divan/index/views/view_index.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
@@ -248,9 +248,10 @@ struct Server::Parts {
         [this](std::string_view id, std::string_view body, const docs::Checkpoint& checkpoint) {
           for (const auto& kind : kinds) kind->check(std::string(id), body, checkpoint);
         });
-    catalog.on_design_document(
-        [this](kv::Transaction& tx, const docs::Database& database, std::string_view id,
-               std::string_view body) { index::keep_answering(tx, database, kinds, std::string(id), body); });
+    catalog.on_design_document([this](kv::Transaction& tx, const docs::Database& database,
+                                      std::string_view id, std::string_view body) {
+      index::retain_serving_index(tx, database, kinds, std::string(id), body);
+    });
     use_max_document_size();
     if (settings.serves) api::create_users_database(store, catalog);
     queue.observer().measure(metrics);

@@ -107,7 +107,7 @@ class Builder {
   bool begin(Build& build);
   bool finish(Build& build);
   bool finish_in(kv::Transaction& tx, const Build& build);
-  bool do_more_work(Build& build, bool only_begun);
+  bool do_more_work(Build& build, bool resume_only);
   void give_back(Build& build);
   bool others_wait(const Build& build);
   bool may_go_on(Build& build);

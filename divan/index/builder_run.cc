@@ -87,9 +87,9 @@ bool Builder::begin(Build& state) {
 }
 
 // What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
-bool Builder::do_more_work(Build& state, bool only_begun) {
+bool Builder::do_more_work(Build& state, bool resume_only) {
   while (!state.cancelled && state.wanted) {
-    const auto work = state.index->more_work(store_, *state.keys, only_begun);
+    const auto work = state.index->more_work(store_, *state.keys, resume_only);
     if (!work) return true;
     write(state, [&](kv::Transaction& tx, Build&) { work->write(tx, *state.keys); });
     if (stopping_ || others_wait(state)) return false;

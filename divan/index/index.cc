@@ -5,7 +5,7 @@
 #include "divan/base/log.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
-#include "divan/index/answering.h"
+#include "divan/index/serving_index.h"
 
 namespace divan::index {
 namespace {
@@ -87,7 +87,7 @@ std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, c
   for (const auto& [id, winner] : design_documents(tx, database)) {
     for (const auto& index : indexes_of(tx, database, kinds, id, winner)) {
       used.insert(index->signature());
-      used.insert(answering_index(tx, database, kinds, winner, index)->signature());
+      used.insert(serving_index(tx, database, kinds, winner, index)->signature());
     }
   }
   const std::string prefix = database.keys().section(docs::Section::indexes);

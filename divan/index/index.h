@@ -135,10 +135,10 @@ class Index {
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
 
   /// What else the index keeps is made in pieces when its rows are up to date: the next piece, or null if
-  /// there is none. With `only_begun`, not the first one: what was begun is to be finished before rows change
-  /// again. Outside of any transaction.
+  /// there is none. With `resume_only`, not the first one: what was begun is to be finished before rows
+  /// change again. Outside of any transaction.
   virtual std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
-                                               bool only_begun) const = 0;
+                                               bool resume_only) const = 0;
   /// Whether there is such a piece.
   virtual bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };

@@ -47,8 +47,8 @@ class EdgeReducer final : public Reducer {
   explicit EdgeReducer(Edge edge) : edge_(edge) {}
 
   void add(const ReducedRow& row) override {
-    if (value_ && (edge_ == Edge::first ? row.place >= place_ : row.place <= place_)) return;
-    place_ = row.place;
+    if (value_ && (edge_ == Edge::first ? row.position >= position_ : row.position <= position_)) return;
+    position_ = row.position;
     value_ = row.value;
   }
 
@@ -61,14 +61,14 @@ class EdgeReducer final : public Reducer {
 
  private:
   const Edge edge_;
-  std::string place_;
+  std::string position_;
   std::optional<std::string> value_;
 };
 
 constexpr std::string_view kTop = "_top_";
 constexpr std::string_view kBottom = "_bottom_";
 
-// A number as Erlang reads it; 0 if it is no rank, nothing if it is none.
+// Returns the rank as Erlang parses it: 0 if it is out of range, nullopt if `text` is not a number.
 std::optional<std::size_t> parse_rank(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   int rank = 0;
@@ -97,7 +97,7 @@ std::optional<Builtin> builtin_reduce(std::string_view source) {
   return std::nullopt;
 }
 
-std::string why_no_builtin(std::string_view source) {
+std::string invalid_builtin_reason(std::string_view source) {
   for (const auto name : {kTop, kBottom}) {
     if (!source.starts_with(name)) continue;
     return parse_rank(source.substr(name.size()))
@@ -114,12 +114,12 @@ std::optional<Edge> edge_of(std::string_view source) {
   return std::nullopt;
 }
 
-const SumLimit& SumLimit::usual() {
+const SumLimit& SumLimit::default_limit() {
   static const SumLimit limit;
   return limit;
 }
 
-const SumLimit& SumLimit::none() {
+const SumLimit& SumLimit::unlimited() {
   static const SumLimit limit{.limit = {.mode = js::ReduceLimit::Mode::off}, .context = {}, .log = {}};
   return limit;
 }

@@ -25,7 +25,7 @@ void top_ten_integers(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// Partial results of 100,000 keys, and what is shown of them.
+// Partial results of 100,000 keys, and what a query shows of them.
 std::string distinct_keys() {
   const auto reducer = make_reducer(BuiltinReduce::approx_count_distinct);
   for (int n = 0; n < 100'000; ++n) reducer->add({.value = {}, .encoded_key = std::to_string(n)});

@@ -17,9 +17,9 @@ constexpr unsigned kRunBits = 6;
 constexpr unsigned kLongestRun = 64 - kIndexBits + 1;
 constexpr std::uint32_t kRunMask = (1u << kRunBits) - 1;
 
-// Of a register that is named, in a result.
+// Bytes of a register in the form of a result that lists registers.
 constexpr std::size_t kNamedSize = 3;
-// What few_ may grow to: less memory than all registers, and sorted faster than these are gone through.
+// Maximum size of few_: it takes less memory than all registers, and sorting it is faster than scanning them.
 constexpr std::size_t kMaxFew = 256;
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -40,7 +40,7 @@ std::uint32_t digit(char c) {
   return static_cast<std::uint32_t>(value);
 }
 
-// Ertl's estimator: what registers that are zero, and those that are full, stand for.
+// Ertl's estimator: the contributions of registers that are zero, and of those that are saturated.
 double sigma(double x) {
   double sum = x;
   double before = -1;
@@ -89,14 +89,14 @@ void DistinctReducer::use_registers() {
   few_.clear();
 }
 
-// The registers that are not zero, each once, in order.
+// The registers that are not zero, without duplicates, sorted.
 std::vector<std::uint32_t> DistinctReducer::sorted() const {
   std::vector<std::uint32_t> raised = few_;
   for (std::size_t i = 0; i < registers_.size(); ++i) {
     if (registers_[i] > 0) raised.push_back(static_cast<std::uint32_t>(i) << kRunBits | registers_[i]);
   }
   if (few_.empty()) return raised;
-  // The longest run of a register comes first.
+  // The maximum run of a register comes first.
   std::sort(raised.begin(), raised.end(),
             [](std::uint32_t a, std::uint32_t b) { return a >> kRunBits != b >> kRunBits ? a < b : a > b; });
   const auto same_register = [](std::uint32_t a, std::uint32_t b) { return a >> kRunBits == b >> kRunBits; };
@@ -152,7 +152,7 @@ std::int64_t DistinctReducer::estimate() const {
   double z = registers * tau(1 - counts[kLongestRun] / registers);
   for (std::size_t run = kLongestRun - 1; run > 0; --run) z = 0.5 * (z + counts[run]);
   z += registers * sigma(counts[0] / registers);
-  constexpr double most = 9e18;  // registers that are all full stand for infinitely many
+  constexpr double most = 9e18;  // saturated registers stand for infinity
   return std::llround(std::min(registers * registers / (2 * std::log(2.0) * z), most));
 }
 

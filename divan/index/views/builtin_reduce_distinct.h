@@ -1,14 +1,15 @@
-// _approx_count_distinct: about how many distinct keys rows have, within some 2 %; values do not matter. A
-// HyperLogLog of 2,048 registers, as CouchDB's: a hash of a key chooses a register, which keeps the longest
-// run of zeros that the rest of a hash began with, plus one. (Flajolet and others, 2007; the estimate is
-// Ertl's of 2017, arXiv:1702.01284, which needs no tables of corrections and is good from zero on.)
+// _approx_count_distinct: estimates the number of distinct keys, with a standard error of about 2 %. Values
+// do not matter. A HyperLogLog of 2,048 registers, as in CouchDB: a hash of a key selects a register, which
+// stores the maximum, over all hashes, of the number of leading zeros of the rest of the hash, plus one.
+// (Flajolet and others, 2007; the estimator is Ertl's of 2017, arXiv:1702.01284, which needs no correction
+// tables and has no lower limit.)
 //
-// A result is a string: of three characters for each register that is not zero, in order, or of one for each
-// of all registers as soon as that is shorter. Characters stand for six bits. So a result of 32 rows has a
-// hundred bytes, and none more than 2,050.
+// A result is a string. It has three characters for each register that is not zero, in order, or one
+// character for each register if that is shorter; a character encodes six bits. The result of 32 rows is
+// about a hundred bytes long, and no result is longer than 2,050 bytes.
 //
-// Keys are the same when they are one key in the order of rows. (CouchDB's count keys apart that are equal
-// but not the same, such as 1 and 1.0.)
+// Two keys are the same if they are equal in the order of rows. (CouchDB counts keys such as 1 and 1.0, which
+// are equal but not identical, as two.)
 #pragma once
 
 #include <array>
@@ -35,10 +36,10 @@ class DistinctReducer final : public Reducer {
   void use_registers();
   std::vector<std::uint32_t> sorted() const;
 
-  // Registers that were raised, some perhaps more than once: index and run in one number. A group of few rows
-  // costs no more than these.
+  // The registers that are not zero, as long as they are few: index and run in one number. A register may
+  // occur more than once. Keeps small groups small.
   std::vector<std::uint32_t> few_;
-  std::vector<std::uint8_t> registers_;  // all of them, when they are no longer few
+  std::vector<std::uint8_t> registers_;  // all registers; empty while few_ is used
 };
 
 }  // namespace divan::index::views

@@ -1,4 +1,4 @@
-// The built-in reduces that look at keys, or at the order of values or rows: _approx_count_distinct, _top_N,
+// The built-in reduces that use keys, or the order of values or rows: _approx_count_distinct, _top_N,
 // _bottom_N, _first and _last.
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -26,21 +26,21 @@ std::string bottom(std::size_t rank, const Values& values) {
   return reduce({BuiltinReduce::bottom, rank}, values);
 }
 
-TEST(BuiltinRank, NamesHaveARankFromOneToAHundred) {
+TEST(BuiltinRank, NamesHaveARankFrom1To100) {
   EXPECT_EQ(builtin_reduce("_top_1"), Builtin(BuiltinReduce::top, 1));
   EXPECT_EQ(builtin_reduce("_top_+05"), Builtin(BuiltinReduce::top, 5));
   EXPECT_EQ(builtin_reduce("_bottom_100"), Builtin(BuiltinReduce::bottom, 100));
   for (const std::string rank : {"0", "-1", "101", "99999999999999999999"}) {
     EXPECT_FALSE(builtin_reduce("_top_" + rank));
-    EXPECT_EQ(why_no_builtin("_top_" + rank), "rank value must be between 1 and 100");
-    EXPECT_EQ(why_no_builtin("_bottom_" + rank), "rank value must be between 1 and 100");
+    EXPECT_EQ(invalid_builtin_reason("_top_" + rank), "rank value must be between 1 and 100");
+    EXPECT_EQ(invalid_builtin_reason("_bottom_" + rank), "rank value must be between 1 and 100");
   }
   for (const std::string rank : {"", "x", "5x", "5\n", " 5", "1.5", "+"}) {
     EXPECT_FALSE(builtin_reduce("_bottom_" + rank));
-    EXPECT_EQ(why_no_builtin("_top_" + rank), "invalid rank reducer");
-    EXPECT_EQ(why_no_builtin("_bottom_" + rank), "invalid rank reducer");
+    EXPECT_EQ(invalid_builtin_reason("_top_" + rank), "invalid rank reducer");
+    EXPECT_EQ(invalid_builtin_reason("_bottom_" + rank), "invalid rank reducer");
   }
-  EXPECT_EQ(why_no_builtin("_top"), "`_top` is not a supported reduce function.");
+  EXPECT_EQ(invalid_builtin_reason("_top"), "`_top` is not a supported reduce function.");
 }
 
 TEST(BuiltinRank, ValuesInOrderEachOnce) {
@@ -63,14 +63,14 @@ TEST(BuiltinRank, ValuesOfAllTypesAreInTheOrderOfKeys) {
   EXPECT_EQ(top(2, ordered), R"([{"a":1},{}])");
 }
 
-TEST(BuiltinRank, APartialResultThatIsNoneIsAnError) {
+TEST(BuiltinRank, AnInvalidPartialResultIsAnError) {
   for (const std::string partial : {"7", "", "{}", "[1,", "[,]", "[x]", R"([3,":2,"[7])"}) {
     const auto reducer = make_reducer({BuiltinReduce::top, 3});
     EXPECT_THROW(reducer->merge(partial), Error) << partial;
   }
 }
 
-TEST(BuiltinEdge, IsTheRowThatComesFirstOrLastWhateverTheOrderOfTaking) {
+TEST(BuiltinEdge, IsTheFirstOrLastRowInAnyOrderOfAdding) {
   const std::vector<ReducedRow> rows = {{R"("b")", {}, "k2"}, {R"("a")", {}, "k1"}, {R"("c")", {}, "k3"}};
   for (const auto& [function, expected] :
        {std::pair(BuiltinReduce::first, R"("a")"), std::pair(BuiltinReduce::last, R"("c")")}) {
@@ -125,16 +125,16 @@ TEST(BuiltinDistinct, AKeyCountsOnceAndValuesDoNot) {
   EXPECT_EQ(shown_result(kDistinct, reducer->result()), "1");
 }
 
-TEST(BuiltinDistinct, AResultIsAsSmallAsItsRowsAreFew) {
+TEST(BuiltinDistinct, TheSizeOfAResultGrowsWithTheNumberOfRows) {
   EXPECT_EQ(distinct_keys(0, 0), R"("")");
   EXPECT_EQ(distinct_keys(0, 1).size(), 5u);
   EXPECT_LE(distinct_keys(0, 32).size(), 98u);
   EXPECT_EQ(distinct_keys(0, 100'000).size(), 2'050u);
-  // Of the two forms the shorter one.
+  // The shorter of the two forms.
   for (int n = 600; n < 1'100; n += 10) EXPECT_LE(distinct_keys(0, n).size(), 2'050u);
 }
 
-TEST(BuiltinDistinct, APartialResultThatIsNoneIsAnError) {
+TEST(BuiltinDistinct, AnInvalidPartialResultIsAnError) {
   const std::string all(2'048, 'A');
   for (const std::string& partial :
        {std::string("7"), std::string(), std::string("\""), std::string(R"("AA")"), std::string(R"("AAA")"),
@@ -145,7 +145,7 @@ TEST(BuiltinDistinct, APartialResultThatIsNoneIsAnError) {
   }
   EXPECT_EQ(shown_result(kDistinct, '"' + all + '"'), "0");
   EXPECT_EQ(shown_result(kDistinct, R"("AAB")"), "1");
-  // Registers that are all full.
+  // Saturated registers.
   EXPECT_GT(std::stoll(shown_result(kDistinct, '"' + std::string(2'048, '2') + '"')), 1'000'000'000);
 }
 

@@ -7,29 +7,29 @@
 
 namespace divan::index::views {
 
-// False if it is worse than all, and there are enough of these.
-bool RankReducer::take(std::string_view value) {
+// Returns false if the value is worse than all of best_, and best_ is full.
+bool RankReducer::insert(std::string_view value) {
   encoded_.clear();
   append_key(encoded_, value);
-  const auto place = std::lower_bound(
+  const auto position = std::lower_bound(
       best_.begin(), best_.end(), encoded_, [this](const Ranked& ranked, const std::string& encoded) {
         return greatest_ ? ranked.encoded > encoded : ranked.encoded < encoded;
       });
-  if (place != best_.end() && place->encoded == encoded_) {
-    if (value < place->value) place->value = value;
+  if (position != best_.end() && position->encoded == encoded_) {
+    if (value < position->value) position->value = value;
     return true;
   }
-  if (place == best_.end() && best_.size() == rank_) return false;
-  best_.insert(place, Ranked{encoded_, std::string(value)});
+  if (position == best_.end() && best_.size() == rank_) return false;
+  best_.insert(position, Ranked{encoded_, std::string(value)});
   if (best_.size() > rank_) best_.pop_back();
   return true;
 }
 
 void RankReducer::merge(std::string_view partial, std::uint64_t) {
   if (!partial.starts_with('[') || !json::is_compact(partial))
-    throw internal_error("A partial result of _top_N or _bottom_N is no array.");
-  // It has the best first, too.
-  json::for_each_element(partial, [this](std::string_view value) { return take(value); });
+    throw internal_error("A partial result of _top_N or _bottom_N is not an array.");
+  // The partial result is sorted likewise, best first.
+  json::for_each_element(partial, [this](std::string_view value) { return insert(value); });
 }
 
 std::string RankReducer::result() const {

@@ -16,19 +16,21 @@ namespace {
 using Values = std::vector<std::string>;
 
 std::string one_pass(const Builtin& function, const Values& values) {
-  const auto reducer = make_reducer(function, SumLimit::none());
+  const auto reducer = make_reducer(function, SumLimit::unlimited());
   for (const std::string& value : values) reducer->add(value);
   return reducer->result();
 }
 
-// Cuts the values (at random places, into empty parts, too), reduces each part and merges; to a random depth.
+// Splits the values (at random, also into empty parts), reduces each part and merges; recursively to a random
+// depth.
 std::string in_parts(const Builtin& function, const Values& values, int depth) {
   if (depth == 0) return one_pass(function, values);
-  const auto place = rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(values.size()) + 1);
-  auto cuts = *rc::gen::resize(rc::kNominalSize, rc::gen::container<std::vector<std::ptrdiff_t>>(3, place));
+  const auto position = rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(values.size()) + 1);
+  auto cuts =
+      *rc::gen::resize(rc::kNominalSize, rc::gen::container<std::vector<std::ptrdiff_t>>(3, position));
   cuts.push_back(static_cast<std::ptrdiff_t>(values.size()));
   std::sort(cuts.begin(), cuts.end());
-  const auto reducer = make_reducer(function, SumLimit::none());
+  const auto reducer = make_reducer(function, SumLimit::unlimited());
   std::ptrdiff_t from = 0;
   for (const std::ptrdiff_t to : cuts) {
     reducer->merge(in_parts(function, Values(values.begin() + from, values.begin() + to), depth - 1));
@@ -55,7 +57,7 @@ std::string listed(const Values& values) {
   return text + "]";
 }
 
-// Two numbers, an array and an object, each of which may be missing: kinds cannot be mixed.
+// Two numbers, an array and an object, each of which may be missing; types cannot be mixed.
 rc::Gen<std::string> object(int depth) {
   const auto array = rc::gen::map(rc::gen::container<Values>(2, integer()), listed);
   const auto nested = depth > 0 ? object(depth - 1) : rc::gen::just<std::string>("{}");
@@ -97,7 +99,7 @@ std::string distinct_of(int from, int to) {
   return reducer->result();
 }
 
-// Ranges of keys that overlap, of up to some thousands: few registers, and all of them.
+// Overlapping ranges of up to some thousands of keys: with few registers, and with all of them.
 RC_GTEST_PROP(BuiltinReduceSplit, distinct_keys, ()) {
   const auto reducer = make_reducer(BuiltinReduce::approx_count_distinct);
   int end = 0;
@@ -128,7 +130,7 @@ RC_GTEST_PROP(BuiltinReduceSplit, sum_of_objects, ()) {
   const Values values = *rc::gen::container<Values>(object(2));
   const std::string whole = one_pass(BuiltinReduce::sum, values);
   const std::string parts = in_parts(BuiltinReduce::sum, values, *rc::gen::inRange(1, 4));
-  // Parsed, since the order of members depends on what was merged: a lone object keeps its own.
+  // Parsed, since the order of members depends on the merges: a single object keeps its own order.
   RC_ASSERT(json::parse(parts) == json::parse(whole));
 }
 
@@ -156,7 +158,7 @@ RC_GTEST_PROP(BuiltinReduceSplit, stats_of_arrays, ()) {
   const auto small = rc::gen::map(rc::gen::inRange(-1000, 1000), [](int n) { return std::to_string(n); });
   const auto array = rc::gen::map(rc::gen::container<Values>(3, small), listed);
   const Values values = *rc::gen::nonEmpty(rc::gen::container<Values>(array));
-  // An empty part has no array's shape, so that each part has a row.
+  // The result of an empty part has no array lengths, so each part has a row.
   const auto reducer = make_reducer(BuiltinReduce::stats);
   for (const std::string& value : values) reducer->merge(one_pass(BuiltinReduce::stats, {value}));
   RC_ASSERT(reducer->result() == one_pass(BuiltinReduce::stats, values));

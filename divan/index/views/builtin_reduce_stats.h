@@ -1,6 +1,6 @@
 // _stats: sum, count, minimum, maximum and sum of squares of numbers. A value can also be an object with
-// these five members, the statistics of what was aggregated before; or an array of such values, whose
-// elements are reduced each for itself, and then all values must be arrays of one length.
+// these five members, which is a previous aggregate; or an array of such values. Arrays are reduced element
+// by element and must all have the same length.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace divan::index::views {
 class StatsReducer final : public Reducer {
  public:
   void add(const ReducedRow& row) override;
-  /// The result of a reducer that took nothing changes nothing.
+  /// The result of an empty reducer is neutral.
   using Reducer::merge;
   void merge(std::string_view partial, std::uint64_t bytes) override;
   std::string result() const override;

@@ -20,7 +20,7 @@ bool by_name(const std::pair<std::string, Value>& a, const std::pair<std::string
   return a.first < b.first;
 }
 
-// Of a repeated member the last counts, as in CouchDB's JSON parser.
+// Removes duplicate members: the last one counts, as in CouchDB's JSON parser.
 void sort_members(Members& members) {
   if (members.sorted) return;
   auto& list = members.list;
@@ -107,17 +107,17 @@ void add_value(Value& sum, Value value) {
 
 }  // namespace
 
-void SumReducer::add(const ReducedRow& row) { take(row.value, row.value.size()); }
+void SumReducer::add(const ReducedRow& row) { accumulate(row.value, row.value.size()); }
 
 void SumReducer::merge(std::string_view partial, std::uint64_t bytes) {
   if (partial != "0") {
-    take(partial, bytes);
+    accumulate(partial, bytes);
   } else {
     bytes_in_ += bytes;
   }
 }
 
-void SumReducer::take(std::string_view value, std::uint64_t bytes) {
+void SumReducer::accumulate(std::string_view value, std::uint64_t bytes) {
   bytes_in_ += bytes;
   add_value(sum_, parse_value(value));
   if (std::holds_alternative<Number>(sum_) || bytes_in_ < next_check_) return;

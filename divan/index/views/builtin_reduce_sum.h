@@ -1,10 +1,10 @@
-// _sum: adds numbers; arrays of numbers element by element, where a shorter one counts as filled up with
-// zeros and a bare number as an array of one; objects member by member, to any depth.
+// _sum: adds numbers; arrays of numbers element by element, where the shorter one is padded with zeros and a
+// number counts as an array of one; objects member by member, to any depth.
 //
-// Some of what CouchDB does may surprise, and is done here alike: what has nothing to be added to is taken
-// unchecked (a group of one object, or the longest array's last elements); a member that is the integer zero
-// can still become an object; the error's cause is the value that was to be added or, for arrays, what is
-// left of the sum. Where CouchDB crashes (an object added to a number that is not zero), this is the ordinary
+// Some of CouchDB's behaviour may surprise, and is the same here: a value to which nothing is added is not
+// checked (a group of one object, or the last elements of the longest array); a member that is the integer
+// zero can become an object; the cause of an error is the value that was being added or, for arrays, the rest
+// of the sum. Where CouchDB crashes (an object added to a number other than zero), Divan throws the ordinary
 // error.
 #pragma once
 
@@ -23,20 +23,20 @@ class SumReducer final : public Reducer {
   explicit SumReducer(const SumLimit& limit) : limit_(limit) {}
 
   void add(const ReducedRow& row) override;
-  /// The result of a reducer that took nothing changes nothing.
+  /// The result of an empty reducer is neutral.
   using Reducer::merge;
   void merge(std::string_view partial, std::uint64_t bytes) override;
   std::string result() const override;
   std::uint64_t bytes_in() const override { return bytes_in_; }
 
  private:
-  void take(std::string_view value, std::uint64_t bytes);
+  void accumulate(std::string_view value, std::uint64_t bytes);
   void check_limit(std::size_t size) const;
 
   const SumLimit& limit_;
   Value sum_ = Number();
   std::uint64_t bytes_in_ = 0;
-  /// The sum is measured when this many bytes went in, so that it cannot grow much beyond its limit.
+  /// The sum is measured when bytes_in_ reaches this many bytes, so that it cannot grow far beyond its limit.
   std::uint64_t next_check_ = 1 << 20;
 };
 

@@ -11,7 +11,7 @@
 namespace divan::index::views {
 namespace {
 
-// -1, 0 or 1: how an integer compares to a double, neither of them rounded.
+// Returns -1, 0 or 1 as the integer is less than, equal to or greater than the double, without rounding.
 int compare(Int128 integer, double other) {
   if (std::isnan(other)) return 0;
   if (other >= 0x1p127) return -1;
@@ -24,7 +24,7 @@ int compare(Int128 integer, double other) {
 
 [[noreturn]] void refuse() { throw internal_error("A value to be reduced is not compact JSON."); }
 
-/// Reads checked text in one pass.
+/// Parses text in one pass; the text has been checked before.
 class Parser {
  public:
   explicit Parser(std::string_view json) : json_(json) {}
@@ -112,7 +112,7 @@ class Parser {
     return Opaque{std::string(word)};
   }
 
-  // With its quotes.
+  // Returns a string with its quotes.
   std::string_view quoted() {
     const std::size_t start = at_;
     const std::optional<std::size_t> end = closing_quote(json_, start);
@@ -186,7 +186,7 @@ void Number::append_to(std::string& out) const {
   if (is_integer_) {
     out += to_string(integer_);
   } else if (std::isfinite(double_)) {
-    json::append_double(out, double_ == 0 ? 0.0 : double_);  // -0 would come back as an integer
+    json::append_double(out, double_ == 0 ? 0.0 : double_);  // "-0" would be read back as an integer
   } else {
     throw ReduceError("builtin_reduce_error", "A number is beyond the range of double precision.");
   }

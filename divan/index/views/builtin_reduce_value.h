@@ -1,5 +1,5 @@
-// Values as the built-in reduces see them: numbers that stay integers as long as they can, and JSON values of
-// them.
+// The values that built-in reduce functions process: numbers that remain integers as long as possible, and
+// JSON values that contain them.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace divan::index::views {
 
-/// An integer of up to 128 bits or a double. Integers are added and multiplied exactly; a result that does
-/// not fit becomes a double, and so does what is computed with a double. A value type.
+/// An integer of up to 128 bits or a double. Integer addition and multiplication are exact; a result that
+/// does not fit, or that has a double as an operand, is a double. A value type.
 class Number {
  public:
   Number() = default;
@@ -28,11 +28,11 @@ class Number {
 
   Number& operator+=(const Number& other);
   Number squared() const;
-  /// By value: exact, also for an integer and a double.
+  /// Compares by value; exact, also for an integer and a double.
   bool operator<(const Number& other) const;
 
-  /// Appends the integer's digits, or the shortest that read back as the double. Throws ReduceError
-  /// for what is not finite.
+  /// Appends the digits of an integer, or the shortest text that is read back as the same double. Throws
+  /// ReduceError if the value is not finite.
   void append_to(std::string& out) const;
 
  private:
@@ -45,13 +45,13 @@ class Number {
 
 struct Value;
 
-/// An object, in the order in which it is written until members are added to it.
+/// An object. Its members are in their original order until members are added.
 struct Members {
   std::vector<std::pair<std::string, Value>> list;  ///< names without escapes
-  bool sorted = false;                              ///< by the names' bytes, each once
+  bool sorted = false;                              ///< whether `list` is sorted by name, without duplicates
 };
 
-/// A null, truth value or string, as it is written.
+/// A null, boolean or string, as JSON text.
 struct Opaque {
   std::string text;
 };

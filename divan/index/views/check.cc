@@ -17,13 +17,13 @@ constexpr std::size_t kSignatureBytes = 16;
 
 Error wrong(std::string_view what) { return internal_error(std::string(what)); }
 
-std::string node_name(int level, std::string_view place) {
-  return std::to_string(level) + ":" + std::string(place);
+std::string node_name(int level, std::string_view position) {
+  return std::to_string(level) + ":" + std::string(position);
 }
 
 template <class Value>
 Value required(std::optional<Value> value) {
-  if (!value) throw wrong("this is no key of an index");
+  if (!value) throw wrong("this is not a key of an index");
   return *std::move(value);
 }
 
@@ -38,19 +38,19 @@ bool Check::row(std::string_view key, std::string_view value) {
     reader.take_int();
     if (reader.take_int() != static_cast<std::int64_t>(docs::Section::indexes)) return false;
     const std::string signature = required(reader.take_bytes());
-    if (signature.size() != kSignatureBytes) throw wrong("an index's signature has 16 bytes");
+    if (signature.size() != kSignatureBytes) throw wrong("the signature of an index must have 16 bytes");
     Tally& tally = tallies_[{*number, signature}];
     if (&tally != tally_) {
       end_row();
       end_list();
     }
     tally_ = &tally;
-    look_at(reader.rest(), value);
+    index_row(reader.rest(), value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
   return true;
 }
 
-void Check::look_at(std::string_view rest, std::string_view value) {
+void Check::index_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto part = required(reader.take_int());
   rest = reader.rest();
@@ -59,44 +59,45 @@ void Check::look_at(std::string_view rest, std::string_view value) {
   if (part == 0 && !rest.empty()) {
     record_row(rest, value);
   } else if (part == 0) {
-    if (!kv::has_shape(value, "v")) throw wrong("this is no state of an index");
+    if (!kv::has_shape(value, "v")) throw wrong("the state of an index is damaged");
     tally_->has_state = true;
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
-      throw wrong(fmt::format("the index is further than the store's version {}", version_));
+      throw wrong(fmt::format("the index's sequence is greater than the store's version {}", version_));
   } else if (part == 1) {
     row_row(rest, value);
   } else if (part == 2) {
     list_row(rest, value);
   } else if (part == 3) {
-    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("this is no counter");
+    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("a row counter is damaged");
     tally_->counters[*Reader(rest).take_int()] = kv::decode_counter(value);
   } else if (part == 4) {
-    node_row(rest, value);
+    reduce_node_row(rest, value);
   } else if (part == 5) {
-    if (!rest.empty() || !kv::has_shape(value, "si")) throw wrong("this is no record of a large document");
+    if (!rest.empty() || !kv::has_shape(value, "si"))
+      throw wrong("the record of a large document is damaged");
     tally_->being_written = true;
   } else {
-    throw wrong("an index has no such part");
+    throw wrong("unknown part of an index");
   }
 }
 
 void Check::row_row(std::string_view rest, std::string_view value) {
   Reader behind_view(rest);
   const auto view = required(behind_view.take_int());
-  const auto [place_in_view, chunk] = split_row_key(behind_view.rest());
-  const std::string_view place = split_row_key(rest).first;
-  if (row_ && row_->place() != place) end_row();
-  if (!row_) row_.emplace(std::string(place));
+  const auto [position_in_view, chunk] = split_row_key(behind_view.rest());
+  const std::string_view position = split_row_key(rest).first;
+  if (row_ && row_->position() != position) end_row();
+  if (!row_) row_.emplace(std::string(position));
   tally_->rows.add(rest);
   if (chunk == 0) {
     ++tally_->counted[view];
-    for (int level = FanOut().level(place_in_view); level > 0; --level)
-      tally_->boundaries[view].add(node_name(level, place_in_view));
+    for (int level = FanOut().level(position_in_view); level > 0; --level)
+      tally_->boundaries[view].add(node_name(level, position_in_view));
   }
-  if (!row_->add(chunk, value)) throw wrong("the chunk before this one is missing or not whole");
+  if (!row_->add(chunk, value)) throw wrong("the previous chunk is missing or incomplete");
 }
 
-void Check::node_row(std::string_view rest, std::string_view value) {
+void Check::reduce_node_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto view = required(reader.take_int());
   if (reader.rest().empty()) {
@@ -105,21 +106,20 @@ void Check::node_row(std::string_view rest, std::string_view value) {
     return;
   }
   const auto level = required(reader.take_int());
-  if (level < 1 || level > 64) throw wrong("a node of a view has no such level");
+  if (level < 1 || level > 64) throw wrong("the level of a reduce node must be from 1 to 64");
   tally_->nodes[view].add(node_name(static_cast<int>(level), reader.rest()));
   const auto partial = decode_reduce_node(value);
-  if (partial && !json::is_compact(partial->value)) throw wrong("the value of a node of a view is no JSON");
+  if (partial && !json::is_compact(partial->value)) throw wrong("the value of a reduce node is invalid JSON");
 }
 
-// What stands beside the index's state.
+// The records under the index's state.
 void Check::record_row(std::string_view rest, std::string_view value) {
   using Record = IndexKeys::Record;
   const std::int64_t number = required(Reader(rest).take_int());
-  if (number < INT_MIN || number > INT_MAX) throw wrong("an index has no such record");
+  if (number < INT_MIN || number > INT_MAX) throw wrong("unknown record of an index");
   const auto record = Record{static_cast<int>(number)};
   const auto counter = [&] {
-    if (!kv::has_shape(rest, "i") || value.size() != 8)
-      throw wrong("a counter of rows that were left out is damaged");
+    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("a counter of left-out rows is damaged");
     return kv::decode_counter(value);
   };
   switch (record) {
@@ -129,21 +129,20 @@ void Check::record_row(std::string_view rest, std::string_view value) {
     case Record::left_out_documents: tally_->left_out_counted.documents = counter(); return;
     case Record::left_out_rows: tally_->left_out_counted.rows = counter(); return;
     case Record::left_out:
-      if (!kv::has_shape(rest, "is"))
-        throw wrong("the key of a record of rows that were left out is damaged");
+      if (!kv::has_shape(rest, "is")) throw wrong("the key of a record of left-out rows is damaged");
       ++tally_->left_out.documents;
       tally_->left_out.rows += decode_left_out(value).rows;
       return;
   }
-  throw wrong("an index has no such record");
+  throw wrong("unknown record of an index");
 }
 
 void Check::end_row() {
   if (!row_) return;
   const auto row = *std::exchange(row_, std::nullopt);
   try {
-    if (const auto text = row.text()) check_row(row.place(), *text);
-  } catch (const Error& error) { tally_->values.add(error.reason(), row.place()); }
+    if (const auto text = row.text()) check_row(row.position(), *text);
+  } catch (const Error& error) { tally_->values.add(error.reason(), row.position()); }
 }
 
 void Check::list_row(std::string_view rest, std::string_view value) {
@@ -151,7 +150,7 @@ void Check::list_row(std::string_view rest, std::string_view value) {
   auto id = required(reader.take_string());
   const auto chunk = required(reader.take_int());
   if (chunk == 0) end_list();
-  if (chunk != 0 && (id != document_ || list_.empty())) throw wrong("a chunk before this one is missing");
+  if (chunk != 0 && (id != document_ || list_.empty())) throw wrong("a previous chunk is missing");
   document_ = std::move(id);
   list_ += value;
 }
@@ -167,35 +166,35 @@ void Check::finish(kv::RowSource&) {
   try {
     end_list();
   } catch (const Error& error) { findings_.add(error.reason()); }
-  for (auto& [place, tally] : tallies_) {
-    const auto name = name_of_(place.first);
+  for (auto& [position, tally] : tallies_) {
+    const auto name = name_of_(position.first);
     if (!name) continue;
-    const auto found = [&, &signature = place.second](std::string_view what) {
+    const auto found = [&, &signature = position.second](std::string_view what) {
       findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(signature), what));
     };
     for (const auto& text : tally.values.kept()) found(text);
     if (tally.values.count() > tally.values.kept().size())
       found(fmt::format("{} of its rows are damaged.", tally.values.count()));
     const bool has_rows = tally.rows.count() > 0 || tally.listed.count() > 0 || !tally.counters.empty();
-    if (!tally.has_state && has_rows) found("it has rows, and nothing says how far it is.");
-    // Of a document that is being written not all is there, and the next build takes it out.
+    if (!tally.has_state && has_rows) found("it has rows, but no sequence.");
+    // The rows of a document that is being written are incomplete, and the next build removes them.
     if (tally.being_written) continue;
     if (tally.rows != tally.listed)
-      found(fmt::format("it has {} rows, and its documents' lists name {}, which do not agree.",
+      found(fmt::format("its {} rows and the {} rows in its documents' lists do not match.",
                         tally.rows.count(), tally.listed.count()));
     for (const auto view : tally.with_nodes) {
       if (tally.nodes[view] != tally.boundaries[view])
-        found(fmt::format("view {} has {} nodes, and its rows ask for {}, which do not agree.", view,
-                          tally.nodes[view].count(), tally.boundaries[view].count()));
+        found(fmt::format("view {}: its {} reduce nodes and the {} boundaries of its rows do not match.",
+                          view, tally.nodes[view].count(), tally.boundaries[view].count()));
     }
     const auto& [documents, rows, _] = tally.left_out;
     if (documents != tally.left_out_counted.documents || rows != tally.left_out_counted.rows)
-      found(fmt::format("it has records of {} rows of {} documents that were left out, and counts {} of {}.",
-                        rows, documents, tally.left_out_counted.rows, tally.left_out_counted.documents));
+      found(fmt::format("it has records of {} left-out rows of {} documents, but counts {} of {}.", rows,
+                        documents, tally.left_out_counted.rows, tally.left_out_counted.documents));
     for (const auto& [view, counted] : tally.counted) tally.counters.try_emplace(view, 0);
     for (const auto& [view, counter] : tally.counters) {
       if (counter != tally.counted[view])
-        found(fmt::format("the counter of view {} is {}, and it has {} rows.", view, counter,
+        found(fmt::format("the row counter of view {} is {}, but the view has {} rows.", view, counter,
                           tally.counted[view]));
     }
   }

@@ -1,4 +1,4 @@
-// Checks the rows of indexes: for `divan verify`.
+// Checks the rows of indexes, for `divan verify`.
 #pragma once
 
 #include <map>
@@ -8,12 +8,12 @@
 
 namespace divan::index::views {
 
-/// The rows of a view are whole, those that its documents' lists name, and counted by its counter; if its
-/// nodes are said to be complete, they are those that the rows ask for; an index that has anything says how
-/// far it is, which is no further than the store. Not thread-safe.
+/// Verifies that the rows of a view are complete, equal to those in its documents' lists, and counted by its
+/// counter; that its reduce nodes, if marked complete, are at the boundaries that the rows define; and that
+/// an index with rows has a sequence, which is not greater than the store's version. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
-  /// The name of the database with a number; nothing if there is none, and then its indexes do not matter.
+  /// Returns the name of the database with a number; nullopt if there is none, whose indexes are ignored.
   using NameOf = std::function<std::optional<std::string>(std::int64_t number)>;
 
   /// `version` is the store's. The findings must outlive the check.
@@ -25,21 +25,21 @@ class Check final : public kv::RowCheck {
 
  private:
   struct Tally {
-    kv::RowSum rows, listed;                                 // keys behind the part
+    kv::RowSum rows, listed;                                 // of the keys after the part
     std::map<std::int64_t, std::int64_t> counted, counters;  // rows of a view
-    std::map<std::int64_t, kv::RowSum> boundaries, nodes;    // levels and places, of a view
-    std::vector<std::int64_t> with_nodes;                    // views of which they are complete
+    std::map<std::int64_t, kv::RowSum> boundaries, nodes;    // levels and positions, by view
+    std::vector<std::int64_t> with_nodes;                    // views whose reduce nodes are complete
     LeftOutSummary left_out, left_out_counted;
     bool has_state = false;
-    bool being_written = false;  // a large document
-    kv::Findings values;         // that are damaged
+    bool being_written = false;  // the index has the record of a large document
+    kv::Findings values;         // damaged values
   };
 
-  void look_at(std::string_view rest, std::string_view value);
+  void index_row(std::string_view rest, std::string_view value);
   void row_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
   void record_row(std::string_view rest, std::string_view value);
-  void node_row(std::string_view rest, std::string_view value);
+  void reduce_node_row(std::string_view rest, std::string_view value);
   void end_row();
   void end_list();
 
@@ -48,11 +48,11 @@ class Check final : public kv::RowCheck {
   const NameOf name_of_;
   std::map<std::pair<std::int64_t, std::string>, Tally> tallies_;  // by database and signature
 
-  // Of the row that goes by.
+  // State of the row that is being read.
   Tally* tally_ = nullptr;
-  std::optional<kv::ChunkedValue> row_;  // the row of a view, so far
-  std::string document_;                 // whose list goes by
-  std::string list_;                     // so far
+  std::optional<kv::ChunkedValue> row_;  // the view's row, so far
+  std::string document_;                 // the document whose list is being read
+  std::string list_;                     // the list, so far
 };
 
 }  // namespace divan::index::views

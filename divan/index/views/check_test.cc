@@ -63,24 +63,24 @@ struct ViewsCheck : ::testing::Test {
   }
 };
 
-TEST_F(ViewsCheck, NothingIsWrongWithWhatWasWritten) {
+TEST_F(ViewsCheck, UndamagedIndexesHaveNoFindings) {
   MapRows rows(*store);
   EXPECT_THAT(check(rows).kept(), ElementsAre());
 }
 
-TEST_F(ViewsCheck, RowsThatAreLostOrDamagedAreFound) {
+TEST_F(ViewsCheck, MissingAndDamagedRowsAreFound) {
   MapRows rows(*store);
   const docs::Database database(catalog, "db", 1, 0);
   const IndexKeys keys(database, std::string(16, 'a'));
-  // Only this index, so that it is quick.
+  // Only this index, to be fast.
   MapRows::Map map;
   rows.scan(keys.all(),
             [&](std::string_view key, std::string_view value) { return map.emplace(key, value).second; });
   MapRows index(map);
   ASSERT_EQ(check(index).count(), 0u);
-  std::size_t place = 0, tried = 0;
+  std::size_t position = 0, tried = 0;
   for (const auto& [key, value] : map) {
-    if (++place % 1000 > 6 && key < keys.part(2)) continue;
+    if (++position % 1000 > 6 && key < keys.part(2)) continue;
     ++tried;
     index.map().erase(key);
     EXPECT_GT(check(index).count(), 0u) << kv::tuple::describe(key);
@@ -103,11 +103,12 @@ TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
     MapRows index(MapRows::Map{{key, value}});
     return check(index).kept();
   };
-  // Too short for a number and a chunk behind the view, whatever that is.
+  // Too short for a number and a chunk after the view, whatever precedes them.
   for (const std::string_view behind : {"\x1c\1\1\1\1\1\1\0\0"sv, "\x18\1\1\1\0\0"sv, "\x14\0\0\0\0\0"sv}) {
     EXPECT_THAT(found(keys.part(kRowsPart) + std::string(behind), "x"), Contains(HasSubstr("is damaged")));
   }
-  // View 0, key "", number 0; and chunks, of all the document's rows more than what one may emit.
+  // View 0, key "", number 0; and the chunks of all the document's rows together exceed the limit for emitted
+  // bytes.
   const auto list = [](std::uint64_t chunks, int rows) {
     std::string one("\0\0\0", 3), all;
     append_varint(one, chunks);
@@ -123,7 +124,7 @@ TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
   }
 }
 
-// Damage that leaves every row where it is.
+// Damage that does not move any row.
 TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
   const docs::Database database(catalog, "db", 1, 0);
   const IndexKeys keys(database, std::string(16, 'b'));
@@ -153,12 +154,12 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
                                            HasSubstr("is damaged"))));
   index.map() = map;
   index.map().erase(keys.state());
-  EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("it has rows, and nothing says how far it is")));
+  EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("it has rows, but no sequence")));
 }
 
-TEST_F(ViewsCheck, NodesAreThoseThatTheRowsAskFor) {
-  testing::ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
-  std::map<std::string, testing::ReduceNodesBench::Rows> documents;
+TEST_F(ViewsCheck, ReduceNodesMatchTheBoundariesOfTheRows) {
+  testing::ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
+  std::map<std::string, testing::ReduceNodesHarness::Rows> documents;
   for (int i = 0; i < 1000; ++i) documents[std::to_string(i)] = {{0, std::to_string(i), "1"}, {1, "1", "1"}};
   bench.write(documents);
   const ReduceNodeKeys node_keys(bench.keys(), 0);
@@ -179,7 +180,7 @@ TEST_F(ViewsCheck, NodesAreThoseThatTheRowsAskFor) {
     if (key <= node_keys.state() || key >= node_keys.all().end) continue;
     ++tried;
     index.map().erase(key);
-    EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("which do not agree")));
+    EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("do not match")));
     index.map()[key] = "\x01{";
     EXPECT_GT(check_it().count(), 0u);
     index.map()[key] = value;
@@ -188,15 +189,15 @@ TEST_F(ViewsCheck, NodesAreThoseThatTheRowsAskFor) {
   index.map()[node_keys.node(1, "x")] =
       "\x01"
       "1";
-  EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("which do not agree")));
-  // As long as they are not said to be complete, they may be any.
+  EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("do not match")));
+  // Unless they are marked complete, there may be any reduce nodes.
   index.map().erase(node_keys.state());
   EXPECT_EQ(check_it().count(), 0u);
   index.map()[node_keys.state()] = "x";
   EXPECT_GT(check_it().count(), 0u);
 }
 
-TEST_F(ViewsCheck, NoIndexIsFurtherThanTheStore) {
+TEST_F(ViewsCheck, AnIndexSequenceBeyondTheStoresVersionIsFound) {
   const docs::Database database(catalog, "db", 1, 0);
   const IndexKeys keys(database, std::string(16, 'a'));
   store->run([&](kv::Transaction& tx) {
@@ -204,10 +205,10 @@ TEST_F(ViewsCheck, NoIndexIsFurtherThanTheStore) {
   });
   MapRows rows(*store);
   EXPECT_EQ(check(rows, 1001).count(), 0u);
-  EXPECT_THAT(check(rows, 1000).kept(), ElementsAre(HasSubstr("further than the store's version 1000")));
+  EXPECT_THAT(check(rows, 1000).kept(), ElementsAre(HasSubstr("greater than the store's version 1000")));
 }
 
-TEST_F(ViewsCheck, WhatBelongsToNoDatabaseDoesNotMatter) {
+TEST_F(ViewsCheck, IndexesOfMissingDatabasesAreIgnored) {
   const docs::Database database(catalog, "db", 2, 0);
   MapRows rows(*store);
   rows.map().erase(rows.map().lower_bound(IndexKeys(database, std::string(16, 'a')).part(1)));

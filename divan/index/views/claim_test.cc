@@ -1,4 +1,4 @@
-// Builds that begin with the commit that asks for them, and end with the one that writes the last rows.
+// Builds that begin in the commit that requests them, and end in the one that writes the last rows.
 #include "divan/index/views/views_testing.h"
 #include "divan/kv/forwarding.h"
 #include "divan/kv/tiring_testing.h"
@@ -6,25 +6,25 @@
 namespace divan::index::views {
 namespace {
 
-// Does something before a transaction begins, or before what it has written is committed.
-class MeddlingStore final : public kv::ForwardingDatabase {
+// Calls a function before a transaction begins, or before it commits.
+class HookedStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
     pass();
     return std::make_unique<Meddled>(inner().begin(), *this);
   }
-  void before(int point, std::function<void()> meddle) {
-    meddle_ = std::move(meddle);
+  void before(int point, std::function<void()> hook) {
+    meddle_ = std::move(hook);
     left_ = point;
   }
-  // Whether so many points were passed.
+  // Returns true if the point was reached.
   bool met() const { return left_ < 0; }
 
  private:
   class Meddled final : public kv::ForwardingTransaction {
    public:
-    Meddled(std::unique_ptr<kv::Transaction> inner, MeddlingStore& store)
+    Meddled(std::unique_ptr<kv::Transaction> inner, HookedStore& store)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
@@ -34,7 +34,7 @@ class MeddlingStore final : public kv::ForwardingDatabase {
     }
 
    private:
-    MeddlingStore& store_;
+    HookedStore& store_;
   };
 
   void pass() {
@@ -45,8 +45,8 @@ class MeddlingStore final : public kv::ForwardingDatabase {
   int left_ = INT_MAX;
 };
 
-// Makes commits and loses the answers, as a cluster may.
-class SilentStore final : public kv::ForwardingDatabase {
+// Commits, and loses the replies, as a cluster may.
+class LostReplyStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override { return std::make_unique<Silent>(inner().begin()); }
@@ -64,20 +64,20 @@ class SilentStore final : public kv::ForwardingDatabase {
   };
 };
 
-// Refuses reads, as a store may that has forgotten the version or does not answer.
-class RefusingStore final : public kv::ForwardingDatabase {
+// Rejects reads, as a store does that is unavailable or has discarded the read version.
+class RejectingStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
     return std::make_unique<Refusing>(inner().begin(), *this);
   }
 
-  std::function<void(std::string_view key)> before_read;  // throws, or does not
+  std::function<void(std::string_view key)> before_read;  // may throw
 
  private:
   class Refusing final : public kv::ForwardingTransaction {
    public:
-    Refusing(std::unique_ptr<kv::Transaction> inner, RefusingStore& store)
+    Refusing(std::unique_ptr<kv::Transaction> inner, RejectingStore& store)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
     std::optional<std::string> get(std::string_view key, kv::Isolation isolation) override {
@@ -97,11 +97,11 @@ class RefusingStore final : public kv::ForwardingDatabase {
     }
 
    private:
-    RefusingStore& store_;
+    RejectingStore& store_;
   };
 };
 
-// For builders on a test's own thread: it stands still but for their pauses, and those pass at once.
+// For builders on the test's own thread: time advances only with their pauses, which take no real time.
 class PassingClock final : public Clock {
  public:
   MonotonicTime now() const override { return now_; }
@@ -119,7 +119,7 @@ class PassingClock final : public Clock {
   mutable MonotonicTime now_{};
 };
 
-struct Taking : testing::ViewsFixture {
+struct Claim : testing::ViewsFixture {
   void SetUp() override {
     ViewsFixture::SetUp();
     put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
@@ -128,7 +128,7 @@ struct Taking : testing::ViewsFixture {
   void ask(kv::Transaction& tx) {
     request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, builder.get());
   }
-  // A builder on a store that takes the commit which accepts a job, and not the next ones.
+  // Starts a builder on a store that accepts the commit that accepts a job, and rejects the next ones.
   void start_on(kv::testing::TiringStore& tiring) {
     builder = std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock,
                                         BuilderOptions{.threads = 1});
@@ -146,7 +146,7 @@ struct Taking : testing::ViewsFixture {
     }
     FAIL() << "A build has not ended.";
   }
-  // What a write that is asked for at once costs in commits, its own left out.
+  // The number of commits of a build that a write requests at once, without that write.
   std::uint64_t commits_of_a_build() {
     put("{}");
     const auto before = store->stats().commits;
@@ -154,7 +154,7 @@ struct Taking : testing::ViewsFixture {
     wait_until_idle();
     return store->stats().commits - before;
   }
-  // Threads have nothing to do a moment after their last job has ended.
+  // Threads become idle a moment after their last job has ended.
   void expect_two_commits() {
     for (int i = 0; i < 1000; ++i) {
       if (commits_of_a_build() == 2) return;
@@ -166,12 +166,12 @@ struct Taking : testing::ViewsFixture {
   }
 };
 
-TEST_F(Taking, AskingAndWritingAreTwoCommits) {
+TEST_F(Claim, RequestingAndWritingTakeTwoCommits) {
   builder->start("test");
   expect_two_commits();
 }
 
-TEST_F(Taking, ATransactionThatComesToNothingKeepsNoThread) {
+TEST_F(Claim, AnAbandonedTransactionReleasesItsThread) {
   builder->start("test");
   expect_two_commits();
   put("{}");
@@ -180,13 +180,13 @@ TEST_F(Taking, ATransactionThatComesToNothingKeepsNoThread) {
   expect_two_commits();
 }
 
-TEST_F(Taking, WithoutAFreeThreadTheJobWaits) {
+TEST_F(Claim, WithoutAFreeThreadTheJobStaysPending) {
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
   EXPECT_EQ(counts()[jobs::State::pending], 1);
 }
 
-TEST_F(Taking, WhatIsTakenWhenABuilderStopsIsDoneOrGivenBack) {
+TEST_F(Claim, AClaimedJobIsCompletedOrReleasedWhenTheBuilderStops) {
   std::size_t documents = 0;
   for (int i = 0; i < 30; ++i) {
     builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock, BuilderOptions{});
@@ -206,7 +206,7 @@ TEST_F(Taking, WhatIsTakenWhenABuilderStopsIsDoneOrGivenBack) {
   expect_all(documents);
 }
 
-TEST_F(Taking, ABuilderThatStopsWaitsForWhatIsBeingTaken) {
+TEST_F(Claim, StoppingABuilderWaitsForClaimsInProgress) {
   builder->start("test");
   expect_two_commits();
   put("{}");
@@ -219,10 +219,10 @@ TEST_F(Taking, ABuilderThatStopsWaitsForWhatIsBeingTaken) {
   EXPECT_EQ(counts()[jobs::State::running], 0);
 }
 
-TEST_F(Taking, AJobThatWasTakenWithoutAnAnswerIsGivenBack) {
+TEST_F(Claim, AJobWhoseClaimHasAnUnknownResultIsReleased) {
   builder->start("test");
   expect_two_commits();
-  SilentStore silent(*store);
+  LostReplyStore silent(*store);
   for (int i = 0; i < 5; ++i) {
     put("{}");
     EXPECT_THROW(silent.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
@@ -230,7 +230,7 @@ TEST_F(Taking, AJobThatWasTakenWithoutAnAnswerIsGivenBack) {
   }
 }
 
-TEST_F(Taking, ABuildThatTheStoreDoesNotAnswerIsGivenBack) {
+TEST_F(Claim, ABuildIsReleasedIfTheStoreDoesNotRespond) {
   kv::testing::TiringStore tiring(*store);
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
@@ -242,7 +242,7 @@ TEST_F(Taking, ABuildThatTheStoreDoesNotAnswerIsGivenBack) {
   expect_all(1);
 }
 
-TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
+TEST_F(Claim, AShortStoreOutageFailsNoBuild) {
   kv::testing::TiringStore tiring(*store);
   put("{}");
   store->run([&](kv::Transaction& tx) { ask(tx); });
@@ -254,11 +254,11 @@ TEST_F(Taking, AMomentWithoutAnswersFailsNoBuild) {
   expect_all(1);
 }
 
-TEST_F(Taking, AReadThatIsRefusedForTheMomentFailsNoBuild) {
+TEST_F(Claim, ATransientReadErrorFailsNoBuild) {
   const PassingClock passing;
-  RefusingStore refusing(*store);
+  RejectingStore refusing(*store);
   Builder refused(refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 7});
-  int left = 0, broken_off = 0;
+  int left = 0, interrupted = 0;
   refusing.before_read = [&](std::string_view) {
     if (left-- == 0) throw kv::Error(kv::ErrorCode::transaction_too_old);
   };
@@ -271,31 +271,31 @@ TEST_F(Taking, AReadThatIsRefusedForTheMomentFailsNoBuild) {
     const auto jobs = accept();
     left = point;
     for (const auto& job : jobs) refused.run(job);
-    broken_off += static_cast<int>(counts()[jobs::State::pending]);
+    interrupted += static_cast<int>(counts()[jobs::State::pending]);
     for (const auto& job : accept()) refused.run(job);
     expect_all(++documents);
     ASSERT_EQ(counts()[jobs::State::failed], 0) << point;
   }
-  EXPECT_GT(broken_off, 0);
+  EXPECT_GT(interrupted, 0);
 }
 
-struct BrokenOffByTheStore : Taking {
+struct InterruptedByTheStore : Claim {
   PassingClock passing;
-  RefusingStore refusing{*store};
+  RejectingStore refusing{*store};
   Builder refused{refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 1}};
-  int batches = 0;  // that it lets a run write
+  int batches = 0;  // that a run can write before the store fails
 
   void SetUp() override {
-    Taking::SetUp();
+    Claim::SetUp();
     build();
-    // What the documents have in the index is read for each batch.
+    // Each batch reads what its documents have in the index.
     const auto database = store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); });
     refusing.before_read =
         [&, lists = IndexKeys(database, index()->signature()).part(kDocumentsPart)](std::string_view key) {
           if (key.starts_with(lists) && batches-- <= 0) throw kv::Error(kv::ErrorCode::transaction_timed_out);
         };
   }
-  // Each run pauses for a second.
+  // Each run is followed by a pause of one second.
   void run(int times, int batches_each) {
     for (; times > 0; --times) {
       const auto jobs = accept();
@@ -310,13 +310,13 @@ struct BrokenOffByTheStore : Taking {
   }
 };
 
-TEST_F(BrokenOffByTheStore, ABuildThatGetsNowhereFailsInTheEnd) {
+TEST_F(InterruptedByTheStore, ABuildWithoutProgressFailsEventually) {
   put_some(1);
   run(120, 0);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
   run(1, 0);
   EXPECT_EQ(counts()[jobs::State::failed], 1);
-  // It is asked for again, and what was before does not count.
+  // The build is requested again, and earlier failures do not count.
   request();
   run(120, 0);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
@@ -324,20 +324,20 @@ TEST_F(BrokenOffByTheStore, ABuildThatGetsNowhereFailsInTheEnd) {
   expect_all(1);
 }
 
-TEST_F(BrokenOffByTheStore, AFewTimesInALongWhileAreNotEnough) {
+TEST_F(InterruptedByTheStore, RareInterruptionsDoNotFailABuild) {
   put_some(1);
   for (int i = 0; i < 19; ++i) {
     run(1, 0);
     passing.advance(std::chrono::minutes(9));
   }
   EXPECT_EQ(counts()[jobs::State::pending], 1);
-  // That is another matter by now.
+  // Earlier failures are outdated.
   passing.advance(std::chrono::minutes(1));
   run(1, 0);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
 }
 
-TEST_F(BrokenOffByTheStore, ABuildThatGetsFurtherDoesNotFail) {
+TEST_F(InterruptedByTheStore, ABuildThatMakesProgressDoesNotFail) {
   put_some(150);
   run(149, 1);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
@@ -346,7 +346,7 @@ TEST_F(BrokenOffByTheStore, ABuildThatGetsFurtherDoesNotFail) {
   expect_all(150);
 }
 
-TEST_F(Taking, ABuildThatCannotSayThatItFailedIsGivenBackAndSaysSoThen) {
+TEST_F(Claim, ABuildThatCannotReportItsFailureIsReleasedAndReportsItLater) {
   kv::testing::TiringStore tiring(*store);
   store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "damaged", R"("no request")"); });
   tiring.failures_left = 1;
@@ -356,7 +356,7 @@ TEST_F(Taking, ABuildThatCannotSayThatItFailedIsGivenBackAndSaysSoThen) {
   EXPECT_EQ(counts()[jobs::State::failed], 1);
 }
 
-TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {
+TEST_F(Claim, AFinishedBuildReportsNoPendingChanges) {
   for (int i = 0; i < 150; ++i) put("{}");
   request();
   for (const auto& job : accept()) builder->run(job);
@@ -365,10 +365,10 @@ TEST_F(Taking, AFinishedBuildSaysThatAllIsDone) {
               ::testing::HasSubstr(R"("changes_done":151,"total_changes":151,"progress":100)"));
 }
 
-// Whoever finds the job running does not ask for another run: so it must not end without having seen what
-// was written before.
-TEST_F(Taking, AChangeAtAnyPointOfABuildIsInTheIndexWhenNothingIsLeftToDo) {
-  MeddlingStore meddling(*store);
+// A request for an index whose job is running does not request another run: the run must not end without
+// having read what was written before the request.
+TEST_F(Claim, AChangeAtAnyPointOfABuildIsInTheIndexAtItsEnd) {
+  HookedStore meddling(*store);
   std::size_t documents = 0;
   bool met = true;
   for (int point = 0; met; ++point) {

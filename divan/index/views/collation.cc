@@ -14,7 +14,7 @@
 namespace divan::index::views {
 namespace {
 
-// Stands for everything below that decides about bytes; ICU's part has its own version.
+// The version of the encoding below; ICU's part has its own version.
 constexpr std::string_view kEncodingVersion = "1";
 
 constexpr char kEnd = 0;
@@ -66,8 +66,8 @@ void append_raw_string(std::string& out, std::string_view text) {
   out += kEnd;
 }
 
-/// Goes through the text once and writes down each token. Nesting needs no stack: brackets open with a tag
-/// and close with the same zero, and what is between them is all alike.
+/// Encodes each token in one pass over the text. Nesting needs no stack: an opening bracket is encoded as a
+/// tag, a closing one always as zero, and the encoding of the elements does not depend on the depth.
 class Encoder {
  public:
   Encoder(std::string& out, std::string_view json, Collation collation)

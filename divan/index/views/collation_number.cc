@@ -10,8 +10,8 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The power of ten of the first digit that is not zero, give or take one: its sign tells a number that is too
-// large for a double from one that is too small.
+// The power of ten of the first digit that is not zero, with an error of at most one. Its sign distinguishes
+// a number that is too large for a double from one that is too small.
 std::int64_t decimal_magnitude(std::string_view token) {
   constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
   std::int64_t magnitude = 0;
@@ -66,7 +66,7 @@ double double_value(std::string_view token) {
 }
 
 double to_double(Int128 value) {
-  // The machine converts 64 bits; 128 take a library call of many times the length.
+  // The CPU converts 64 bits; 128 bits take a library call that is many times slower.
   const auto small = static_cast<std::int64_t>(value);
   return small == value ? static_cast<double>(small) : static_cast<double>(value);
 }

@@ -1,5 +1,5 @@
-// Numbers of JSON text, read the way CouchDB's JSON parser reads them: what is written without a point and an
-// exponent is an integer of any size, everything else is a double.
+// Numbers of JSON text, read as CouchDB's JSON parser reads them: a number without a decimal point and an
+// exponent is an integer of any size, any other number is a double.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@ namespace divan::index::views {
 
 __extension__ typedef __int128 Int128;
 
-/// The value of an integer token (digits with an optional minus); nothing if `token` has a point or an
-/// exponent or does not fit 128 bits.
+/// The value of an integer token (digits with an optional minus); nullopt if `token` has a decimal point or
+/// an exponent or does not fit in 128 bits.
 std::optional<Int128> integer_value(std::string_view token);
 
-/// The double nearest to a number token; an infinity beyond the range of doubles, a zero below it. `token`
-/// must be a number as JSON writes it; anything else is 0.
+/// The double nearest to a number token; infinity above the range of doubles, zero below it. `token` must be
+/// a JSON number; anything else is 0.
 double double_value(std::string_view token);
 
 /// The nearest double.

@@ -1,4 +1,5 @@
-// The point of the encoding: bytes sort as CouchDB sorts the values. collation_reference.h is the judge.
+// The essential property of the encoding: bytes sort as CouchDB sorts the values. The oracle is
+// collation_reference.h.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -15,7 +16,7 @@ rc::Gen<std::string> number() {
   const auto plain = rc::gen::map(rc::gen::inRange(-20, 20), [](int n) { return std::to_string(n); });
   const auto any_int =
       rc::gen::map(rc::gen::arbitrary<std::int64_t>(), [](auto n) { return std::to_string(n); });
-  // Around powers of two as integers and as doubles, where the two must fit each other.
+  // Around powers of two, as integers and as doubles, whose orders must be consistent.
   const auto edge = rc::gen::map(
       rc::gen::tuple(rc::gen::inRange(50, 64), rc::gen::inRange(-4, 5), rc::gen::arbitrary<bool>(),
                      rc::gen::arbitrary<bool>()),

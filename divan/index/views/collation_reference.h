@@ -1,4 +1,4 @@
-// The order of view keys once more, written down as CouchDB's couch_ejson_compare.c has it: slow, obvious,
+// A reference implementation of the order of view keys, after CouchDB's couch_ejson_compare.c: slow, obvious,
 // and sharing no code with the encoding. For tests and the fuzz target.
 #pragma once
 
@@ -43,7 +43,7 @@ inline int compare_strings(std::string_view a, std::string_view b) {
   return order;
 }
 
-// A number's sign and digits, if it is a whole number: as written, or as the double says it exactly.
+// The sign and digits of a whole number: as written, or of the double's exact value.
 inline std::optional<std::string> whole_number(const std::string& token) {
   const double nearest = std::strtod(token.c_str(), nullptr);
   const bool written_whole = token.find_first_of(".eE") == std::string::npos;
@@ -69,7 +69,7 @@ inline int compare_numbers(const std::string& a, const std::string& b) {
   const auto whole_a = whole_number(a);
   const auto whole_b = whole_number(b);
   if (whole_a && whole_b) return compare_whole(*whole_a, *whole_b);
-  // One of them is no whole number, hence below 2^53 or infinite: rounding the other hides no difference.
+  // One of them is not a whole number, hence below 2^53 or infinite: rounding the other hides no difference.
   const double x = std::strtod(a.c_str(), nullptr);
   const double y = std::strtod(b.c_str(), nullptr);
   return x < y ? -1 : x > y ? 1 : 0;
@@ -77,7 +77,7 @@ inline int compare_numbers(const std::string& a, const std::string& b) {
 
 int compare(std::string_view a, std::string_view b);
 
-// Elements, or names and values in turn.
+// The elements of an array, or the names and values of an object alternately.
 inline std::vector<std::string> parts(std::string_view json) {
   std::vector<std::string> all;
   json::for_each_element(json, [&](std::string_view value) {
@@ -92,7 +92,8 @@ inline std::vector<std::string> parts(std::string_view json) {
   return all;
 }
 
-/// Negative, zero or positive, as `a` comes before, with or after `b`; both in the form of json::compact().
+/// Negative, zero or positive, as `a` sorts before, equal to or after `b`; both in the form of
+/// json::compact().
 inline int compare(std::string_view a, std::string_view b) {
   if (type_rank(a) != type_rank(b)) return type_rank(a) < type_rank(b) ? -1 : 1;
   switch (type_rank(a)) {

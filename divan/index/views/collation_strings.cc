@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::size_t kKeptBufferSize = 1 << 16;
 
-// The short cut. A sort key is the primary weights of all characters, then their secondary and then their
-// tertiary weights, the latter two with runs of the common weight compressed. Lower-case letters and digits
-// of ASCII have primary weights of one byte and common weights otherwise, so the key of a string of nothing
-// else is one byte a character and a tail that depends on the length alone. Most keys are such strings, and
-// looking both up takes a twentieth of the time. All of it is learnt from ICU: a version of which the above
-// is not true has no short cuts.
+// The fast path for plain strings. A sort key consists of the primary weights of all characters, then their
+// secondary and then their tertiary weights; runs of the common weight are compressed in the latter two.
+// ASCII lower-case letters and digits have primary weights of one byte, and otherwise common weights. The key
+// of a string of such characters is therefore one byte a character and a suffix that depends on the length
+// only. Most keys are such strings, and table look-ups take a twentieth of the time. The tables are computed
+// with ICU; if its version does not have these properties, the fast path is not used.
 struct PlainStrings {
   static constexpr std::size_t kMaxLength = 48;
 
@@ -38,7 +38,7 @@ struct PlainStrings {
     }
   }
 
-  // False, and `out` as it was, if `text` is not plain.
+  // Returns false, and leaves `out` unchanged, if `text` is not plain.
   bool append_key(std::string& out, std::string_view text) const {
     if (text.empty() || text.size() > kMaxLength) return false;
     std::array<char, kMaxLength> key;
@@ -66,7 +66,8 @@ StringCollator& StringCollator::of_this_thread() {
 StringCollator::StringCollator() {
   UErrorCode status = U_ZERO_ERROR;
   collator_.reset(ucol_open("", &status));
-  if (U_FAILURE(status)) throw internal_error(fmt::format("ICU has no collator: {}.", u_errorName(status)));
+  if (U_FAILURE(status))
+    throw internal_error(fmt::format("Cannot open ICU's root collator: {}.", u_errorName(status)));
 }
 
 void StringCollator::append_key(std::string& out, std::string_view text) {
@@ -75,13 +76,16 @@ void StringCollator::append_key(std::string& out, std::string_view text) {
 }
 
 void StringCollator::append_key_by_icu(std::string& out, std::string_view text) {
-  if (text.size() > kMaxSize) throw bad_request("A string of a view's key is too long.");
+  if (text.size() > kMaxSize)
+    throw bad_request(
+        fmt::format("A string in a view's key has {} bytes; at most {} are allowed.", text.size(), kMaxSize));
   utf16_.resize(text.size());
   int32_t units = 0;
   UErrorCode status = U_ZERO_ERROR;
   u_strFromUTF8WithSub(utf16_.data(), static_cast<int32_t>(utf16_.size()), &units, text.data(),
                        static_cast<int32_t>(text.size()), 0xfffd, nullptr, &status);
-  if (U_FAILURE(status)) throw internal_error(fmt::format("Not UTF-8: {}.", u_errorName(status)));
+  if (U_FAILURE(status))
+    throw internal_error(fmt::format("A view's key is not UTF-8: {}.", u_errorName(status)));
 
   const std::size_t start = out.size();
   std::size_t room = 2 * static_cast<std::size_t>(units) + 16;
@@ -90,7 +94,7 @@ void StringCollator::append_key_by_icu(std::string& out, std::string_view text) 
     const auto needed = static_cast<std::size_t>(
         ucol_getSortKey(collator_.get(), utf16_.data(), units, reinterpret_cast<uint8_t*>(out.data() + start),
                         static_cast<int32_t>(room)));
-    if (needed == 0) throw internal_error("ICU makes no sort key.");
+    if (needed == 0) throw internal_error("ICU returned no sort key.");
     if (needed <= room) {
       out.resize(start + needed);
       break;

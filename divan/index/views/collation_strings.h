@@ -10,7 +10,7 @@
 
 namespace divan::index::views {
 
-/// Makes sort keys. Not thread-safe; each thread has its own.
+/// Creates sort keys. Not thread-safe; each thread has its own.
 class StringCollator {
  public:
   static StringCollator& of_this_thread();
@@ -22,7 +22,7 @@ class StringCollator {
   /// have equal keys. Throws bad_request for more than kMaxSize bytes.
   void append_key(std::string& out, std::string_view text);
 
-  /// The same without short cuts.
+  /// The same without the fast path.
   void append_key_by_icu(std::string& out, std::string_view text);
 
   /// The versions of the collator's data and of the Unicode collation algorithm, "153.120.0.0/15.0.0.0". Keys

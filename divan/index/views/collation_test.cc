@@ -76,7 +76,7 @@ TEST(Collation, orders_ascii_as_couchdbs_documentation_says) {
   for (const char c : order) sorted.push_back(json::quoted(std::string(1, c)));
   std::sort(sorted.begin(), sorted.end(),
             [](const std::string& a, const std::string& b) { return key(a) < key(b); });
-  // ICU has since moved the grave accent and the circumflex behind the underscore and the brackets.
+  // ICU has since moved the grave accent and the circumflex after the underscore and the brackets.
   std::string letters;
   for (const std::string& each : sorted) letters += *json::string_value(each);
   EXPECT_EQ(letters,
@@ -91,7 +91,7 @@ TEST(Collation, orders_the_shorter_first) {
   expect_ascending({R"(["a",{}])", R"(["ab"])", R"(["ab",0])", R"([[],1])"});
 }
 
-TEST(Collation, gives_one_key_to_what_couchdb_takes_as_equal) {
+TEST(Collation, encodes_values_that_couchdb_considers_equal_alike) {
   expect_equal({"1", "1.0", "1e0", "10E-1", "1.00"});
   expect_equal({"0", "-0", "-0.0", "0e5", "1e-400", "-1e-400"});
   expect_equal({R"("c")", R"("c\u200b")", R"("c\u200b\u200b")", R"("\u0000c\u0001")", R"("\u0063")"});
@@ -153,7 +153,7 @@ TEST(Collation, reads_numbers_at_the_edges) {
 }
 
 TEST(Collation, ranges_of_keys_are_ranges_of_bytes) {
-  // The row of a key with a document's id after it.
+  // The row of a key, followed by a document's id.
   const auto row = [](std::string_view json) { return key(json) + "id"; };
   // endkey="b" with and without inclusive_end
   EXPECT_LT(row(R"("b")"), after_key(key(R"("b")")));
@@ -242,14 +242,14 @@ TEST(Collation, orders_raw_as_erlang_does) {
                    Collation::raw);
 }
 
-TEST(Collation, refuses_what_is_not_compact_json) {
+TEST(Collation, rejects_text_that_is_not_compact_json) {
   for (const char* bad :
        {"", " 1", "1 ", "nul", "nix", "tru", "fals", "\"a", "\"a\\", "\"a\\\"", "x", "[1, 2]"}) {
     EXPECT_THROW(encode_key(bad), Error) << bad;
   }
 }
 
-TEST(Collation, takes_deep_and_long_keys) {
+TEST(Collation, accepts_deep_and_long_keys) {
   const std::string deep = std::string(1000, '[') + std::string(1000, ']');
   EXPECT_EQ(key(deep).size(), 2000u);
   const std::string quoted = json::quoted(std::string(100'000, 'x'));

@@ -1,4 +1,4 @@
-// Where the tokens of compact JSON text end.
+// The ends of tokens in compact JSON text.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace divan::index::views {
 
-/// The index after the number that begins at `at`: `at` itself if there is none.
+/// The index after the number that begins at `at`; `at` itself if there is no number.
 inline std::size_t number_end(std::string_view json, std::size_t at) {
   const auto in_number = [](char c) {
     return (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '+' || c == 'e' || c == 'E';
@@ -15,7 +15,7 @@ inline std::size_t number_end(std::string_view json, std::size_t at) {
   return at;
 }
 
-/// The index of the quote that ends the string whose first quote is at `at`; nothing if there is none.
+/// The index of the closing quote of the string whose opening quote is at `at`; nullopt if there is none.
 inline std::optional<std::size_t> closing_quote(std::string_view json, std::size_t at) {
   for (++at; at < json.size(); ++at) {
     if (json[at] == '"') return at;

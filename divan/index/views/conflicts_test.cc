@@ -1,4 +1,4 @@
-// Map functions see which other leaves a document has, and views follow their changes.
+// Map functions receive the conflicting leaves of a document, and views follow their changes.
 #include "divan/docs/reader.h"
 #include "divan/index/views/views_testing.h"
 
@@ -24,7 +24,7 @@ struct Conflicts : testing::ViewsFixture {
     return found;
   }
 
-  // The rows of the changes as older versions wrote them.
+  // The rows of the changes feed as older versions wrote them.
   void forget_other_leaves() {
     store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, "db");
@@ -45,7 +45,7 @@ struct Conflicts : testing::ViewsFixture {
 constexpr const char* kView =
     R"({"v":{"map":"function(doc) { emit(null, [doc._rev, doc._conflicts, doc._deleted_conflicts]); }"}})";
 
-TEST_F(Conflicts, AFirstBuildSeesThem) {
+TEST_F(Conflicts, AFirstBuildPassesThem) {
   for (const bool old_rows : {false, true}) {
     SCOPED_TRACE(old_rows);
     replicate({R"({"_id":"a","_rev":"2-b","_revisions":{"start":2,"ids":["b","a"]}})",
@@ -63,8 +63,8 @@ TEST_F(Conflicts, AFirstBuildSeesThem) {
   }
 }
 
-// A change of a losing leaf leaves the winner as it is.
-TEST_F(Conflicts, ChangesOfLosingLeavesComeToTheIndex) {
+// A change of a losing leaf does not change the winner.
+TEST_F(Conflicts, ChangesOfLosingLeavesUpdateTheIndex) {
   put_design(kView);
   replicate({R"({"_id":"a","_rev":"2-b","_revisions":{"start":2,"ids":["b","a"]}})"});
   EXPECT_EQ(rows(), "\"a\" [\"2-b\",null,null]\n");
@@ -74,7 +74,7 @@ TEST_F(Conflicts, ChangesOfLosingLeavesComeToTheIndex) {
   EXPECT_EQ(rows(), "\"a\" [\"2-b\",[\"2-a\"],null]\n");
   put(R"({"_id":"a","_rev":"2-a","_deleted":true})");
   EXPECT_THAT(rows(), ::testing::StartsWith(R"("a" ["2-b",null,["3-)"));
-  // The winner's end makes another leaf the winner, which nobody has written now.
+  // Deleting the winner makes another leaf the winner, which this edit did not write.
   replicate({R"({"_id":"a","_rev":"1-d"})"});
   put(R"({"_id":"a","_rev":"2-b","_deleted":true})");
   EXPECT_THAT(rows(), ::testing::StartsWith(R"("a" ["1-d",null,["3-)"));

@@ -12,14 +12,14 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr int kLargeDocumentPart = 5;
-// What one transaction writes.
+// Maximum size of one transaction.
 constexpr std::size_t kMaxWrittenBytes = 2'000'000;
-// Of a key in the store, besides the row's own.
+// Approximate size of a row's key in the store, without the row's own key.
 constexpr std::size_t kKeyBytes = 64;
 
 struct Record {
   std::string id;
-  std::uint64_t removed = 0;  // rows of its list that are gone, after a build was broken off
+  std::uint64_t removed = 0;  // number of rows of its list that were removed after an interrupted build
 };
 
 std::optional<Record> read_record(kv::Transaction& tx, const IndexKeys& keys,
@@ -40,15 +40,16 @@ void write_record(kv::Transaction& tx, const IndexKeys& keys, const Record& reco
   tx.set(large_document_key(keys), value);
 }
 
-std::size_t clearing_bytes(std::string_view id, const RowPlace& place) {
-  return place.chunks * (place.encoded_key.size() + id.size() + kKeyBytes);
+std::size_t clearing_bytes(std::string_view id, const RowPosition& position) {
+  return position.chunks * (position.encoded_key.size() + id.size() + kKeyBytes);
 }
 
-void clear_row(kv::Transaction& tx, const IndexKeys& keys, std::string_view id, const RowPlace& place) {
-  for (std::uint32_t chunk = 0; chunk < place.chunks; ++chunk) tx.clear(place.key(keys, id, chunk));
+void clear_row(kv::Transaction& tx, const IndexKeys& keys, std::string_view id, const RowPosition& position) {
+  for (std::uint32_t chunk = 0; chunk < position.chunks; ++chunk) tx.clear(position.key(keys, id, chunk));
 }
 
-// The end of those from `first` on that one transaction takes, at least one if there is any.
+// The end of the piece that begins at `first` and fits in one transaction; it has at least one element unless
+// there are none left.
 std::size_t end_of_piece(std::size_t first, std::size_t size, std::size_t most_bytes,
                          const std::function<std::size_t(std::size_t)>& cost) {
   std::size_t bytes = 0;
@@ -59,22 +60,22 @@ std::size_t end_of_piece(std::size_t first, std::size_t size, std::size_t most_b
 
 class Removal final : public IndexWork {
  public:
-  Removal(Record before, std::vector<RowPlace> places, std::size_t end)
-      : before_(std::move(before)), places_(std::move(places)), end_(end) {}
+  Removal(Record before, std::vector<RowPosition> positions, std::size_t end)
+      : before_(std::move(before)), positions_(std::move(positions)), end_(end) {}
 
   void write(kv::Transaction& tx, const IndexKeys& keys) const override {
     const auto record = read_record(tx, keys, kv::Isolation::serializable);
     if (!record || record->id != before_.id || record->removed != before_.removed)
-      throw conflict("Somebody else has written to the index.");
-    for (std::size_t i = before_.removed; i < end_; ++i) clear_row(tx, keys, before_.id, places_[i]);
-    if (end_ < places_.size()) return write_record(tx, keys, {before_.id, end_});
+      throw conflict("Another builder has written to the index.");
+    for (std::size_t i = before_.removed; i < end_; ++i) clear_row(tx, keys, before_.id, positions_[i]);
+    if (end_ < positions_.size()) return write_record(tx, keys, {before_.id, end_});
     clear_list(tx, keys, before_.id);
     tx.clear(large_document_key(keys));
   }
 
  private:
   const Record before_;
-  const std::vector<RowPlace> places_;
+  const std::vector<RowPosition> positions_;
   const std::size_t end_;
 };
 
@@ -88,9 +89,9 @@ std::optional<std::string> read_hidden_document(kv::Transaction& tx, const Index
   return std::move(record->id);
 }
 
-std::size_t clearing_bytes(std::string_view id, const std::vector<RowPlace>& places) {
+std::size_t clearing_bytes(std::string_view id, const std::vector<RowPosition>& positions) {
   std::size_t bytes = 0;
-  for (const RowPlace& place : places) bytes += clearing_bytes(id, place);
+  for (const RowPosition& position : positions) bytes += clearing_bytes(id, position);
   return bytes;
 }
 
@@ -98,20 +99,20 @@ LargeDocument::LargeDocument(Rows rows) : rows_(std::move(rows)), list_(encode_l
 
 bool LargeDocument::prepare() {
   const std::size_t chunks = kv::chunk_count(list_.size());
-  // Steps with nothing to do are left out.
+  // Steps without work are skipped.
   if (next_ == Step::clear && rows_.before.empty()) next_ = Step::list;
   if (next_ == Step::list && list_.empty()) next_ = Step::end;
   step_ = next_;
   switch (step_) {
     case Step::begin: next_ = Step::clear; break;
     case Step::clear:
-      take(rows_.before.size(), Step::list,
-           [&](std::size_t i) { return clearing_bytes(rows_.id, rows_.before[i]); });
+      plan_piece(rows_.before.size(), Step::list,
+                 [&](std::size_t i) { return clearing_bytes(rows_.id, rows_.before[i]); });
       break;
-    case Step::list: take(chunks, Step::rows, [](std::size_t) { return kv::kChunkBytes; }); break;
+    case Step::list: plan_piece(chunks, Step::rows, [](std::size_t) { return kv::kChunkBytes; }); break;
     case Step::rows:
-      take(rows_.places.size(), Step::end, [&](std::size_t i) {
-        return clearing_bytes(rows_.id, rows_.places[i]) + rows_.value_of(i).size();
+      plan_piece(rows_.positions.size(), Step::end, [&](std::size_t i) {
+        return clearing_bytes(rows_.id, rows_.positions[i]) + rows_.value_of(i).size();
       });
       break;
     case Step::end: break;
@@ -119,8 +120,9 @@ bool LargeDocument::prepare() {
   return step_ == Step::end;
 }
 
-// The next piece of a step with so many things.
-void LargeDocument::take(std::size_t size, Step after, const std::function<std::size_t(std::size_t)>& cost) {
+// Plans the next piece of a step that has `size` elements.
+void LargeDocument::plan_piece(std::size_t size, Step after,
+                               const std::function<std::size_t(std::size_t)>& cost) {
   first_ = at_;
   end_ = end_of_piece(first_, size, kMaxWrittenBytes, cost);
   last_of_step_ = end_ == size;
@@ -131,7 +133,7 @@ void LargeDocument::take(std::size_t size, Step after, const std::function<std::
 void LargeDocument::write(kv::Transaction& tx, const IndexKeys& keys) const {
   if (step_ == Step::begin) return begin(tx, keys);
   const auto record = read_record(tx, keys, kv::Isolation::serializable);
-  if (!record || record->id != rows_.id) throw conflict("Somebody else has written to the index.");
+  if (!record || record->id != rows_.id) throw conflict("Another builder has written to the index.");
   switch (step_) {
     case Step::begin: break;
     case Step::clear:
@@ -141,40 +143,40 @@ void LargeDocument::write(kv::Transaction& tx, const IndexKeys& keys) const {
     case Step::list: write_list_chunks(tx, keys, rows_.id, list_, first_, end_); break;
     case Step::rows:
       for (std::size_t i = first_; i < end_; ++i) {
-        const RowPlace& place = rows_.places[i];
+        const RowPosition& position = rows_.positions[i];
         kv::for_each_chunk(rows_.value_of(i), [&](std::uint32_t chunk, std::string_view piece) {
-          tx.set(place.key(keys, rows_.id, chunk), piece);
+          tx.set(position.key(keys, rows_.id, chunk), piece);
         });
       }
       break;
     case Step::end:
       tx.clear(large_document_key(keys));
-      add_to_counts(tx, keys, rows_.places, 1);
+      add_to_counts(tx, keys, rows_.positions, 1);
       break;
   }
 }
 
-// From here on queries see none of the document's rows.
+// From here on queries skip all rows of the document.
 void LargeDocument::begin(kv::Transaction& tx, const IndexKeys& keys) const {
   if (read_record(tx, keys, kv::Isolation::serializable))
-    throw conflict("Somebody else has written to the index.");
+    throw conflict("Another builder has written to the index.");
   write_record(tx, keys, {rows_.id, 0});
   add_to_counts(tx, keys, rows_.before, -1);
   std::set<int> changed;
-  for (const RowPlace& place : rows_.before) changed.insert(place.view);
-  for (const RowPlace& place : rows_.places) changed.insert(place.view);
-  for (const int view : rows_.node_views) {
+  for (const RowPosition& position : rows_.before) changed.insert(position.view);
+  for (const RowPosition& position : rows_.positions) changed.insert(position.view);
+  for (const int view : rows_.reduced_views) {
     const ReduceNodeKeys nodes(keys, view);
-    if (!changed.contains(view) || read_reduce_tree_state(tx, nodes).kind == ReduceTreeState::Kind::given_up)
+    if (!changed.contains(view) || read_reduce_tree_state(tx, nodes).kind == ReduceTreeState::Kind::disabled)
       continue;
     tx.clear_range(nodes.all());
   }
 }
 
 void LargeDocument::add_to_counts(kv::Transaction& tx, const IndexKeys& keys,
-                                  const std::vector<RowPlace>& rows, std::int64_t sign) const {
+                                  const std::vector<RowPosition>& rows, std::int64_t sign) const {
   std::map<int, std::int64_t> counts;
-  for (const RowPlace& place : rows) counts[place.view] += sign;
+  for (const RowPosition& position : rows) counts[position.view] += sign;
   for (const auto& [view, count] : counts) add_to_count(tx, keys, view, count);
 }
 
@@ -183,11 +185,12 @@ std::unique_ptr<IndexWork> remove_large_remains(kv::Database& store, const Index
   const auto tx = store.begin();
   auto record = read_record(*tx, keys);
   if (!record) return nullptr;
-  auto places = read_begun_list(*tx, keys, record->id, views);
-  const std::size_t first = std::min<std::size_t>(record->removed, places.size());
-  const std::size_t end = end_of_piece(first, places.size(), kMaxWrittenBytes,
-                                       [&](std::size_t i) { return clearing_bytes(record->id, places[i]); });
-  return std::make_unique<Removal>(*std::move(record), std::move(places), end);
+  auto positions = read_begun_list(*tx, keys, record->id, views);
+  const std::size_t first = std::min<std::size_t>(record->removed, positions.size());
+  const std::size_t end = end_of_piece(first, positions.size(), kMaxWrittenBytes, [&](std::size_t i) {
+    return clearing_bytes(record->id, positions[i]);
+  });
+  return std::make_unique<Removal>(*std::move(record), std::move(positions), end);
 }
 
 }  // namespace divan::index::views

@@ -1,5 +1,5 @@
-// Documents whose rows take several transactions: nobody sees some of them only, and a build that is broken
-// off leaves none.
+// Documents whose rows take several transactions: queries never see only some of the rows, and an interrupted
+// build leaves none.
 #include "divan/index/views/check.h"
 #include "divan/index/views/large_document.h"
 #include "divan/index/views/reduce_nodes_testing.h"
@@ -12,23 +12,23 @@ namespace {
 using kv::testing::MapRows;
 using ::testing::HasSubstr;
 
-// Values of 100,000 bytes: some twenty to a transaction.
-testing::ReduceNodesBench::Rows large_rows(int count, char c) {
-  testing::ReduceNodesBench::Rows rows;
+// Values of 100,000 bytes: some twenty fit in a transaction.
+testing::ReduceNodesHarness::Rows large_rows(int count, char c) {
+  testing::ReduceNodesHarness::Rows rows;
   for (int n = count; n > 0; --n)
     rows.emplace_back(0, std::to_string(n), '"' + std::string(100'000, c) + '"');
   return rows;
 }
 
 struct LargeDocuments : ::testing::Test {
-  testing::ReduceNodesBench bench{R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f","reduce":"_count"}})",
-                                  {}};
+  testing::ReduceNodesHarness bench{
+      R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f","reduce":"_count"}})", {}};
   bool ended = false;  // the last write()
   int sequence = 9'000;
 
-  // Writes a document's rows, calling `look` between the transactions until it returns false; returns how
-  // many there were.
-  int write(const testing::ReduceNodesBench::Rows& rows, const std::function<bool()>& look) {
+  // Writes a document's rows, calling `observe` between the transactions until it returns false; returns the
+  // number of transactions.
+  int write(const testing::ReduceNodesHarness::Rows& rows, const std::function<bool()>& observe) {
     ViewBatch batch(bench.index->views().size(), bench.index);
     batch.add_document("large");
     for (const auto& [view, key, value] : rows) batch.add_row(0, view, key, value);
@@ -42,7 +42,7 @@ struct LargeDocuments : ::testing::Test {
           write_sequence(tx, keys, kv::Versionstamp::complete(version));
         }
       });
-      if (!look() || ended) return transactions;
+      if (!observe() || ended) return transactions;
     }
   }
   std::string rows() {
@@ -75,9 +75,9 @@ struct LargeDocuments : ::testing::Test {
     EXPECT_EQ(kv::testing::run_checks(index, {&check}), 0u);
     return found.count();
   }
-  // What a build does at its begin and its end.
-  void more_work(bool only_begun) {
-    while (bench.make_some(only_begun)) {}
+  // What a build does at its beginning and at its end.
+  void more_work(bool resume_only) {
+    while (bench.build_piece(resume_only)) {}
   }
   void SetUp() override { bench.write({{"small", {{0, "1000", "\"s\""}, {1, "1", "1"}}}}); }
 };
@@ -111,7 +111,7 @@ TEST_F(LargeDocuments, BecomeVisibleAtOnce) {
   }
 }
 
-TEST_F(LargeDocuments, ThatWereBrokenOffLeaveNothing) {
+TEST_F(LargeDocuments, AnInterruptedOneLeavesNoRows) {
   bench.write({{"large", large_rows(50, 'o')}});
   for (int after = 1;; ++after) {
     SCOPED_TRACE(after);
@@ -121,7 +121,7 @@ TEST_F(LargeDocuments, ThatWereBrokenOffLeaveNothing) {
     more_work(true);
     EXPECT_EQ(rows(), "small 1000s ");
     EXPECT_EQ(findings(), 0u);
-    // What is there now is written over.
+    // The existing rows are overwritten.
     write(large_rows(50, 'o'), [] { return true; });
     more_work(false);
     EXPECT_EQ(rows(), expected(50, 'o'));
@@ -131,8 +131,8 @@ TEST_F(LargeDocuments, ThatWereBrokenOffLeaveNothing) {
 }
 
 TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
-  testing::ReduceNodesBench::Rows few{{0, "1", '"' + std::string(kMaxRowBytes, 'x') + '"'},
-                                      {0, "2", "\"2\""}};
+  testing::ReduceNodesHarness::Rows few{{0, "1", '"' + std::string(kMaxRowBytes, 'x') + '"'},
+                                        {0, "2", "\"2\""}};
   write(few, [] { return true; });
   const auto left_out = [&] {
     return bench.store->run([&](kv::Transaction& tx) { return read_left_out(tx, bench.keys()); });
@@ -142,8 +142,8 @@ TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
   EXPECT_EQ(left_out().examples.at(0).id, "large");
   EXPECT_EQ(left_out().examples.at(0).left_out.reason, "View `v`: a row takes more than 6000000 bytes.");
   EXPECT_EQ(rows(), "large 22 small 1000s ");
-  // All rows of a view whose rows are too many; the other views have theirs.
-  testing::ReduceNodesBench::Rows many{{1, "1", "1"}};
+  // A view whose rows are too many has none; the other views have theirs.
+  testing::ReduceNodesHarness::Rows many{{1, "1", "1"}};
   for (int n = 0; n < 13; ++n)
     many.emplace_back(0, std::to_string(n), '"' + std::string(5'500'000, 'x') + '"');
   write(many, [] { return true; });

@@ -1,4 +1,4 @@
-// What an index says of documents of which it lacks rows.
+// The records of documents whose rows are missing from an index.
 #include "divan/index/left_out.h"
 
 #include "divan/index/views/views_testing.h"
@@ -24,7 +24,7 @@ struct LeftOutRows : testing::ViewsFixture {
   }
 };
 
-TEST_F(LeftOutRows, AreCountedUntilTheirDocumentsAreRepairedOrGone) {
+TEST_F(LeftOutRows, AreCountedUntilTheirDocumentsAreRepairedOrDeleted) {
   put_design(
       R"({"v":{"map":"function(doc) { emit(doc._id); if (doc.bad) throw 'no ' + doc.bad; }"},"w":{"map":"function(doc) { emit(1); }"}})");
   EXPECT_EQ(summary().documents, 0);
@@ -36,7 +36,7 @@ TEST_F(LeftOutRows, AreCountedUntilTheirDocumentsAreRepairedOrGone) {
   EXPECT_EQ(first.examples[0].id, "a");
   EXPECT_THAT(first.examples[0].left_out.reason, HasSubstr("View `v`: "));
   EXPECT_THAT(first.examples[0].left_out.reason, HasSubstr("no 1"));
-  // Good documents do not make it forgotten, nor does another build.
+  // Neither good documents nor another build remove the record.
   for (int i = 0; i < 20; ++i) put("{}");
   EXPECT_THAT(ids(), ElementsAre("a", "b"));
   const auto changed = put(R"({"_id":"a","bad":3,"_rev":")" + a + "\"}");

@@ -1,4 +1,4 @@
-// Keys that are too long for keys of the store are in order all the same, and found.
+// Keys that are too long for the store's keys are sorted and found like any other.
 #include "divan/base/bytes.h"
 #include "divan/index/views/reduce_nodes_testing.h"
 #include "divan/index/views/views_testing.h"
@@ -36,7 +36,7 @@ struct LongKeys : testing::ViewsFixture {
 
 TEST_F(LongKeys, AreRowsLikeAnyOthers) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.k, doc._id); }"}})");
-  // In the order of their keys: a, then c and d with the same, b, e, f.
+  // In the order of their keys: a, then c and d with the same key, b, e, f.
   put_text("f", "[1]");
   put_text("b", key("b"));
   put_text("d", key("aa"));
@@ -82,8 +82,8 @@ TEST_F(LongKeys, AreRowsLikeAnyOthers) {
   EXPECT_EQ(left, 5u);
 }
 
-// Ids up to 4,000 bytes stand behind keys: bounds are cut where no long key is.
-TEST_F(LongKeys, ALongIdIsNone) {
+// Ids of up to 4,000 bytes follow keys: a row key may be long although its view key is not.
+TEST_F(LongKeys, ALongIdDoesNotMakeALongKey) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.k, null); }"}})");
   const std::string id(3'900, 'i');
   const std::string short_key = '"' + std::string(3'000, 'k') + '"';
@@ -94,13 +94,13 @@ TEST_F(LongKeys, ALongIdIsNone) {
   EXPECT_EQ(ids({{"skip", "1"}, {"limit", "1"}}), id + "2");
 }
 
-// More keys that begin alike than are held at once, and than a page shows.
+// More keys with a common prefix than are held in memory at once, and than a page shows.
 TEST(ManyLongKeys, AreReadInPieces) {
-  testing::ReduceNodesBench bench(R"({"all":{"map":"f","reduce":"_count"}})", {});
+  testing::ReduceNodesHarness bench(R"({"all":{"map":"f","reduce":"_count"}})", {});
   constexpr int kDocuments = 100;
   constexpr int kRows = 10;
   const std::string text(kMaxWholeKeyBytes, 'x');
-  std::map<std::string, testing::ReduceNodesBench::Rows> documents;
+  std::map<std::string, testing::ReduceNodesHarness::Rows> documents;
   for (int d = 0; d < kDocuments; ++d) {
     auto& rows = documents[fmt::format("{:03}", d)];
     for (int n = 0; n < kRows; ++n)

@@ -26,7 +26,7 @@ struct Looping : testing::ViewsFixture {
   }
 };
 
-TEST_F(Looping, WhatRanOutOfTimeIsNotRunAgainAtTheNextTry) {
+TEST_F(Looping, FunctionsThatTimedOutAreNotRunAgainAtTheNextAttempt) {
   put_design(kLoop);
   std::string revision;
   for (int i = 0; i < 3; ++i) revision = put(fmt::format(R"({{"_id":"{}","slow":true}})", i));
@@ -38,15 +38,15 @@ TEST_F(Looping, WhatRanOutOfTimeIsNotRunAgainAtTheNextTry) {
   build();
   EXPECT_EQ(state(), jobs::State::failed);
   EXPECT_EQ(failures()->count, 2);
-  EXPECT_EQ(pool.stats().batches, first.batches);  // nothing ran
-  // A document that has changed is another matter.
+  EXPECT_EQ(pool.stats().batches, first.batches);  // no function ran
+  // A document that has changed is mapped again.
   put(fmt::format(R"({{"_id":"2","_rev":"{}"}})", revision));
   build();
   EXPECT_EQ(state(), jobs::State::finished);
   EXPECT_FALSE(failures());
 }
 
-TEST_F(Looping, ALongerTimeIsTried) {
+TEST_F(Looping, ALongerTimeoutIsTried) {
   put_design(kLoop);
   for (int i = 0; i < 3; ++i) put(fmt::format(R"({{"_id":"{}","slow":true}})", i));
   build();
@@ -71,8 +71,8 @@ TEST_F(Looping, TheBuildsOfADatabaseEndWithIt) {
   EXPECT_EQ(state(), jobs::State::finished);
 }
 
-// An event of a database of this name that was there before, say.
-TEST_F(Looping, ABuildThatWasStoppedAlthoughItsDatabaseIsThereIsGivenBack) {
+// For example after an event of an earlier database of the same name.
+TEST_F(Looping, ABuildThatWasStoppedAlthoughItsDatabaseExistsIsReleased) {
   pool.configure({.processes = 2, .invocation = std::chrono::hours(1)});
   put_design(kLoop);
   put(R"({"_id":"a","slow":true})");
@@ -123,7 +123,7 @@ TEST_F(Looping, ABuildOfMoreThanAThousandChangesIsNotSmall) {
   building.get();
 }
 
-TEST_F(Looping, ASmallBuildThatIsSlowIsGivenBackWhileLargeOnesHaveAllSlots) {
+TEST_F(Looping, ASlowSmallBuildIsReleasedWhileLargeOnesHoldAllSlots) {
   builder = std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
                                       BuilderOptions{.threads = 1, .batch_documents = 7});
   pool.configure({.processes = 2, .invocation = std::chrono::hours(1)});

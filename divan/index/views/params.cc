@@ -52,7 +52,7 @@ Update parse_update(std::string_view text) {
   throw malformed("Invalid value for `update`.");
 }
 
-// There is nothing to choose from, hence nothing to keep.
+// Ignored: a document has only one copy, so any choice is stable.
 void check_stable(std::string_view text) {
   if (text != "true" && text != "false") throw malformed("Invalid value for `stable`.");
 }

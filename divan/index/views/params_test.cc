@@ -38,7 +38,7 @@ TEST(ViewParams, OneOfKeysIsARange) {
     return params.start_key.value_or("-") + " " + params.end_key.value_or("-");
   };
   EXPECT_EQ(ends({{"keys", "[1]"}}), "1 1");
-  // The one that was said last counts.
+  // The last one counts.
   EXPECT_EQ(ends({{"keys", "[1]"}, {"key", "2"}}), "2 2");
   EXPECT_EQ(ends({{"key", "2"}, {"keys", "[1]"}}), "1 1");
   EXPECT_EQ(ends({{"keys", "[1]"}, {"keys", "[2]"}}), "2 2");
@@ -80,7 +80,7 @@ TEST(ViewParams, TheLevelCountsBeforeTheGroup) {
   EXPECT_EQ(refusal({{"group", "true"}, {"group_level", "0"}}), "");
 }
 
-TEST(ViewParams, WhatHasNothingToDoHereIsReadAllTheSame) {
+TEST(ViewParams, IrrelevantParametersAreValidatedToo) {
   EXPECT_EQ(refusal({{"stable", "x"}}), "query_parse_error: Invalid value for `stable`.");
   EXPECT_EQ(refusal({{"stable", "TRUE"}}), "query_parse_error: Invalid value for `stable`.");
   for (const char* name : {"attachments", "att_encoding_info"})
@@ -89,7 +89,7 @@ TEST(ViewParams, WhatHasNothingToDoHereIsReadAllTheSame) {
   EXPECT_EQ(refusal({{"whatever", "x"}}), "");
 }
 
-// A listing keeps a single one of `keys`, and it is the range that it says.
+// In a listing, a single one of `keys` can be combined with the range of the same key.
 TEST(ViewParams, KeysOfListings) {
   const auto refuses = [](const Pairs& pairs) {
     try {

@@ -9,16 +9,16 @@
 namespace divan::index::views {
 namespace {
 
-// A page ends with this much of an answer, or after this many rows.
+// A page ends when the response has this many bytes, or after this many rows.
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 20'000;
-// Looking up where a key's rows begin takes about as long as reading so many rows, also if there are none.
+// Finding the first row of a key takes about as long as reading this many rows, even if the key has none.
 constexpr std::size_t kRowsOfALookup = 10;
-// Rows that are reduced show only their values, but are held until the page's end.
+// Reduced rows contribute only their values, but are held until the page ends.
 constexpr std::size_t kPageReducedBytes = 4 << 20;
 // Rows of a group that are read before its edge is looked up.
 constexpr std::size_t kRowsBeforeEdge = 32;
-// Groups are reduced page by page, and what that makes of them is held at once.
+// Groups are reduced page by page, and their results are held in memory together.
 constexpr std::size_t kPageGroups = 1'000;
 
 std::string first_elements(std::string_view array, std::uint64_t count) {
@@ -31,13 +31,13 @@ std::string first_elements(std::string_view array, std::uint64_t count) {
   return out + "]";
 }
 
-// The document that a row shows.
+// The document shown with a row.
 struct ShownDocument {
-  std::optional<std::string> id;  // nullopt: what the row names cannot be a document
+  std::optional<std::string> id;  // nullopt: the row's value does not name a valid id
   std::optional<docs::Revision> revision;
 };
 
-// A value that names a document stands for it ("linked documents").
+// If the row's value names a document, that one is shown ("linked documents").
 ShownDocument document_of(const ViewRow& row) {
   ShownDocument shown{std::string(row.id), {}};
   if (!row.value.starts_with('{')) return shown;
@@ -69,7 +69,7 @@ void append_document_or_null(kv::Transaction& tx, const docs::Database& database
 
 Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
              std::shared_ptr<const ViewIndex> index, const View& view, ViewParams params,
-             kv::Versionstamp seen)
+             kv::Versionstamp known_sequence)
     : store_(store),
       catalog_(catalog),
       database_(std::move(database)),
@@ -78,7 +78,7 @@ Query::Query(kv::Database& store, docs::Catalog& catalog, std::string database,
       params_(one_key_as_range(std::move(params))),
       reduces_(reduces(params_, !view.reduce.empty())),
       edge_(reduces_ ? edge_of(view.reduce) : std::nullopt),
-      seen_(seen),
+      last_sequence_(known_sequence),
       skip_(params_.skip),
       left_(params_.limit.value_or(UINT64_MAX)) {
   check_params(params_, !view.reduce.empty(), view.collation);
@@ -130,13 +130,13 @@ void Query::append_head(kv::Transaction& tx, const docs::Database& database, std
   out += '{';
   if (params_.update_seq) {
     out += "\"update_seq\":";
-    json::append_string(out, docs::to_sequence(seen_));
+    json::append_string(out, docs::to_sequence(last_sequence_));
     out += ',';
   }
   if (!reduces_ && params_.sorted) {
     const std::int64_t total = count_rows(tx, IndexKeys(database, index_->signature()), view_.number);
     out += fmt::format("\"total_rows\":{},", total);
-    // How many rows come before a key is not known without counting them.
+    // The number of rows before a key is unknown unless they are counted.
     const bool from_the_start = !params_.keys && !params_.start_key;
     if (from_the_start) {
       out += fmt::format("\"offset\":{},", std::min(params_.skip, static_cast<std::uint64_t>(total)));
@@ -150,18 +150,18 @@ void Query::append_head(kv::Transaction& tx, const docs::Database& database, std
 bool Query::next(std::string& out) {
   if (ended_) return false;
   {
-    // Not run(): a page is not to be read twice, and a transaction that only reads has no reason to.
+    // Not run(): a page must not be read twice, and a transaction that only reads is not retried.
     const auto tx = store_.begin();
     prefetch_state(*tx);
     const docs::Database database = catalog_.open(*tx, database_);
-    // Another one of the same name has nothing to do with the rows so far.
+    // A new database of the same name is not related to the rows so far.
     if (number_ && database.number() != *number_) throw not_found("Database does not exist.");
-    // An index that was removed, and perhaps begun again, lacks rows that were there. No index goes back
-    // otherwise.
+    // An index that was removed, and perhaps begun again, lacks rows that existed before. An index's sequence
+    // does not decrease otherwise.
     const auto sequence =
         read_sequence(*tx, IndexKeys(database, index_->signature()), kv::Isolation::snapshot);
-    if (sequence < seen_) throw not_found("The index was removed.");
-    seen_ = sequence;
+    if (sequence < last_sequence_) throw not_found("The index was removed.");
+    last_sequence_ = sequence;
     hidden_ = read_hidden_document(*tx, IndexKeys(database, index_->signature()));
     if (!number_) {
       plan_ranges(database);
@@ -214,17 +214,17 @@ void Query::prefetch_documents(kv::Transaction& tx, const docs::Database& databa
 
 bool Query::is_done() const { return ranges_.empty() || left_ == 0; }
 
-// Whether no further group is to be read for this page, or for the answer.
+// Returns true if no further group is to be read for this page or for the response.
 bool Query::has_enough() const {
   const std::size_t groups = group_keys_.size();
   return groups >= kPageGroups || (groups >= skip_ && groups - skip_ >= left_);
 }
 
-// What was read into a page.
+// The page that is being read.
 struct Query::Page {
   std::string& out;
   const std::size_t size_before = out.size();
-  bool nodes = false;  // are complete, or not needed
+  bool nodes = false;  // whether the reduce nodes are complete, or not needed
   std::size_t rows = 0;
   std::size_t reduced_bytes = 0;
   bool full = false;
@@ -261,22 +261,22 @@ void Query::read_page(kv::Transaction& tx, const docs::Database& database, std::
   }
 }
 
-// Rows of the first range, until it or the page is at its end, or a group turns out to be large.
+// Reads rows of the first range until the range or the page ends, or a group turns out to be large.
 void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const IndexKeys& keys,
                       Page& page) {
   const std::size_t rows_first = std::min(index_->fan_out().rows_first, edge_ ? kRowsBeforeEdge : SIZE_MAX);
   // Keys that are looked up have few rows each.
   if (params_.include_docs && !params_.keys && tx.is_remote()) prefetch_documents(tx, database, keys);
-  std::string place;
+  std::string position;
   bool large = false;
   bool cut = false;
   visit_rows(tx, keys, view_.number, ranges_.front().rows, params_.descending, [&](const ViewRow& row) {
     if (row.id == hidden_) return true;
-    if (!take_row(tx, database, row, page.out)) {
+    if (!process_row(tx, database, row, page.out)) {
       cut = true;
       return false;
     }
-    place = row.place;
+    position = row.position;
     page.add(row, reduces_);
     large = page.nodes && group_ && group_->rows >= rows_first;
     cut = page.full || large;
@@ -285,17 +285,17 @@ void Query::read_rows(kv::Transaction& tx, const docs::Database& database, const
   if (!cut) {
     page.count(kRowsOfALookup);
     ranges_.pop_front();
-    // A key that is asked for twice is a group twice.
+    // A key that was requested twice makes two groups.
     if (params_.keys && group_) end_group();
     return;
   }
-  if (place.empty()) return;
+  if (position.empty()) return;
   auto& rows = ranges_.front().rows;
-  rows = params_.descending ? rows_before(rows, place) : rows_after(rows, place);
+  rows = params_.descending ? rows_before(rows, position) : rows_after(rows, position);
   if (large) split_off_group(keys);
 }
 
-// What is left of the first range begins with rows of the present group: makes them a range of their own.
+// Splits the rows of the current group, with which the first range begins, off into a range of their own.
 void Query::split_off_group(const IndexKeys& keys) {
   RowRange& rest = ranges_.front().rows;
   const std::string begin = row_key_begin(keys, view_.number, group_->encoded);
@@ -309,21 +309,21 @@ void Query::split_off_group(const IndexKeys& keys) {
   ranges_.push_front({std::move(group), true});
 }
 
-// They would be read in vain: the present group has failed.
+// The current group has failed, so that its other rows need not be read.
 void Query::skip_rest_of_group(const IndexKeys& keys) {
   if (!ranges_.front().in_one_group) split_off_group(keys);
   while (!ranges_.empty() && ranges_.front().in_one_group) ranges_.pop_front();
   end_group();
 }
 
-// Rows of the first range, all of one group, until it or the page is at its end.
+// Reads rows of the first range, all of one group, until the range or the page ends.
 void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
   const auto begin_group = [&] {
     if (!group_) group_ = Group{.key = "null", .encoded = {}};
   };
   if (!edge_ && !ranges_.front().split) split_at_bounds(keys);
   RowRange& range = ranges_.front().rows;
-  const auto take_row = [&](const ViewRow& row) {
+  const auto process_row = [&](const ViewRow& row) {
     if (row.id == hidden_) return true;
     begin_group();
     reduction_->add(row);
@@ -331,35 +331,35 @@ void Query::read_group(kv::Transaction& tx, const IndexKeys& keys, Page& page) {
     return !page.full && !edge_;
   };
   if (edge_) {
-    visit_rows(tx, keys, view_.number, range, *edge_ == Edge::last, take_row);
+    visit_rows(tx, keys, view_.number, range, *edge_ == Edge::last, process_row);
     ranges_.pop_front();
     return;
   }
   if (ranges_.front().row_by_row) {
-    std::string place;
+    std::string position;
     visit_rows(tx, keys, view_.number, range, false, [&](const ViewRow& row) {
-      place = row.place;
-      return take_row(row);
+      position = row.position;
+      return process_row(row);
     });
     if (page.full) {
-      range = rows_after(range, place);
+      range = rows_after(range, position);
     } else {
       ranges_.pop_front();
     }
     return;
   }
-  take_range(tx, keys, view_.number, index_->fan_out(), page.nodes, range,
-             {take_row, [&](const Partial& partial) {
-                begin_group();
-                reduction_->add(partial);
-                page.add(partial);
-                return !page.full;
-              }});
+  visit_range(tx, keys, view_.number, index_->fan_out(), page.nodes, range,
+              {process_row, [&](const Partial& partial) {
+                 begin_group();
+                 reduction_->add(partial);
+                 page.add(partial);
+                 return !page.full;
+               }});
   if (range.begin >= range.end) ranges_.pop_front();
 }
 
-// Nodes stand for rows in the order of the store. Where that is not the order of keys, at the ends of the
-// first range, rows are read one by one.
+// Reduce nodes represent rows in the order of the store. At the ends of the first range, where that may
+// differ from the order of keys, rows are read one by one.
 void Query::split_at_bounds(const IndexKeys& keys) {
   Range& range = ranges_.front();
   range.split = true;
@@ -371,10 +371,10 @@ void Query::split_at_bounds(const IndexKeys& keys) {
   ranges_.push_front({std::move(first), true, true, true});
 }
 
-// False if it was the last one, or is left for later.
-bool Query::take_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
-                     std::string& out) {
-  if (reduces_) return take_reduced(row);
+// Returns false if reading must stop: the row was the last one, or belongs to the next page.
+bool Query::process_row(kv::Transaction& tx, const docs::Database& database, const ViewRow& row,
+                        std::string& out) {
+  if (reduces_) return process_reduced_row(row);
   if (skip_ > 0) {
     --skip_;
     return true;
@@ -402,8 +402,8 @@ void Query::append_row(kv::Transaction& tx, const docs::Database& database, cons
   out += '}';
 }
 
-// False if it begins a group too many, and so is left for later.
-bool Query::take_reduced(const ViewRow& row) {
+// Returns false if the row begins a group beyond the limit, and belongs to the next page.
+bool Query::process_reduced_row(const ViewRow& row) {
   const std::uint64_t level = group_level(params_);
   const std::string_view common = level == 0 ? std::string_view()
                                   : level == UINT64_MAX
@@ -433,7 +433,7 @@ void Query::end_group() {
   group_.reset();
 }
 
-// The row of a group.
+// The row of a group in the response.
 std::string Query::shown_row(std::string_view key, Reduced reduced) const {
   if (reduced.error && reduced.error->name() == kOverflowError) {
     // Without its key, as CouchDB shows it (fabric_view_row:transform).
@@ -453,7 +453,7 @@ std::string Query::shown_row(std::string_view key, Reduced reduced) const {
 }
 
 void Query::append_groups(std::string& out) {
-  for (auto& reduced : reduction_->take()) {
+  for (auto& reduced : reduction_->take_results()) {
     const std::string key = std::move(group_keys_.front());
     group_keys_.pop_front();
     if (left_ == 0) continue;
@@ -467,7 +467,7 @@ void Query::append_groups(std::string& out) {
     first_row_ = false;
     out += row;
   }
-  // If it ends the request, then now.
+  // An error that ends the request is thrown now.
   if (const Reduced* failed = reduction_->failed(); failed && left_ > 0) shown_row("null", *failed);
 }
 

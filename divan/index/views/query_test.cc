@@ -1,4 +1,4 @@
-// Queries of several pages, between which things happen; and what of the rows they read.
+// Queries of several pages, between which the data changes; and which rows they read.
 #include "divan/index/views/views_testing.h"
 #include "divan/kv/counting_testing.h"
 
@@ -43,7 +43,7 @@ struct ViewQuery : testing::ViewsFixture {
   }
 };
 
-TEST_F(ViewQuery, EndsWhenItsDatabaseIsAnotherOne) {
+TEST_F(ViewQuery, FailsIfTheDatabaseIsReplaced) {
   emit_numbers(3000, "_sum");
   const auto index = this->index();
   Query query(*store, catalog, "db", index, *index->find("v"), grouped());
@@ -56,7 +56,7 @@ TEST_F(ViewQuery, EndsWhenItsDatabaseIsAnotherOne) {
   EXPECT_THROW(query.next(out), Error);
 }
 
-TEST_F(ViewQuery, EndsWhenItsIndexIsRemovedAlsoIfThatWasBegunAgain) {
+TEST_F(ViewQuery, FailsIfTheIndexIsRemovedEvenIfItIsBegunAgain) {
   for (const bool again : {false, true}) {
     SCOPED_TRACE(again);
     emit_numbers(3000, "_sum");
@@ -67,7 +67,7 @@ TEST_F(ViewQuery, EndsWhenItsIndexIsRemovedAlsoIfThatWasBegunAgain) {
     remove_index();
     if (again) {
       store->run([&](kv::Transaction& tx) {
-        // As far as a build from nothing gets first.
+        // As far as a build from scratch gets first.
         const auto early = kv::Versionstamp::complete(std::string(9, '\0') + '\x01');
         write_sequence(tx, IndexKeys(catalog.open(tx, "db"), index->signature()), early);
       });
@@ -80,7 +80,7 @@ TEST_F(ViewQuery, EndsWhenItsIndexIsRemovedAlsoIfThatWasBegunAgain) {
   }
 }
 
-TEST_F(ViewQuery, DoesNotBeginOnAnIndexThatWasRemovedSinceItWasSeen) {
+TEST_F(ViewQuery, FailsIfTheIndexIsRemovedBeforeTheFirstPage) {
   emit_numbers(3, "_sum");
   const auto index = this->index();
   const auto seen = sequence();
@@ -90,7 +90,7 @@ TEST_F(ViewQuery, DoesNotBeginOnAnIndexThatWasRemovedSinceItWasSeen) {
   EXPECT_THROW(query.next(out), Error);
 }
 
-TEST_F(ViewQuery, ALimitOfGroupsIsALimitOfWhatIsReadAndReduced) {
+TEST_F(ViewQuery, ALimitOfGroupsLimitsReadsAndReductions) {
   emit_numbers(5000, "function(k, v) { if (k[0][0] > 2) throw 'beyond'; return k[0][0]; }");
   counting.rows_read = 0;
   EXPECT_THAT(ask(grouped(3)), HasSubstr(R"([{"key":0,"value":0},{"key":1,"value":1},{"key":2,"value":2}])"));
@@ -98,7 +98,7 @@ TEST_F(ViewQuery, ALimitOfGroupsIsALimitOfWhatIsReadAndReduced) {
   auto params = grouped(2);
   params.skip = 1;
   EXPECT_THAT(ask(params), HasSubstr(R"([{"key":1,"value":1},{"key":2,"value":2}])"));
-  // What is skipped is reduced, as in CouchDB; what is beyond is not.
+  // Skipped groups are reduced, as in CouchDB; groups beyond the limit are not.
   params.descending = true;
   EXPECT_THAT(error_of([&] { ask(params); }), HasSubstr("beyond"));
   params.start_key = "3";
@@ -108,7 +108,7 @@ TEST_F(ViewQuery, ALimitOfGroupsIsALimitOfWhatIsReadAndReduced) {
   EXPECT_THAT(ask(params), HasSubstr(R"([{"key":0,"value":0},{"key":2,"value":2}])"));
 }
 
-TEST_F(ViewQuery, GroupsBeyondAPageAreAllThere) {
+TEST_F(ViewQuery, GroupsThatSpanPagesAreComplete) {
   emit_numbers(2500, "_sum");
   for (const bool descending : {false, true}) {
     auto params = grouped();
@@ -124,7 +124,7 @@ TEST_F(ViewQuery, GroupsBeyondAPageAreAllThere) {
   }
 }
 
-// More in all than one call of the sandbox may return.
+// More in total than one call of the sandbox may return.
 TEST_F(ViewQuery, ManyLargeReductionsAreReducedPageByPage) {
   auto limit = js::PoolOptions{.binary = DIVAN_JS_BINARY, .processes = 2};
   limit.reduce_limit.mode = js::ReduceLimit::Mode::off;

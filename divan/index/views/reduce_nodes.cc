@@ -11,13 +11,13 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr int kNodesPart = 4;
-// Of what a node stands for: far from what overflows.
+// Upper bound of Partial::bytes: avoids an overflow of sums.
 constexpr std::uint64_t kMaxBytesBelow = std::uint64_t{1} << 56;
 
-Error damaged() { return internal_error("A node of a view in the store is damaged."); }
+Error damaged() { return internal_error("A reduce node of a view in the store is damaged."); }
 
-// One way through a range. Backwards, since a node's key is where it begins: it can be taken if that is in
-// the range.
+// One pass through a range. It goes backwards, since the key of a reduce node is its beginning: the node can
+// be used if that is in the range.
 class RangeWalk {
  public:
   RangeWalk(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
@@ -45,38 +45,38 @@ class RangeWalk {
             range_.end = range_.begin;
             return;
           }
-          // What is left is less than a node of this level.
+          // The rest of the range is smaller than a reduce node of this level.
           highest_ = --level;
       }
     }
   }
 
  private:
-  // Why there is no going on in a level.
+  // Why the walk leaves a level.
   enum class End {
-    begin,    // no further entry begins in the range
-    higher,   // here begins a node of the level climb_to_
+    begin,    // the range has no further entry of this level
+    higher,   // a reduce node of the level climb_to_ begins here
     lower,    // the next entry has no value
-    stopped,  // the sink has enough
+    stopped,  // the sink returned false
   };
 
   End take_rows() {
     End end = End::begin;
     visit_stored_rows(tx_, keys_, view_, range_, true, [&](const ViewRow& row) {
       const bool more = sink_.row(row);
-      range_.end = row.place;
-      end = after(0, row.place.substr(prefix_), more);
+      range_.end = row.position;
+      end = after(0, row.position.substr(prefix_), more);
       return end == End::begin;
     });
     return end;
   }
 
   End take_nodes(int level) {
-    const auto place = [&](const std::string& key) { return std::string_view(key).substr(prefix_); };
+    const auto position = [&](const std::string& key) { return std::string_view(key).substr(prefix_); };
     if (range_.begin >= range_.end) return End::begin;
-    const std::size_t place_at = node_keys_.place_at(level);
+    const std::size_t position_offset = node_keys_.position_offset(level);
     End end = End::begin;
-    tx_.scan(node_keys_.range(level, place(range_.begin), place(range_.end)),
+    tx_.scan(node_keys_.range(level, position(range_.begin), position(range_.end)),
              {.reverse = true, .isolation = kv::Isolation::snapshot},
              [&](std::string_view key, std::string_view value) {
                const auto partial = decode_reduce_node(value);
@@ -85,18 +85,18 @@ class RangeWalk {
                  return false;
                }
                const bool more = sink_.partial(*partial);
-               range_.end.replace(prefix_, std::string::npos, key.substr(place_at));
-               end = after(level, key.substr(place_at), more);
+               range_.end.replace(prefix_, std::string::npos, key.substr(position_offset));
+               end = after(level, key.substr(position_offset), more);
                return end == End::begin;
              });
     return end;
   }
 
-  // What to do after the entry at `place`; begin: go on in this level.
-  End after(int level, std::string_view place, bool more) {
+  // What follows the entry at `position`; End::begin: the next entry of the same level.
+  End after(int level, std::string_view position, bool more) {
     if (!more) return End::stopped;
     if (level >= highest_) return End::begin;
-    climb_to_ = std::min(fan_out_.level(place), highest_);
+    climb_to_ = std::min(fan_out_.level(position), highest_);
     return climb_to_ > level ? End::higher : End::begin;
   }
 
@@ -105,8 +105,8 @@ class RangeWalk {
   const int view_;
   const ReduceNodeKeys node_keys_;
   const FanOut fan_out_;
-  const std::size_t prefix_;  // of the range's keys: what stands before the place
-  int highest_;               // level that can have a whole node in what is left of the range
+  const std::size_t prefix_;  // length of the range's keys before the position
+  int highest_;               // highest level that can have a whole reduce node in the rest of the range
   int climb_to_ = 0;
   RowRange& range_;
   const RangeSink& sink_;
@@ -118,10 +118,10 @@ ReduceNodeKeys::ReduceNodeKeys(const IndexKeys& keys, int view) : state_(keys.pa
   Packer(state_).integer(view);
 }
 
-std::string ReduceNodeKeys::node(int level, std::string_view place) const {
+std::string ReduceNodeKeys::node(int level, std::string_view position) const {
   std::string key = state_;
   Packer(key).integer(level);
-  key += place;
+  key += position;
   return key;
 }
 
@@ -142,10 +142,10 @@ ReduceTreeState decode_reduce_tree_state(std::string_view value) {
   state.kind = static_cast<ReduceTreeState::Kind>(*kind);
   if (state.kind == ReduceTreeState::Kind::building) {
     const auto level = reader.take_int();
-    auto place = reader.take_bytes();
-    if (!level || *level < 1 || *level > 64 || !place) throw damaged();
+    auto position = reader.take_bytes();
+    if (!level || *level < 1 || *level > 64 || !position) throw damaged();
     state.level = static_cast<int>(*level);
-    state.place = *std::move(place);
+    state.position = *std::move(position);
   }
   if (!reader.rest().empty()) throw damaged();
   return state;
@@ -156,7 +156,7 @@ void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, co
   std::string value;
   Packer packer(value);
   packer.integer(static_cast<int>(state.kind));
-  if (state.kind == ReduceTreeState::Kind::building) packer.integer(state.level).bytes(state.place);
+  if (state.kind == ReduceTreeState::Kind::building) packer.integer(state.level).bytes(state.position);
   tx.set(keys.state(), value);
 }
 
@@ -175,8 +175,8 @@ std::optional<Partial> decode_reduce_node(std::string_view value) {
   return Partial{std::string(value), *bytes};
 }
 
-void take_range(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
-                RowRange& range, const RangeSink& sink) {
+void visit_range(kv::Transaction& tx, const IndexKeys& keys, int view, const FanOut& fan_out, bool nodes,
+                 RowRange& range, const RangeSink& sink) {
   RangeWalk(tx, keys, view, fan_out, nodes, range, sink).run();
 }
 

@@ -1,4 +1,4 @@
-// What nodes save a reduction, and what they cost a batch of changes, over a million rows.
+// What reduce nodes save a reduction, and what they cost a batch of changes, over a million rows.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int kRows = 1'000'000;
 constexpr int kBatch = 2'000;
 
-// Views with and without nodes. The keys are [n % 100, n], the documents' order is another one.
+// Views with and without reduce nodes. The keys are [n % 100, n]; documents have a different order.
 class Index {
  public:
   explicit Index(std::string_view reduce) {
@@ -49,7 +49,7 @@ class Index {
     return out;
   }
 
-  void forget_nodes() {
+  void drop_reduce_nodes() {
     store_->run([&](kv::Transaction& tx) { tx.clear_range(ReduceNodeKeys(keys(), 0).all()); });
   }
 
@@ -75,7 +75,7 @@ Index& with_nodes() {
 Index& without_nodes() {
   static auto index = [] {
     auto made = std::make_unique<Index>("_stats");
-    made->forget_nodes();
+    made->drop_reduce_nodes();
     return made;
   }();
   return *index;
@@ -116,7 +116,7 @@ void update(benchmark::State& state, std::string_view reduce) {
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
 
-// Documents that are added to a million: their rows lie far apart.
+// Documents added to a million others: their rows are far apart.
 void BM_AddToStats(benchmark::State& state) { update(state, "_stats"); }
 void BM_AddToNoReduce(benchmark::State& state) { update(state, ""); }
 

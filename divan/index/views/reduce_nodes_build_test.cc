@@ -1,4 +1,4 @@
-// Nodes as builds make them.
+// Reduce nodes as builds write them.
 #include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/views_testing.h"
 
@@ -7,8 +7,8 @@ namespace {
 
 using ViewNodesBuild = testing::ViewsFixture;
 
-// Of many documents the nodes are made at the end, of few with each batch; in either case they are there.
-TEST_F(ViewNodesBuild, PartialReductionsAreKeptFromTheFirstBuildOn) {
+// The reduce nodes of many documents are built at the end, those of few with each batch.
+TEST_F(ViewNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, doc.n); }","reduce":"_sum"}})");
   const auto put_many = [&](int from, int to) {
     std::vector<docs::IncomingDocument> documents;
@@ -33,7 +33,7 @@ TEST_F(ViewNodesBuild, PartialReductionsAreKeptFromTheFirstBuildOn) {
   }
 }
 
-TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
+TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
   Kinds piecemeal;
   piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.at_once = 100}));
   Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.turn = Duration(0)});
@@ -43,7 +43,7 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   request();
   const auto job = accept().at(0);
   put(R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
-  request();  // waits
+  request();  // stays pending
   const auto state = [&] {
     return store->run([&](kv::Transaction& tx) {
       const auto first = find_index(tx, catalog.open(tx, "db"), kinds, "_design/d", signature_of(job));
@@ -53,7 +53,7 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
   };
   in_turns.run(job);
   EXPECT_EQ(state().kind, ReduceTreeState::Kind::none);
-  std::vector<std::string> places;
+  std::vector<std::string> positions;
   for (int attempts = 0; state().kind != ReduceTreeState::Kind::complete && attempts < 100; ++attempts) {
     std::vector<jobs::AcceptedJob> mine = accept(2);
     std::erase_if(mine, [&](const jobs::AcceptedJob& one) {
@@ -63,13 +63,13 @@ TEST_F(ViewNodesBuild, ABuildThatIsBrokenOffAmongItsNodesGoesOnThere) {
     });
     for (const auto& again : mine) {
       in_turns.run(again);
-      places.push_back(state().place);
+      positions.push_back(state().position);
     }
   }
-  // Another piece each time.
-  ASSERT_GT(places.size(), 10u);
-  EXPECT_TRUE(std::is_sorted(places.begin(), places.begin() + 10));
-  EXPECT_EQ(std::adjacent_find(places.begin(), places.begin() + 10), places.begin() + 10);
+  // Every attempt continued with another piece.
+  ASSERT_GT(positions.size(), 10u);
+  EXPECT_TRUE(std::is_sorted(positions.begin(), positions.begin() + 10));
+  EXPECT_EQ(std::adjacent_find(positions.begin(), positions.begin() + 10), positions.begin() + 10);
   EXPECT_EQ(state().kind, ReduceTreeState::Kind::complete);
 }
 

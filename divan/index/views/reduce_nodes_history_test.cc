@@ -1,5 +1,5 @@
-// Whatever happened to the rows of a view: its nodes are those of an index that was built from nothing, and
-// reductions are those of its rows, computed one by one.
+// Whatever changes a view's rows undergo: its reduce nodes are those of an index that is built from scratch,
+// and reductions are equal to those computed row by row.
 #include <fmt/ranges.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -10,7 +10,7 @@
 namespace divan::index::views {
 namespace {
 
-using testing::ReduceNodesBench;
+using testing::ReduceNodesHarness;
 
 constexpr const char* kViews =
     R"({"a_count":{"map":"f","reduce":"_count"},"b_sum":{"map":"f","reduce":"_sum"},"c_stats":{"map":"f","reduce":"_stats","options":{"collation":"raw"}},)"
@@ -32,14 +32,14 @@ struct ModelRow {
   std::string id;
   std::string key;
   std::string value;
-  std::string terms;  // orders a document's rows of one key
+  std::string terms;  // sort key of a document's rows with equal keys
   bool operator<(const ModelRow& other) const {
     return std::tie(encoded, id, terms) < std::tie(other.encoded, other.id, other.terms);
   }
 };
-using Documents = std::map<std::string, ReduceNodesBench::Rows>;
+using Documents = std::map<std::string, ReduceNodesHarness::Rows>;
 
-// The view's rows in order.
+// The view's rows, sorted.
 std::vector<ModelRow> rows_of(const Documents& documents, int view) {
   std::vector<ModelRow> rows;
   for (const auto& [id, emitted] : documents) {
@@ -53,7 +53,7 @@ std::vector<ModelRow> rows_of(const Documents& documents, int view) {
   return rows;
 }
 
-// The values that differ, in order.
+// The distinct values, sorted.
 std::string ranked(std::span<const ModelRow> rows, bool greatest, std::size_t count) {
   std::map<std::string, std::string> values;
   for (const auto& row : rows) {
@@ -94,7 +94,7 @@ std::string first_elements(const std::string& key, std::uint64_t level) {
   return json::compact(boost::json::serialize(elements));
 }
 
-// What the query answers, computed from all rows.
+// The query's response, computed from all rows.
 std::string expected(const std::vector<ModelRow>& all, int view, const ViewParams& params) {
   const auto& lower = params.descending ? params.end_key : params.start_key;
   const auto& upper = params.descending ? params.start_key : params.end_key;
@@ -126,10 +126,10 @@ std::string expected(const std::vector<ModelRow>& all, int view, const ViewParam
   return out + "]}";
 }
 
-// Few enough that keys are often equal, and in all of CouchDB's types.
+// Few distinct keys, so that they are often equal, of all of CouchDB's types.
 rc::Gen<std::string> key() {
   const auto number = rc::gen::map(rc::gen::inRange(0, 12), [](int n) { return std::to_string(n); });
-  // Too long to stand in keys of the store, and some of them alike for as long.
+  // Too long to be stored whole in keys of the store; some have a common prefix of that length.
   static const std::string text(kMaxWholeKeyBytes + 100, 'x');
   const auto long_key =
       rc::gen::element<std::string>('"' + text + '"', '"' + text + "a\"", '"' + text + "b\"",
@@ -145,7 +145,7 @@ rc::Gen<std::string> key() {
                    }));
 }
 
-// What the view's function takes. Halves are exact in whatever order they are added.
+// Values that the view's function accepts. Sums of halves are exact in any order.
 rc::Gen<std::string> value(int view, int kind) {
   const auto integer = rc::gen::map(rc::gen::inRange(-100, 100), [](int n) { return std::to_string(n); });
   const auto half = rc::gen::map(rc::gen::inRange(1, 100), [](int n) { return std::to_string(n) + ".5"; });
@@ -164,8 +164,8 @@ rc::Gen<std::string> value(int view, int kind) {
   });
 }
 
-ReduceNodesBench::Rows some_rows(int kind) {
-  ReduceNodesBench::Rows rows;
+ReduceNodesHarness::Rows some_rows(int kind) {
+  ReduceNodesHarness::Rows rows;
   const int count = *rc::gen::weightedElement<int>({{2, 0}, {5, 1}, {3, 4}});
   for (int i = 0; i < count; ++i) {
     const std::string row_key = *key();
@@ -195,15 +195,15 @@ ViewParams some_params(int view) {
   return params;
 }
 
-void expect_nodes_from_nothing(ReduceNodesBench& bench, const Documents& documents, const FanOut& fan_out) {
-  ReduceNodesBench anew(kViews, fan_out);
-  // One by one, with all nodes at the end.
-  anew.write(documents, 1'000'000);
-  while (anew.make_some()) {}
+void expect_nodes_from_nothing(ReduceNodesHarness& bench, const Documents& documents, const FanOut& fan_out) {
+  ReduceNodesHarness rebuilt(kViews, fan_out);
+  // One by one, with all reduce nodes at the end.
+  rebuilt.write(documents, 1'000'000);
+  while (rebuilt.build_piece()) {}
   for (const int view : kWithNodes) {
-    RC_ASSERT(anew.state(view).kind == ReduceTreeState::Kind::complete);
+    RC_ASSERT(rebuilt.state(view).kind == ReduceTreeState::Kind::complete);
     RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::complete);
-    RC_ASSERT(bench.nodes(view) == anew.nodes(view));
+    RC_ASSERT(bench.nodes(view) == rebuilt.nodes(view));
   }
   for (const int view : kWithoutNodes) {
     RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::none);
@@ -217,25 +217,25 @@ RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) 
                        .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
                        .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
   const int kind = *rc::gen::inRange(0, 3);
-  ReduceNodesBench bench(kViews, fan_out);
+  ReduceNodesHarness bench(kViews, fan_out);
   Documents documents;
   const int batches = *rc::gen::inRange(1, 9);
   for (int batch = 0; batch < batches; ++batch) {
     Documents changed;
     const int count = *rc::gen::element(1, 3, 30);
     for (int i = 0; i < count; ++i) changed[std::to_string(*rc::gen::inRange(0, 60))] = some_rows(kind);
-    // From time to time there is so much to do that all nodes are made anew, which may be broken off.
+    // Occasionally there are so many changes that all reduce nodes are rebuilt, which may be interrupted.
     const bool many = *rc::gen::inRange(0, 4) == 0;
     bench.write(changed, many ? 1'000'000 : 0);
     for (const auto& [id, rows] : changed) documents[id] = rows;
-    for (int pieces = *rc::gen::inRange(0, 4); pieces > 0; --pieces) bench.make_some();
+    for (int pieces = *rc::gen::inRange(0, 4); pieces > 0; --pieces) bench.build_piece();
     for (const int view : kReduced) {
       const ViewParams params = some_params(view);
       RC_ASSERT(json::parse(bench.query(kNames[view], params)) ==
                 json::parse(expected(rows_of(documents, view), view, params)));
     }
   }
-  while (bench.make_some()) {}
+  while (bench.build_piece()) {}
   expect_nodes_from_nothing(bench, documents, fan_out);
   for (int i = 0; i < 20; ++i) {
     const int view = *rc::gen::elementOf(kReduced);

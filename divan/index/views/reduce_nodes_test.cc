@@ -8,12 +8,12 @@ namespace divan::index::views {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::ReduceNodesBench;
+using testing::ReduceNodesHarness;
 
 constexpr const char* kStats = R"({"v":{"map":"f","reduce":"_stats"}})";
 
-std::map<std::string, ReduceNodesBench::Rows> numbers(int from, int to) {
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+std::map<std::string, ReduceNodesHarness::Rows> numbers(int from, int to) {
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int i = from; i < to; ++i)
     documents[fmt::format("doc-{:06}", i)] = {{0, std::to_string(i), std::to_string(i)}};
   return documents;
@@ -33,20 +33,20 @@ ViewParams range(int from, int to) {
   return params;
 }
 
-// About what reduce_nodes.h says: entries at both ends of each level.
+// The estimate of reduce_nodes.h: entries at both ends of each level.
 int most_reads(double rows, const FanOut& fan_out) {
   const double above = rows / static_cast<double>(1 << fan_out.row_bits);
   const double levels = 1 + std::max(0.0, std::log2(above) / fan_out.node_bits);
-  // A node is larger than twice the average seldom, and larger than five times hardly ever.
+  // A reduce node is rarely larger than twice the average, and almost never larger than five times.
   return static_cast<int>(5 * (2 * (1 << fan_out.row_bits) + 2 * levels * (1 << fan_out.node_bits)));
 }
 
-TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
+TEST(ViewNodes, AReductionReadsALogarithmicNumberOfRows) {
   constexpr int kRows = 20'000;
   for (const FanOut fan_out : {FanOut{}, FanOut{.row_bits = 2, .node_bits = 2}}) {
-    ReduceNodesBench bench(kStats, fan_out);
+    ReduceNodesHarness bench(kStats, fan_out);
     for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
-    while (bench.make_some()) {}
+    while (bench.build_piece()) {}
     SeededRng rng{1};
     std::int64_t reads = 0;
     constexpr int kQueries = 200;
@@ -67,11 +67,11 @@ TEST(ViewNodes, AReductionReadsLogarithmicallyMany) {
   }
 }
 
-TEST(ViewNodes, DistinctKeysAreCountedFromLogarithmicallyMany) {
+TEST(ViewNodes, DistinctKeysAreCountedFromALogarithmicNumberOfRows) {
   constexpr int kRows = 20'000;
-  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
+  ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
   for (int i = 0; i < kRows; i += 5'000) bench.write(numbers(i, i + 5'000), kRows);
-  while (bench.make_some()) {}
+  while (bench.build_piece()) {}
   for (const auto& [key, value] : bench.nodes(0)) EXPECT_LE(value.size(), 2'060u);
   SeededRng rng{1};
   for (int i = 0; i < 50; ++i) {
@@ -87,15 +87,15 @@ TEST(ViewNodes, DistinctKeysAreCountedFromLogarithmicallyMany) {
 }
 
 TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
-  ReduceNodesBench bench(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  ReduceNodesHarness bench(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   constexpr int kRows = 4'000;
   for (int i = 0; i < kRows; ++i) {
     const std::string key = fmt::format("[{},{}]", i % 4, i / 4);
     documents[std::to_string(i)] = {{0, key, std::to_string(i)}, {1, key, std::to_string(i)}};
   }
   bench.write(documents);
-  EXPECT_FALSE(bench.make_some());
+  EXPECT_FALSE(bench.build_piece());
   EXPECT_TRUE(bench.nodes(0).empty() && bench.nodes(1).empty());
   ViewParams all;
   ViewParams groups;
@@ -119,15 +119,15 @@ TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
   }
 }
 
-// Of groups that are large only what their nodes do not cover is read, of small ones each row once.
+// Of large groups only what their reduce nodes do not cover is read, of small ones each row once.
 TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
-  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {});
+  ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_count"}})", {});
   constexpr int kRows = 20'000;
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int i = 0; i < kRows; ++i)
     documents[std::to_string(i)] = {{0, fmt::format("[{},{}]", i % 4, i % 5'000), "null"}};
   bench.write(documents, kRows);
-  while (bench.make_some()) {}
+  while (bench.build_piece()) {}
   for (const bool descending : {false, true}) {
     ViewParams params;
     params.descending = descending;
@@ -147,9 +147,9 @@ TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
 
 TEST(ViewNodes, AChangeReadsAndWritesLittle) {
   constexpr int kRows = 20'000;
-  ReduceNodesBench bench(kStats, {});
+  ReduceNodesHarness bench(kStats, {});
   bench.write(numbers(0, kRows), kRows);
-  while (bench.make_some()) {}
+  while (bench.build_piece()) {}
   int reads = 0;
   constexpr int kChanges = 50;
   for (int i = 0; i < kChanges; ++i) {
@@ -164,9 +164,9 @@ TEST(ViewNodes, AChangeReadsAndWritesLittle) {
   EXPECT_THAT(bench.query("v", {}), HasSubstr(R"("min":-50,"max":19999)"));
 }
 
-// A value that changes does not change how many there are.
-TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
-  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
+// Changing a value does not change the number of rows.
+TEST(ViewNodes, UnchangedReduceNodesAreNotWritten) {
+  ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
   bench.write(numbers(0, 100));
   for (int n = 0; n < 100; ++n) {
     bench.write({{fmt::format("doc-{:06}", n), {{0, std::to_string(n), "-1"}}}});
@@ -174,22 +174,22 @@ TEST(ViewNodes, NodesThatComeOutAsTheyWereAreNotWritten) {
   }
 }
 
-TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
-  ReduceNodesBench bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})",
-                         {.row_bits = 1, .node_bits = 1});
+TEST(ViewNodes, UnchangedRowsOfADocumentAreNotWritten) {
+  ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})",
+                           {.row_bits = 1, .node_bits = 1});
   const std::string large = '"' + std::string(200'000, 'x') + '"';
-  const ReduceNodesBench::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
+  const ReduceNodesHarness::Rows rows = {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", large}};
   bench.write({{"a", rows}, {"b", rows}, {"c", rows}});
   EXPECT_GT(bench.written_bytes, 600'000u);
-  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);  // at once, of so few
+  EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);  // at once, since the rows are few
   bench.write({{"a", rows}, {"c", rows}});
   EXPECT_EQ(bench.written_bytes, 0u);
-  // The one that changed, and the nodes above it.
+  // The changed row, and the reduce nodes above it.
   bench.write({{"a", rows}, {"b", {{0, "1", "1"}, {0, "1", "3"}, {1, "[2]", large}}}});
   EXPECT_GT(bench.written_bytes, 0u);
   EXPECT_LT(bench.written_bytes, 2000u);
   EXPECT_EQ(bench.query("v", {}), R"({"rows":[{"key":null,"value":10}]})");
-  // The last chunk alone is another one.
+  // Only the last chunk differs.
   std::string changed = large;
   changed[199'999] = 'y';
   bench.write({{"c", {{0, "1", "1"}, {0, "1", "2"}, {1, "[2]", changed}}}});
@@ -197,10 +197,10 @@ TEST(ViewNodes, WhatADocumentEmitsAsBeforeIsNotWritten) {
   EXPECT_LT(bench.written_bytes, 220'000u);
 }
 
-// The nodes above it have no value, and a query finds the error where it is.
+// The reduce nodes above it have no value, and a query finds the error in the row's own range.
 TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
   const FanOut small{.row_bits = 2, .node_bits = 1};
-  ReduceNodesBench bench(
+  ReduceNodesHarness bench(
       R"({"js":{"map":"f","reduce":"function(k, v, r) { v.forEach(function(n) { if (n == 'bad') throw 'no'; }); return r ? sum(v) : v.length; }"},)"
       R"("stats":{"map":"f","reduce":"_stats"},"sum":{"map":"f","reduce":"_sum"}})",
       small);
@@ -228,17 +228,17 @@ TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
 
 constexpr const char* kJoin = R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"}})";
 
-// A limit of reductions for one test.
+// Sets a limit of reductions for one test.
 struct Limited {
-  explicit Limited(const js::ReduceLimit& limit) { ReduceNodesBench::limit_reductions(limit); }
-  ~Limited() { ReduceNodesBench::limit_reductions({}); }
+  explicit Limited(const js::ReduceLimit& limit) { ReduceNodesHarness::limit_reductions(limit); }
+  ~Limited() { ReduceNodesHarness::limit_reductions({}); }
 };
 constexpr js::ReduceLimit kUnlimited{.mode = js::ReduceLimit::Mode::off};
 
 TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
   const Limited limited(kUnlimited);
-  ReduceNodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1});
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  ReduceNodesHarness bench(kJoin, {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int n = 0; n < 40; ++n)
     documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), '"' + std::string(3000, 'x') + '"'}};
   bench.write(documents);
@@ -252,10 +252,10 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
             120'000 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
 }
 
-// The error stands in the place of a value; other groups have theirs, and the rows are there.
+// The error replaces the group's value; other groups have theirs, and the rows exist.
 TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
-  ReduceNodesBench bench(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  ReduceNodesHarness bench(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int n = 0; n < 60; ++n) {
     const std::size_t size = n / 20 == 1 ? 400 : 20;
     documents[fmt::format("{:02}", n)] = {
@@ -280,7 +280,7 @@ TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
   ViewParams rows;
   rows.reduce = false;
   EXPECT_EQ(json::parse(bench.query("all", rows)).at("rows").as_array().size(), 60u);
-  // Nothing of the limit is kept in the index.
+  // The limit leaves no trace in the index.
   const Limited limited(kUnlimited);
   EXPECT_EQ(bench.query("all", {}).size(),
             8'800 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
@@ -288,10 +288,10 @@ TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
 
 // A group that has failed is not read to its end.
 TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
-  ReduceNodesBench bench(
+  ReduceNodesHarness bench(
       R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
       {});
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   constexpr int kRows = 12'000;
   const std::string text = '"' + std::string(1'000, 'x') + '"';
   for (int n = 0; n < kRows; ++n)
@@ -303,25 +303,25 @@ TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
   EXPECT_LE(bench.store_counting.rows_read, 2 * 5'000);
 }
 
-// Nor is each of many, whether their rows have nodes or not.
+// The same for each of many groups, whether their rows have reduce nodes or not.
 TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
   constexpr int kGroups = 5;
   constexpr int kRows = 3'000;
   for (const bool nodes : {true, false}) {
     SCOPED_TRACE(nodes);
-    ReduceNodesBench bench(
+    ReduceNodesHarness bench(
         R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
         {});
     const std::string text = '"' + std::string(4'000, 'x') + '"';
     for (int group = 0; group < kGroups; ++group) {
-      std::map<std::string, ReduceNodesBench::Rows> documents;
+      std::map<std::string, ReduceNodesHarness::Rows> documents;
       for (int n = 0; n < kRows; ++n) {
         const std::string key = fmt::format("[{},{}]", group, n);
         documents[fmt::format("{}-{:05}", group, n)] = {{0, key, text}, {1, key, text}};
       }
       bench.write(documents, nodes ? 0 : kGroups * kRows);
     }
-    if (!nodes) bench.forget_nodes();
+    if (!nodes) bench.drop_reduce_nodes();
     ViewParams params;
     params.group_level = 1;
     for (const bool descending : {false, true}) {
@@ -343,9 +343,9 @@ TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
   }
 }
 
-TEST(ViewNodes, SumHasItsLimitAsEver) {
-  ReduceNodesBench bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+TEST(ViewNodes, SumHasItsLimit) {
+  ReduceNodesHarness bench(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   const auto object = [](int first) {
     std::string text = "{";
     for (int i = 0; i < 500; ++i) text += fmt::format("{}\"member-{}\":1", i ? "," : "", first + i);
@@ -355,9 +355,10 @@ TEST(ViewNodes, SumHasItsLimitAsEver) {
     documents[fmt::format("{:02}", n)] = {{0, std::to_string(n), object(n < 20 ? 0 : 500 * n)}};
   }
   bench.write(documents);
-  // Twenty alike shrink, and so do two of them; twenty that have nothing in common do not.
+  // The sum of twenty equal objects shrinks, and so does that of two; that of twenty with different members
+  // does not.
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
-  // Whichever nodes they come from, what the limit measures is their rows.
+  // Whichever reduce nodes are used, the limit measures the rows.
   for (int from = 0; from < 19; ++from) {
     for (int to = from + 1; to < 20; ++to) {
       EXPECT_THAT(bench.query("sum", range(from, to)),
@@ -365,49 +366,49 @@ TEST(ViewNodes, SumHasItsLimitAsEver) {
     }
   }
   EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
-  bench.forget_nodes();
+  bench.drop_reduce_nodes();
   EXPECT_THAT(bench.query("sum", range(0, 19)), HasSubstr(R"("member-499":20)"));
   EXPECT_THAT(bench.query("sum", {}), HasSubstr("Reduce output must shrink more rapidly"));
   const Limited limited(kUnlimited);
   EXPECT_THAT(bench.query("sum", {}), HasSubstr(R"("member-499":20)"));
 }
 
-TEST(ViewNodes, AFunctionThatNeverEndsHasNoNodesAndHurtsItsOwnQueriesOnly) {
+TEST(ViewNodes, AFunctionThatNeverEndsHasNoReduceNodesAndFailsOnlyItsOwnQueries) {
   const js::Limits hurried{.invocation = std::chrono::milliseconds(50)};
-  ReduceNodesBench bench(
+  ReduceNodesHarness bench(
       R"({"good":{"map":"f","reduce":"_count"},"loop":{"map":"f","reduce":"function() { for (;;); }"}})",
       {.row_bits = 1, .node_bits = 1}, hurried);
-  std::map<std::string, ReduceNodesBench::Rows> documents;
+  std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int n = 0; n < 20; ++n) documents[std::to_string(n)] = {{0, "1", "1"}, {1, "1", "1"}};
   for (const std::int64_t behind : {0, 1'000'000}) {
     bench.write(documents, behind);
-    while (bench.make_some()) {}
+    while (bench.build_piece()) {}
     EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
-    EXPECT_EQ(bench.state(1).kind, ReduceTreeState::Kind::given_up);
+    EXPECT_EQ(bench.state(1).kind, ReduceTreeState::Kind::disabled);
     EXPECT_TRUE(bench.nodes(1).empty());
     EXPECT_EQ(bench.query("good", {}), R"({"rows":[{"key":null,"value":20}]})");
     EXPECT_THAT(error_of([&] { bench.query("loop", {}); }), HasSubstr("reduce_function_failed"));
-    bench.forget_nodes();
+    bench.drop_reduce_nodes();
   }
 }
 
-// What was begun goes on where it was left, and is begun anew when rows have changed in between.
-TEST(ViewNodes, NodesOfManyRowsAreMadeInPieces) {
-  ReduceNodesBench bench(kStats, {.at_once = 500});
-  EXPECT_FALSE(bench.make_some(true));
+// An interrupted build continues where it ended, and begins again if rows have changed meanwhile.
+TEST(ViewNodes, ReduceNodesOfManyRowsAreBuiltInPieces) {
+  ReduceNodesHarness bench(kStats, {.at_once = 500});
+  EXPECT_FALSE(bench.build_piece(true));
   bench.write(numbers(0, 5'000), 5'000);
-  EXPECT_FALSE(bench.make_some(true));
-  EXPECT_TRUE(bench.make_some());
+  EXPECT_FALSE(bench.build_piece(true));
+  EXPECT_TRUE(bench.build_piece());
   EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::building);
   const auto first = bench.nodes(0);
-  EXPECT_TRUE(bench.make_some(true));
+  EXPECT_TRUE(bench.build_piece(true));
   EXPECT_GT(bench.nodes(0).size(), first.size());
   EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));
   bench.write(numbers(5'000, 5'001));
   EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::none);
   EXPECT_TRUE(bench.nodes(0).empty());
   int pieces = 0;
-  while (bench.make_some()) ++pieces;
+  while (bench.build_piece()) ++pieces;
   EXPECT_GE(pieces, 9);
   EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
   EXPECT_THAT(bench.query("v", range(10, 4'999)), HasSubstr(R"("count":4990)"));

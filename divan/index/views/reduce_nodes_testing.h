@@ -1,4 +1,4 @@
-// A view's rows without documents: batches of them are written as a build would, in a real store and with the
+// A view's rows without documents: writes batches of rows as a build would, to a real store, and with the
 // real sandbox for reductions.
 #pragma once
 
@@ -14,16 +14,16 @@
 namespace divan::index::views::testing {
 
 /// Not thread-safe.
-class ReduceNodesBench {
+class ReduceNodesHarness {
  public:
   /// `views` is the member of a design document.
-  ReduceNodesBench(std::string views, const FanOut& fan_out, const js::Limits& limits = {})
+  ReduceNodesHarness(std::string views, const FanOut& fan_out, const js::Limits& limits = {})
       : views_(std::move(views)), fan_out_(fan_out), limits_(limits) {
     store->run([&](kv::Transaction& tx) { catalog.create(tx, name_); });
     index = parse();
   }
 
-  /// Documents with the rows (view, key, value) that they have from now on, in one batch.
+  /// Writes one batch: the given documents now have exactly the given rows (view, key, value).
   using Rows = std::vector<std::tuple<int, std::string, std::string>>;
   void write(const std::map<std::string, Rows>& documents, std::int64_t behind = 0) {
     ViewBatch batch(index->views().size(), index);
@@ -45,10 +45,10 @@ class ReduceNodesBench {
       });
     }
   }
-  /// One piece of making all nodes; false if there is none.
-  bool make_some(bool only_begun = false) {
+  /// One piece of building all reduce nodes; false if there is none.
+  bool build_piece(bool resume_only = false) {
     const IndexKeys keys = this->keys();
-    const auto work = index->more_work(store_counting, keys, only_begun);
+    const auto work = index->more_work(store_counting, keys, resume_only);
     if (work) store->run([&](kv::Transaction& tx) { work->write(tx, keys); });
     return work != nullptr;
   }
@@ -61,7 +61,7 @@ class ReduceNodesBench {
     return store->run(
         [&](kv::Transaction& tx) { return read_reduce_tree_state(tx, ReduceNodeKeys(keys(), view)); });
   }
-  /// The nodes of a view, by what is behind the view in their keys.
+  /// The reduce nodes of a view, by the part of their keys after the view.
   std::map<std::string, std::string> nodes(int view) {
     const ReduceNodeKeys node_keys(keys(), view);
     std::map<std::string, std::string> found;
@@ -73,8 +73,8 @@ class ReduceNodesBench {
     });
     return found;
   }
-  /// As if the index had been made before there were nodes.
-  void forget_nodes() {
+  /// As if the index had been built by a version without reduce nodes.
+  void drop_reduce_nodes() {
     store->run([&](kv::Transaction& tx) {
       for (const auto& [name, view] : index->views())
         tx.clear_range(ReduceNodeKeys(keys(), view.number).all());
@@ -88,7 +88,7 @@ class ReduceNodesBench {
     return json::compact(out);
   }
 
-  /// For all of them, until it is set otherwise.
+  /// For all instances, until it is set again.
   static void limit_reductions(const js::ReduceLimit& limit) {
     auto options = pool_options();
     options.reduce_limit = limit;
@@ -108,7 +108,7 @@ class ReduceNodesBench {
   std::size_t written_bytes = 0;  // by the last transaction of write(), without the index's sequence
 
  private:
-  // One for all, since one takes long to open.
+  // Shared by all instances, since opening a store takes long.
   static kv::embedded::TemporaryStore& shared_store() {
     static kv::embedded::TemporaryStore store;
     return store;
@@ -117,7 +117,7 @@ class ReduceNodesBench {
     static int number = 0;
     return fmt::format("db{}", ++number);
   }
-  // Likewise: its processes take long to start.
+  // Shared likewise: its processes take long to start.
   static js::Pool& pool() {
     static const SystemClock clock;
     static js::Pool pool{pool_options(), clock};

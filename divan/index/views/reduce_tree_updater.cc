@@ -5,22 +5,22 @@ namespace {
 
 using Kind = EntryChange::Kind;
 
-// What is read before it is reduced: JavaScript gets it at once.
+// Maximum bytes of entries held before they are reduced: JavaScript receives them in one call.
 constexpr std::size_t kMaxHeldBytes = 8'000'000;
-// A node with more than this right below it has no value.
+// A reduce node with more entries than this in the level below has no value.
 constexpr std::size_t kMaxEntries = 5'000;
 constexpr std::size_t kMaxBytes = 4'000'000;
 
-// What a transaction writes of nodes.
+// Maximum bytes of reduce nodes that a transaction writes.
 constexpr std::size_t kMaxWrittenBytes = 4'000'000;
 
-// Of a write, about.
+// Approximate size of a write.
 std::size_t size_of(const ReduceNodeWrites::Node& node) {
-  return 100 + node.place.size() + (node.value ? node.value->size() : 0);
+  return 100 + node.position.size() + (node.value ? node.value->size() : 0);
 }
 
 void write_node(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceNodeWrites::Node& node) {
-  const std::string key = keys.node(node.level, node.place);
+  const std::string key = keys.node(node.level, node.position);
   if (node.value) {
     tx.set(key, *node.value);
   } else {
@@ -30,8 +30,8 @@ void write_node(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceNod
 
 ReduceNodeWrites dropped() { return {.clear = true, .nodes = {}, .state = ReduceTreeState{}}; }
 
-ReduceNodeWrites given_up() {
-  return {.clear = true, .nodes = {}, .state = ReduceTreeState{ReduceTreeState::Kind::given_up, 0, {}}};
+ReduceNodeWrites disabled() {
+  return {.clear = true, .nodes = {}, .state = ReduceTreeState{ReduceTreeState::Kind::disabled, 0, {}}};
 }
 
 }  // namespace
@@ -52,18 +52,18 @@ class ReduceTreeUpdater::Level {
         level_(level),
         reduction_(make_reduction(updater.index_, updater.view_)) {}
 
-  // Reads the entries of nodes from `from` on, until a boundary where `stop` says so; false if there was
-  // none. Entries before the first boundary belong to no node.
+  // Reads the entries of reduce nodes beginning at `from`, until a boundary at which `stop` returns true;
+  // returns false if there was none. Entries before the first boundary are ignored.
   bool read(kv::Transaction& tx, std::string_view from, const std::function<bool()>& stop) {
     stopped_at_.clear();
-    const auto visit = [&](std::string_view place, const auto& entry, std::size_t bytes) {
-      if (fan_out_.level(place) >= level_) {
+    const auto visit = [&](std::string_view position, const auto& entry, std::size_t bytes) {
+      if (fan_out_.level(position) >= level_) {
         end_node();
-        if (place != from && stop()) {
-          stopped_at_ = place;
+        if (position != from && stop()) {
+          stopped_at_ = position;
           return false;
         }
-        begin_node(place);
+        begin_node(position);
       }
       if (open_) add(entry, bytes);
       return true;
@@ -80,22 +80,22 @@ class ReduceTreeUpdater::Level {
   bool is_full() const { return entries_ >= fan_out_.at_once || bytes_ >= kMaxHeldBytes; }
   const std::string& stopped_at() const { return stopped_at_; }
 
-  // Reduces what was read since the last call: not inside a transaction.
+  // Reduces what was read since the last call. Must not be called inside a transaction.
   void compute() {
-    auto reduced = reduction_->take();
+    auto reduced = reduction_->take_results();
     for (Reduced& result : reduced) {
       auto& node = nodes_[computed_];
       if (!valueless_[computed_++] && !result.error && result.partial.value.size() <= kMaxReduceNodeBytes) {
         node.value = encode_reduce_node(result.partial);
       }
-      hopeless_ |= result.hopeless;
+      exceeded_limit_ |= result.exceeded_limit;
     }
     entries_ = bytes_ = 0;
   }
 
-  bool hopeless() const { return hopeless_; }
+  bool exceeded_limit() const { return exceeded_limit_; }
   std::vector<ReduceNodeWrites::Node> take_nodes() { return std::move(nodes_); }
-  bool has_nodes() const { return !nodes_.empty(); }
+  bool has_reduce_nodes() const { return !nodes_.empty(); }
 
  private:
   template <class Visit>
@@ -104,21 +104,21 @@ class ReduceTreeUpdater::Level {
     const std::size_t prefix = range.begin.size();
     range.begin += from;
     visit_stored_rows(tx, keys_, view_, range, false, [&](const ViewRow& row) {
-      return visit(row.place.substr(prefix), row, row.key.size() + row.value.size());
+      return visit(row.position.substr(prefix), row, row.key.size() + row.value.size());
     });
   }
 
   template <class Visit>
   void read_nodes(kv::Transaction& tx, std::string_view from, const Visit& visit) {
-    const std::size_t place_at = node_keys_.place_at(level_ - 1);
-    tx.scan(node_keys_.range(level_ - 1, from, kAfterAllPlaces), {.isolation = kv::Isolation::snapshot},
+    const std::size_t position_offset = node_keys_.position_offset(level_ - 1);
+    tx.scan(node_keys_.range(level_ - 1, from, kAfterAllPositions), {.isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view value) {
-              return visit(key.substr(place_at), decode_reduce_node(value), value.size());
+              return visit(key.substr(position_offset), decode_reduce_node(value), value.size());
             });
   }
 
-  void begin_node(std::string_view place) {
-    nodes_.push_back({level_, std::string(place), std::string()});
+  void begin_node(std::string_view position) {
+    nodes_.push_back({level_, std::string(position), std::string()});
     valueless_.push_back(false);
     open_ = true;
     node_entries_ = node_bytes_ = 0;
@@ -147,15 +147,15 @@ class ReduceTreeUpdater::Level {
   const FanOut fan_out_;
   const int level_;
   const std::unique_ptr<Reduction> reduction_;
-  std::vector<ReduceNodeWrites::Node> nodes_;  // without a value until they are computed
+  std::vector<ReduceNodeWrites::Node> nodes_;  // without values until computed
   std::vector<bool> valueless_;
   std::size_t computed_ = 0;
-  bool open_ = false;  // the last node takes entries
+  bool open_ = false;  // whether entries are added to the last reduce node
   std::size_t node_entries_ = 0;
   std::size_t node_bytes_ = 0;
   std::size_t entries_ = 0;
   std::size_t bytes_ = 0;
-  bool hopeless_ = false;
+  bool exceeded_limit_ = false;
   std::string stopped_at_;
 };
 
@@ -166,9 +166,9 @@ ReduceNodeWrites ReduceTreeUpdater::update(const std::vector<EntryChange>& rows,
   std::vector<ReduceNodeWrites::Node> nodes_below;
   auto write_below = write_rows;
   for (int level = 1; !below.empty(); ++level) {
-    bool hopeless = false;
-    auto nodes = update_level(level, below, write_below, hopeless);
-    if (hopeless) return given_up();
+    bool exceeded_limit = false;
+    auto nodes = update_level(level, below, write_below, exceeded_limit);
+    if (exceeded_limit) return disabled();
     below = drop_unchanged(nodes);
     all.nodes.insert(all.nodes.end(), nodes.begin(), nodes.end());
     nodes_below = std::move(nodes);
@@ -176,7 +176,7 @@ ReduceNodeWrites ReduceTreeUpdater::update(const std::vector<EntryChange>& rows,
       for (const auto& node : nodes_below) write_node(tx, node_keys_, node);
     };
   }
-  // Too much for one transaction: they are made anew when the rows are there.
+  // Too much for one transaction: the reduce nodes are rebuilt after the rows.
   std::size_t bytes = 0;
   for (const auto& node : all.nodes) bytes += size_of(node);
   if (bytes > kMaxWrittenBytes) return dropped();
@@ -185,77 +185,78 @@ ReduceNodeWrites ReduceTreeUpdater::update(const std::vector<EntryChange>& rows,
 
 std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
     int level, const std::vector<EntryChange>& below,
-    const std::function<void(kv::Transaction&)>& write_below, bool& hopeless) {
+    const std::function<void(kv::Transaction&)>& write_below, bool& exceeded_limit) {
   const FanOut fan_out = index_.fan_out();
   Level nodes(*this, level);
   std::vector<ReduceNodeWrites::Node> removed;
-  std::string done;  // entries before this one were read
+  std::string done;  // entries before this position were read
   auto next = below.begin();
   while (next != below.end()) {
     {
       const auto tx = store_.begin();
       write_below(*tx);
       for (const EntryChange& change : below) {
-        if (fan_out.level(change.place) < level) continue;
-        const std::string key = node_keys_.node(level, change.place);
+        if (fan_out.level(change.position) < level) continue;
+        const std::string key = node_keys_.node(level, change.position);
         if (change.kind == Kind::removed) tx->clear(key);
         if (change.kind == Kind::inserted) tx->set(key, {});
       }
       const auto read = [&](std::string_view from) {
-        done = nodes.read(*tx, from, [] { return true; }) ? nodes.stopped_at() : kAfterAllPlaces;
+        done = nodes.read(*tx, from, [] { return true; }) ? nodes.stopped_at() : kAfterAllPositions;
       };
       for (; next != below.end() && !nodes.is_full(); ++next) {
-        const bool boundary = fan_out.level(next->place) >= level;
-        if (boundary && next->kind == Kind::removed) removed.push_back({level, next->place, std::nullopt});
-        // What lies in the node before it, or ends it, or does not end it any more.
-        if (next->place > done && (!boundary || next->kind != Kind::changed)) {
-          if (const auto before = node_before(*tx, level, next->place)) read(*before);
+        const bool boundary = fan_out.level(next->position) >= level;
+        if (boundary && next->kind == Kind::removed) removed.push_back({level, next->position, std::nullopt});
+        // The entry is in the preceding reduce node, or ends it, or does not end it any more.
+        if (next->position > done && (!boundary || next->kind != Kind::changed)) {
+          if (const auto before = node_before(*tx, level, next->position)) read(*before);
         }
-        if (next->place >= done && boundary && next->kind != Kind::removed) read(next->place);
+        if (next->position >= done && boundary && next->kind != Kind::removed) read(next->position);
       }
     }
     nodes.compute();
   }
-  hopeless = nodes.hopeless();
+  exceeded_limit = nodes.exceeded_limit();
   auto written = nodes.take_nodes();
   written.insert(written.end(), removed.begin(), removed.end());
-  std::sort(written.begin(), written.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  std::sort(written.begin(), written.end(),
+            [](const auto& a, const auto& b) { return a.position < b.position; });
   return written;
 }
 
-// The last boundary before a place.
+// The last boundary before a position.
 std::optional<std::string> ReduceTreeUpdater::node_before(kv::Transaction& tx, int level,
-                                                          std::string_view place) const {
+                                                          std::string_view position) const {
   std::optional<std::string> found;
-  const std::size_t place_at = node_keys_.place_at(level);
-  tx.scan(node_keys_.range(level, {}, place),
+  const std::size_t position_offset = node_keys_.position_offset(level);
+  tx.scan(node_keys_.range(level, {}, position),
           {.limit = 1, .reverse = true, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view) {
-            found = key.substr(place_at);
+            found = key.substr(position_offset);
             return false;
           });
   return found;
 }
 
-// Takes those out that are in the store as they are, and answers what happens to the others.
+// Removes reduce nodes that the store already has, and returns the changes of the others.
 std::vector<EntryChange> ReduceTreeUpdater::drop_unchanged(std::vector<ReduceNodeWrites::Node>& nodes) const {
   std::vector<std::string> keys;
   keys.reserve(nodes.size());
-  for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.place));
+  for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.position));
   const auto stored = store_.begin()->get_many(keys, kv::Isolation::snapshot);
   std::vector<EntryChange> changes;
   std::vector<ReduceNodeWrites::Node> changed;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].value == stored[i]) continue;
     const Kind kind = !nodes[i].value ? Kind::removed : !stored[i] ? Kind::inserted : Kind::changed;
-    changes.push_back({nodes[i].place, kind});
+    changes.push_back({nodes[i].position, kind});
     changed.push_back(std::move(nodes[i]));
   }
   nodes = std::move(changed);
   return changes;
 }
 
-std::optional<ReduceNodeWrites> ReduceTreeUpdater::make_some(bool only_begun) {
+std::optional<ReduceNodeWrites> ReduceTreeUpdater::build_piece(bool resume_only) {
   using State = ReduceTreeState::Kind;
   ReduceNodeWrites writes;
   ReduceTreeState state;
@@ -265,28 +266,28 @@ std::optional<ReduceNodeWrites> ReduceTreeUpdater::make_some(bool only_begun) {
     state = read_reduce_tree_state(*tx, node_keys_);
     if (state.settled()) return std::nullopt;
     if (state.kind == State::none) {
-      if (only_begun) return std::nullopt;
+      if (resume_only) return std::nullopt;
       writes.clear = true;
       state = {State::building, 1, {}};
     }
     nodes.emplace(*this, state.level);
-    if (nodes->read(*tx, state.place, [&] { return nodes->is_full(); })) {
-      state.place = nodes->stopped_at();
-    } else if (state.place.empty() && !nodes->has_nodes()) {
+    if (nodes->read(*tx, state.position, [&] { return nodes->is_full(); })) {
+      state.position = nodes->stopped_at();
+    } else if (state.position.empty() && !nodes->has_reduce_nodes()) {
       state = {State::complete, 0, {}};
     } else {
       state = {State::building, state.level + 1, {}};
     }
   }
   nodes->compute();
-  if (nodes->hopeless()) return given_up();
+  if (nodes->exceeded_limit()) return disabled();
   writes.nodes = nodes->take_nodes();
-  // What is too much for one transaction is computed again with the next piece.
+  // What does not fit in one transaction is computed again with the next piece.
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < writes.nodes.size(); ++i) {
     bytes += size_of(writes.nodes[i]);
     if (i == 0 || bytes <= kMaxWrittenBytes) continue;
-    state = {State::building, writes.nodes[i].level, writes.nodes[i].place};
+    state = {State::building, writes.nodes[i].level, writes.nodes[i].position};
     writes.nodes.resize(i);
   }
   writes.state = std::move(state);

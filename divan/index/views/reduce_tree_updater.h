@@ -1,67 +1,69 @@
-// Keeps a view's nodes (reduce_nodes.h) in step with its rows: works out which nodes change, and to what.
+// Keeps a view's reduce nodes (reduce_nodes.h) consistent with its rows: computes which reduce nodes change,
+// and their new values.
 //
-// All of it happens outside of the transaction that writes, since JavaScript may take longer than that may
-// last. What is read meanwhile stays true until then: an index has one writer, and the transaction checks
-// that nobody else was it.
+// This happens outside of the transaction that writes, since JavaScript may take longer than a transaction
+// may last. What is read meanwhile is still valid at the commit: an index has one writer, and the transaction
+// checks that no other writer has replaced it.
 //
-// A batch of changed rows goes up level by level. In each level the nodes that have a changed entry below
-// them are computed anew, each once, all with one call of the function; those that come out as they were
-// change nothing further up. So a changed row costs the reading of one node's entries a level, some 60 rows
-// and some 30 nodes three or four times over.
+// A batch of changed rows is propagated level by level. In each level every reduce node with a changed entry
+// is recomputed once, all with one call of the function; unchanged results do not propagate further. So a
+// changed row costs reading the entries of one reduce node per level: some 60 rows, and then some 30 reduce
+// nodes three or four times.
 //
-// The nodes of many new rows are made at once when the rows are there, in one pass over them and one over
-// each level: that is a tenth of the work. A first build, or one with much to catch up on, drops the nodes
-// and makes them anew at its end.
+// The reduce nodes of many new rows are built together after the rows, in one pass over the rows and one over
+// each level, which is a tenth of the work. A first build, or one with many changes, drops the reduce nodes
+// and rebuilds them at its end.
 #pragma once
 
 #include "divan/index/views/reduce_nodes.h"
 
 namespace divan::index::views {
 
-/// What happens to a row or to a node.
+/// A change of a row or of a reduce node.
 struct EntryChange {
   enum class Kind { inserted, removed, changed };
-  std::string place;
+  std::string position;
   Kind kind;
 };
 
-/// What is to be written of a view's nodes. A value.
+/// The changes to a view's reduce nodes. A value type.
 struct ReduceNodeWrites {
   struct Node {
     int level;
-    std::string place;
-    std::optional<std::string> value;  // nothing: it goes
+    std::string position;
+    std::optional<std::string> value;  // nullopt: remove it
   };
-  bool clear = false;  // all there are, first
+  bool clear = false;  // remove all existing reduce nodes first
   std::vector<Node> nodes;
   std::optional<ReduceTreeState> state;
 
   void write(kv::Transaction& tx, const ReduceNodeKeys& keys) const;
 };
 
-/// Computes nodes of one view of an index. Not thread-safe. All that it is given must outlive it.
+/// Computes the reduce nodes of one view of an index. Not thread-safe. All arguments must outlive it.
 class ReduceTreeUpdater {
  public:
   ReduceTreeUpdater(kv::Database& store, const IndexKeys& keys, const ViewIndex& index, const View& view)
       : store_(store), keys_(keys), index_(index), view_(view), node_keys_(keys, view.number) {}
 
-  /// What changes with rows, which are in order and each there once; of complete nodes. `write_rows` makes
-  /// the rows' changes in a transaction, which is not committed. May take seconds.
+  /// Returns the changes that follow from `rows`, which are sorted and unique. The reduce nodes must be
+  /// complete. `write_rows` applies the rows' changes to a transaction, which is not committed. May take
+  /// seconds.
   ReduceNodeWrites update(const std::vector<EntryChange>& rows,
                           const std::function<void(kv::Transaction&)>& write_rows);
 
-  /// The next piece of making all nodes from the rows that there are; nothing if they are complete or given
-  /// up. With `only_begun`, not the first one.
-  std::optional<ReduceNodeWrites> make_some(bool only_begun);
+  /// Builds the next piece of the reduce nodes from the existing rows; returns nullopt if they are complete
+  /// or disabled. With `resume_only`, continues a build but does not begin one.
+  std::optional<ReduceNodeWrites> build_piece(bool resume_only);
 
  private:
-  // Nodes of one level that are being computed, from one transaction after the other.
+  // The reduce nodes of one level that are being computed, over several transactions.
   class Level;
 
   std::vector<ReduceNodeWrites::Node> update_level(int level, const std::vector<EntryChange>& below,
                                                    const std::function<void(kv::Transaction&)>& write_below,
-                                                   bool& hopeless);
-  std::optional<std::string> node_before(kv::Transaction& tx, int level, std::string_view place) const;
+                                                   bool& exceeded_limit);
+  std::optional<std::string> node_before(kv::Transaction& tx, int level, std::string_view position) const;
   std::vector<EntryChange> drop_unchanged(std::vector<ReduceNodeWrites::Node>& nodes) const;
 
   kv::Database& store_;

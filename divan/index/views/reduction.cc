@@ -28,7 +28,7 @@ class BuiltinReduction final : public Reduction {
   }
 
   void add(const ViewRow& row) override {
-    attempt([&] { reducer_->add({row.value, row.encoded_key, row.place}); });
+    attempt([&] { reducer_->add({row.value, row.encoded_key, row.position}); });
   }
   void add(const Partial& partial) override {
     attempt([&] { reducer_->merge(partial.value, partial.bytes); });
@@ -40,7 +40,7 @@ class BuiltinReduction final : public Reduction {
     begin();
   }
 
-  std::vector<Reduced> take() override { return std::exchange(groups_, {}); }
+  std::vector<Reduced> take_results() override { return std::exchange(groups_, {}); }
 
   std::string shown(Reduced reduced) const override {
     const bool failed = reduced.error.has_value();
@@ -70,12 +70,12 @@ class BuiltinReduction final : public Reduction {
   const Builtin function_;
   const SumLimit limit_;
   std::unique_ptr<Reducer> reducer_;
-  Reduced group_;  // the present one
+  Reduced group_;  // the current group
   std::vector<Reduced> groups_;
 };
 
-// Gathers rows, and reduces those of many groups with one message to the sandbox. A group that is too large
-// for one call is reduced in parts, and the parts are reduced again.
+// Collects rows, and reduces those of many groups with one message to the sandbox. A group that is too large
+// for one call is reduced in parts, and the parts' results are reduced again.
 class JsReduction final : public Reduction {
  public:
   JsReduction(const ViewIndex& index, const View& view)
@@ -90,7 +90,7 @@ class JsReduction final : public Reduction {
 
   void end_group() override { groups_.emplace_back(); }
 
-  std::vector<Reduced> take() override {
+  std::vector<Reduced> take_results() override {
     reduce_parts();
     while (reduce_again()) {}
     std::vector<Reduced> ended;
@@ -127,7 +127,7 @@ class JsReduction final : public Reduction {
     std::vector<js::ReduceRow> rows;
   };
 
-  // Does all of them with one message if they fit into it. Results join what their groups have.
+  // Reduces all of them with one message if they fit. Results are added to their groups.
   void make(const std::vector<Call>& calls, bool rereduce) {
     if (calls.empty()) return;
     std::vector<js::ReduceGroup> rows;
@@ -151,7 +151,7 @@ class JsReduction final : public Reduction {
     }
     const bool threw =
         failure.kind == js::FailureKind::exception || failure.kind == js::FailureKind::too_large;
-    group.result.hopeless |= !threw;
+    group.result.exceeded_limit |= !threw;
     group.result.error = Error(500, "reduce_function_failed",
                                fmt::format("Reduce function of view `{}` of `{}`: {}", function_.name,
                                            function_.owner.design_document, failure.message));
@@ -170,8 +170,8 @@ class JsReduction final : public Reduction {
     for (Group& group : groups_) group.parts.clear();
   }
 
-  // Brings groups that ended, and the present one if it has grown long, closer to one value; false if that is
-  // what they have.
+  // Rereduces groups that ended, and the current one if it has many rows, towards one value each; returns
+  // false if all of them have one value.
   bool reduce_again() {
     std::vector<Call> calls;
     for (Group& group : groups_) {
@@ -190,7 +190,7 @@ class JsReduction final : public Reduction {
   const js::Function function_;
   js::Pool& pool_;
   const js::Limits limits_;
-  std::vector<Group> groups_;  // the present one at the end
+  std::vector<Group> groups_;  // the current group is the last one
 };
 
 }  // namespace

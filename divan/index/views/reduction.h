@@ -1,4 +1,4 @@
-// Reducing rows, group by group: for queries, and for the partial reductions that an index keeps
+// Reduces rows group by group: for queries, and for the partial reductions stored in an index
 // (reduce_nodes.h).
 #pragma once
 
@@ -12,42 +12,42 @@
 
 namespace divan::index::views {
 
-/// The error of a reduction that does not shrink: a query shows it in place of the group's row.
+/// The error of a reduction that does not shrink: a query shows it instead of the group's value.
 inline constexpr std::string_view kOverflowError = "reduce_overflow_error";
 
-/// What rows were reduced to.
+/// A partial reduction.
 struct Partial {
   std::string value;        // JSON
-  std::uint64_t bytes = 0;  // of the rows' values: what the limit of _sum is measured by
+  std::uint64_t bytes = 0;  // size of the rows' values, for the limit of _sum
 };
 
 /// The reduction of a group.
 struct Reduced {
-  Partial partial;             // if it failed: what stands in the place of its value, or nothing
-  std::optional<Error> error;  // why it failed
-  bool hopeless = false;       // it ran into a limit of the sandbox, and would do so again
+  Partial partial;              // if it failed: the error object that replaces the value, or empty
+  std::optional<Error> error;   // why it failed
+  bool exceeded_limit = false;  // it exceeded a limit of the sandbox, and would do so again
 };
 
-/// Takes the rows of one group after the other. Not thread-safe.
+/// Reduces the rows of one group after the other. Not thread-safe.
 class Reduction {
  public:
   virtual ~Reduction() = default;
 
-  /// A row of the present group.
+  /// Adds a row to the current group.
   virtual void add(const ViewRow& row) = 0;
-  /// Rows of the present group that were reduced before.
+  /// Adds rows that are already reduced to the current group.
   virtual void add(const Partial& partial) = 0;
-  /// The group is complete; what is added next belongs to another.
+  /// Ends the current group; what is added next belongs to another one.
   virtual void end_group() = 0;
-  /// The groups that ended since the last call, in order. Calls JavaScript, for all of them at once: not for
-  /// inside a transaction.
-  virtual std::vector<Reduced> take() = 0;
+  /// Returns the results of the groups that ended since the last call, in order. Calls JavaScript once for
+  /// all of them: must not be called inside a transaction.
+  virtual std::vector<Reduced> take_results() = 0;
 
-  /// The value (JSON) that a query shows of a group. An error of _sum is one; any other is thrown: it ends
-  /// the request, except kOverflowError.
+  /// Returns the value (JSON) that a query shows for a group. An error of _sum is shown instead of a value.
+  /// Any other error is thrown; it ends the request unless it is kOverflowError.
   virtual std::string shown(Reduced reduced) const;
 
-  /// The present group, if it has failed already, as far as take() knows; else null.
+  /// The current group if it is known to have failed as of the last take_results(); else null.
   virtual const Reduced* failed() const = 0;
 };
 

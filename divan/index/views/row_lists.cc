@@ -11,12 +11,12 @@ namespace {
 
 using kv::tuple::Packer;
 
-// Behind the first ones, of all rows of a document together.
+// Limit for the additional chunks of all rows of a document together.
 constexpr std::uint64_t kMaxMoreChunks = kv::chunk_count(kMaxEmittedBytes);
 
 Error damaged() { return internal_error("The list of a document's rows in views is damaged."); }
 
-// A number of at most `max`.
+// Reads a number of at most `max`.
 template <class Int>
 Int take_number(std::string_view& bytes, std::uint64_t max) {
   const auto number = take_varint(bytes);
@@ -44,19 +44,19 @@ std::string chunk_key(const IndexKeys& keys, std::string_view id, std::uint32_t 
   return key;
 }
 
-std::string encode_places(const std::vector<RowPlace>& places) {
+std::string encode_positions(const std::vector<RowPosition>& positions) {
   std::string out;
-  for (const auto& place : places) {
-    append_varint(out, static_cast<std::uint64_t>(place.view));
-    append_varint(out, place.encoded_key.size());
-    out += place.encoded_key;
-    append_varint(out, place.number);
-    append_varint(out, place.chunks);
+  for (const auto& position : positions) {
+    append_varint(out, static_cast<std::uint64_t>(position.view));
+    append_varint(out, position.encoded_key.size());
+    out += position.encoded_key;
+    append_varint(out, position.number);
+    append_varint(out, position.chunks);
   }
   return out;
 }
 
-// The bytes of a list, of which the first chunk is given.
+// The bytes of a list whose first chunk is given.
 std::string read_bytes(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                        std::string first_chunk) {
   if (first_chunk.size() < kv::kChunkBytes) return first_chunk;
@@ -69,37 +69,37 @@ std::string read_bytes(kv::Transaction& tx, const IndexKeys& keys, std::string_v
   return bytes;
 }
 
-RowPlace take_place(std::string_view& bytes, std::size_t views) {
-  RowPlace place;
-  place.view = take_number<int>(bytes, INT_MAX);
-  if (static_cast<std::size_t>(place.view) >= views) throw damaged();
-  place.encoded_key = take_bytes(bytes);
-  place.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
-  place.chunks = take_number<std::uint32_t>(bytes, kMaxMoreChunks + 1);
-  return place;
+RowPosition take_position(std::string_view& bytes, std::size_t views) {
+  RowPosition position;
+  position.view = take_number<int>(bytes, INT_MAX);
+  if (static_cast<std::size_t>(position.view) >= views) throw damaged();
+  position.encoded_key = take_bytes(bytes);
+  position.number = take_number<std::uint32_t>(bytes, UINT32_MAX);
+  position.chunks = take_number<std::uint32_t>(bytes, kMaxMoreChunks + 1);
+  return position;
 }
 
-std::vector<RowPlace> decode_places(std::string_view bytes, std::size_t views) {
-  std::vector<RowPlace> places;
+std::vector<RowPosition> decode_positions(std::string_view bytes, std::size_t views) {
+  std::vector<RowPosition> positions;
   std::uint64_t more_chunks = 0;
   while (!bytes.empty()) {
-    RowPlace place = take_place(bytes, views);
-    if (place.chunks == 0 || (more_chunks += place.chunks - 1) > kMaxMoreChunks) throw damaged();
-    places.push_back(std::move(place));
+    RowPosition position = take_position(bytes, views);
+    if (position.chunks == 0 || (more_chunks += position.chunks - 1) > kMaxMoreChunks) throw damaged();
+    positions.push_back(std::move(position));
   }
-  return places;
+  return positions;
 }
 
 }  // namespace
 
-std::string RowPlace::key(const IndexKeys& keys, std::string_view id, std::uint32_t chunk) const {
+std::string RowPosition::key(const IndexKeys& keys, std::string_view id, std::uint32_t chunk) const {
   std::string key = keys.part(kRowsPart);
   key.reserve(key.size() + encoded_key.size() + id.size() + 16);
   append_to(key, id, chunk);
   return key;
 }
 
-void RowPlace::append_to(std::string& key, std::string_view id, std::uint32_t chunk) const {
+void RowPosition::append_to(std::string& key, std::string_view id, std::uint32_t chunk) const {
   Packer(key).integer(view);
   key += encoded_key;
   Packer(key).string(id);
@@ -107,35 +107,35 @@ void RowPlace::append_to(std::string& key, std::string_view id, std::uint32_t ch
   append_u16(key, static_cast<std::uint16_t>(chunk));
 }
 
-std::string RowPlace::place(std::string_view id) const {
-  std::string place = encoded_key;
-  Packer(place).string(id);
-  append_u32(place, number);
-  return place;
+std::string RowPosition::position(std::string_view id) const {
+  std::string position = encoded_key;
+  Packer(position).string(id);
+  append_u32(position, number);
+  return position;
 }
 
 std::string list_key(const IndexKeys& keys, std::string_view id) { return chunk_key(keys, id, 0); }
 
-std::vector<RowPlace> read_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                                const std::optional<std::string>& first_chunk, std::size_t views) {
+std::vector<RowPosition> read_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                                   const std::optional<std::string>& first_chunk, std::size_t views) {
   if (!first_chunk) return {};
-  return decode_places(read_bytes(tx, keys, id, *first_chunk), views);
+  return decode_positions(read_bytes(tx, keys, id, *first_chunk), views);
 }
 
-std::vector<RowPlace> read_begun_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                                      std::size_t views) {
+std::vector<RowPosition> read_begun_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
+                                         std::size_t views) {
   const auto first_chunk = tx.get(list_key(keys, id), kv::Isolation::snapshot);
-  std::vector<RowPlace> places;
-  if (!first_chunk) return places;
+  std::vector<RowPosition> positions;
+  if (!first_chunk) return positions;
   const std::string all = read_bytes(tx, keys, id, *first_chunk);
   std::string_view bytes = all;
   try {
-    while (!bytes.empty()) places.push_back(take_place(bytes, views));
-  } catch (const Error&) {}  // its end was not written
-  return places;
+    while (!bytes.empty()) positions.push_back(take_position(bytes, views));
+  } catch (const Error&) {}  // the end of the list is missing
+  return positions;
 }
 
-std::string encode_list(const std::vector<RowPlace>& places) { return encode_places(places); }
+std::string encode_list(const std::vector<RowPosition>& positions) { return encode_positions(positions); }
 
 void write_list_chunks(kv::Transaction& tx, const IndexKeys& keys, std::string_view id, std::string_view list,
                        std::size_t first, std::size_t end) {
@@ -150,9 +150,9 @@ void clear_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id)
 }
 
 void write_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
-                const std::vector<RowPlace>& before, const std::vector<RowPlace>& places) {
-  const std::uint32_t chunks_before = before.empty() ? 0 : kv::chunk_count(encode_places(before).size());
-  const std::string bytes = encode_places(places);
+                const std::vector<RowPosition>& before, const std::vector<RowPosition>& positions) {
+  const std::uint32_t chunks_before = before.empty() ? 0 : kv::chunk_count(encode_positions(before).size());
+  const std::string bytes = encode_positions(positions);
   for (std::uint32_t chunk = kv::chunk_count(bytes.size()); chunk < chunks_before; ++chunk) {
     tx.clear(chunk_key(keys, id, chunk));
   }
@@ -163,10 +163,10 @@ void write_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
 void visit_listed_rows(std::string_view list, std::string_view id,
                        const std::function<void(std::string_view)>& visit) {
   std::string key;
-  for (const RowPlace& place : decode_places(list, INT_MAX)) {
-    for (std::uint32_t chunk = 0; chunk < place.chunks; ++chunk) {
+  for (const RowPosition& position : decode_positions(list, INT_MAX)) {
+    for (std::uint32_t chunk = 0; chunk < position.chunks; ++chunk) {
       key.clear();
-      place.append_to(key, id, chunk);
+      position.append_to(key, id, chunk);
       visit(key);
     }
   }

@@ -40,8 +40,8 @@ std::string count_key(const IndexKeys& keys, int view) {
   return key;
 }
 
-// Puts rows together from their chunks, which come in order or, backwards, last first. A range may begin
-// inside a row, which then is no part of it.
+// Joins the chunks of rows, which arrive in order or, backwards, in reverse order. A range may begin inside a
+// row, which is then not part of it.
 class RowAssembler {
  public:
   RowAssembler(std::size_t prefix, bool descending, const ViewRowVisitor& visit)
@@ -49,9 +49,10 @@ class RowAssembler {
 
   bool take(std::string_view key, std::string_view piece) {
     if (key.size() < prefix_ + kChunkNumberBytes) throw damaged();
-    const std::string_view place = key.substr(0, key.size() - kChunkNumberBytes);
-    const std::uint32_t chunk = read_u16(key.substr(place.size()));
-    if (descending_ ? !take_backwards(place, chunk, piece) : !take_forwards(place, chunk, piece)) return true;
+    const std::string_view position = key.substr(0, key.size() - kChunkNumberBytes);
+    const std::uint32_t chunk = read_u16(key.substr(position.size()));
+    if (descending_ ? !take_backwards(position, chunk, piece) : !take_forwards(position, chunk, piece))
+      return true;
     return finish_if_complete();
   }
 
@@ -61,20 +62,20 @@ class RowAssembler {
   }
 
  private:
-  // Answers whether the row may be complete.
-  bool take_forwards(std::string_view place, std::uint32_t chunk, std::string_view piece) {
+  // Returns true if the row may be complete.
+  bool take_forwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
     if (chunk > 0 && !begun_) return false;
     begun_ = true;
-    if (chunk != next_chunk_ || (chunk > 0 && place != place_)) throw damaged();
-    if (chunk == 0) place_ = place;
+    if (chunk != next_chunk_ || (chunk > 0 && position != position_)) throw damaged();
+    if (chunk == 0) position_ = position;
     parts_ += piece;
     ++next_chunk_;
     return true;
   }
 
-  bool take_backwards(std::string_view place, std::uint32_t chunk, std::string_view piece) {
-    if (!later_.empty() && (chunk + 1 != next_chunk_ || place != place_)) throw damaged();
-    place_ = place;
+  bool take_backwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
+    if (!later_.empty() && (chunk + 1 != next_chunk_ || position != position_)) throw damaged();
+    position_ = position;
     next_chunk_ = chunk;
     later_.emplace_back(piece);
     if (chunk > 0) return false;
@@ -100,7 +101,7 @@ class RowAssembler {
     ViewRow row;
     row.key = take_bytes(rest, key_size);
     row.value = take_bytes(rest, value_size);
-    std::string_view key = std::string_view(place_).substr(prefix_);
+    std::string_view key = std::string_view(position_).substr(prefix_);
     if (rest_size == 0) {
       row.encoded_key = take_bytes(key, encoded_size);
     } else {
@@ -113,7 +114,7 @@ class RowAssembler {
     const auto id = reader.take_string();
     if (!id || reader.rest().size() != kRowNumberBytes || !rest.empty()) throw damaged();
     row.id = *id;
-    row.place = place_;
+    row.position = position_;
     const bool going_on = visit_(row);
     parts_.clear();
     next_chunk_ = 0;
@@ -123,11 +124,11 @@ class RowAssembler {
   const std::size_t prefix_;
   const bool descending_;
   const ViewRowVisitor& visit_;
-  std::string place_;
+  std::string position_;
   std::string parts_;
   std::string long_key_;
-  std::vector<std::string> later_;  // backwards: the pieces of the row so far, last first
-  std::uint32_t next_chunk_ = 0;    // forwards: that is to come; backwards: that came last
+  std::vector<std::string> later_;  // backwards: the chunks of the row so far, last first
+  std::uint32_t next_chunk_ = 0;    // forwards: the expected chunk; backwards: the chunk that was read last
   bool begun_ = false;
 };
 
@@ -154,13 +155,13 @@ RowRange all_rows(const IndexKeys& keys, int view) {
   return {prefix, prefix + '\xff'};
 }
 
-RowRange rows_after(RowRange range, std::string_view place) {
-  range.begin = std::string(place) + std::string(kChunkNumberBytes + 1, '\xff');
+RowRange rows_after(RowRange range, std::string_view position) {
+  range.begin = std::string(position) + std::string(kChunkNumberBytes + 1, '\xff');
   return range;
 }
 
-RowRange rows_before(RowRange range, std::string_view place) {
-  range.end = place;
+RowRange rows_before(RowRange range, std::string_view position) {
+  range.end = position;
   return range;
 }
 
@@ -194,18 +195,18 @@ std::string encode_row(std::string_view encoded_key, std::string_view key, std::
 
 std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key) {
   if (key.size() < kRowNumberBytes + kChunkNumberBytes) throw damaged();
-  const std::string_view place = key.substr(0, key.size() - kChunkNumberBytes);
-  return {place, read_u16(key.substr(place.size()))};
+  const std::string_view position = key.substr(0, key.size() - kChunkNumberBytes);
+  return {position, read_u16(key.substr(position.size()))};
 }
 
-void check_row(std::string_view place, std::string_view value) {
+void check_row(std::string_view position, std::string_view value) {
   const std::uint64_t encoded_size = take_number(value);
   const std::uint64_t key_size = take_number(value);
   const std::uint64_t value_size = take_number(value);
   const std::string_view key = take_bytes(value, key_size);
   const std::string_view shown = take_bytes(value, value_size);
   if (!json::is_compact(key) || !json::is_compact(shown)) throw damaged();
-  Reader reader(place);
+  Reader reader(position);
   if (!reader.take_int()) throw damaged();
   std::string_view rest = reader.rest();
   if (encoded_size <= kMaxWholeKeyBytes) {

@@ -1,13 +1,13 @@
-// Visiting rows in the order of their keys where the store cannot keep it: keys that are too long to stand in
-// a row's key and begin alike (rows.h). Such rows are neighbours in the store, a *run*, in the order of their
-// keys' digests. A visit goes along the store; when it meets a run, it finds the distinct keys of the run,
-// sorts them, visits the rows of each (which are neighbours, in the order of document ids) and goes on behind
+// Visits rows in the order of their keys where the store has a different order: among keys that are too long
+// to be stored whole in a row's key and have a common prefix (rows.h). Such rows are adjacent in the store, a
+// *run*, sorted by the digests of their keys. When a visit reaches a run, it finds the distinct keys of the
+// run, sorts them, visits the rows of each (which are adjacent, sorted by document id) and continues after
 // the run.
 //
-// A row's place here is what its key in the store would be without a limit: the key of the view, the whole
-// encoded key, the id and the number. Bounds of ranges are of that kind, too. No encoding is a prefix of
-// another, so the first kMaxWholeKeyBytes of a long key are the beginning of no other row's key but those of
-// its run: a bound that is cut there is before or behind the run.
+// In this file the position of a row is the key that it would have in the store without a limit: the key of
+// the view, the whole encoded key, the id and the number. Bounds of ranges have the same form. No encoding is
+// a prefix of another, so the first kMaxWholeKeyBytes of a long key begin only the keys of its run: a bound
+// that is truncated to that length is before or after the whole run.
 #include <map>
 
 #include "divan/base/error.h"
@@ -16,21 +16,21 @@
 namespace divan::index::views {
 namespace {
 
-// Keys of a run that are held at once; the run is read again for each so many.
+// Maximum bytes of a run's keys held in memory; the run is read again for each batch of keys.
 constexpr std::size_t kMaxHeldBytes = 8'000'000;
 
-// What a chunk of a row has behind the row's place: ranges are of keys.
+// The suffix of a row's first chunk after the position: ranges are ranges of keys.
 constexpr std::string_view kFirstChunk("\0\0", 2);
 
-// The first key behind all that begin with a prefix, whatever byte follows it.
+// The first key after all keys with a prefix.
 std::string behind(std::string_view prefix) {
   std::string key(prefix.substr(0, prefix.find_last_not_of('\xff') + 1));
   ++key.back();
   return key;
 }
 
-bool is_inside(const RowRange& range, std::string_view place) {
-  const std::string key = std::string(place) + std::string(kFirstChunk);
+bool is_inside(const RowRange& range, std::string_view position) {
+  const std::string key = std::string(position) + std::string(kFirstChunk);
   return key >= range.begin && key < range.end;
 }
 
@@ -42,7 +42,7 @@ std::string cut(std::string_view bound, std::size_t prefix) {
   return std::string(bound.substr(0, prefix + kMaxWholeKeyBytes));
 }
 
-// Keys of the store between which the rows of a range lie, perhaps with others.
+// The range of the store that contains the rows of a range, and perhaps others.
 RowRange stored_range(const RowRange& range, std::size_t prefix) {
   RowRange stored = range;
   if (is_long_bound(range.begin, prefix)) stored.begin = cut(range.begin, prefix);
@@ -50,7 +50,7 @@ RowRange stored_range(const RowRange& range, std::size_t prefix) {
   return stored;
 }
 
-// The rows of a run, whose keys in the store begin with `run`, that lie in a range.
+// Visits the rows of a run, whose keys in the store begin with `run`, that are in a range.
 class RunVisit {
  public:
   RunVisit(kv::Transaction& tx, const IndexKeys& keys, int view, std::string run, const RowRange& range,
@@ -63,12 +63,12 @@ class RunVisit {
         range_(range),
         descending_(descending) {}
 
-  // False if the visitor has enough.
+  // Returns false if the visitor did.
   bool visit(const ViewRowVisitor& visit) {
     bool more = true;
     while (more) {
       more = find_keys();
-      std::vector<std::pair<std::string, std::string>> keys(found_.begin(), found_.end());
+      std::vector<std::pair<std::string, std::string>> keys(run_keys_.begin(), run_keys_.end());
       if (descending_) std::reverse(keys.begin(), keys.end());
       for (const auto& [key, stored] : keys) {
         if (!visit_key(key, stored, visit)) return false;
@@ -79,16 +79,16 @@ class RunVisit {
   }
 
  private:
-  // Whether rows with this key may lie in the range, and were not visited yet.
+  // Returns true if rows with this key may be in the range, and were not visited yet.
   bool is_wanted(std::string_view key) const {
     if (last_ && (descending_ ? key >= *last_ : key <= *last_)) return false;
-    const std::string place = run_.substr(0, prefix_) + std::string(key);
-    return place < range_.end && place + '\xff' > range_.begin;
+    const std::string position = run_.substr(0, prefix_) + std::string(key);
+    return position < range_.end && position + '\xff' > range_.begin;
   }
 
-  // Finds the next keys, as many as are held at once; true if there are more.
+  // Finds the next batch of keys; returns true if there are more.
   bool find_keys() {
-    found_.clear();
+    run_keys_.clear();
     bool more = false;
     std::size_t bytes = 0;
     std::string at = run_;
@@ -98,18 +98,18 @@ class RunVisit {
       visit_stored_rows(tx_, keys_, view_, {at, end}, false, [&](const ViewRow& row) {
         if (!is_long_key(row.encoded_key)) throw internal_error("A row of a view in the store is damaged.");
         key = row.encoded_key;
-        stored = row.place.substr(0, run_.size() + kKeyDigestBytes);
+        stored = row.position.substr(0, run_.size() + kKeyDigestBytes);
         return false;
       });
       if (stored.empty()) return more;
       at = behind(stored);
       if (!is_wanted(key)) continue;
       bytes += key.size() + stored.size();
-      found_.emplace(std::move(key), std::move(stored));
-      while (bytes > kMaxHeldBytes && found_.size() > 1) {
-        const auto furthest = descending_ ? found_.begin() : std::prev(found_.end());
+      run_keys_.emplace(std::move(key), std::move(stored));
+      while (bytes > kMaxHeldBytes && run_keys_.size() > 1) {
+        const auto furthest = descending_ ? run_keys_.begin() : std::prev(run_keys_.end());
         bytes -= furthest->first.size() + furthest->second.size();
-        found_.erase(furthest);
+        run_keys_.erase(furthest);
         more = true;
       }
     }
@@ -117,13 +117,13 @@ class RunVisit {
 
   bool visit_key(const std::string& key, const std::string& stored, const ViewRowVisitor& visit) const {
     bool going_on = true;
-    std::string place;
+    std::string position;
     visit_stored_rows(tx_, keys_, view_, {stored, behind(stored)}, descending_, [&](const ViewRow& row) {
-      place = run_.substr(0, prefix_) + key;
-      place += row.place.substr(stored.size());
-      if (!is_inside(range_, place)) return true;
+      position = run_.substr(0, prefix_) + key;
+      position += row.position.substr(stored.size());
+      if (!is_inside(range_, position)) return true;
       ViewRow shown = row;
-      shown.place = place;
+      shown.position = position;
       return going_on = visit(shown);
     });
     return going_on;
@@ -136,8 +136,9 @@ class RunVisit {
   const std::string run_;
   const RowRange& range_;
   const bool descending_;
-  std::map<std::string, std::string> found_;  // encoded keys, and what of the store's keys their rows share
-  std::optional<std::string> last_;           // the key that was visited last
+  std::map<std::string, std::string>
+      run_keys_;                     // encoded keys, with the common prefix of their rows in the store
+  std::optional<std::string> last_;  // the key that was visited last
 };
 
 }  // namespace
@@ -171,10 +172,10 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
     std::string run;
     visit_stored_rows(tx, keys, view, stored, descending, [&](const ViewRow& row) {
       if (is_long_key(row.encoded_key)) {
-        run = row.place.substr(0, prefix + kMaxWholeKeyBytes);
+        run = row.position.substr(0, prefix + kMaxWholeKeyBytes);
         return false;
       }
-      if (cut_bounds && !is_inside(range, row.place)) return true;
+      if (cut_bounds && !is_inside(range, row.position)) return true;
       return visit(row);
     });
     if (run.empty()) return;

@@ -8,7 +8,7 @@
 namespace divan::index::views {
 namespace {
 
-// Rows that no builder wrote.
+// Rows that were not written by a builder.
 struct DamagedViewRows : testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;
@@ -17,8 +17,8 @@ struct DamagedViewRows : testing::Test {
   docs::Database database{catalog, "db", 1, 0};
   IndexKeys keys{database, std::string(16, 's')};
 
-  // The place of row `number` of a document, under a key that is the same for all.
-  static std::string place(std::string_view id, std::uint32_t number = 0) {
+  // The position of row `number` of a document, with the same key for all.
+  static std::string position(std::string_view id, std::uint32_t number = 0) {
     std::string key = "\x10k";
     kv::tuple::Packer(key).string(id);
     append_u32(key, number);
@@ -55,42 +55,42 @@ struct DamagedViewRows : testing::Test {
   }
 };
 
-TEST_F(DamagedViewRows, RowsOfSeveralChunksAreWhole) {
-  set(place("a"), 0,
+TEST_F(DamagedViewRows, RowsOfSeveralChunksAreComplete) {
+  set(position("a"), 0,
       "\x02\x01\x03"
       "1\"");
-  set(place("a"), 1, "x\"");
-  set(place("b"), 0,
+  set(position("a"), 1, "x\"");
+  set(position("b"), 0,
       "\x02\x01\x01"
       "23");
   EXPECT_EQ(read(false), "a 1 \"x\";b 2 3;");
   EXPECT_EQ(read(true), "b 2 3;a 1 \"x\";");
 }
 
-TEST_F(DamagedViewRows, ChunksOfDifferentRowsAreNotPutTogether) {
-  set(place("a"), 0,
+TEST_F(DamagedViewRows, ChunksOfDifferentRowsAreNotJoined) {
+  set(position("a"), 0,
       "\x02\x01\x03"
       "1\"");
-  set(place("b"), 1, "x\"");
+  set(position("b"), 1, "x\"");
   expect_damaged();
 }
 
-TEST_F(DamagedViewRows, AMissingChunkIsNoticed) {
-  set(place("a"), 0,
+TEST_F(DamagedViewRows, AMissingChunkIsDetected) {
+  set(position("a"), 0,
       "\x02\x01\x03"
       "1\"");
-  set(place("a"), 2, "x\"");
+  set(position("a"), 2, "x\"");
   expect_damaged();
 }
 
-TEST_F(DamagedViewRows, AMissingEndIsNoticed) {
-  set(place("a"), 0,
+TEST_F(DamagedViewRows, AMissingEndIsDetected) {
+  set(position("a"), 0,
       "\x02\x01\x03"
       "1\"");
   expect_damaged();
 }
 
-TEST_F(DamagedViewRows, SizesThatDoNotFitAreNoticed) {
+TEST_F(DamagedViewRows, InconsistentSizesAreDetected) {
   std::string huge = "\x02";
   append_varint(huge, UINT64_MAX);
   append_varint(huge, 2);
@@ -99,16 +99,16 @@ TEST_F(DamagedViewRows, SizesThatDoNotFitAreNoticed) {
                                    std::string("\x02\x01\x01"
                                                "123"),
                                    std::string("\x02\x81"), std::string(), huge + "1"}) {
-    set(place("a"), 0, value);
+    set(position("a"), 0, value);
     expect_damaged();
   }
-  set(place("a") + "more", 0,
+  set(position("a") + "more", 0,
       "\x02\x01\x01"
       "12");
   expect_damaged();
 }
 
-TEST_F(DamagedViewRows, ListsOfRowsNameViewsThatThereAre) {
+TEST_F(DamagedViewRows, ListsOfRowsNameExistingViews) {
   EXPECT_EQ(write_over(std::string("\x01\x02\x10k\x00\x01", 6)), 1u);
   EXPECT_THROW(write_over(std::string("\x02\x02\x10k\x00\x01", 6)), Error);
   std::string view;

@@ -1,6 +1,6 @@
-// Documents for which a map function ran out of time. A build that fails for them is tried again; what is
-// remembered here is not run again for that, until the document or the limit changes. A cache: nothing is
-// lost with it but time.
+// A cache of documents for which a map function ran out of time. When the build that failed for them is
+// retried, the function is not run again until the document or the limit changes. Losing the cache costs only
+// time.
 #pragma once
 
 #include <deque>
@@ -13,24 +13,24 @@
 
 namespace divan::index::views {
 
-/// Thread-safe.
+/// A bounded cache of timeouts. Thread-safe.
 class SlowDocuments {
  public:
   struct Key {
     std::int64_t database = 0;  // its number
     std::string signature;      // of the index
     std::size_t function = 0;   // its number in the index
-    std::string document;       // the sequence of its last change
+    std::string document;       // the sequence of the document's last change
 
     auto operator<=>(const Key&) const = default;
   };
 
-  /// Remembered at most; the oldest are forgotten.
+  /// Maximum number of entries; the oldest are evicted.
   static constexpr std::size_t kMax = 10'000;
 
-  /// `invocation`: the limit that was too short; `what`: for people.
+  /// `invocation`: the limit that was exceeded; `what`: the error message.
   void add(const Key& key, Duration invocation, std::string what);
-  /// What was added, if `invocation` is no longer than it was then.
+  /// Returns the message of an entry if `invocation` is not longer than the limit that was exceeded.
   std::optional<std::string> find(const Key& key, Duration invocation) const;
   bool empty() const;
 

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 SlowDocuments::Key key(std::size_t number) { return {1, "index", 0, std::to_string(number)}; }
 
-TEST(SlowDocuments, AreRememberedUntilTheLimitGrows) {
+TEST(SlowDocuments, AreCachedUntilTheLimitGrows) {
   SlowDocuments slow;
   EXPECT_TRUE(slow.empty());
   slow.add(key(1), seconds(5), "slow");
@@ -21,7 +21,7 @@ TEST(SlowDocuments, AreRememberedUntilTheLimitGrows) {
   EXPECT_EQ(slow.find(key(1), seconds(6)), "slower");
 }
 
-TEST(SlowDocuments, TheOldestAreForgotten) {
+TEST(SlowDocuments, TheOldestAreEvicted) {
   SlowDocuments slow;
   for (std::size_t i = 0; i <= SlowDocuments::kMax; ++i) slow.add(key(i), seconds(5), "slow");
   EXPECT_EQ(slow.find(key(0), seconds(5)), std::nullopt);

@@ -1,4 +1,4 @@
-// Batches whose comparison with what is stored takes longer than a transaction lives.
+// Batches whose comparison with the store takes longer than a transaction may last.
 #include <gtest/gtest.h>
 
 #include "divan/docs/catalog.h"
@@ -47,7 +47,7 @@ ViewBatch batch_of(int changed_row) {
   return batch;
 }
 
-TEST(SlowReads, UnchangedRowsAreFoundHoweverLongItTakes) {
+TEST(SlowReads, UnchangedRowsAreFoundEvenIfReadsAreSlow) {
   ManualClock clock;
   kv::embedded::TemporaryStore store(&clock);
   events::Bus bus;

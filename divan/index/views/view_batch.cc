@@ -8,20 +8,22 @@
 namespace divan::index::views {
 namespace {
 
-// A document with more than this to write and to take out has transactions of its own.
+// A document is large, and has transactions of its own, if its changes exceed this many bytes.
 constexpr std::size_t kLargeBytes = 6'000'000;
-// A transaction with this much leaves the following documents to the next one.
+// A transaction takes no further documents when it has this many bytes.
 constexpr std::size_t kFullBytes = 2'000'000;
-// Rows that are compared are read as many at a time.
+// Number of rows that are compared with the store in one read.
 constexpr std::size_t kComparedAtOnce = 100;
-// Nodes are dropped, to be made anew at the end, when so many changes are to come, and more than one of so
-// many rows will change: reading what is below their nodes would take as long.
+// The reduce nodes are dropped, and rebuilt at the end of the build, if the build has this many changes and
+// more than one row of kRowsReadForAChange will change: reading what is below their reduce nodes would take
+// as long.
 constexpr std::int64_t kManyChanges = 1000;
 constexpr std::int64_t kRowsReadForAChange = 64;
 
 constexpr int kAllViews = -1;
 
-// What a row makes of a key: twice, in its own key and in the document's list; and the rest of a long one.
+// Stored bytes of a row's key: it occurs in the row's own key and in the document's list; and the rest of a
+// long one.
 std::size_t stored_key_bytes(std::string_view encoded_key) {
   if (!is_long_key(encoded_key)) return 2 * encoded_key.size();
   return 2 * (kMaxWholeKeyBytes + kKeyDigestBytes) + encoded_key.size() - kMaxWholeKeyBytes;
@@ -33,17 +35,17 @@ std::size_t varint_bytes(std::uint64_t value) {
   return bytes;
 }
 
-// Of encode_row().
+// The size of encode_row().
 std::size_t encoded_row_bytes(std::string_view encoded_key, std::string_view key, std::string_view value) {
   return varint_bytes(encoded_key.size()) + varint_bytes(key.size()) + varint_bytes(value.size()) +
          key.size() + value.size() +
          (is_long_key(encoded_key) ? encoded_key.size() - kMaxWholeKeyBytes : std::size_t{0});
 }
 
-// The place of the same row in a document's list, or null.
-const RowPlace* find_row(const std::vector<RowPlace>& sorted, const RowPlace& row) {
+// The position of the same row in a document's list; null if there is none.
+const RowPosition* find_row(const std::vector<RowPosition>& sorted, const RowPosition& row) {
   const auto found =
-      std::lower_bound(sorted.begin(), sorted.end(), RowPlace{row.view, row.encoded_key, row.number, 0});
+      std::lower_bound(sorted.begin(), sorted.end(), RowPosition{row.view, row.encoded_key, row.number, 0});
   return found != sorted.end() && found->same_row(row) ? &*found : nullptr;
 }
 
@@ -58,16 +60,16 @@ ViewBatch::ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index)
 
 void ViewBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
 
-void ViewBatch::add_failure(std::size_t place, std::string_view reason) {
-  Document& document = documents_[place];
+void ViewBatch::add_failure(std::size_t position, std::string_view reason) {
+  Document& document = documents_[position];
   if (!document.left_out) {
     ++failures_;
     document.left_out = LeftOut{0, std::string(utf8_prefix(reason, LeftOut::kMaxReasonBytes))};
   }
 }
 
-void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::string_view value) {
-  Document& document = documents_[place];
+void ViewBatch::add_row(std::size_t position, int view, std::string_view key, std::string_view value) {
+  Document& document = documents_[position];
   if (document.emptied == view) {
     ++document.left_out->rows;
     return;
@@ -76,22 +78,22 @@ void ViewBatch::add_row(std::size_t place, int view, std::string_view key, std::
           std::string(value)};
   const std::size_t bytes = bytes_of(document, row);
   if (bytes > kMaxRowBytes)
-    return leave_out(place, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
-  if (document.bytes + bytes > kMaxEmittedBytes) return empty_view(place, view);
+    return leave_out(position, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
+  if (document.bytes + bytes > kMaxEmittedBytes) return empty_view(position, view);
   document.bytes += bytes;
   bytes_ += bytes;
   ++rows_;
   document.rows.push_back(std::move(row));
 }
 
-// In a transaction, about.
+// Approximate size in a transaction.
 std::size_t ViewBatch::bytes_of(const Document& document, const Row& row) {
   return stored_key_bytes(row.encoded_key) + row.key.size() + row.value.size() + document.id.size() + 64;
 }
 
-// The document emits too much for a view: it has none of its rows, nor the one that is too many.
-void ViewBatch::empty_view(std::size_t place, int view) {
-  Document& document = documents_[place];
+// The document emits too much for a view: leaves out all of its rows in that view, and the one being added.
+void ViewBatch::empty_view(std::size_t position, int view) {
+  Document& document = documents_[position];
   document.emptied = view;
   const auto erased = std::erase_if(document.rows, [&](const Row& row) {
     if (row.view != view) return false;
@@ -101,13 +103,13 @@ void ViewBatch::empty_view(std::size_t place, int view) {
     --rows_;
     return true;
   });
-  leave_out(place, view,
+  leave_out(position, view,
             fmt::format("the document's rows take more than {} bytes together", kMaxEmittedBytes),
             erased + 1);
 }
 
-void ViewBatch::leave_out(std::size_t place, int view, std::string_view why, std::size_t rows) {
-  const Document& document = documents_[place];
+void ViewBatch::leave_out(std::size_t position, int view, std::string_view why, std::size_t rows) {
+  const Document& document = documents_[position];
   std::string name = std::to_string(view);
   std::string where = "an index";
   if (index_) {
@@ -120,26 +122,26 @@ void ViewBatch::leave_out(std::size_t place, int view, std::string_view why, std
   if (!document.left_out) {
     log::warning("Rows of document `{}` are left out of view `{}` of {}: {}.", document.id, name, where, why);
   }
-  add_failure(place, fmt::format("View `{}`: {}.", name, why));
-  documents_[place].left_out->rows += static_cast<std::int64_t>(rows);
+  add_failure(position, fmt::format("View `{}`: {}.", name, why));
+  documents_[position].left_out->rows += static_cast<std::int64_t>(rows);
 }
 
-std::vector<RowPlace> ViewBatch::places_of(const Document& document) {
+std::vector<RowPosition> ViewBatch::positions_of(const Document& document) {
   const std::vector<Row>& rows = document.rows;
-  std::vector<RowPlace> places;
-  places.reserve(rows.size());
+  std::vector<RowPosition> positions;
+  positions.reserve(rows.size());
   for (const Row& row : rows) {
     const std::size_t bytes = encoded_row_bytes(row.encoded_key, row.key, row.value);
-    places.push_back({row.view, stored_key(row.encoded_key), 0, kv::chunk_count(bytes)});
+    positions.push_back({row.view, stored_key(row.encoded_key), 0, kv::chunk_count(bytes)});
   }
-  if (rows.size() > 1) number_equal_keys(rows, places);
-  return places;
+  if (rows.size() > 1) number_equal_keys(rows, positions);
+  return positions;
 }
 
-// Rows of one document with one key come in the order of their values, as in CouchDB: it sorts what was
+// Rows of one document with equal keys are in the order of their values, as in CouchDB: it sorts what was
 // emitted as Erlang terms (couch_mrview_updater:insert_results), whose order is that of raw collation. Equal
-// values stay in the order of their emission.
-void ViewBatch::number_equal_keys(const std::vector<Row>& rows, std::vector<RowPlace>& places) {
+// values remain in the order of their emission.
+void ViewBatch::number_equal_keys(const std::vector<Row>& rows, std::vector<RowPosition>& positions) {
   std::map<std::pair<int, std::string_view>, std::vector<std::size_t>> by_key;
   for (std::size_t i = 0; i < rows.size(); ++i) by_key[{rows[i].view, rows[i].encoded_key}].push_back(i);
   for (const auto& [key, equal] : by_key) {
@@ -153,12 +155,12 @@ void ViewBatch::number_equal_keys(const std::vector<Row>& rows, std::vector<RowP
     }
     std::sort(order.begin(), order.end());
     for (std::size_t number = 0; number < order.size(); ++number)
-      places[order[number].second].number = static_cast<std::uint32_t>(number);
+      positions[order[number].second].number = static_cast<std::uint32_t>(number);
   }
 }
 
-std::vector<RowPlace> ViewBatch::Change::sorted() const {
-  std::vector<RowPlace> sorted = places;
+std::vector<RowPosition> ViewBatch::Change::sorted() const {
+  std::vector<RowPosition> sorted = positions;
   if (!in_order) std::sort(sorted.begin(), sorted.end());
   return sorted;
 }
@@ -194,9 +196,9 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
       bytes += document.bytes + (list ? list->size() : 0);
       if (next > first && bytes > kFullBytes) break;
       Change& change = changes_.emplace_back(Change{
-          &document, read_list(*tx, keys, document.id, list, collations_.size()), places_of(document)});
+          &document, read_list(*tx, keys, document.id, list, collations_.size()), positions_of(document)});
       if (const auto& record = records[next - first]) change.left_out_before = decode_left_out(*record);
-      change.in_order = std::is_sorted(change.places.begin(), change.places.end());
+      change.in_order = std::is_sorted(change.positions.begin(), change.positions.end());
       if (!is_large(change)) continue;
       if (next == first) return prepare_large(first);
       changes_.pop_back();
@@ -206,7 +208,7 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
   }
   if (index_) {
     for (const auto& [name, view] : index_->views()) {
-      if (view.has_nodes()) prepare_nodes(store, keys, view, so_far.behind);
+      if (view.has_reduce_nodes()) prepare_reduce_nodes(store, keys, view, so_far.behind);
     }
   }
   return next;
@@ -216,33 +218,33 @@ bool ViewBatch::is_large(const Change& change) const {
   return change.document->bytes + clearing_bytes(change.document->id, change.before) > kLargeBytes;
 }
 
-// The next transaction of the document with this number, which is the only change.
+// Prepares the next transaction of the document with this index, which is the only change.
 std::size_t ViewBatch::prepare_large(std::size_t number) {
   if (!large_) {
     Change& change = changes_.front();
-    std::vector<int> node_views;
+    std::vector<int> reduced_views;
     if (index_) {
       for (const auto& [name, view] : index_->views()) {
-        if (view.has_nodes()) node_views.push_back(view.number);
+        if (view.has_reduce_nodes()) reduced_views.push_back(view.number);
       }
     }
     auto list = change.sorted();
     large_.emplace(LargeDocument::Rows{.id = change.document->id,
                                        .before = std::move(change.before),
                                        .list = std::move(list),
-                                       .places = std::move(change.places),
+                                       .positions = std::move(change.positions),
                                        .value_of =
                                            [&rows = change.document->rows](std::size_t i) {
                                              return encode_row(rows[i].encoded_key, rows[i].key,
                                                                rows[i].value);
                                            },
-                                       .node_views = std::move(node_views)});
+                                       .reduced_views = std::move(reduced_views)});
   }
   large_ends_ = large_->prepare();
   return large_ends_ ? number + 1 : number;
 }
 
-// Compares the rows that stay in their places with what is stored.
+// Compares the rows whose positions do not change with the stored rows.
 void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
   std::vector<std::string> stored_keys;
   std::vector<std::string> values;
@@ -254,7 +256,7 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
     } catch (const kv::Error& error) {
       if (error.code() != kv::ErrorCode::transaction_too_old) throw;
     }
-    // Only whoever has the index's job writes these rows, so they may be of several versions.
+    // Only the worker of the index's job writes these rows, so reading them at several versions is safe.
     tx.reset();
     return read();
   };
@@ -268,18 +270,18 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
     rows.clear();
   };
   for (Change& change : changes_) {
-    change.unchanged.resize(change.places.size());
+    change.unchanged.resize(change.positions.size());
     if (change.before.empty()) continue;
     const Document& document = *change.document;
-    for (std::size_t i = 0; i < change.places.size(); ++i) {
-      const RowPlace& place = change.places[i];
-      const RowPlace* before = find_row(change.before, place);
-      if (before == nullptr || before->chunks != place.chunks) continue;
+    for (std::size_t i = 0; i < change.positions.size(); ++i) {
+      const RowPosition& position = change.positions[i];
+      const RowPosition* before = find_row(change.before, position);
+      if (before == nullptr || before->chunks != position.chunks) continue;
       change.unchanged[i] = true;
       const Row& row = document.rows[i];
       kv::for_each_chunk(encode_row(row.encoded_key, row.key, row.value),
                          [&](std::uint32_t chunk, std::string_view piece) {
-                           stored_keys.push_back(place.key(keys, document.id, chunk));
+                           stored_keys.push_back(position.key(keys, document.id, chunk));
                            values.emplace_back(piece);
                            rows.emplace_back(&change, i);
                          });
@@ -289,8 +291,8 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
   if (!stored_keys.empty()) compare();
 }
 
-void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view,
-                              std::int64_t behind) {
+void ViewBatch::prepare_reduce_nodes(kv::Database& store, const IndexKeys& keys, const View& view,
+                                     std::int64_t behind) {
   using Kind = ReduceTreeState::Kind;
   ReduceTreeState state;
   std::int64_t rows_before = 0;
@@ -301,7 +303,7 @@ void ViewBatch::prepare_nodes(kv::Database& store, const IndexKeys& keys, const 
     rows_before = count_rows(*tx, keys, view.number);
     is_new = read_sequence(*tx, keys, kv::Isolation::snapshot) == kv::Versionstamp();
   }
-  if (state.kind == Kind::given_up || (state.kind == Kind::none && !is_new)) return;
+  if (state.kind == Kind::disabled || (state.kind == Kind::none && !is_new)) return;
   const auto rows = row_changes(view.number);
   const std::int64_t changes = std::max(behind, static_cast<std::int64_t>(rows.size()));
   const bool many = changes > kManyChanges && changes > rows_before / kRowsReadForAChange;
@@ -323,39 +325,39 @@ std::vector<EntryChange> ViewBatch::row_changes(int view) const {
   std::vector<EntryChange> rows;
   for (const Change& change : changes_) {
     const std::string& id = change.document->id;
-    const auto sorted = change.before.empty() ? std::vector<RowPlace>() : change.sorted();
-    for (const RowPlace& place : change.before) {
-      if (place.view == view && find_row(sorted, place) == nullptr)
-        rows.push_back({place.place(id), Kind::removed});
+    const auto sorted = change.before.empty() ? std::vector<RowPosition>() : change.sorted();
+    for (const RowPosition& position : change.before) {
+      if (position.view == view && find_row(sorted, position) == nullptr)
+        rows.push_back({position.position(id), Kind::removed});
     }
-    for (std::size_t i = 0; i < change.places.size(); ++i) {
-      const RowPlace& place = change.places[i];
-      if (place.view != view || change.unchanged[i]) continue;
-      const bool was_there = find_row(change.before, place) != nullptr;
-      rows.push_back({place.place(id), was_there ? Kind::changed : Kind::inserted});
+    for (std::size_t i = 0; i < change.positions.size(); ++i) {
+      const RowPosition& position = change.positions[i];
+      if (position.view != view || change.unchanged[i]) continue;
+      const bool was_there = find_row(change.before, position) != nullptr;
+      rows.push_back({position.position(id), was_there ? Kind::changed : Kind::inserted});
     }
   }
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.position < b.position; });
   return rows;
 }
 
 void ViewBatch::write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const {
   for (const Change& change : changes_) {
     const Document& document = *change.document;
-    for (std::size_t i = 0; i < change.places.size(); ++i) {
-      const RowPlace& place = change.places[i];
-      if (change.unchanged[i] || (view != kAllViews && place.view != view)) continue;
+    for (std::size_t i = 0; i < change.positions.size(); ++i) {
+      const RowPosition& position = change.positions[i];
+      if (change.unchanged[i] || (view != kAllViews && position.view != view)) continue;
       const Row& row = document.rows[i];
       kv::for_each_chunk(encode_row(row.encoded_key, row.key, row.value),
                          [&](std::uint32_t chunk, std::string_view piece) {
-                           tx.set(place.key(keys, document.id, chunk), piece);
+                           tx.set(position.key(keys, document.id, chunk), piece);
                          });
     }
     if (change.before.empty()) continue;
     const auto sorted = change.sorted();
-    for (const RowPlace& old : change.before) {
+    for (const RowPosition& old : change.before) {
       if (view != kAllViews && old.view != view) continue;
-      const RowPlace* same = find_row(sorted, old);
+      const RowPosition* same = find_row(sorted, old);
       for (std::uint32_t chunk = same ? same->chunks : 0; chunk < old.chunks; ++chunk)
         tx.clear(old.key(keys, document.id, chunk));
     }
@@ -373,17 +375,17 @@ void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
   write_rows(tx, keys, kAllViews);
   std::vector<std::int64_t> added(collations_.size());
   for (const Change& change : changes_) {
-    const auto write = [&](const std::vector<RowPlace>& sorted) {
+    const auto write = [&](const std::vector<RowPosition>& sorted) {
       if (change.before != sorted) write_list(tx, keys, change.document->id, change.before, sorted);
     };
     if (change.in_order) {
-      write(change.places);
+      write(change.positions);
     } else {
       write(change.sorted());
     }
     write_left_out(tx, keys, change.document->id, change.left_out_before, change.document->left_out);
-    for (const RowPlace& place : change.places) ++added[static_cast<std::size_t>(place.view)];
-    for (const RowPlace& place : change.before) --added[static_cast<std::size_t>(place.view)];
+    for (const RowPosition& position : change.positions) ++added[static_cast<std::size_t>(position.view)];
+    for (const RowPosition& position : change.before) --added[static_cast<std::size_t>(position.view)];
   }
   for (std::size_t view = 0; view < added.size(); ++view)
     add_to_count(tx, keys, static_cast<int>(view), added[view]);

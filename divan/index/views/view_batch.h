@@ -1,6 +1,5 @@
-// The rows that a batch of documents makes in the views of an index, and how they are written: of a document
-// that was indexed before, only those that are not what they were; and with them the views' nodes
-// (reduce_tree_updater.h).
+// Writes the rows that a batch of documents emits into the views of an index: for a document that was indexed
+// before, only those that differ. Also updates the views' reduce nodes (reduce_tree_updater.h).
 #pragma once
 
 #include "divan/index/left_out.h"
@@ -10,19 +9,19 @@
 
 namespace divan::index::views {
 
-/// See MappedBatch.
+/// See MappedBatch. Not thread-safe.
 class ViewBatch final : public MappedBatch {
  public:
-  /// Rows of this many views. Nodes are kept for the views of `index`, if there is one.
+  /// Rows of this many views. Maintains reduce nodes for the views of `index`, unless it is null.
   explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr);
 
   void add_document(std::string id);
-  /// For the document that was added as number `document`. A row that is too large is left out, and a view
-  /// for which the document emits too much has none of its rows; both are logged.
+  /// Adds a row of the document with index `document`. A row that is too large is left out, and a view for
+  /// which the document emits too much has none of its rows; both are logged.
   void add_row(std::size_t document, int view, std::string_view key, std::string_view value);
-  /// Rows of the document are missing; the index keeps the first reason (left_out.h).
+  /// Records that rows of the document are missing; the index keeps the first reason (left_out.h).
   void add_failure(std::size_t document, std::string_view reason);
-  /// Of the rows so far, about.
+  /// Approximate size of the rows so far.
   std::size_t bytes() const { return bytes_; }
 
   std::size_t documents() const override { return documents_.size(); }
@@ -43,19 +42,19 @@ class ViewBatch final : public MappedBatch {
     std::string id;
     std::vector<Row> rows;
     std::size_t bytes = 0;
-    int emptied = -1;  // a view that has none of its rows
+    int emptied = -1;  // the view from which its rows were left out; -1: none
     std::optional<LeftOut> left_out{};
   };
-  // What is to be done with the rows of a document.
+  // The changes to the rows of a document.
   struct Change {
     const Document* document;
-    std::vector<RowPlace> before;   // in order
-    std::vector<RowPlace> places;   // of the document's rows, one by one
-    std::vector<bool> unchanged{};  // of these
-    bool in_order = true;           // these are
+    std::vector<RowPosition> before;     // sorted
+    std::vector<RowPosition> positions;  // of the document's rows, by index
+    std::vector<bool> unchanged{};       // whether the row at the same index of `positions` is unchanged
+    bool in_order = true;                // whether `positions` is sorted
     std::optional<LeftOut> left_out_before{};
 
-    std::vector<RowPlace> sorted() const;
+    std::vector<RowPosition> sorted() const;
   };
 
   static std::size_t bytes_of(const Document& document, const Row& row);
@@ -63,12 +62,13 @@ class ViewBatch final : public MappedBatch {
   void empty_view(std::size_t document, int view);
   bool is_large(const Change& change) const;
   std::size_t prepare_large(std::size_t number);
-  static std::vector<RowPlace> places_of(const Document& document);
-  static void number_equal_keys(const std::vector<Row>& rows, std::vector<RowPlace>& places);
+  static std::vector<RowPosition> positions_of(const Document& document);
+  static void number_equal_keys(const std::vector<Row>& rows, std::vector<RowPosition>& positions);
   void find_unchanged(kv::Transaction& tx, const IndexKeys& keys);
-  void prepare_nodes(kv::Database& store, const IndexKeys& keys, const View& view, std::int64_t behind);
+  void prepare_reduce_nodes(kv::Database& store, const IndexKeys& keys, const View& view,
+                            std::int64_t behind);
   std::vector<EntryChange> row_changes(int view) const;
-  // Those of one view, or (-1) of all.
+  // Writes the rows of one view, or of all views if `view` is -1.
   void write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const;
 
   std::vector<Collation> collations_;  // of the views
@@ -78,10 +78,10 @@ class ViewBatch final : public MappedBatch {
   std::size_t rows_ = 0;
   std::size_t failures_ = 0;
 
-  // What was prepared.
+  // Set by prepare().
   std::vector<Change> changes_;
-  std::optional<LargeDocument> large_;     // that of the only change, until it is written
-  bool large_ends_ = false;                // with this transaction
+  std::optional<LargeDocument> large_;     // of the only change, until it is written
+  bool large_ends_ = false;                // the current transaction is its last
   std::map<int, ReduceNodeWrites> nodes_;  // by view
 };
 

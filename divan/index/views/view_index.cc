@@ -15,16 +15,16 @@ namespace divan::index::views {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 16;
-// What the rows' layout is; part of every signature, so that a change of it builds all indexes anew.
+// The version of the rows' layout; part of every signature, so that a change of it rebuilds all indexes.
 constexpr std::string_view kRowLayout = "view rows 4";
-// A function that ran into a limit this often in one batch will not end any better.
+// A function that exceeded a limit this often in one batch fails the build.
 constexpr std::size_t kMaxStrikes = 3;
 
 Error invalid(const std::string& design_id, std::string_view what) {
   return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
 }
 
-// Everything that the rows depend on, in a form in which no two different definitions are alike.
+// The digest of everything that the rows depend on; the encoding is unambiguous.
 std::string signature_of(const std::map<std::string, View>& views, std::string_view lib,
                          const ViewOptions& options) {
   std::string text;
@@ -34,17 +34,17 @@ std::string signature_of(const std::map<std::string, View>& views, std::string_v
     writer.string(name).string(view.map).string(view.reduce);
     if (view.collation == Collation::raw) writer.boolean(true);
   }
-  // Without modules or options it is what it was before there were any.
+  // Without modules and options the signature is that of versions that did not support them.
   if (lib != Origin().lib) writer.string(lib);
   if (options != ViewOptions()) writer.boolean(options.include_design).boolean(options.local_seq);
   writer.end_array();
   return sha256(text, kSignatureBytes);
 }
 
-// Some of a view's nodes.
-class NodeWork final : public IndexWork {
+// A piece of a view's reduce nodes.
+class ReduceNodeWork final : public IndexWork {
  public:
-  NodeWork(int view, ReduceNodeWrites writes) : view_(view), writes_(std::move(writes)) {}
+  ReduceNodeWork(int view, ReduceNodeWrites writes) : view_(view), writes_(std::move(writes)) {}
   void write(kv::Transaction& tx, const IndexKeys& keys) const override {
     writes_.write(tx, ReduceNodeKeys(keys, view_));
   }
@@ -87,7 +87,7 @@ std::string with_local_seq(const SourceDocument& document) {
   return text + "}";
 }
 
-// `autoupdate`: false, or {"views": false}, keeps ken away.
+// `autoupdate`: false, or {"views": false}, disables automatic builds by ken.
 bool builds_itself(std::string_view body) {
   const auto autoupdate = json::member(body, "autoupdate");
   if (!autoupdate) return true;
@@ -96,7 +96,7 @@ bool builds_itself(std::string_view body) {
 
 }  // namespace
 
-bool View::has_nodes() const { return !reduce.empty() && !edge_of(reduce); }
+bool View::has_reduce_nodes() const { return !reduce.empty() && !edge_of(reduce); }
 
 ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
                      bool automatic, js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
@@ -145,20 +145,20 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   auto batch = std::make_unique<ViewBatch>(views_.size(), shared_from_this());
   std::vector<std::string_view> texts;
   std::deque<std::string> own_texts;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& change = documents[i].change;
     if (change.deleted || (docs::is_design(change.id) && !options_.include_design)) continue;
     texts.push_back(documents[i].json);
     if (options_.local_seq) texts.back() = own_texts.emplace_back(with_local_seq(documents[i]));
-    places.push_back(i);
+    positions.push_back(i);
   }
-  refuse_slow(documents, places);
+  reject_slow(documents, positions);
   std::vector<std::size_t> strikes(program_.functions.size());
   std::size_t done = 0;
-  // The documents up to the next one that has not been mapped.
+  // Adds the documents up to the next one that has not been mapped.
   const auto add_documents = [&] {
-    const std::size_t end = done < places.size() ? places[done] : documents.size();
+    const std::size_t end = done < positions.size() ? positions[done] : documents.size();
     for (std::size_t i = batch->documents(); i < end; ++i) batch->add_document(documents[i].change.id);
   };
   add_documents();
@@ -168,26 +168,26 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
     done += result.documents();
     add_documents();
     for (std::size_t d = 0; d < result.documents(); ++d)
-      add_rows(result, d, documents, places[first + d], strikes, *batch);
-    // If these are not all, time was over or they were too much for one message: what there is can be written
-    // meanwhile. But a function that has strikes is given the rest of them here.
+      add_rows(result, d, documents, positions[first + d], strikes, *batch);
+    // If some documents are left, time was up or they were too much for one message; what there is can be
+    // written meanwhile. But a function with strikes is called for the rest of them in this batch.
     if (std::all_of(strikes.begin(), strikes.end(), [](std::size_t count) { return count == 0; })) break;
   }
   return batch;
 }
 
-// What the functions emitted for one document.
+// Adds the rows that the functions emitted for one document.
 void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
-                         std::span<const SourceDocument> documents, std::size_t place,
+                         std::span<const SourceDocument> documents, std::size_t position,
                          std::vector<std::size_t>& strikes, ViewBatch& batch) const {
-  const std::string& id = documents[place].change.id;
+  const std::string& id = documents[position].change.id;
   for (std::size_t f = 0; f < result.functions(); ++f) {
     for (const auto& [key, value] : result.emitted(number, f))
-      batch.add_row(place, static_cast<int>(f), key, value);
+      batch.add_row(position, static_cast<int>(f), key, value);
     const js::Failure* failure = result.failure(number, f);
     if (failure == nullptr) continue;
     const js::Function& function = program_.functions[f];
-    batch.add_failure(place, fmt::format("View `{}`: {}", function.name, failure->message));
+    batch.add_failure(position, fmt::format("View `{}`: {}", function.name, failure->message));
     const std::string what =
         fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
                     function.owner.design_document, function.owner.database, id, failure->message);
@@ -195,26 +195,27 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
     const bool threw =
         failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
     if (slow_ && failure->kind == js::FailureKind::timeout)
-      slow_->add({origin_.owner.number, signature_, f, std::string(documents[place].change.sequence.bytes())},
-                 invocation(), what);
+      slow_->add(
+          {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
+          invocation(), what);
     if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), what);
   }
 }
 
-// What one call of a function may take.
+// The time limit for one invocation of a function.
 Duration ViewIndex::invocation() const { return limits_.invocation.value_or(pool_.invocation()); }
 
-// Throws what the functions are known to come to with these documents: so often out of time that the index
-// cannot be built. They are not run for that again.
-void ViewIndex::refuse_slow(std::span<const SourceDocument> documents,
-                            std::span<const std::size_t> places) const {
+// Throws if functions are known to have timed out for so many of these documents that the index cannot be
+// built, without running them again.
+void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
+                            std::span<const std::size_t> positions) const {
   if (!slow_ || slow_->empty()) return;
   const Duration limit = invocation();
   std::vector<std::size_t> strikes(program_.functions.size());
-  for (const std::size_t place : places) {
+  for (const std::size_t position : positions) {
     for (std::size_t f = 0; f < strikes.size(); ++f) {
       const auto what = slow_->find(
-          {origin_.owner.number, signature_, f, std::string(documents[place].change.sequence.bytes())},
+          {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
           limit);
       if (what && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), *what);
     }
@@ -222,12 +223,12 @@ void ViewIndex::refuse_slow(std::span<const SourceDocument> documents,
 }
 
 std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
-                                                bool only_begun) const {
+                                                bool resume_only) const {
   if (auto work = remove_large_remains(store, keys, views_.size())) return work;
   for (const auto& [name, view] : views_) {
-    if (!view.has_nodes()) continue;
-    if (auto writes = ReduceTreeUpdater(store, keys, *this, view).make_some(only_begun))
-      return std::make_unique<NodeWork>(view.number, *std::move(writes));
+    if (!view.has_reduce_nodes()) continue;
+    if (auto writes = ReduceTreeUpdater(store, keys, *this, view).build_piece(resume_only))
+      return std::make_unique<ReduceNodeWork>(view.number, *std::move(writes));
   }
   return nullptr;
 }
@@ -235,7 +236,8 @@ std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const Index
 bool ViewIndex::needs_work(kv::Transaction& tx, const IndexKeys& keys) const {
   return std::any_of(views_.begin(), views_.end(), [&](const auto& named) {
     const View& view = named.second;
-    return view.has_nodes() && !read_reduce_tree_state(tx, ReduceNodeKeys(keys, view.number)).settled();
+    return view.has_reduce_nodes() &&
+           !read_reduce_tree_state(tx, ReduceNodeKeys(keys, view.number)).settled();
   });
 }
 
@@ -309,7 +311,8 @@ void ViewKind::check(const std::string& design_id, std::string_view body,
     if (checkpoint) checkpoint();
     pool_.check({name, view.map}, "map", name, index->origin().lib);
     if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
-    if (view.reduce.starts_with('_')) throw Error(400, "invalid_design_doc", why_no_builtin(view.reduce));
+    if (view.reduce.starts_with('_'))
+      throw Error(400, "invalid_design_doc", invalid_builtin_reason(view.reduce));
     if (checkpoint) checkpoint();
     pool_.check({name, view.reduce}, "reduce", name);
   }

@@ -22,7 +22,7 @@ TEST_F(Views, RowsComeInTheOrderOfTheirKeys) {
       R"({"id":"2","key":[1],"value":2}]})");
 }
 
-TEST_F(Views, RawCollationIsTheViewsOwn) {
+TEST_F(Views, RawCollationIsAnOptionOfEachView) {
   put_design(
       R"({"raw":{"map":"function(doc) { emit(doc.k, null); }","reduce":"_count","options":{"collation":"raw"}},)"
       R"("v":{"map":"function(doc) { emit(doc.k, null); }"}})");
@@ -48,7 +48,7 @@ TEST_F(Views, RawCollationIsTheViewsOwn) {
             R"(null true {"a":1} ["a"] )");
   EXPECT_EQ(keys("raw", {no_reduce, {"keys", R"(["B",2])"}}), R"("B" 2 )");
   EXPECT_EQ(keys("raw", {{"group_level", "1"}, {"start_key", "{}"}}), R"({"a":1} ["a"] ["b"] "B" "b" )");
-  // What contradicts itself is told by the view's own order.
+  // Contradictions are judged by the view's own order.
   EXPECT_EQ(keys("raw", {no_reduce, {"start_key", "\"B\""}, {"end_key", "\"b\""}}), R"("B" "b" )");
   EXPECT_THAT(error_of([&] {
                 keys("v", {{"start_key", "\"B\""}, {"end_key", "\"b\""}});
@@ -88,7 +88,7 @@ TEST_F(Views, RangesKeysAndLimits) {
   EXPECT_EQ(ids({{"startkey", "7"}}), "");
 }
 
-TEST_F(Views, UpdatesAndDeletionsTakeOldRowsOut) {
+TEST_F(Views, UpdatesAndDeletionsRemoveOldRows) {
   put_design(
       R"({"v":{"map":"function(doc) { for (var i = 0; i < doc.n; i++) emit(i, doc.n); }","reduce":"_count"}})");
   auto rev = put(R"({"_id":"a","n":3})");
@@ -106,7 +106,7 @@ TEST_F(Views, UpdatesAndDeletionsTakeOldRowsOut) {
             R"({"total_rows":1,"offset":0,"rows":[{"id":"b","key":0,"value":1}]})");
 }
 
-TEST_F(Views, EqualKeysOfOneDocumentAreRowsOfTheirOwn) {
+TEST_F(Views, EqualKeysOfOneDocumentAreSeparateRows) {
   put_design(
       R"({"v":{"map":"function(doc) { doc.values.forEach(function(v, i) { emit(i % 2 ? 1 : 1.0, v); }); }"}})");
   const auto values = [&] {
@@ -162,7 +162,7 @@ TEST_F(Views, LargeValuesAndManyRows) {
             R"({"total_rows":1,"offset":0,"rows":[{"id":"m","key":0,"value":"some value of 0"}]})");
 }
 
-TEST_F(Views, LongKeysAndManyRowsAreNoLimits) {
+TEST_F(Views, LongKeysAndManyRowsAreSupported) {
   put_design(
       R"({"v":{"map":"function(doc) { emit(doc._id, 1); if (doc.bad) emit(new Array(20000).join('y'), 2); if (doc.huge) for (var i = 0; i < 100; i++) emit(i, new Array(100000).join('z')); }"},)"
       R"("w":{"map":"function(doc) { emit(1); }","reduce":"_count"},"a":{"map":"function(doc) { emit(1); }","reduce":"_count"}})");
@@ -227,7 +227,7 @@ TEST_F(Views, IncludeDocsFollowsLinks) {
           R"(","x":1}},{"id":"c","key":"c","value":{"_id":"missing"},"doc":null}]})");
 }
 
-TEST_F(Views, AValueThatNamesNoDocumentShowsNone) {
+TEST_F(Views, AValueWithAnInvalidIdShowsNoDocument) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc._id, {_id: doc.to}); }"}})");
   for (const auto* to : {"5", "null", R"(["b"])", "{}"}) put(fmt::format(R"({{"to":{}}})", to));
   build();
@@ -240,7 +240,7 @@ TEST_F(Views, AValueThatNamesNoDocumentShowsNone) {
   EXPECT_EQ(rows, 4u);
 }
 
-TEST_F(Views, AFunctionThatThrowsCostsItsOwnRowsOnly) {
+TEST_F(Views, AFunctionThatThrowsLosesOnlyItsOwnRows) {
   put_design(
       R"({"bad":{"map":"function(doc) { emit(1, 1); if (doc.bad) throw 'no'; }"},"good":{"map":"function(doc) { emit(2, 2); }"}})");
   put(R"({"_id":"a","bad":true})");
@@ -252,7 +252,7 @@ TEST_F(Views, AFunctionThatThrowsCostsItsOwnRowsOnly) {
       R"({"total_rows":2,"offset":0,"rows":[{"id":"a","key":2,"value":2},{"id":"b","key":2,"value":2}]})");
 }
 
-TEST_F(Views, DesignDocumentsAreCheckedAndOnesOfTheSameContentShareAnIndex) {
+TEST_F(Views, DesignDocumentsAreCheckedAndEqualOnesShareAnIndex) {
   const auto check = [&](std::string_view body) {
     return error_of([&] { ViewKind(pool).check("_design/d", body, {}); });
   };
@@ -275,7 +275,7 @@ TEST_F(Views, DesignDocumentsAreCheckedAndOnesOfTheSameContentShareAnIndex) {
   EXPECT_NE(signature("_design/a", R"({"x":{"map":"f"}})"), signature("_design/a", R"({"x":{"map":"g"}})"));
 }
 
-TEST_F(Views, ContradictoryParametersAreRefused) {
+TEST_F(Views, ContradictoryParametersAreRejected) {
   put_design(
       R"({"m":{"map":"function(doc) { emit(1, 1); }"},"r":{"map":"function(doc) { emit(1, 1); }","reduce":"_sum"}})");
   const auto reason = [&](std::string_view view, std::vector<std::pair<std::string, std::string>> params) {
@@ -299,7 +299,7 @@ TEST_F(Views, ContradictoryParametersAreRefused) {
               HasSubstr("Can't specify group=false and group_level>0 at the same time"));
 }
 
-TEST_F(Views, ParametersThatSayMoreThanOneThing) {
+TEST_F(Views, DuplicateParameters) {
   put_design(R"({"v":{"map":"function(doc) { emit([doc.k, doc._id], 1); }","reduce":"_count"}})");
   for (const char* id : {"a", "b", "c"}) put(fmt::format(R"({{"_id":"{}","k":{}}})", id, *id == 'c' ? 2 : 1));
   build();
@@ -307,11 +307,11 @@ TEST_F(Views, ParametersThatSayMoreThanOneThing) {
             R"({"rows":[{"key":[1],"value":2},{"key":[2],"value":1}]})");
   const std::string one = R"({"rows":[{"key":null,"value":1}]})";
   EXPECT_EQ(query("v", {{"start_key", "[1]"}, {"key", R"([1,"b"])"}}), one);
-  // The one that was said last counts.
+  // The last one counts.
   EXPECT_EQ(query("v", {{"key", R"([1,"b"])"}, {"end_key", "[9]"}}), R"({"rows":[{"key":null,"value":2}]})");
 }
 
-TEST_F(Views, AFunctionThatNeverEndsFailsItsJobAndNamesItself) {
+TEST_F(Views, AFunctionThatNeverEndsFailsItsJobAndIsNamed) {
   const ViewKind impatient(pool, {.invocation = std::chrono::milliseconds(50)});
   const auto index =
       impatient.indexes("_design/d", R"({"views":{"loop":{"map":"function(doc) { while (true); }"}}})").at(0);
@@ -320,7 +320,7 @@ TEST_F(Views, AFunctionThatNeverEndsFailsItsJobAndNamesItself) {
   EXPECT_THAT(error_of([&] { index->map(documents); }), HasSubstr("Map function `loop` of `_design/d`"));
 }
 
-TEST_F(Views, ABuildResumesWhereItsLastBatchWasCommittedAndStaleBuildersCannotWrite) {
+TEST_F(Views, ABuildResumesAfterItsLastCommittedBatchAndStaleBuildersCannotWrite) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
   for (int i = 0; i < 30; ++i) put(fmt::format(R"({{"n":{}}})", i));
   request();
@@ -332,13 +332,13 @@ TEST_F(Views, ABuildResumesWhereItsLastBatchWasCommittedAndStaleBuildersCannotWr
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":30}]})");
 }
 
-TEST_F(Views, ABuildEndsOnlyWhenNothingIsLeft) {
+TEST_F(Views, ABuildEndsOnlyWhenNoChangesAreLeft) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
   put("{}");
   request();
   const auto job = accept().at(0);
   put("{}");
-  request();  // it runs: nothing to ask for
+  request();  // the job is running: no effect
   builder->run(job);
   EXPECT_TRUE(accept().empty());
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":2}]})");
@@ -353,7 +353,7 @@ TEST_F(Views, ChangesWhileBuildsRunAreNeverMissed) {
     writers.emplace_back([&] {
       for (int i = 0; i < kWrites; ++i) {
         put("{}");
-        // Whoever has written asks, as ken does.
+        // Each writer requests a build, as ken does.
         request();
       }
     });
@@ -369,7 +369,7 @@ TEST_F(Views, ChangesWhileBuildsRunAreNeverMissed) {
   EXPECT_EQ(query("v"), fmt::format(R"({{"rows":[{{"key":null,"value":{}}}]}})", kWriters * kWrites));
 }
 
-TEST_F(Views, TheBuildersThreadsDoItByThemselves) {
+TEST_F(Views, TheBuildersThreadsRunRequestedBuilds) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, null); }","reduce":"_count"}})");
   for (int i = 0; i < 50; ++i) put("{}");
   builder->start("test");
@@ -385,7 +385,7 @@ TEST_F(Views, TheBuildersThreadsDoItByThemselves) {
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":50}]})");
 }
 
-TEST_F(Views, AnIndexThatOneOfItsDesignDocumentsGivesUpIsBuiltForTheOther) {
+TEST_F(Views, AnIndexThatOneDesignDocumentDropsIsBuiltForTheOther) {
   constexpr std::string_view kViews = R"({"v":{"map":"function(doc) { emit(doc.n, null); }"}})";
   const auto rev = put(R"({"_id":"_design/a","views":)" + std::string(kViews) + "}");
   put(R"({"_id":"_design/b","views":)" + std::string(kViews) + "}");
@@ -396,7 +396,7 @@ TEST_F(Views, AnIndexThatOneOfItsDesignDocumentsGivesUpIsBuiltForTheOther) {
   EXPECT_THAT(query("v"), HasSubstr(R"("total_rows":1)"));
 }
 
-// Does something when the index has got further for the first time.
+// Calls a function when the index has advanced for the first time.
 struct AtFirstCommit {
   AtFirstCommit(events::Bus& bus, std::function<void()> action) {
     subscription = bus.subscribe(events::database_channel("db"), {.notify = [this, action] {
@@ -411,7 +411,7 @@ struct AtFirstCommit {
   events::Subscription subscription;
 };
 
-TEST_F(Views, ABuildEndsWhenNobodyDefinesItsIndexAnyMore) {
+TEST_F(Views, ABuildEndsWhenItsIndexIsNoLongerDefined) {
   put(R"({"_id":"a"})");
   const auto rev = put(R"({"_id":"_design/d","views":{"v":{"map":"function(doc) { emit(1); }"}}})");
   for (int i = 0; i < 100; ++i) put("{}");
@@ -449,7 +449,7 @@ TEST_F(Views, ADocumentThatChangesDuringAFirstBuildHasItsLastRowsOnly) {
   EXPECT_EQ(query("v"), R"({"rows":[{"key":null,"value":22}]})");
 }
 
-TEST_F(Views, RowsOfIndexesThatNobodyDefinesAreRemoved) {
+TEST_F(Views, RowsOfUndefinedIndexesAreRemoved) {
   put(R"({"_id":"a"})");
   put(R"({"_id":"_design/kept","views":{"v":{"map":"function(doc) { emit('kept'); }"}}})");
   build();
@@ -487,14 +487,14 @@ TEST_F(Views, AnIndexThatIsRemovedWhileItIsBuiltIsBuiltAgain) {
   });
   for (const auto& job : accept()) builder->run(job);
   EXPECT_TRUE(then.done);
-  // The job is not with a builder who has left it.
+  // The job is not held by a builder that has abandoned it.
   const auto state = store->run([&](kv::Transaction& tx) { return queue.counts(tx, "views"); });
   EXPECT_EQ(state.at(jobs::State::running), 0);
   build();
   EXPECT_THAT(query("v"), HasSubstr(R"("total_rows":50)"));
 }
 
-TEST_F(Views, ALongBuildLetsOthersGoFirst) {
+TEST_F(Views, ALongBuildYieldsToOthers) {
   Builder in_turns(*store, catalog, queue, monitor, kinds, clock,
                    {.batch_documents = 7, .turn = Duration(0)});
   for (int i = 0; i < 50; ++i) put("{}");
@@ -507,15 +507,15 @@ TEST_F(Views, ALongBuildLetsOthersGoFirst) {
   const auto second = accept().at(0);
   EXPECT_NE(second.job.id, first.job.id);
   EXPECT_EQ(queue_state(first.job.id), jobs::State::pending);
-  // Alone, it goes on to its end.
+  // Without competition it runs to its end.
   const auto again = accept().at(0);
   EXPECT_EQ(again.job.id, first.job.id);
   in_turns.run(again);
   EXPECT_EQ(queue_state(first.job.id), jobs::State::finished);
 }
 
-TEST_F(Views, WhatABatchEmitsIsBounded) {
-  // More than the sandbox answers in one message.
+TEST_F(Views, TheSizeOfABatchIsBounded) {
+  // More than the sandbox returns in one message.
   constexpr int kMany = 70;
   put_design(R"({"v":{"map":"function(doc) { emit(doc._id, new Array(1000001).join('x')); }"}})");
   std::vector<SourceDocument> documents;
@@ -527,8 +527,8 @@ TEST_F(Views, WhatABatchEmitsIsBounded) {
   EXPECT_LT(mapped->documents(), kMany);
 }
 
-TEST_F(Views, BatchesThatAreMappedInPartsAreWrittenWhole) {
-  // A batch's time is over after each document.
+TEST_F(Views, BatchesThatAreMappedInPartsAreWrittenCompletely) {
+  // A batch's time is up after each document.
   Kinds hurried;
   hurried.push_back(std::make_unique<ViewKind>(pool, js::Limits{.batch = std::chrono::milliseconds(5)}));
   Builder one_by_one(*store, catalog, queue, monitor, hurried, clock, {.batch_documents = 7});
@@ -536,7 +536,7 @@ TEST_F(Views, BatchesThatAreMappedInPartsAreWrittenWhole) {
       R"({"v":{"map":"function(doc) { var t = Date.now(); while (Date.now() - t < 10); emit(doc._id); }"}})";
   put_design(kViews);
   for (int i = 0; i < 20; ++i) put("{}");
-  // More than are mapped until a busy machine finds that time is over.
+  // More than a busy machine maps before it finds that time is up.
   const std::vector<SourceDocument> documents(500, {{.id = "a"}, "{}"});
   const auto index = hurried.front()->indexes("_design/d", R"({"views":)" + std::string(kViews) + "}").at(0);
   EXPECT_LT(index->map(documents)->documents(), documents.size());

@@ -12,7 +12,7 @@
 
 namespace divan::index::views::testing {
 
-/// Real documents, a real sandbox, and builds on the test's own thread. Not thread-safe.
+/// A fixture with real documents, a real sandbox, and builds on the test's own thread. Not thread-safe.
 struct ViewsFixture : ::testing::Test {
   kv::embedded::TemporaryStore store;
   events::Bus bus;

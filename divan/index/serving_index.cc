@@ -1,4 +1,4 @@
-#include "divan/index/answering.h"
+#include "divan/index/serving_index.h"
 
 #include <set>
 
@@ -53,8 +53,8 @@ void forget(kv::Transaction& tx, const docs::Database& database, const std::stri
 
 }  // namespace
 
-void keep_answering(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
-                    const std::string& design_id, std::string_view new_body) {
+void retain_serving_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                          const std::string& design_id, std::string_view new_body) {
   const std::string name = setting_name(design_id);
   const auto tree = docs::read_tree(tx, database, design_id, kv::Isolation::snapshot);
   if (tree.empty()) return;
@@ -72,8 +72,8 @@ void keep_answering(kv::Transaction& tx, const docs::Database& database, const K
   docs::write_config(tx, database, name, kept);
 }
 
-IndexPtr answering_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
-                         const docs::Leaf& winner, const IndexPtr& current) {
+IndexPtr serving_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                       const docs::Leaf& winner, const IndexPtr& current) {
   if (is_complete(tx, database, *current, winner)) return current;
   const auto kept = docs::read_config(tx, database, setting_name(current->design_document()));
   if (!kept) return current;

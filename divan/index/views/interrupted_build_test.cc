@@ -1,5 +1,5 @@
-// However documents changed, and wherever builds were broken off: an index is, to the last byte, what a build
-// from nothing makes of the documents; but counters may stand at 0 that were never there.
+// Whatever changes documents undergo, and wherever builds are interrupted: an index is equal, byte for byte,
+// to one that is built from scratch, except that it may have additional counters with the value 0.
 #include <rapidcheck.h>
 
 #include "divan/index/views/views_testing.h"
@@ -8,13 +8,13 @@
 namespace divan::index::views {
 namespace {
 
-struct BrokenOff : testing::ViewsFixture {
+struct InterruptedBuild : testing::ViewsFixture {
   kv::testing::TiringStore tiring{*store};
-  std::map<std::string, std::string> revisions;  // of the documents that are there
+  std::map<std::string, std::string> revisions;  // of the documents that are not deleted
 
-  // A process that can still make so many commits gets the build, and is gone; whoever comes next finds the
-  // job taken from it.
-  void build_some(int commits) {
+  // A process that can make `commits` more commits runs the build, and crashes. Its job is then removed, as
+  // if another process had reclaimed it.
+  void build_interrupted(int commits) {
     request();
     Builder doomed(tiring, catalog, queue, monitor, kinds, clock, BuilderOptions{.batch_documents = 5});
     const auto jobs = accept();
@@ -63,7 +63,7 @@ struct BrokenOff : testing::ViewsFixture {
   }
 };
 
-TEST_F(BrokenOff, TheIndexIsThatOfABuildFromNothing) {
+TEST_F(InterruptedBuild, TheIndexEqualsOneBuiltFromScratch) {
   kinds.clear();
   kinds.push_back(
       std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.row_bits = 1, .node_bits = 1, .at_once = 7}));
@@ -80,7 +80,7 @@ TEST_F(BrokenOff, TheIndexIsThatOfABuildFromNothing) {
     const int rounds = *rc::gen::inRange(1, 5);
     for (int round = 0; round < rounds; ++round) {
       for (int changes = *rc::gen::element(1, 4, 40); changes > 0; --changes) change_document();
-      build_some(*rc::gen::element(0, 1, 2, 3, 5, 1000));
+      build_interrupted(*rc::gen::element(0, 1, 2, 3, 5, 1000));
     }
     build();
     const auto found = rows();

@@ -10,12 +10,12 @@
 namespace divan::index {
 
 /// To be called in the transaction that writes a design document, before it is written.
-void keep_answering(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
-                    const std::string& design_id, std::string_view new_body);
+void retain_serving_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                          const std::string& design_id, std::string_view new_body);
 
 /// The index that answers those who do not wait, in place of `current`, which the design document, whose
 /// winner is given, defines now: that one, or the one of this kind that it took the place of.
-IndexPtr answering_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
-                         const docs::Leaf& winner, const IndexPtr& current);
+IndexPtr serving_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
+                       const docs::Leaf& winner, const IndexPtr& current);
 
 }  // namespace divan::index

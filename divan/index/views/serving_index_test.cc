@@ -1,4 +1,4 @@
-#include "divan/index/answering.h"
+#include "divan/index/serving_index.h"
 
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -9,8 +9,9 @@
 namespace divan::index::views {
 namespace {
 
-// A design document with one view, whose map function emits a number. Indexes are built by saying so.
-struct Answering : testing::Test {
+// A design document with one view, whose map function emits a number. Indexes are built by writing their
+// sequence.
+struct ServingIndex : testing::Test {
   SystemClock clock;
   kv::embedded::TemporaryStore store;
   events::Bus bus;
@@ -24,7 +25,7 @@ struct Answering : testing::Test {
     kinds.push_back(std::make_unique<ViewKind>(pool));
     catalog.on_design_document(
         [this](kv::Transaction& tx, const docs::Database& database, std::string_view id,
-               std::string_view body) { keep_answering(tx, database, kinds, std::string(id), body); });
+               std::string_view body) { retain_serving_index(tx, database, kinds, std::string(id), body); });
     store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
   }
 
@@ -39,23 +40,24 @@ struct Answering : testing::Test {
     ASSERT_FALSE(result.error) << result.error->what();
     revision = result.revision.to_string();
   }
-  // The design document's index, and the one that answers for it.
-  std::pair<IndexPtr, IndexPtr> look(kv::Transaction& tx) {
+  // The design document's current index, and the one that serves queries that do not wait.
+  std::pair<IndexPtr, IndexPtr> indexes(kv::Transaction& tx) {
     const auto database = catalog.open(tx, "db");
     const auto [id, winner] = design_documents(tx, database).at(0);
     const auto current = indexes_of(tx, database, kinds, id, winner).at(0);
-    return {current, answering_index(tx, database, kinds, winner, current)};
+    return {current, serving_index(tx, database, kinds, winner, current)};
   }
-  // What the function emits that answers.
-  int answer() {
-    const auto index = store->run([&](kv::Transaction& tx) { return look(tx).second; });
+  // The number that the serving index's function emits.
+  int served_number() {
+    const auto index = store->run([&](kv::Transaction& tx) { return indexes(tx).second; });
     const auto& map = std::dynamic_pointer_cast<const ViewIndex>(index)->find("v")->map;
     return std::stoi(map.substr(map.find("emit(") + 5));
   }
   void build() {
     store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, "db");
-      write_sequence(tx, IndexKeys(database, look(tx).first->signature()), docs::last_sequence(tx, database));
+      write_sequence(tx, IndexKeys(database, indexes(tx).first->signature()),
+                     docs::last_sequence(tx, database));
     });
   }
   std::size_t clean_up() {
@@ -63,66 +65,66 @@ struct Answering : testing::Test {
   }
 };
 
-TEST_F(Answering, TheOldIndexUntilTheNewOneIsComplete) {
+TEST_F(ServingIndex, IsTheOldIndexUntilTheNewOneIsComplete) {
   put(body(1));
-  EXPECT_EQ(answer(), 1);
+  EXPECT_EQ(served_number(), 1);
   build();
   put(body(2));
-  EXPECT_EQ(answer(), 1);
+  EXPECT_EQ(served_number(), 1);
   EXPECT_EQ(clean_up(), 0u);
   build();
-  EXPECT_EQ(answer(), 2);
+  EXPECT_EQ(served_number(), 2);
   EXPECT_EQ(clean_up(), 1u);
 }
 
-TEST_F(Answering, TheLastCompleteOneOfSeveral) {
+TEST_F(ServingIndex, IsTheLastCompleteOneOfSeveral) {
   put(body(1));
   build();
   put(body(2));
   put(body(3));
-  EXPECT_EQ(answer(), 1);
+  EXPECT_EQ(served_number(), 1);
   build();
   put(body(4));
-  EXPECT_EQ(answer(), 3);
+  EXPECT_EQ(served_number(), 3);
 }
 
-TEST_F(Answering, AChangeThatIsNoneOfTheIndexKeepsIt) {
+TEST_F(ServingIndex, IsKeptIfAChangeDoesNotConcernTheIndex) {
   put(body(1));
   build();
   put(body(2));
   build();
   put(body(2) + R"(,"filters":{})");
-  EXPECT_EQ(answer(), 2);
+  EXPECT_EQ(served_number(), 2);
 }
 
-TEST_F(Answering, TheOldIndexHasItsOptions) {
+TEST_F(ServingIndex, KeepsItsOptions) {
   const std::string options = R"("options":{"include_design":true},)";
   put(options + body(1));
   build();
   put(options + body(2));
-  EXPECT_EQ(answer(), 1);
+  EXPECT_EQ(served_number(), 1);
   put(body(2));
-  EXPECT_EQ(answer(), 1);
+  EXPECT_EQ(served_number(), 1);
 }
 
-TEST_F(Answering, WhatWasRemovedDoesNotAnswer) {
+TEST_F(ServingIndex, IsNotARemovedIndex) {
   put(body(1));
   build();
   put(body(2));
   store->run([&](kv::Transaction& tx) {
     tx.clear_range(kv::below(catalog.open(tx, "db").keys().section(docs::Section::indexes)));
   });
-  EXPECT_EQ(answer(), 2);
+  EXPECT_EQ(served_number(), 2);
 }
 
-TEST_F(Answering, ADeletedDesignDocumentLeavesNothingToItsNextNamesake) {
+TEST_F(ServingIndex, IsForgottenWithADeletedDesignDocument) {
   put(body(1));
   build();
   put(body(2));
   put(R"("_deleted":true)");
   revision.clear();
   put(body(3));
-  EXPECT_EQ(answer(), 3);
+  EXPECT_EQ(served_number(), 3);
 }
 
 }  // namespace

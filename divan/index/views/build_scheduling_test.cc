@@ -1,4 +1,4 @@
-// Builds that give way to others, and those that are small.
+// Builds that yield to others, and small builds.
 #include <future>
 
 #include "divan/base/json.h"
@@ -14,9 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A database with an index that takes ten batches, and one with an index that takes a few documents. The
-// builder runs on the test's own thread: it has no other.
-struct Turns : testing::Test {
+// A database with an index that takes ten batches, and databases with indexes of a few documents. The builder
+// has no threads: it runs on the test's own.
+struct BuildScheduling : testing::Test {
   SystemClock real;
   ManualClock clock;
   kv::embedded::TemporaryStore store;
@@ -43,7 +43,7 @@ struct Turns : testing::Test {
   void create(const std::string& name, int documents) {
     store->run([&](kv::Transaction& tx) { catalog.create(tx, name); });
     std::vector<docs::IncomingDocument> all;
-    // A function of its own: the pool remembers how long those take that it has called.
+    // A different function for each, since the pool remembers how long functions take.
     all.push_back(docs::parse_document(json::compact(fmt::format(
         R"({{"_id":"_design/d","views":{{"v":{{"map":"function(doc) {{ emit(1, '{}'); }}"}}}}}})", name))));
     for (int i = 1; i < documents; ++i) all.push_back(docs::parse_document("{}"));
@@ -55,7 +55,7 @@ struct Turns : testing::Test {
       request_build(queue, tx, database, *indexes_of(tx, database, kinds).at(0), priority, nullptr);
     });
   }
-  // Runs the next job; answers the name of its database.
+  // Runs the next job; returns the name of its database.
   std::string run_next() {
     const std::vector<std::string> types{"views"};
     const auto jobs =
@@ -78,13 +78,13 @@ struct Turns : testing::Test {
       return read_sequence(tx, IndexKeys(database, index->signature())) != kv::Versionstamp();
     });
   }
-  // Something happens when the first batch of the large index has been written.
+  // Calls a function when the first batch of the large index has been written.
   events::Subscription when_begun(std::function<void()> then) {
     return bus.subscribe(events::database_channel("large"), {.notify = std::move(then)});
   }
 };
 
-TEST_F(Turns, ABuildGivesWayToAMoreUrgentOne) {
+TEST_F(BuildScheduling, ABuildYieldsToAMoreUrgentOne) {
   request("large", kBuildPriority);
   const auto begun = when_begun([&] { request("small", kCatchUpPriority); });
   EXPECT_EQ(run_next(), "large");
@@ -97,14 +97,14 @@ TEST_F(Turns, ABuildGivesWayToAMoreUrgentOne) {
   EXPECT_EQ(run_next(), "");
 }
 
-TEST_F(Turns, ABuildGivesNoWayToOneThatIsAsUrgentBeforeItsTurnIsOver) {
+TEST_F(BuildScheduling, ABuildDoesNotYieldToAnEquallyUrgentOneBeforeItsTimeSliceEnds) {
   request("large", kCatchUpPriority);
   const auto begun = when_begun([&] { request("small", kCatchUpPriority); });
   EXPECT_EQ(run_next(), "large");
   EXPECT_TRUE(is_built("large"));
 }
 
-TEST_F(Turns, ABuildWhoseTurnIsOverGoesBehindThoseThatAreAsUrgent) {
+TEST_F(BuildScheduling, ABuildWhoseTimeSliceEndedYieldsToEquallyUrgentOnes) {
   request("large", kCatchUpPriority);
   const auto begun = when_begun([&] {
     request("small", kCatchUpPriority);
@@ -117,7 +117,7 @@ TEST_F(Turns, ABuildWhoseTurnIsOverGoesBehindThoseThatAreAsUrgent) {
   EXPECT_TRUE(is_built("large"));
 }
 
-TEST_F(Turns, ABuildGivesNoWayToALessUrgentOne) {
+TEST_F(BuildScheduling, ABuildDoesNotYieldToALessUrgentOne) {
   request("large", kCatchUpPriority);
   const auto begun = when_begun([&] {
     request("small", kBuildPriority);
@@ -127,7 +127,7 @@ TEST_F(Turns, ABuildGivesNoWayToALessUrgentOne) {
   EXPECT_TRUE(is_built("large"));
 }
 
-TEST_F(Turns, APendingJobBecomesMoreUrgentAndNeverLess) {
+TEST_F(BuildScheduling, APendingJobBecomesMoreUrgentButNeverLess) {
   request("large", kBuildPriority);
   request("large", kQueryPriority);
   request("large", kCatchUpPriority);
@@ -135,7 +135,7 @@ TEST_F(Turns, APendingJobBecomesMoreUrgentAndNeverLess) {
   EXPECT_EQ(job.priority, kQueryPriority);
 }
 
-TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
+TEST_F(BuildScheduling, RequestingAPendingOrRunningBuildAgainWritesNothing) {
   const auto writes = [&](std::int64_t priority) {
     return store->run([&](kv::Transaction& tx) {
       const auto database = catalog.open(tx, "large");
@@ -154,12 +154,12 @@ TEST_F(Turns, AskingAgainForWhatWaitsOrRunsWritesNothing) {
   EXPECT_TRUE(writes(kBuildPriority));
 }
 
-// The pool keeps processes for calls that somebody waits for.
-TEST_F(Turns, FunctionsAreWaitedForIfAQueryWaitsForTheirIndex) {
+// The pool reserves processes for calls that a client waits for.
+TEST_F(BuildScheduling, FunctionsAreUrgentIfAQueryWaitsForTheirIndex) {
   for (const auto& [name, priority, purpose] : {std::tuple("small", kQueryPriority, js::Purpose::urgent),
                                                 std::tuple("large", kCatchUpPriority, js::Purpose::trial)}) {
-    // Any other call, so that there is a process. It is held until it was seen who has it; so is any other
-    // child, of which an earlier test may have left some.
+    // Any other call, so that a process exists. It is held until the test has observed which call has it, and
+    // so is any other child process, which an earlier test may have left.
     const std::vector<std::string_view> documents = {"{}"};
     pool.map(js::program_of({js::kEmitN}), documents, {.urgent = true, .waited_for = true});
     const auto processes = js::children();
@@ -177,12 +177,12 @@ TEST_F(Turns, FunctionsAreWaitedForIfAQueryWaitsForTheirIndex) {
   }
 }
 
-TEST_F(Turns, ABuildThatTakesMoreThanASecondIsNotSmallAnyMore) {
+TEST_F(BuildScheduling, ABuildLongerThanASecondIsNoLongerSmall) {
   for (const auto& [name, time, stays_small] :
        {std::tuple("large", milliseconds(1000), true), std::tuple("other", milliseconds(1001), false)}) {
     if (name == std::string_view("other")) create(name, 100);
     request(name, kQueryPriority);
-    std::vector<bool> small;  // as each batch is written
+    std::vector<bool> small;  // when each batch is written
     events::Subscription written;
     written = bus.subscribe(events::database_channel(name), {.notify = [&, time = time] {
                               while (written.try_next()) {}
