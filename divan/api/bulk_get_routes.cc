@@ -23,9 +23,9 @@ struct WantedDocument {
   std::string rev_json = R"("undefined")";
 
   // Of those leaves all that descend from the revision, if `latest`.
-  docs::FoundLeaves find(const docs::RevTree& tree, bool latest) const {
+  docs::LeafSelection find(const docs::RevTree& tree, bool latest) const {
     if (revision) return docs::find_leaves(tree, std::span(&*revision, 1), latest);
-    docs::FoundLeaves all;
+    docs::LeafSelection all;
     for (const auto& leaf : tree) all.leaves.push_back(&leaf);
     return all;
   }

@@ -10,9 +10,9 @@ namespace {
 using events::DatabaseEvent;
 
 constexpr std::size_t kMaxNameBytes = 238;
-// Databases whose numbers are remembered.
-constexpr std::size_t kMaxKnown = 10'000;
-// The number that the next database gets.
+// Maximum number of databases in the cache.
+constexpr std::size_t kMaxCached = 10'000;
+// The key of the number that the next database gets.
 constexpr std::string_view kNextNumber = "next_db";
 
 std::string record_key(std::string_view name) {
@@ -78,23 +78,23 @@ std::optional<Database> Catalog::find(kv::Transaction& tx, std::string_view name
   if (!record) return std::nullopt;
   const auto row = read_catalog_row(key, *record);
   Database database(*this, std::string(name), row->number, row->created_ms);
-  if (tx.is_remote()) remember(database);
+  if (tx.is_remote()) cache_database(database);
   return database;
 }
 
-void Catalog::remember(const Database& database) {
-  std::lock_guard lock(known_mutex_);
-  const auto found = known_.find(database.name());
-  if (found != known_.end() && found->second.number() == database.number()) return;
-  if (found == known_.end() && known_.size() >= kMaxKnown) known_.clear();
-  known_.insert_or_assign(database.name(), database);
+void Catalog::cache_database(const Database& database) {
+  std::lock_guard lock(cache_mutex_);
+  const auto found = cache_.find(database.name());
+  if (found != cache_.end() && found->second.number() == database.number()) return;
+  if (found == cache_.end() && cache_.size() >= kMaxCached) cache_.clear();
+  cache_.insert_or_assign(database.name(), database);
 }
 
 std::optional<Database> Catalog::prefetch(kv::Prefetch& reads, std::string_view name) {
   reads.key(record_key(name));
-  std::lock_guard lock(known_mutex_);
-  const auto found = known_.find(name);
-  return found == known_.end() ? std::nullopt : std::optional(found->second);
+  std::lock_guard lock(cache_mutex_);
+  const auto found = cache_.find(name);
+  return found == cache_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Database Catalog::open(kv::Transaction& tx, std::string_view name) {
@@ -126,7 +126,7 @@ Database Catalog::adopt(kv::Transaction& tx, std::string_view name, std::int64_t
     check_new(tx, name);
     put(tx, database);
   }
-  // It has documents: whoever follows them is to look.
+  // The database has documents: consumers of its changes must read them.
   changed(tx, database, DatabaseEvent::updated);
   return database;
 }
@@ -146,7 +146,7 @@ void Catalog::write_record(kv::Transaction& tx, const Database& database) {
   std::string record;
   kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
   tx.set(record_key(database.name()), record);
-  if (tx.is_remote()) remember(database);
+  if (tx.is_remote()) cache_database(database);
 }
 
 Database Catalog::put(kv::Transaction& tx, Database database) {
@@ -202,17 +202,17 @@ void Catalog::check_size(std::string_view id, std::string_view body) const {
 
 void Catalog::check_document(const IncomingDocument& document, bool new_edits,
                              const Checkpoint& checkpoint) const {
-  refuse_attachments(document);
+  reject_attachments(document);
   check_size(document.id, document.body);
   if (!is_design(document.id) || document.deleted) return;
   if (new_edits) check_design_members(document.body);
-  refuse_validation(document.id, document.body);
+  reject_validation(document.id, document.body);
   if (!new_edits) return;
   for (const auto& check : design_checks_) check(document.id, document.body, checkpoint);
 }
 
-void Catalog::design_document_changes(kv::Transaction& tx, const Database& database, std::string_view id,
-                                      std::string_view body) {
+void Catalog::run_design_hooks(kv::Transaction& tx, const Database& database, std::string_view id,
+                               std::string_view body) {
   for (const auto& hook : design_hooks_) hook(tx, database, id, body);
 }
 

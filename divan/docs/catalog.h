@@ -17,30 +17,30 @@
 
 namespace divan::docs {
 
-/// Throws illegal_database_name or database_name_too_long (400) with CouchDB's words unless `name` may name a
-/// database: lower-case letters, digits and _$()+-/, beginning with a letter, at most 238 bytes; or one of
-/// CouchDB's own (_users and the like).
+/// Throws illegal_database_name or database_name_too_long (400), in CouchDB's words, unless `name` is a valid
+/// database name: lower-case letters, digits and _$()+-/, beginning with a letter, at most 238 bytes; or one
+/// of CouchDB's system databases (_users and so on).
 void check_database_name(std::string_view name);
 
 /// The database of the users' documents, which every store has (api/user_documents.h).
 inline constexpr std::string_view kUsersDatabase = "_users";
 
-/// A row of the catalog, for those who read rows of whole stores.
+/// A row of the catalog, for readers of whole stores.
 struct CatalogRow {
   std::string name;
   std::int64_t number = 0;
   std::int64_t created_ms = 0;
 };
-/// Nothing if it is another row. Throws an internal error if it is damaged.
+/// Decodes a row; nullopt if it is not a row of the catalog. Throws an internal error if it is damaged.
 std::optional<CatalogRow> read_catalog_row(std::string_view key, std::string_view value);
 
-/// The number of the database that a key belongs to; nothing if it belongs to none.
+/// The number of the database that a key belongs to; nullopt if it does not belong to a database.
 std::optional<std::int64_t> database_number(std::string_view key);
 
 class Catalog;
 
-/// A database that was found to exist by some transaction: its name and where its keys are. A value; using it
-/// in another transaction than the one that opened it is only sensible for reads of snapshots.
+/// A database that exists as of some transaction: its name and its keys. A value type. In another transaction
+/// than the one that opened it, it must be used for snapshot reads only.
 class Database {
  public:
   Database(Catalog& catalog, std::string name, std::int64_t number, std::int64_t created_ms)
@@ -48,7 +48,7 @@ class Database {
 
   Catalog& catalog() const { return *catalog_; }
   const std::string& name() const { return name_; }
-  /// Unlike that of every other database, and of a later one of this name.
+  /// Unique among all databases, including earlier and later ones of this name.
   std::int64_t number() const { return number_; }
   std::int64_t created_ms() const { return created_ms_; }
   const DatabaseKeys& keys() const { return keys_; }
@@ -61,7 +61,7 @@ class Database {
   DatabaseKeys keys_;
 };
 
-/// Called inside the transaction in which something happens to a database; `id` as in Event::id.
+/// Called inside the transaction in which an event happens to a database; `id` as in Event::id.
 using ChangeHook =
     std::function<void(kv::Transaction&, const Database&, events::DatabaseEvent kind, std::string_view id)>;
 
@@ -69,17 +69,18 @@ using ChangeHook =
 using DesignHook =
     std::function<void(kv::Transaction&, const Database&, std::string_view id, std::string_view body)>;
 
-/// Called between the steps of long work, such as between the functions that are compiled; throws to end it.
+/// Called between the steps of long work, such as the compilation of functions; throws to cancel it.
 using Checkpoint = std::function<void()>;
 
-/// Checks a design document that is to be written; refuses it by throwing divan::Error. Called outside of any
+/// Checks a design document before it is written; throws divan::Error to reject it. Called outside of any
 /// transaction: it may take seconds, since functions are compiled. `checkpoint` may be empty.
 using DesignCheck =
     std::function<void(std::string_view id, std::string_view body, const Checkpoint& checkpoint)>;
 
 struct IncomingDocument;
 
-/// All databases of a store. Thread-safe, but for the registration of hooks, which is for start-up.
+/// All databases of a store. Thread-safe, except for the registration of hooks, which must happen at
+/// start-up.
 class Catalog {
  public:
   Catalog(events::Bus& bus, const Clock& clock);
@@ -88,24 +89,25 @@ class Catalog {
   void on_design_document(DesignHook hook) { design_hooks_.push_back(std::move(hook)); }
   void on_design_check(DesignCheck check) { design_checks_.push_back(std::move(check)); }
 
-  /// The largest body of a document in bytes, at most kMaxDocumentBytes, from now on.
+  /// Sets the largest body of a document in bytes, at most kMaxDocumentBytes.
   void set_max_document_bytes(std::size_t bytes) { max_document_bytes_ = bytes; }
 
   /// Throws file_exists (412) or illegal_database_name.
   Database create(kv::Transaction& tx, std::string_view name);
 
-  /// The number of a database that is to be made with adopt(): what is written below it meanwhile belongs to
-  /// nobody that can be found.
+  /// Reserves the number of a database that adopt() will create. Until then what is written below it is not
+  /// part of any database.
   std::int64_t reserve_number(kv::Transaction& tx);
 
   /// Returns true if adopt() may be called: the name is free, or is _users and that database was never used.
-  /// Every server creates one, which is in the way of a backup's.
+  /// Every server creates an empty _users, which would otherwise conflict with the one of a backup.
   bool can_adopt(kv::Transaction& tx, std::string_view name);
 
-  /// A database of the rows that are below `number` already. Throws as create() does, unless can_adopt().
+  /// Creates a database from the rows that already exist below `number`. Throws like create(), unless
+  /// can_adopt().
   Database adopt(kv::Transaction& tx, std::string_view name, std::int64_t number, std::int64_t created_ms);
 
-  /// Clears everything that the database has. Throws not_found (404).
+  /// Clears everything in the database. Throws not_found (404).
   void remove(kv::Transaction& tx, std::string_view name);
 
   /// Throws not_found (404, "Database does not exist."). The transaction conflicts with a removal of the
@@ -113,11 +115,11 @@ class Catalog {
   Database open(kv::Transaction& tx, std::string_view name);
   std::optional<Database> find(kv::Transaction& tx, std::string_view name);
 
-  /// What open() reads, for Transaction::prefetch(). Answers the database as it was when this process last
-  /// opened it, if it has on a remote store: where its rows are likely to be.
+  /// Prefetches what open() reads. On a remote store, returns the database as it was when this process last
+  /// opened it, if it has: a guess at where its rows are.
   std::optional<Database> prefetch(kv::Prefetch& reads, std::string_view name);
 
-  /// Which names list() gives.
+  /// Which names list() returns.
   struct ListOptions {
     std::optional<std::string> start_key;
     std::optional<std::string> end_key;
@@ -129,29 +131,29 @@ class Catalog {
   std::vector<std::string> list(kv::Transaction& tx, const ListOptions& options);
   std::vector<std::string> list(kv::Transaction& tx) { return list(tx, ListOptions()); }
 
-  /// For those who change documents or indexes: runs the hooks, and publishes the event once the transaction
-  /// is committed.
+  /// Must be called by modules that change documents or indexes: runs the hooks, and publishes the event
+  /// after the commit.
   void changed(kv::Transaction& tx, const Database& database, events::DatabaseEvent kind,
                std::string id = {});
-  /// Throws what a document (no local one) is refused with whatever the database has: not_implemented (501)
-  /// for attachments and `validate_doc_update`, document_too_large (413), invalid_design_doc (400) or what a
-  /// check of design documents throws. Call it before the transaction that writes the document: it may take
-  /// seconds. Design documents that are replicated (`new_edits` is false) are only checked for
-  /// `validate_doc_update`: elsewhere they were good.
+  /// Throws if a document (not a local one) must be rejected whatever the database contains: not_implemented
+  /// (501) for attachments and `validate_doc_update`, document_too_large (413), invalid_design_doc (400), or
+  /// what a check of design documents throws. Must be called before the transaction that writes the document,
+  /// since it may take seconds. Replicated design documents (`new_edits` is false) are only checked for
+  /// `validate_doc_update`: another server has accepted them.
   void check_document(const IncomingDocument& document, bool new_edits,
                       const Checkpoint& checkpoint = {}) const;
   /// Throws document_too_large (413).
   void check_size(std::string_view id, std::string_view body) const;
-  /// For writers: runs the hooks of design documents.
-  void design_document_changes(kv::Transaction& tx, const Database& database, std::string_view id,
-                               std::string_view body);
+  /// Must be called by writers: runs the hooks of design documents.
+  void run_design_hooks(kv::Transaction& tx, const Database& database, std::string_view id,
+                        std::string_view body);
 
   events::Bus& bus() { return bus_; }
 
  private:
   void check_new(kv::Transaction& tx, std::string_view name);
   void write_record(kv::Transaction& tx, const Database& database);
-  void remember(const Database& database);
+  void cache_database(const Database& database);
   Database put(kv::Transaction& tx, Database database);
 
   events::Bus& bus_;
@@ -161,8 +163,8 @@ class Catalog {
   std::vector<DesignCheck> design_checks_;
   std::atomic<std::size_t> max_document_bytes_;
 
-  std::mutex known_mutex_;
-  std::map<std::string, Database, std::less<>> known_;  // as last opened
+  std::mutex cache_mutex_;
+  std::map<std::string, Database, std::less<>> cache_;  // a cache, as last opened
 };
 
 }  // namespace divan::docs

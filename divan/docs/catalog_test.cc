@@ -36,7 +36,7 @@ TEST_F(Catalogs, DatabasesAreCreatedListedAndRemoved) {
               testing::HasSubstr("not_found"));
 }
 
-// All ranges of names and of what stands before, between and behind them, against a filter of the list.
+// All ranges of the names and of strings before, between and after them, against a filter of the list.
 TEST_F(Catalogs, DatabasesOfARange) {
   const std::vector<std::string> all = {"b", "b0", "d", "db"};
   for (const auto& name : all) {
@@ -65,7 +65,7 @@ TEST_F(Catalogs, DatabasesOfARange) {
   }
 }
 
-TEST_F(Catalogs, ADatabaseThatIsMadeAnewIsEmpty) {
+TEST_F(Catalogs, ARecreatedDatabaseIsEmpty) {
   put(R"({"_id":"a"})");
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
   EXPECT_THAT(error_of([&] { get("a"); }), testing::HasSubstr("Database does not exist"));
@@ -108,7 +108,7 @@ TEST_F(Catalogs, EveryKindOfChangeIsAnEvent) {
   EXPECT_EQ(kinds(), Kinds{"created "});
   store->run(write_local_too);
   EXPECT_EQ(kinds(), Kinds{"local_updated _local/a"});
-  // What is not committed has not happened.
+  // A transaction that is not committed publishes no events.
   const auto fails = [&](kv::Transaction& tx) {
     catalog.remove(tx, "other");
     throw Error(500, "on_purpose", "");
@@ -136,8 +136,8 @@ TEST_F(Catalogs, HooksRunInTheTransaction) {
   EXPECT_FALSE(edit(R"({"_id":"_design/x","good":1})").error);
 }
 
-// Functions are compiled, which is slow, outside of the transaction, so that its conflicts do not repeat it.
-TEST_F(Catalogs, ADesignDocumentIsCheckedOnceHoweverOftenItsTransactionIsTried) {
+// Functions are compiled, which is slow, outside of the transaction, so that a conflict does not repeat it.
+TEST_F(Catalogs, ADesignDocumentIsCheckedOnceEvenIfItsTransactionIsRetried) {
   int checks = 0, writes = 0;
   const auto meddle = [&] {
     with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "1000"); });
@@ -155,14 +155,14 @@ TEST_F(Catalogs, ADesignDocumentIsCheckedOnceHoweverOftenItsTransactionIsTried) 
   EXPECT_EQ(edit(R"({"_id":"_design/x"})").error->name(), "conflict");
   EXPECT_EQ(checks, 2);
   replicate({R"({"_id":"_design/y","_rev":"1-a"})"});
-  EXPECT_EQ(checks, 2) << "elsewhere it was good";
-  // Not for a database that is not there.
+  EXPECT_EQ(checks, 2) << "another server has accepted it";
+  // Not for a database that does not exist.
   std::vector documents{parse_document(R"({"_id":"_design/z"})")};
   EXPECT_THROW(bulk_edit(*store, catalog, "none", documents, rng), Error);
   EXPECT_EQ(checks, 2);
 }
 
-TEST_F(Catalogs, ACheckOfDesignDocumentsEndsWhenNobodyWaitsForIt) {
+TEST_F(Catalogs, ACheckOfDesignDocumentsCanBeCancelled) {
   int checks = 0;
   catalog.on_design_check([&](std::string_view, std::string_view, const Checkpoint& checkpoint) {
     checkpoint();

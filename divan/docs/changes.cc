@@ -7,9 +7,9 @@
 namespace divan::docs {
 namespace {
 
-// A scan that has skipped more bytes than this of bodies that are not wanted ends, and a new one begins at
-// the next wanted body.
-constexpr std::size_t kMaxPassedBytes = 64 << 10;
+// A scan ends after skipping more bytes of unwanted bodies than this, and a new one begins at the next wanted
+// body.
+constexpr std::size_t kMaxSkippedBytes = 64 << 10;
 
 Error damaged() { return internal_error("A row of the changes in the store is damaged."); }
 
@@ -99,9 +99,9 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
   std::vector<std::string> bodies(changes.size());
   std::size_t swept_bytes = 0;
   const bool reverse = changes.size() > 1 && changes.back().sequence < changes.front().sequence;
-  // A scan finds, in order, the bodies of winners that were written with their change. Where many other
-  // bodies lie between two of these, a new scan begins. Winners whose document's last change was to a losing
-  // revision are read one by one.
+  // A scan reads, in order, the bodies of winners that were written with their document's last change. If
+  // many other bodies are between two of them, a new scan begins. Winners whose document's last change was to
+  // a losing revision are read one by one.
   std::size_t next = 0;
   const auto in_sweep = [&](const Change& change) {
     return change.chunks > 0 &&
@@ -135,11 +135,11 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
       if (next == changes.size()) return false;
       if (changes[next].body_sequence != *sequence) {
         passed_bytes += value.size();
-        going_on = passed_bytes > kMaxPassedBytes;
+        going_on = passed_bytes > kMaxSkippedBytes;
         return !going_on;
       }
       if (swept_bytes >= max_bytes && bodies[next].empty()) return false;
-      // In reverse a body's last chunk comes first.
+      // In descending order a body's last chunk comes first.
       bodies[next].insert(reverse ? 0 : bodies[next].size(), value);
       swept_bytes += value.size();
       return true;

@@ -8,7 +8,7 @@ namespace {
 
 struct Changes : DocsTest {};
 
-TEST_F(Changes, ChangesHaveOneRowADocumentInTheOrderOfTheLastChange) {
+TEST_F(Changes, ChangesHaveOneRowPerDocumentInTheOrderOfItsLastChange) {
   const auto rev = put(R"({"_id":"a"})");
   put(R"({"_id":"b"})");
   put(R"({"_id":"a","_rev":")" + rev + R"(","n":1})");
@@ -39,7 +39,7 @@ TEST_F(Changes, AChangeToALosingRevisionMovesTheDocumentButKeepsItsWinner) {
   EXPECT_EQ(bodies, (std::vector<std::string>{R"({"v":"other"})", R"({"v":"winner"})"}));
 }
 
-TEST_F(Changes, BodiesAreReadAsFarAsWanted) {
+TEST_F(Changes, BodiesAreReadUpToTheLimit) {
   replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
   for (const std::string id : {"b", "c", "d"}) put(R"({"_id":")" + id + R"(","t":")" + id + "\"}");
   put(R"({"_id":"e","t":")" + std::string(200'000, 'e') + "\"}");
@@ -66,7 +66,7 @@ TEST_F(Changes, BodiesAreReadAsFarAsWanted) {
   EXPECT_EQ(count(SIZE_MAX), 5u);
 }
 
-// Forwards and backwards, whatever of the documents lies where, and however many bytes are wanted.
+// Forwards and backwards, wherever the documents' bodies are, and however many bytes are requested.
 TEST_F(Changes, BodiesAreReadInTheOrderOfTheChanges) {
   replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["z","r"]},"v":"winner"})"});
   put(R"({"_id":"b","t":"b"})");
@@ -100,8 +100,8 @@ TEST_F(Changes, BodiesAreReadInTheOrderOfTheChanges) {
   }
 }
 
-// A filter may want few of many documents.
-TEST_F(Changes, BodiesThatNobodyWantsAreNotReadToTheEnd) {
+// A filter may select few of many documents.
+TEST_F(Changes, UnwantedBodiesAreNotReadToTheEnd) {
   const int kDocuments = 40;
   for (int i = 0; i < kDocuments; ++i)
     put(fmt::format(R"({{"_id":"{:02}","t":"{}"}})", i, std::string(100'000, 'x')));  // two chunks each
@@ -119,7 +119,7 @@ TEST_F(Changes, BodiesThatNobodyWantsAreNotReadToTheEnd) {
   }
 }
 
-TEST_F(Changes, SequencesOfStrangersAreRefused) {
+TEST_F(Changes, InvalidSequencesAreRejected) {
   for (const std::string_view text :
        {"", "x", "-1", "1-", "1-zz", "1-00000000000000020000ffff", "1x-", "now"}) {
     EXPECT_THAT(error_of([&] { parse_sequence(text); }), testing::HasSubstr("Malformed sequence")) << text;
@@ -129,7 +129,7 @@ TEST_F(Changes, SequencesOfStrangersAreRefused) {
   EXPECT_LT(parse_sequence("6"), parse_sequence("7-000000000000000700000000"));
 }
 
-TEST_F(Changes, DamagedOnesAreRefused) {
+TEST_F(Changes, DamagedRowsAreRejected) {
   std::string key;
   kv::tuple::Packer(key).versionstamp(*kv::Versionstamp::from_bytes(std::string(12, '\1')));
   const auto put_change = [&](std::int64_t generation, std::int64_t chunks,

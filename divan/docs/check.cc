@@ -14,7 +14,7 @@ Error wrong(std::string_view what) { return internal_error(std::string(what)); }
 
 template <class Value>
 Value required(std::optional<Value> value) {
-  if (!value) throw wrong("this is no key of a database");
+  if (!value) throw wrong("this is not a key of a database");
   return *std::move(value);
 }
 
@@ -34,7 +34,7 @@ bool Check::row(std::string_view key, std::string_view value) {
       return packed;
     }();
     if (key != next_number) return false;
-    if (value.size() != 8) throw wrong("this is no counter");
+    if (value.size() != 8) throw wrong("a counter must have 8 bytes");
     next_number_ = kv::decode_counter(value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
   return true;
@@ -65,25 +65,25 @@ bool Check::database_row(std::string_view key, std::string_view value) {
     case Section::changes: change_row(rest, value); break;
     case Section::local: local_row(rest, value); break;
     case Section::indexes: break;
-    default: throw wrong("a database has no such part");
+    default: throw wrong("unknown section of a database");
   }
   return true;
 }
 
 void Check::config_row(std::string_view rest, std::string_view value) {
-  if (!kv::has_shape(rest, "s")) throw wrong("a setting has a name");
+  if (!kv::has_shape(rest, "s")) throw wrong("the key of a setting must end with its name");
   json::compact(value);
 }
 
 void Check::stats_row(std::string_view rest, std::string_view value) {
   auto name = Reader(rest).take_string();
-  if (!name || !kv::has_shape(rest, "s") || value.size() != 8) throw wrong("this is no counter");
+  if (!name || !kv::has_shape(rest, "s") || value.size() != 8) throw wrong("a counter is damaged");
   tally_->counters[*std::move(name)] = kv::decode_counter(value);
 }
 
 void Check::check_version(const kv::Versionstamp& stamp) {
   if (kv::is_beyond(stamp, version_))
-    throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+    throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
 }
 
 void Check::leaf_row(std::string_view rest, std::string_view value) {
@@ -93,7 +93,7 @@ void Check::leaf_row(std::string_view rest, std::string_view value) {
   Leaf leaf = decode_leaf(reader, value);
   if (!document_) document_ = DocumentRows{std::move(id)};
   if (leaf.chunks > 0)
-    tally_->bodies_wanted.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
+    tally_->expected_bodies.add(body_digest(leaf.sequence.bytes(), leaf.chunks, leaf.body_bytes));
   tally_->bytes += static_cast<std::int64_t>(leaf.body_bytes);
   document_->add(std::move(leaf));
   check_version(document_->last.sequence);
@@ -103,18 +103,18 @@ void Check::end_document() {
   if (!document_) return;
   ++(document_->last.deleted ? tally_->deleted : tally_->docs);
   const Change change = document_->change();
-  tally_->changes_wanted.add(change_digest(change));
-  if (const auto digest = conflict_digest(change)) tally_->conflicts_wanted.add(*digest);
+  tally_->expected_changes.add(change_digest(change));
+  if (const auto digest = conflict_digest(change)) tally_->expected_conflicts.add(*digest);
   document_.reset();
 }
 
-// `place` is the row's key up to `rest`, the number of its chunk.
-void Check::chunk_row(std::string_view place, std::string_view rest, std::string_view value) {
-  if (value_ && value_->place() != place) end_value();
-  if (!value_) value_.emplace(std::string(place));
+// `prefix` is the row's key before `rest`, which is the chunk number.
+void Check::chunk_row(std::string_view prefix, std::string_view rest, std::string_view value) {
+  if (value_ && value_->place() != prefix) end_value();
+  if (!value_) value_.emplace(std::string(prefix));
   const auto number = required(Reader(rest).take_int());
-  if (!kv::has_shape(rest, "i")) throw wrong("a chunk's key ends with its number");
-  if (!value_->add(number, value)) throw wrong("the chunk before this one is missing or not whole");
+  if (!kv::has_shape(rest, "i")) throw wrong("the key of a chunk must end with its number");
+  if (!value_->add(number, value)) throw wrong("the previous chunk is missing or incomplete");
 }
 
 void Check::body_row(std::string_view rest, std::string_view value) {
@@ -128,14 +128,14 @@ void Check::end_value() {
   if (!value_) return;
   if (section_ == static_cast<std::int64_t>(Section::body)) {
     const auto chunks = static_cast<std::uint64_t>(value_->chunks());
-    // A damaged one is no leaf's: so its document is looked for.
+    // The digest of a damaged body matches no leaf, so that its document is searched for.
     const std::string damage = is_body(value_->text()) ? "" : "damaged";
     tally_->bodies.add(body_digest(value_->place() + damage, chunks, value_->bytes()));
   } else if (const auto text = value_->text()) {
     Reader reader(*text);
     const auto revision = reader.take_int();
     if (!revision || *revision < 1 || !is_body(reader.rest())) {
-      tally_->locals.add("this local document is no revision and JSON object",
+      tally_->locals.add("this local document is not a revision and a JSON object",
                          DatabaseKeys(number_).local(value_->place(), 0));
     }
   }
@@ -164,7 +164,7 @@ void Check::end_section() {
 void Check::finish(kv::RowSource& rows) {
   end_section();
   check_catalog();
-  std::set<std::int64_t> known = expected_;
+  std::set<std::int64_t> known = orphans_;
   for (const auto& [name, row] : catalog_) {
     known.insert(row.number);
     const Tally& tally = tallies_[row.number];
@@ -174,7 +174,8 @@ void Check::finish(kv::RowSource& rows) {
   }
   for (const auto& [number, tally] : tallies_) {
     if (!known.contains(number))
-      findings_.add(fmt::format("There are rows of database number {}, which no database has.", number));
+      findings_.add(
+          fmt::format("The store has rows of database number {}, which is not in the catalog.", number));
   }
 }
 
@@ -193,7 +194,7 @@ void Check::check_catalog() {
       findings_.add(
           fmt::format("Databases {} and {} have the same number {}.", other->second, name, row.number));
     if (row.number < 0 || row.number >= next_number_)
-      findings_.add(fmt::format("Database {} has number {}, which was never given.", name, row.number));
+      findings_.add(fmt::format("Database {} has number {}, which was never assigned.", name, row.number));
   }
 }
 
@@ -202,17 +203,18 @@ void Check::compare(const Summary& database, std::int64_t number, const Tally& t
     const auto it = tally.counters.find(name);
     const std::int64_t stored = it == tally.counters.end() ? 0 : it->second;
     if (stored != counted)
-      findings_.add(fmt::format("Database {}: its counter `{}` is {}, and there are {}.", database.name, name,
+      findings_.add(fmt::format("Database {}: its counter `{}` is {}, but should be {}.", database.name, name,
                                 stored, counted));
   };
   compare_counter("docs", tally.docs);
   compare_counter("deleted", tally.deleted);
   compare_counter("bytes", tally.bytes);
-  // Changes that an older version has written lack the number of leaves: the sums of conflicts differ
-  // although nothing is wrong, and explain_disagreement() finds nothing.
-  if (tally.bodies != tally.bodies_wanted || tally.changes != tally.changes_wanted ||
-      tally.conflicts != tally.conflicts_wanted)
-    explain_disagreement(rows, findings_, database.name, number, tally.bodies.count(), tally.changes.count());
+  // Changes written by older versions lack the number of leaves: the sums of conflicts then differ although
+  // nothing is wrong, and report_inconsistencies() adds no finding.
+  if (tally.bodies != tally.expected_bodies || tally.changes != tally.expected_changes ||
+      tally.conflicts != tally.expected_conflicts)
+    report_inconsistencies(rows, findings_, database.name, number, tally.bodies.count(),
+                           tally.changes.count());
 }
 
 }  // namespace divan::docs

@@ -1,17 +1,17 @@
-// Checks the catalog and the documents of all databases: for `divan verify`.
+// Checks the catalog and the documents of all databases, for `divan verify`.
 #pragma once
 
 #include <map>
 #include <set>
 
 #include "divan/docs/catalog.h"
-#include "divan/docs/check_agreement.h"
+#include "divan/docs/check_consistency.h"
 #include "divan/kv/check.h"
 
 namespace divan::docs {
 
-/// Every row is what it should be; leaves, bodies, changes and counters of a database agree; every row is of
-/// a database that the catalog names. Indexes are looked at by others. Not thread-safe.
+/// Verifies that every row is valid; that leaves, bodies, changes and counters of a database are consistent;
+/// and that every row belongs to a database in the catalog. Does not check indexes. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// `version` is the store's. The findings must outlive the check.
@@ -20,10 +20,10 @@ class Check final : public kv::RowCheck {
   bool row(std::string_view key, std::string_view value) override;
   void finish(kv::RowSource& rows) override;
 
-  /// Before finish(): rows of this database may be there, though none has the number yet.
-  void expect(std::int64_t number) { expected_.insert(number); }
+  /// Must be called before finish(). Accepts rows of a database number that is not in the catalog.
+  void allow_orphans(std::int64_t number) { orphans_.insert(number); }
 
-  /// After finish().
+  /// Must be called after finish().
   std::optional<std::string> name_of(std::int64_t number) const;
 
   struct Summary {
@@ -32,20 +32,20 @@ class Check final : public kv::RowCheck {
     std::int64_t deleted = 0;
     std::int64_t bytes = 0;
   };
-  /// After finish(): the databases, by name.
+  /// Must be called after finish(). The databases, by name.
   const std::vector<Summary>& databases() const { return databases_; }
 
  private:
-  // What is known of a database from its rows.
+  // The totals of a database's rows.
   struct Tally {
     std::int64_t docs = 0;
     std::int64_t deleted = 0;
     std::int64_t bytes = 0;
     std::map<std::string, std::int64_t> counters;
-    kv::RowSum bodies_wanted, bodies;    // digests of versionstamp, chunks, bytes
-    kv::RowSum changes_wanted, changes;  // digests of Change
-    kv::RowSum conflicts_wanted, conflicts;
-    // Of a database that is being restored, the last may not have come wholly.
+    kv::RowSum expected_bodies, bodies;    // digests of versionstamp, chunks, bytes
+    kv::RowSum expected_changes, changes;  // digests of Change
+    kv::RowSum expected_conflicts, conflicts;
+    // In a database that is being restored, the last local document may be incomplete.
     kv::Findings locals;
   };
 
@@ -58,7 +58,7 @@ class Check final : public kv::RowCheck {
   void local_row(std::string_view rest, std::string_view value);
   void chunk_row(std::string_view key, std::string_view rest, std::string_view value);
   void check_version(const kv::Versionstamp& stamp);
-  // What went by is complete.
+  // Called at the end of a section, document or value.
   void end_section();
   void end_document();
   void end_value();
@@ -70,11 +70,11 @@ class Check final : public kv::RowCheck {
   kv::Findings& findings_;
   std::map<std::string, CatalogRow> catalog_;
   std::int64_t next_number_ = 0;
-  std::set<std::int64_t> expected_;
+  std::set<std::int64_t> orphans_;
   std::map<std::int64_t, Tally> tallies_;
   std::vector<Summary> databases_;
 
-  // Where the row that goes by is.
+  // The position of the current row.
   std::int64_t number_ = -1;
   Tally* tally_ = nullptr;
   std::int64_t section_ = -1;

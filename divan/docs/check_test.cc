@@ -60,7 +60,7 @@ struct DocsCheck : testing::Test {
     EXPECT_EQ(kv::testing::run_checks(rows, {&check}), 0u);
     return findings;
   }
-  // What is found once `damage` has been done.
+  // The findings after `damage`.
   std::vector<std::string> found(const std::function<void(MapRows::Map&)>& damage) {
     MapRows rows(*store);
     damage(rows.map());
@@ -72,7 +72,7 @@ struct DocsCheck : testing::Test {
   }
 };
 
-TEST_F(DocsCheck, NothingIsWrongWithWhatWasWritten) {
+TEST_F(DocsCheck, UndamagedDatabasesHaveNoFindings) {
   MapRows rows(*store);
   kv::Findings findings;
   Check check(store->begin()->read_version(), findings);
@@ -87,21 +87,21 @@ TEST_F(DocsCheck, NothingIsWrongWithWhatWasWritten) {
   EXPECT_EQ(check.name_of(7), std::nullopt);
 }
 
-TEST_F(DocsCheck, EveryRowThatIsLostIsMissed) {
+TEST_F(DocsCheck, EveryMissingRowIsFound) {
   std::vector<std::string> names;
   for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); }))
     names.push_back(kv::tuple::to_string(kv::tuple::unpack(key)));
-  // Nothing else depends on these: a database without documents, a setting, all of a local document.
+  // No other row depends on these: a database without documents, a setting, all of a local document.
   EXPECT_THAT(names, ElementsAre(R"(("db", 1, 0, "revs_limit"))", R"(("db", 1, 5, "small", 0))",
                                  R"(("dbs", "empty"))"));
 }
 
-TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
+TEST_F(DocsCheck, EveryRowOfAWrongLengthIsFound) {
   MapRows rows(*store);
   const auto original = rows.map();
   std::vector<std::string> unnoticed;
   for (const auto& [key, value] : original) {
-    if (key.starts_with(keys.section(Section::config))) continue;  // of a number may be left a number
+    if (key.starts_with(keys.section(Section::config))) continue;  // a truncated number is a number
     for (const auto& changed : {value + 'x', value.substr(0, value.size() / 2)}) {
       rows.map()[key] = changed;
       if (check(rows).count() == 0) unnoticed.push_back(kv::tuple::describe(key));
@@ -111,7 +111,7 @@ TEST_F(DocsCheck, EveryRowThatIsCutShortOrLongerIsFound) {
   EXPECT_THAT(unnoticed, ElementsAre());
 }
 
-TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
+TEST_F(DocsCheck, InconsistenciesAreReported) {
   EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::changes)); }),
               ElementsAre("Database db: document a has no row in the changes."));
   EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::body)); }),
@@ -119,18 +119,18 @@ TEST_F(DocsCheck, WhatDoesNotAgreeIsNamed) {
   EXPECT_THAT(found([&](auto& map) { map.erase(first(map, Section::revs)); }),
               testing::AllOf(Contains("Database db: 1 bodies belong to no document."),
                              Contains("Database db: 1 rows of the changes belong to no document."),
-                             Contains("Database db: its counter `docs` is 5, and there are 4.")));
+                             Contains("Database db: its counter `docs` is 5, but should be 4.")));
   EXPECT_THAT(found([&](auto& map) {
                 auto change = first(map, Section::changes);
                 change->second = std::next(change)->second;
               }),
               ElementsAre("Database db: document a has a wrong row in the changes."));
   EXPECT_THAT(found([&](auto& map) { map.erase(keys.local("large", 1)); }),
-              ElementsAre(R"(("db", 1, 5, "large", 2): the chunk before this one is missing or not whole)"));
+              ElementsAre(R"(("db", 1, 5, "large", 2): the previous chunk is missing or incomplete)"));
 }
 
 TEST_F(DocsCheck, LeavesAreCountedInTheChanges) {
-  // Changes how many other leaves a document's row in the changes counts; nullopt: as older versions left it.
+  // Sets the number of other leaves in a document's row of the changes; nullopt: as older versions wrote it.
   const auto with_others = [&](std::string_view id, std::optional<std::int64_t> others) {
     return found([&](MapRows::Map& map) {
       const auto row = std::find_if(first(map, Section::changes), map.end(), [&](const auto& one) {
@@ -148,26 +148,26 @@ TEST_F(DocsCheck, LeavesAreCountedInTheChanges) {
     EXPECT_THAT(
         with_others(id, 1),
         ElementsAre(fmt::format(
-            "Database db: document {} has {} leaves besides its winner, and 1 in the changes.", id, leaves)));
+            "Database db: document {} has {} leaves besides its winner, but 1 in the changes.", id, leaves)));
   }
-  EXPECT_THAT(with_others("conflict", 0), ElementsAre(HasSubstr("and 0 in the changes")));
+  EXPECT_THAT(with_others("conflict", 0), ElementsAre(HasSubstr("but 0 in the changes")));
 }
 
-// Damage that leaves every length as it is.
+// Damage that does not change any length.
 TEST_F(DocsCheck, BodiesAndLocalDocumentsAreJson) {
   EXPECT_THAT(found([&](auto& map) { first(map, Section::body)->second.back() = 'x'; }),
               ElementsAre(testing::MatchesRegex(
-                  "Database db: the body of document a, revision 1-.*, is no JSON object.")));
+                  "Database db: the body of document a, revision 1-.*, is not a JSON object.")));
   EXPECT_THAT(found([&](auto& map) { map[keys.local("large", 1)].front() = '"'; }),
-              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is no)")));
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is not)")));
   EXPECT_THAT(found([&](auto& map) { map[keys.local("small", 0)] += "[]"; }),
-              ElementsAre(HasSubstr(R"(("db", 1, 5, "small", 0): this local document is no)")));
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "small", 0): this local document is not)")));
   EXPECT_THAT(found([&](auto& map) { map.erase(keys.local("large", 2)); }),
-              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is no)")));
+              ElementsAre(HasSubstr(R"(("db", 1, 5, "large", 0): this local document is not)")));
 }
 
-// As a restore leaves it that was broken off between two pieces.
-TEST_F(DocsCheck, WhatIsBeingRestoredMayEndAnywhere) {
+// As a restore that was interrupted between two pieces leaves it.
+TEST_F(DocsCheck, ADatabaseThatIsBeingRestoredMayBeIncomplete) {
   for (const auto& last : {keys.section(Section::changes), keys.local("large", 2)}) {
     MapRows rows(*store);
     std::string record;
@@ -176,7 +176,7 @@ TEST_F(DocsCheck, WhatIsBeingRestoredMayEndAnywhere) {
     rows.map().erase(std::prev(rows.map().lower_bound(last)), rows.map().lower_bound(keys.all().end));
     kv::Findings findings;
     Check check(INT64_MAX, findings);
-    check.expect(1);
+    check.allow_orphans(1);
     kv::testing::run_checks(rows, {&check});
     EXPECT_THAT(findings.kept(), ElementsAre());
   }
@@ -189,7 +189,7 @@ TEST_F(DocsCheck, CatalogAndNumbers) {
     return key;
   };
   EXPECT_THAT(found([&](auto& map) { map.erase(record("db")); }),
-              ElementsAre("There are rows of database number 1, which no database has."));
+              ElementsAre("The store has rows of database number 1, which is not in the catalog."));
   EXPECT_THAT(found([&](auto& map) { map[record("twin")] = map[record("empty")]; }),
               ElementsAre("Databases empty and twin have the same number 2."));
   EXPECT_THAT(found([&](auto& map) { map[record("Upper")].swap(map[record("empty")]); }),
@@ -201,19 +201,19 @@ TEST_F(DocsCheck, CatalogAndNumbers) {
   rows.map().erase(record("db"));
   kv::Findings findings;
   Check check(INT64_MAX, findings);
-  check.expect(1);
+  check.allow_orphans(1);
   kv::testing::run_checks(rows, {&check});
   EXPECT_EQ(findings.count(), 0u);
 }
 
-TEST_F(DocsCheck, NothingIsLaterThanTheStore) {
+TEST_F(DocsCheck, VersionstampsBeyondTheStoresVersionAreFound) {
   MapRows rows(*store);
   const auto now = store->begin()->read_version();
   EXPECT_EQ(check(rows, now).count(), 0u);
-  EXPECT_THAT(check(rows, 4).kept(), Contains(HasSubstr("beyond the store's version 4")));
+  EXPECT_THAT(check(rows, 4).kept(), Contains(HasSubstr("greater than the store's version 4")));
 }
 
-TEST_F(DocsCheck, KeysThatCannotBeAreFound) {
+TEST_F(DocsCheck, InvalidKeysAreFound) {
   const auto with_key = [&](const std::string& key) { return found([&](auto& map) { map[key] = "x"; }); };
   std::string unknown_section = keys.prefix();
   kv::tuple::Packer(unknown_section).integer(6);

@@ -13,8 +13,8 @@ namespace divan::docs {
 namespace {
 
 struct Type {
-  std::string_view name;          // CouchDB's
-  std::string_view first_letter;  // of its JSON: one of these
+  std::string_view name;          // in CouchDB's messages
+  std::string_view first_letter;  // its JSON begins with one of these
 };
 
 constexpr Type kObject{"object", "{"};
@@ -33,14 +33,14 @@ struct Step {
 
 Error invalid(std::string reason) { return {400, "invalid_design_doc", std::move(reason)}; }
 
-// Follows the path from `object` on, as far as there are members. `place` is where `object` is.
-void check_path(std::string_view object, std::span<const Step> path, const std::string& place) {
+// Follows the path from `object` as far as its members exist. `prefix` is the path to `object`.
+void check_path(std::string_view object, std::span<const Step> path, const std::string& prefix) {
   if (path.empty()) return;
   const Step& step = path.front();
   json::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
     const std::string name = json::unescape(raw_name);
     if (step.member != kAny && step.member != name) return true;
-    const std::string here = place + name;
+    const std::string here = prefix + name;
     if (step.type.first_letter.find(value.front()) == std::string_view::npos)
       throw invalid(fmt::format("`{}` field must have {} type", here, step.type.name));
     check_path(value, path.subspan(1), here + ".");
@@ -60,9 +60,9 @@ void check_that_views_map(std::string_view views) {
 }  // namespace
 
 void check_design_members(std::string_view body) {
-  // Mango keeps its indexes as views whose map is an object.
+  // Mango stores its indexes as views whose map is an object.
   const Type map = json::member(body, "language") == "\"query\"" ? kObject : kString;
-  // In the order in which CouchDB looks, since it tells of the first one that is wrong.
+  // In the order in which CouchDB checks, since it reports the first error.
   const std::vector<std::vector<Step>> paths = {
       {{"filters", kObject}, {kAny, kFunctions}},
       {{"language", kString}},
@@ -86,7 +86,7 @@ void check_design_members(std::string_view body) {
   }
 }
 
-void refuse_validation(std::string_view id, std::string_view body) {
+void reject_validation(std::string_view id, std::string_view body) {
   json::for_each_member(body, [&](std::string_view raw_name, std::string_view) {
     if (json::unescape(raw_name) != "validate_doc_update") return true;
     throw Error(501, "not_implemented",

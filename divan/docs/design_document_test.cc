@@ -17,8 +17,8 @@ std::string refusal(std::string_view body) {
   return "";
 }
 
-std::string must_have(std::string_view place, std::string_view type) {
-  return fmt::format("invalid_design_doc: `{}` field must have {} type", place, type);
+std::string must_have(std::string_view path, std::string_view type) {
+  return fmt::format("invalid_design_doc: `{}` field must have {} type", path, type);
 }
 
 TEST(DesignDocument, MembersHaveTheirTypes) {
@@ -42,7 +42,7 @@ TEST(DesignDocument, MembersHaveTheirTypes) {
   EXPECT_EQ(refusal(R"({"validate_doc_update":[]})"), must_have("validate_doc_update", "object or string"));
   EXPECT_EQ(refusal(R"({"language":"x","rewrites":[],"validate_doc_update":{}})"), "");
   EXPECT_EQ(refusal(R"({"rewrites":"f","validate_doc_update":"f"})"), "");
-  // What CouchDB does not know it does not look at.
+  // Members that CouchDB does not know are not checked.
   EXPECT_EQ(refusal(R"({"autoupdate":false,"indexes":1,"options":{"other":1},"x":null})"), "");
 }
 
@@ -70,7 +70,7 @@ TEST(DesignDocument, NoDatabaseIsPartitioned) {
 }
 
 // The first in CouchDB's order, not in the document's.
-TEST(DesignDocument, TheFirstThatIsWrongIsTold) {
+TEST(DesignDocument, TheFirstErrorIsReported) {
   EXPECT_EQ(refusal(R"({"views":1,"updates":1,"filters":{"f":1}})"),
             must_have("filters.f", "string or object"));
   EXPECT_EQ(refusal(R"({"views":{"v":{"map":"f","reduce":1},"lib":1}})"), must_have("views.lib", "object"));

@@ -18,18 +18,18 @@ std::string string_member(std::string_view value, Error error) {
   return *std::move(text);
 }
 
-// Members that a reader gets on request and may send back; they are no part of the document.
+// Members that a client can request and may send back; they are not part of the document.
 bool is_derived(std::string_view name) {
   return name == "_conflicts" || name == "_deleted_conflicts" || name == "_revs_info" || name == "_local_seq";
 }
 
-// What CouchDB's replicator writes into its documents: no part of CouchDB's meta data, but stored.
-bool is_replication_note(std::string_view name) {
+// Members that CouchDB's replicator writes into its documents: not metadata, but stored.
+bool is_replication_state(std::string_view name) {
   return name == "_replication_state" || name == "_replication_state_time" ||
          name == "_replication_state_reason" || name == "_replication_id" || name == "_replication_stats";
 }
 
-void take_special(IncomingDocument& document, std::string_view name, std::string_view value) {
+void parse_special_member(IncomingDocument& document, std::string_view name, std::string_view value) {
   if (name == "_id") {
     document.id = string_member(value, illegal_id("Document id must be a string"));
     check_document_id(document.id);
@@ -63,7 +63,7 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
   out += ",\"_revs_info\":[";
   for (std::size_t i = 0; i < leaf.path.ids.size(); ++i) {
     const Revision revision{static_cast<std::uint32_t>(leaf.path.generation - i), leaf.path.ids[i]};
-    // Ancestors' bodies are not kept.
+    // The bodies of ancestors are not stored.
     const char* status = i > 0 ? "missing" : leaf.deleted ? "deleted" : "available";
     out += fmt::format(R"({}{{"rev":{},"status":"{}"}})", i == 0 ? "" : ",",
                        json::quoted(revision.to_string()), status);
@@ -76,7 +76,7 @@ void append_revs_info(std::string& out, const Leaf& leaf) {
 std::optional<Error> document_id_error(std::string_view id) {
   if (id.empty()) return illegal_id("Document id must not be empty");
   if (!is_utf8(id)) return illegal_id("Document id must be UTF-8");
-  // In a key a zero byte takes two.
+  // A zero byte takes two bytes in a key.
   const auto zeros = static_cast<std::size_t>(std::count(id.begin(), id.end(), '\0'));
   if (id.size() + zeros > kMaxDocumentIdBytes) return illegal_id("Document id is too long");
   if (id.front() != '_') return std::nullopt;
@@ -101,10 +101,10 @@ RevisionPath parse_revisions(std::string_view json) {
       json::for_each_element(json::member(json, "ids").value_or(""), [&](std::string_view id) {
         path.ids.push_back(Revision::parse_id(string_member(id, invalid("RevId isn't a string"))));
         if (path.ids.back().size() > kMaxRevisionIdBytes) throw invalid("RevId is too long");
-        return path.ids.size() <= kMaxRevisionsGiven;
+        return path.ids.size() <= kMaxGivenRevisions;
       });
   if (!is_array) throw invalid("_revisions.ids isn't a array.");
-  if (path.ids.empty() || path.ids.size() > kMaxRevisionsGiven)
+  if (path.ids.empty() || path.ids.size() > kMaxGivenRevisions)
     throw invalid("_revisions.ids has a bad length.");
   // Local documents have one revision, whose generation is 0.
   if (path.ids.size() > std::max<std::uint32_t>(path.generation, 1)) {
@@ -113,7 +113,7 @@ RevisionPath parse_revisions(std::string_view json) {
   return path;
 }
 
-void refuse_attachments(const IncomingDocument& document) {
+void reject_attachments(const IncomingDocument& document) {
   if (document.attachments) throw Error(501, "not_implemented", "Attachments are not supported yet.");
 }
 
@@ -127,17 +127,17 @@ IncomingDocument parse_document(std::string_view given) {
     const bool escaped = raw_name.find('\\') != std::string_view::npos;
     const std::string unescaped = escaped ? json::unescape(raw_name) : std::string();
     const std::string_view name = escaped ? std::string_view(unescaped) : raw_name;
-    if (name.starts_with('_') && !is_replication_note(name)) {
-      take_special(document, name, value);
+    if (name.starts_with('_') && !is_replication_state(name)) {
+      parse_special_member(document, name, value);
       return true;
     }
     if (document.body.size() > 1) document.body += ',';
-    // The name's quotes stand around it in the text.
+    // The quotes around the name are part of the text.
     document.body.append(raw_name.data() - 1, raw_name.size() + 2).append(":").append(value);
     return true;
   });
   if (!is_object) throw bad_request("Document must be a JSON object");
-  // It says more than `_rev`, and CouchDB then ignores that.
+  // `_revisions` takes precedence over `_rev`, as in CouchDB.
   if (document.revisions) document.revision = document.revisions->revision();
   document.body += '}';
   return document;

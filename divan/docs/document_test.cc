@@ -1,4 +1,4 @@
-// A document's JSON taken apart, and what is refused before it is written.
+// Parsing a document's JSON, and what is rejected before it is written.
 #include "divan/docs/local.h"
 #include "divan/docs/testing.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 struct Documents : DocsTest {};
 
-TEST_F(Documents, OfRepeatedMembersTheLastOneStands) {
+TEST_F(Documents, TheLastOfDuplicateMembersRemains) {
   const auto document =
       parse_document(R"({"_id":"x","n":1,"_rev":"1-a","n":{"a":1,"a":2},"_rev":"2-b","_id":"y"})");
   EXPECT_EQ(document.id, "y");
@@ -15,7 +15,7 @@ TEST_F(Documents, OfRepeatedMembersTheLastOneStands) {
   EXPECT_EQ(document.body, R"({"n":{"a":2}})");
 }
 
-TEST_F(Documents, WhatAReplicatorNotesIsStored) {
+TEST_F(Documents, TheStateOfAReplicatorIsStored) {
   put(R"({"_id":"r","_replication_state":"triggered","_replication_state_time":1,"_replication_state_reason":"x",)"
       R"("_replication_id":"i","_replication_stats":{},"source":"s"})");
   EXPECT_THAT(
@@ -27,7 +27,7 @@ TEST_F(Documents, WhatAReplicatorNotesIsStored) {
               testing::HasSubstr("Bad special document member: _replication_other"));
 }
 
-TEST_F(Documents, ParseTakesTheSpecialMembersOut) {
+TEST_F(Documents, ParsingRemovesTheSpecialMembers) {
   const auto document = parse_document(
       R"({"z":1.50,"_id":"x","\u005frev":"3-abc","a":{"_id":1},"_deleted":true,"_conflicts":["1-a"],"y":2})");
   EXPECT_EQ(document.id, "x");
@@ -36,7 +36,7 @@ TEST_F(Documents, ParseTakesTheSpecialMembersOut) {
   EXPECT_EQ(document.body, R"({"z":1.50,"a":{"_id":1},"y":2})");
 }
 
-TEST_F(Documents, ParseRefusesWhatIsNoDocument) {
+TEST_F(Documents, ParsingRejectsInvalidDocuments) {
   const auto reason = [&](std::string_view json) { return error_of([&] { parse_document(json); }); };
   EXPECT_THAT(reason("[1]"), testing::HasSubstr("Document must be a JSON object"));
   EXPECT_THAT(reason(R"({"_id":1})"), testing::HasSubstr("illegal_docid: Document id must be a string"));
@@ -57,9 +57,9 @@ TEST_F(Documents, ParseRefusesWhatIsNoDocument) {
   }
 }
 
-TEST_F(Documents, IdsThatCouldNotBeReadBackAreRefused) {
+TEST_F(Documents, InvalidIdsAreRejected) {
   EXPECT_THAT(error_of([&] { check_document_id("a\xff"); }), testing::HasSubstr("illegal_docid"));
-  // In a key a zero byte takes two.
+  // A zero byte takes two bytes in a key.
   EXPECT_THAT(error_of([&] { check_document_id(std::string(kMaxDocumentIdBytes, '\0')); }),
               testing::HasSubstr("too long"));
   check_document_id(std::string(kMaxDocumentIdBytes / 2, '\0'));
@@ -68,7 +68,7 @@ TEST_F(Documents, IdsThatCouldNotBeReadBackAreRefused) {
               testing::HasSubstr("doc_validation"));
 }
 
-TEST_F(Documents, WhatIsNotThereYetIsRefusedForEachDocument) {
+TEST_F(Documents, UnsupportedFeaturesAreRejectedForEachDocument) {
   const std::string attachment = R"("_attachments":{"a":{"content_type":"text/plain","data":"aGVsbG8="}})";
   const std::string stub = R"("_attachments":{"a":{"stub":true,"revpos":1,"digest":"md5-x","length":5}})";
   const std::string validation = R"("validate_doc_update":"function () {}")";
@@ -107,8 +107,8 @@ TEST_F(Documents, WhatIsNotThereYetIsRefusedForEachDocument) {
               testing::HasSubstr("not_implemented"));
 }
 
-// One that is there already, from before, is read, replaced and deleted.
-TEST_F(Documents, AStoredDesignDocumentWithAValidationStays) {
+// A design document with a validation that an older version stored can be read, replaced and deleted.
+TEST_F(Documents, AStoredDesignDocumentWithAValidationIsKept) {
   const auto old = parse_document(R"({"_id":"_design/d","validate_doc_update":"function () {}","n":1})");
   std::string rev;
   with_db([&](auto& tx, const Database& db) {
@@ -122,7 +122,7 @@ TEST_F(Documents, AStoredDesignDocumentWithAValidationStays) {
   put(R"({"_id":"_design/d","_rev":")" + rev + R"(","_deleted":true})");
 }
 
-TEST_F(Documents, TheLargestDocumentCanBeSet) {
+TEST_F(Documents, TheMaximumSizeOfADocumentCanBeSet) {
   catalog.set_max_document_bytes(11);
   put(R"({"_id":"a","n":12345})");
   EXPECT_EQ(edit(R"({"_id":"b","n":123456})").error->name(), "document_too_large");

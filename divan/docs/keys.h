@@ -1,4 +1,4 @@
-// Where documents are in the store. docs/keyspace.md describes the same for readers of other languages.
+// The keys of documents in the store. docs/keyspace.md describes them independently of the language.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace divan::docs {
 
 using kv::below;
 
-/// The parts of a database's keyspace: the third element of its keys, ("db", number, section, ...).
+/// The sections of a database's keyspace: the third element of its keys, ("db", number, section, ...).
 enum class Section : int {
   config = 0,   // (name) = JSON
   stats = 1,    // (name) = counter
   revs = 2,     // (document id, live 0|1, generation, identifier) = leaf
-  body = 3,     // (versionstamp, chunk) = piece of the body
-  changes = 4,  // (versionstamp) = what changed
-  local = 5,    // (document id, chunk) = piece of a local document
+  body = 3,     // (versionstamp, chunk) = chunk of the body
+  changes = 4,  // (versionstamp) = change
+  local = 5,    // (document id, chunk) = chunk of a local document
   indexes = 7,  // (signature, ...): divan/index
 };
 
@@ -35,13 +35,13 @@ class DatabaseKeys {
   const std::string& prefix() const { return prefix_; }
   kv::KeyRange all() const { return below(prefix_); }
 
-  /// The beginning of all keys in a section.
+  /// The prefix of all keys in a section.
   std::string section(Section section) const {
     std::string key;
     packer(key, section);
     return key;
   }
-  /// `key` becomes the section's beginning; the packer appends to it.
+  /// Sets `key` to the section's prefix, and returns a packer that appends to it.
   kv::tuple::Packer packer(std::string& key, Section section) const {
     key.reserve(prefix_.size() + 48);
     key = prefix_;

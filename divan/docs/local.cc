@@ -33,7 +33,7 @@ kv::KeyRange range_of(const Database& database, std::string_view id) {
 }
 
 kv::KeyRange range_of(const Database& database, const DocumentRange& range) {
-  // The first id behind all those that begin with the prefix.
+  // The first id after all those with the prefix.
   constexpr std::string_view kAfter = "_local0";
   const auto& lower = range.descending ? range.end_id : range.start_id;
   const auto& upper = range.descending ? range.start_id : range.end_id;
@@ -70,7 +70,7 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
 }
 
 std::int64_t write_local(kv::Transaction& tx, const Database& database, const IncomingDocument& document) {
-  refuse_attachments(document);
+  reject_attachments(document);
   const auto present = read_local(tx, database, document.id);
   if (document.deleted && !present) throw not_found();
   if (present ? !is_revision(document.revision, present->revision) : document.revision.has_value())
@@ -96,7 +96,7 @@ void visit_locals(kv::Transaction& tx, const Database& database, const DocumentR
   if (keys.begin >= keys.end) return;
   const std::string section = database.keys().section(Section::local);
   std::string id;
-  std::vector<std::string> pieces;  // of its document, as they come
+  std::vector<std::string> pieces;  // of the current document, in the order in which they are read
   bool going_on = true;
   const auto finish = [&] {
     if (pieces.empty()) return;

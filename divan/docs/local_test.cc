@@ -35,7 +35,7 @@ TEST_F(LocalDocuments, LocalDocuments) {
               testing::HasSubstr("not_found"));
 }
 
-// All ranges of a few ids and of what stands before, between and behind them, against a filter of the list.
+// All ranges of a few ids and of strings before, between and after them, against a filter of the list.
 TEST_F(LocalDocuments, LocalDocumentsOfARange) {
   const std::vector<std::string> all = {"_local/a", "_local/aa", "_local/b"};
   for (const auto& id : all) {
@@ -71,7 +71,7 @@ TEST_F(LocalDocuments, LocalDocumentsOfARange) {
   }
 }
 
-TEST_F(LocalDocuments, DamagedOnesAreRefused) {
+TEST_F(LocalDocuments, DamagedRowsAreRejected) {
   const auto put_row = [&](std::string_view key, std::string_view value) {
     with_db([&](auto& tx, const Database& db) {
       tx.set(db.keys().section(Section::local) + std::string(key), value);

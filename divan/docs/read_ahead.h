@@ -1,4 +1,4 @@
-// How many documents of a list to ask a remote store for together: some more than the last page took of them.
+// The number of documents of a list to prefetch from a remote store: twice as many as the last page used.
 #pragma once
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 
 namespace divan::docs {
 
-/// Not thread-safe.
+/// An adaptive prefetch window. Not thread-safe.
 class ReadAhead {
  public:
   explicit ReadAhead(std::size_t most) : most_(most), next_(most) {}
 
-  /// How many to ask for now.
+  /// The number of documents to prefetch now.
   std::size_t next() const { return next_; }
   void used() { ++used_; }
-  /// A page is at its end.
+  /// Adjusts the window to the documents used() since the last call.
   void end_page() {
     constexpr std::size_t kLeast = 8;
     next_ = std::clamp(2 * used_, std::min(kLeast, most_), most_);

@@ -19,7 +19,7 @@ std::uint64_t take_number(std::string_view& bytes) {
   return *number;
 }
 
-// The key of the first row that may belong to a document whose id is not below `id`.
+// The key of the first row of a document whose id is not less than `id`.
 std::string first_leaf_key(const Database& database, std::string_view id) {
   std::string key;
   database.keys().packer(key, Section::revs).string(id);
@@ -136,7 +136,7 @@ RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_vie
     tree.push_back(decode_leaf(kv::tuple::Reader(key.substr(prefix)), value));
     return true;
   });
-  // Keys end in the order of who wins, the winner last. Backwards the store would search twice for each
+  // Keys sort by precedence, the winner last. Reading backwards, the store would have to seek twice for each
   // document.
   std::reverse(tree.begin(), tree.end());
   return tree;
@@ -151,9 +151,9 @@ std::string read_body(kv::Transaction& tx, const Database& database, const kv::V
   return *std::move(body);
 }
 
-FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                            const std::optional<Revision>& revision, bool latest, bool deleted) {
-  FoundDocument found;
+StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                             const std::optional<Revision>& revision, bool latest, bool deleted) {
+  StoredRevision found;
   found.tree = read_tree(tx, database, id, kv::Isolation::snapshot);
   const RevTree& tree = found.tree;
   if (tree.empty()) throw not_found("missing");
@@ -192,7 +192,7 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     tx.prefetch(reads);
   }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
-  // What is damaged can still be added up.
+  // Damaged counters are added all the same.
   const auto count = [&](std::size_t i) {
     constexpr std::int64_t kMost = std::int64_t{1} << 60;
     return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
@@ -205,8 +205,8 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
   const kv::KeyRange keys = leaf_range(database, range);
   if (keys.begin >= keys.end) return;
   const std::size_t prefix = database.keys().section(Section::revs).size();
-  // A document's rows are neighbours, and its winner is the last of them: going up, a document is complete
-  // when the next one begins.
+  // A document's rows are adjacent, and its winner is the last of them: in ascending order, a document is
+  // complete when the next one begins.
   std::string id;
   std::optional<Leaf> winner;
   bool going_on = true;

@@ -1,4 +1,4 @@
-// Reading documents: their revision trees, bodies and what a database knows of itself.
+// Reads documents: their revision trees, bodies, and the totals of a database.
 #pragma once
 
 #include <functional>
@@ -9,51 +9,51 @@
 
 namespace divan::docs {
 
-// These say on a remote store what will be read.
+// The functions prefetch_*() prefetch from a remote store; they have no effect on other stores.
 
-/// A database that is to be opened, with the revisions of documents; `to_write` them, too.
+/// Prefetches the database and the revisions of documents; `to_write`: also what a write of them reads.
 void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
                         std::span<const std::string_view> ids, bool to_write = false);
 void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
 void prefetch_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
-/// The bodies of the winners, up to about `max_bytes`; reads the trees.
+/// Prefetches the bodies of the winners, up to about `max_bytes`; reads the trees.
 void prefetch_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
                       std::uint64_t max_bytes);
-/// What last_sequence() reads.
+/// Prefetches what last_sequence() reads.
 void prefetch_last_sequence(kv::Prefetch& reads, const Database& database);
 inline void prefetch_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
                               std::string_view id) {
   prefetch_documents(tx, catalog, name, std::span(&id, 1));
 }
 
-/// The leaves of a document, winner first; empty if there never was one.
+/// The leaves of a document, winner first; empty if the document never existed.
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
                   kv::Isolation isolation = kv::Isolation::serializable);
 
-/// The body at a sequence, as "{...}"; an internal error if chunks are missing.
+/// The body at a sequence, as "{...}". Throws an internal error if chunks are missing.
 std::string read_body(kv::Transaction& tx, const Database& database, const kv::Versionstamp& sequence,
                       std::uint32_t chunks);
 inline std::string read_body(kv::Transaction& tx, const Database& database, const Leaf& leaf) {
   return read_body(tx, database, leaf.sequence, leaf.chunks);
 }
 
-/// A revision of a document with all that a reader may ask about it.
-struct FoundDocument {
+/// A revision of a document with its body and tree.
+struct StoredRevision {
   RevTree tree;
-  std::size_t leaf = 0;  // the index in `tree` of the revision that was asked for
+  std::size_t leaf = 0;  // the index in `tree` of the requested revision
   std::string body;
 
   const Leaf& revision() const { return tree[leaf]; }
 };
 
-/// The winner, or the leaf `revision` (with `latest`: the leaf that descends from it, if it is no leaf any
-/// more). Throws not_found "missing" or "deleted" as CouchDB does. A deleted winner is found only by its
-/// revision, or with `deleted`.
-FoundDocument find_document(kv::Transaction& tx, const Database& database, std::string_view id,
-                            const std::optional<Revision>& revision, bool latest = false,
-                            bool deleted = false);
+/// Returns the winner, or the leaf `revision` (with `latest`, if it is no longer a leaf: the leaf that
+/// descends from it). Throws not_found "missing" or "deleted" as CouchDB does. Returns a deleted winner only
+/// if `revision` names it or `deleted` is set.
+StoredRevision find_document(kv::Transaction& tx, const Database& database, std::string_view id,
+                             const std::optional<Revision>& revision, bool latest = false,
+                             bool deleted = false);
 
-/// What GET /db tells.
+/// The totals that GET /db shows.
 struct DatabaseInfo {
   std::int64_t doc_count = 0;
   std::int64_t doc_del_count = 0;
@@ -66,7 +66,7 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database,
                                kv::Isolation isolation = kv::Isolation::snapshot);
 
-/// Which documents visit_documents() gives; the end is inclusive.
+/// A range of documents.
 struct DocumentRange {
   std::optional<std::string> start_id;
   std::optional<std::string> end_id;
@@ -74,27 +74,27 @@ struct DocumentRange {
   bool descending = false;
 };
 
-/// Receives a document's id and winner; answers whether to go on.
+/// Receives a document's id and winner; returns true to continue.
 using DocumentVisitor = std::function<bool(const std::string& id, const Leaf& winner)>;
 
-/// Visits the documents that are not deleted, in the order of their ids' bytes. Reads a snapshot.
+/// Visits the documents that are not deleted, in the byte order of ids. Reads a snapshot.
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,
                      const DocumentVisitor& visit);
 
-/// A setting of the database (its security object, its revision limit) as JSON text; nothing if it was never
-/// set.
+/// A setting of the database (for example its security object or its revision limit) as JSON text; nullopt if
+/// it was never set.
 std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name);
 void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
                   std::string_view json);
 
-/// How many ancestors of a revision are kept; 1000 unless set. The leaf's row holds some 5,500 at most.
+/// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,500 at most.
 std::size_t revs_limit(kv::Transaction& tx, const Database& database);
 
 // The value of a leaf's row. docs/keyspace.md
 
-/// Ready for set_versionstamped_value(): the sequence at the front is filled in by the commit.
+/// Returns a value for set_versionstamped_value(): the commit fills in the sequence at its beginning.
 std::string encode_leaf(const Leaf& leaf);
-/// `id_after` is the part of the key behind the document's id.
+/// `id_after` is the part of the key after the document's id.
 Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value);
 
 }  // namespace divan::docs

@@ -12,7 +12,7 @@ std::string packed_leaf(std::int64_t live, std::int64_t generation, std::string_
   return key;
 }
 
-TEST(DamagedRows, LeavesAreRefused) {
+TEST(DamagedRows, DamagedLeavesAreRejected) {
   const std::string sequence(12, '\0');
   const std::string key = packed_leaf(1, 3, "a");
   const auto decode = [](std::string_view row_key, std::string_view value) {
@@ -34,14 +34,14 @@ TEST(DamagedRows, LeavesAreRefused) {
     append_varint(value, bytes);
     return value + '\0';
   };
-  // As many ancestors as generations, a generation that is none.
+  // As many ancestors as generations; an invalid generation.
   EXPECT_THROW(decode(packed_leaf(1, 2, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, 0, "a"), with_body(1, 7)), Error);
   EXPECT_EQ(decode(packed_leaf(1, UINT32_MAX, "a"), good).path.generation, UINT32_MAX);
   EXPECT_THROW(decode(packed_leaf(1, std::int64_t{UINT32_MAX} + 1, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(1, -3, "a"), good), Error);
   EXPECT_THROW(decode(packed_leaf(2, 3, "a"), good), Error);
-  // Chunks that are not those of so many bytes: of four thousand million not even the keys fit into memory.
+  // Chunk counts that do not match the size: for four thousand million not even the keys would fit in memory.
   EXPECT_EQ(decode(key, with_body(0, 2)).chunks, 0u);
   EXPECT_EQ(decode(key, with_body(2, 96'001)).chunks, 2u);
   EXPECT_EQ(decode(key, with_body(kMaxBodyChunks, kMaxDocumentBytes)).chunks, kMaxBodyChunks);

@@ -5,7 +5,7 @@
 namespace divan::docs {
 namespace {
 
-// The tail of `known` from generation `generation` on, if it has `id` there.
+// The tail of `known` from `generation` on, if it has `id` there; otherwise empty.
 std::span<const std::string> tail_from(const RevisionPath& known, std::uint32_t generation,
                                        std::string_view id) {
   if (generation > known.generation) return {};
@@ -14,7 +14,7 @@ std::span<const std::string> tail_from(const RevisionPath& known, std::uint32_t 
   return std::span(known.ids).subspan(index);
 }
 
-// Adds the ancestors that `known` has and `path` lacks, where the two meet.
+// Adds the ancestors that `known` has and `path` lacks, if the two meet.
 void complete(RevisionPath& path, const RevisionPath& known) {
   const auto oldest = static_cast<std::uint32_t>(path.generation - (path.ids.size() - 1));
   const auto tail = tail_from(known, oldest, path.ids.back());
@@ -27,13 +27,13 @@ bool RevisionPath::contains(const Revision& revision) const {
   return !tail_from(*this, revision.generation, revision.id).empty();
 }
 
-bool Leaf::beats(const Leaf& other) const {
+bool Leaf::wins_over(const Leaf& other) const {
   if (deleted != other.deleted) return other.deleted;
   return revision() > other.revision();
 }
 
 void sort_leaves(RevTree& tree) {
-  std::sort(tree.begin(), tree.end(), [](const Leaf& a, const Leaf& b) { return a.beats(b); });
+  std::sort(tree.begin(), tree.end(), [](const Leaf& a, const Leaf& b) { return a.wins_over(b); });
 }
 
 Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limit) {
@@ -63,8 +63,8 @@ const Leaf* find_leaf(const RevTree& tree, const Revision& revision, bool latest
   return it == tree.end() ? nullptr : &*it;
 }
 
-FoundLeaves find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest) {
-  FoundLeaves found;
+LeafSelection find_leaves(const RevTree& tree, std::span<const Revision> revisions, bool latest) {
+  LeafSelection found;
   const auto add_once = [](auto& list, const auto& value) {
     if (std::ranges::find(list, value) == list.end()) list.push_back(value);
   };

@@ -22,7 +22,7 @@ TEST(Revision, ReadsAndPrints) {
     EXPECT_FALSE(Revision::parse(text)) << text;
   }
   EXPECT_LT(parse_revision("2-b"), parse_revision("10-a"));
-  // As CouchDB takes it.
+  // As CouchDB parses it.
   EXPECT_EQ(parse_revision("1-").to_string(), "1-");
 }
 
@@ -52,13 +52,13 @@ TEST(RevTree, AnExtensionReplacesItsLeafAndKeepsItsAncestors) {
   EXPECT_EQ(merged.path, (RevisionPath{3, {"c", "b", "a"}}));
 }
 
-TEST(RevTree, AGapInGenerationsIsAnExtensionStill) {
+TEST(RevTree, SkippedGenerationsAreStillAnExtension) {
   const auto merged = merge({leaf(1, {"a"})}, {4, {"d", "c", "b", "a"}}, kLimit);
   EXPECT_EQ(merged.replaces, std::vector<std::size_t>{0});
   EXPECT_EQ(merged.path.ids.size(), 4u);
 }
 
-TEST(RevTree, ABranchLearnsTheAncestorsItLacks) {
+TEST(RevTree, ABranchGetsTheAncestorsItLacks) {
   const auto merged = merge({leaf(3, {"c", "b", "a"})}, {3, {"x", "b"}}, kLimit);
   EXPECT_TRUE(merged.replaces.empty());
   EXPECT_EQ(merged.path, (RevisionPath{3, {"x", "b", "a"}}));
@@ -72,13 +72,13 @@ TEST(RevTree, LeavesAndAncestorsAreKnown) {
   EXPECT_FALSE(merge(tree, {3, {"a"}}, kLimit).known);
 }
 
-TEST(RevTree, AnUnrelatedRevisionIsABranchOfItsOwn) {
+TEST(RevTree, AnUnrelatedRevisionIsASeparateBranch) {
   const auto merged = merge({leaf(2, {"b", "a"})}, {1, {"z"}}, kLimit);
   EXPECT_FALSE(merged.known);
   EXPECT_TRUE(merged.replaces.empty());
 }
 
-TEST(RevTree, PathsAreCutToTheLimit) {
+TEST(RevTree, PathsAreTruncatedToTheLimit) {
   EXPECT_EQ(merge({leaf(3, {"c", "b", "a"})}, {4, {"d", "c"}}, 2).path, (RevisionPath{4, {"d", "c"}}));
 }
 
@@ -103,15 +103,15 @@ TEST(RevTree, FindsLeavesOnce) {
   EXPECT_EQ(found({}, true), "");
 }
 
-// Against a slow reference: the whole tree as a set of nodes with their parents.
+// A slow reference model: the whole tree as a set of revisions with their parents.
 struct Node {
   Revision revision;
   std::optional<Revision> parent;
   auto operator<=>(const Node&) const = default;
 };
 
-RC_GTEST_PROP(RevTree, AgreesWithATreeOfNodes, ()) {
-  // A random true history, of which random paths (whole or cut) arrive in random order.
+RC_GTEST_PROP(RevTree, MatchesTheReferenceModel, ()) {
+  // A random history, of which random paths (whole or truncated) arrive in random order.
   std::vector<std::vector<std::string>> branches = {{"r"}};
   const int extra = *rc::gen::inRange(1, 12);
   for (int i = 0; i < extra; ++i) {
@@ -138,7 +138,7 @@ RC_GTEST_PROP(RevTree, AgreesWithATreeOfNodes, ()) {
     added.path = merged.path;
     tree.push_back(added);
   }
-  // Everything that arrived is known; leaves are what nobody descends from.
+  // Everything that arrived is known; the leaves are those without descendants.
   for (const auto& revision : arrived) RC_ASSERT(knows(tree, revision));
   std::set<Revision> leaves;
   for (const auto& l : tree) leaves.insert(l.revision());

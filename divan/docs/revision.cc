@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::size_t kDigestBytes = 16;
 
-// MD5, as CouchDB uses it: for identity, not for security. Making a context costs more than digesting a small
-// document.
+// MD5, as in CouchDB: for identity, not for security. Creating a context costs more than the digest of a
+// small document.
 class Digest {
  public:
   Digest() : context_(EVP_MD_CTX_new()), md5_(EVP_MD_fetch(nullptr, "MD5", nullptr)) {
-    if (context_ == nullptr || md5_ == nullptr) throw internal_error("OpenSSL offers no MD5.");
+    if (context_ == nullptr || md5_ == nullptr) throw internal_error("OpenSSL does not provide MD5.");
   }
   ~Digest() {
     EVP_MD_CTX_free(context_);

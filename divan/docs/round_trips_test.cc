@@ -1,4 +1,4 @@
-// How often operations on documents wait for a remote store.
+// The number of round trips to a remote store that operations on documents take.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace divan::docs {
 namespace {
 
-// On a store that counts, and on a cluster if there is one.
+// On a store that counts round trips, and on a cluster if there is one.
 class DocumentRoundTrips : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class DocumentRoundTrips : public testing::TestWithParam<bool> {
   std::uint64_t of(Fn&& fn) {
     return counted->round_trips_of(fn);
   }
-  // An answer of a cluster that comes before it is needed is not waited for.
+  // On a cluster, a reply that arrives before it is needed does not count.
   testing::Matcher<std::uint64_t> takes(std::uint64_t trips) {
     if (GetParam()) return testing::Le(trips);
     return testing::Eq(trips);
@@ -59,12 +59,12 @@ TEST_P(DocumentRoundTrips, AWriteTakesTwo) {
 TEST_P(DocumentRoundTrips, AReadTakesTwo) {
   write(documents(0, 1, 10));
   EXPECT_THAT(of([&] { read("d0"); }), takes(2));
-  // Chunks of a large body come together.
+  // The chunks of a large body take one round trip.
   write(documents(1, 2, 1'000'000));
   EXPECT_THAT(of([&] { read("d1"); }), takes(2));
 }
 
-TEST_P(DocumentRoundTrips, WithoutKnowingTheDatabaseOneMore) {
+TEST_P(DocumentRoundTrips, WithoutACachedDatabaseOneMore) {
   write(documents(0, 1, 10));
   Catalog other(bus, clock);
   EXPECT_THAT(of([&] {

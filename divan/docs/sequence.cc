@@ -10,7 +10,7 @@ namespace {
 
 std::uint64_t version_of(const kv::Versionstamp& stamp) { return read_u64(stamp.bytes()); }
 
-// The last versionstamp of a version.
+// The greatest versionstamp of a version.
 kv::Versionstamp last_of(std::uint64_t version) {
   std::string bytes;
   append_u64(bytes, version);

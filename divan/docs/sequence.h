@@ -1,5 +1,5 @@
-// Update sequences as clients see them: opaque strings, "57-000000000000003900000001". Before the dash stands
-// the version of the commit, which only grows; behind it, in hexadecimal, the versionstamp.
+// Update sequences as clients see them: opaque strings, "57-000000000000003900000001". The number before the
+// dash is the version of the commit, which increases; the versionstamp follows in hexadecimal.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace divan::docs {
 
 std::string to_sequence(const kv::Versionstamp& stamp);
 
-/// Reads what to_sequence() wrote, "0" (before everything), or a bare version N (before everything later than
+/// Parses the result of to_sequence(), "0" (before everything), or a bare version N (after everything up to
 /// version N). Throws bad_request "Malformed sequence supplied in 'since' parameter."
 kv::Versionstamp parse_sequence(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What tests of databases and documents share: a catalog on a store of its own, with the database "db".
+// A fixture for tests of databases and documents: a catalog on a store of its own, with the database "db".
 #pragma once
 
 #include <gmock/gmock.h>

@@ -8,10 +8,10 @@
 namespace divan::docs {
 namespace {
 
-// A transaction is cut off here: far enough below the store's limit for the largest document to follow.
+// Transactions end at this size, which leaves enough space below the store's limit for the largest document.
 constexpr std::size_t kFullBytes = 1'500'000;
 constexpr std::uint16_t kMaxWrites = 60'000;
-// What a small document counts in it besides its body, about.
+// Approximate size of a small document in a transaction, without its body.
 constexpr std::size_t kRowsBytes = 1'000;
 
 kv::Versionstamp latest_sequence(const RevTree& tree) {
@@ -28,7 +28,7 @@ RevisionPath given_path(const IncomingDocument& document) {
   return {document.revision->generation, {document.revision->id}};
 }
 
-// Cuts the ancestors that do not fit into the leaf's row off, as if the revision limit were lower.
+// Truncates the ancestors to what fits in the leaf's row, as if the revision limit were lower.
 void cut_to_row(RevisionPath& path) {
   constexpr std::size_t kOtherFields = 64;
   std::size_t bytes = kOtherFields;
@@ -40,7 +40,7 @@ void cut_to_row(RevisionPath& path) {
   }
 }
 
-// The revisions of each document, together as far as a transaction takes them.
+// Groups the revisions of each document, in parts that fit in a transaction.
 std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<IncomingDocument>& documents) {
   std::map<std::string_view, std::vector<const IncomingDocument*>> by_id;
   for (const auto& document : documents) by_id[document.id].push_back(&document);
@@ -61,7 +61,7 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
   return parts;
 }
 
-// Says what will be read to write documents: those of `all` that are likely to fit into the transaction.
+// Prefetches what writing documents reads, for those of `all` that are likely to fit in the transaction.
 template <class All, class FirstOf>
 void prefetch_writes(kv::Transaction& tx, Catalog& catalog, std::string_view name, const All& all,
                      const FirstOf& first_of) {
@@ -76,7 +76,7 @@ void prefetch_writes(kv::Transaction& tx, Catalog& catalog, std::string_view nam
   prefetch_documents(tx, catalog, name, ids, true);
 }
 
-// Why the document must not be written, whatever the database has.
+// Returns the error if the document must be rejected whatever the database contains.
 std::optional<Error> refusal(const Catalog& catalog, const IncomingDocument& document, bool new_edits,
                              const Checkpoint& checkpoint) {
   std::optional<Error> stopped;
@@ -174,8 +174,8 @@ WriteResult Writer::edit(const IncomingDocument& document) {
   const RevTree before = read_tree(tx_, database_, document.id);
   const Leaf* parent = nullptr;
   if (!before.empty() && before.front().deleted) {
-    // A document that was deleted is made anew without naming a revision, or not at all (as in CouchDB from 3
-    // on).
+    // A deleted document is created again without naming a revision, or not at all (as in CouchDB since
+    // version 3).
     if (document.revision || document.deleted) return refuse(conflict());
     parent = &before.front();
   } else if (document.revision) {
@@ -185,10 +185,10 @@ WriteResult Writer::edit(const IncomingDocument& document) {
     return refuse(conflict());
   }
   if (is_design(document.id) && !document.deleted)
-    database_.catalog().design_document_changes(tx_, database_, document.id, document.body);
+    database_.catalog().run_design_hooks(tx_, database_, document.id, document.body);
 
   if (parent && parent->path.generation == UINT32_MAX)
-    return refuse(bad_request("The document's revision has the highest number that there is."));
+    return refuse(bad_request("The document's revision has the highest possible generation."));
 
   const auto parent_revision = parent ? std::optional(parent->revision()) : std::nullopt;
   RevisionPath path;
@@ -213,14 +213,14 @@ WriteResult Writer::edit(const IncomingDocument& document) {
 void Writer::replicate(std::string_view id, std::span<const IncomingDocument> revisions) {
   const RevTree before = read_tree(tx_, database_, id);
   RevTree after = before;
-  std::vector<std::pair<Revision, std::string_view>> bodies;  // of the leaves that are new
+  std::vector<std::pair<Revision, std::string_view>> bodies;  // of the new leaves
   for (const IncomingDocument& document : revisions) {
     const RevisionPath path = given_path(document);
     Merge merged = merge(after, path, revs_limit());
     if (merged.known) continue;
     for (auto it = merged.replaces.rbegin(); it != merged.replaces.rend(); ++it) {
       const auto replaced = after.begin() + static_cast<std::ptrdiff_t>(*it);
-      // A leaf of this same call was not written yet.
+      // A leaf of this same call is not written yet.
       if (replaced->sequence.is_complete()) remove_leaf(id, *replaced);
       after.erase(replaced);
     }
@@ -256,7 +256,7 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
                                    const Checkpoint& checkpoint) {
   std::vector<WriteResult> results(documents.size());
   std::vector<std::size_t> accepted;  // indexes
-  // Functions are not compiled for a database that does not exist.
+  // Functions are not compiled if the database does not exist.
   if (std::any_of(documents.begin(), documents.end(),
                   [](const auto& document) { return is_design(document.id); }))
     store.run([&](kv::Transaction& tx) { catalog.open(tx, name); });
@@ -276,7 +276,7 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
       Writer writer(tx, database);
       std::vector<WriteResult> written;
       for (std::size_t i = next; i < accepted.size() && !writer.is_full(); ++i) {
-        // A document that comes twice is edited twice.
+        // The second edit of a document needs another transaction.
         if (writer.was_written(documents[accepted[i]].id)) break;
         written.push_back(writer.edit(documents[accepted[i]]));
       }

@@ -1,8 +1,8 @@
 // Writing documents.
 //
-// An edit of a document reads the rows of its leaves (and so conflicts with every other edit of it, and with
-// nothing else), removes the leaf that it replaces with its body, writes the new leaf and its body, and moves
-// the document's row in the changes from its old sequence to the new one. The new sequence is the
+// An edit of a document reads the rows of its leaves, and so conflicts with every other edit of the document
+// and nothing else. It removes the leaf that it replaces, and its body; writes the new leaf and its body; and
+// moves the document's row in the changes from its old sequence to the new one. The new sequence is the
 // transaction's versionstamp, which the store fills in, with a number for each write of the transaction.
 #pragma once
 
@@ -11,32 +11,32 @@
 
 namespace divan::docs {
 
-/// How one document's write ended.
+/// The result of writing one document.
 struct WriteResult {
   std::string id;
   Revision revision;
-  std::optional<Error> error;  // then nothing was written
+  std::optional<Error> error;  // if set, nothing was written
 };
 
-/// One transaction's writes to one database. Not thread-safe. A document may be written once in a
-/// transaction: its leaves have no sequence before the commit. Documents must have passed
+/// One transaction's writes to one database. Not thread-safe. A document can be written only once in a
+/// transaction, since its leaves have no sequence before the commit. Documents must have passed
 /// Catalog::check_document() before the transaction.
 class Writer {
  public:
   Writer(kv::Transaction& tx, Database database);
 
-  /// An edit by a client, which names the revision that it replaces in `document.revision` (none for a new
-  /// document). `conflict` in the result unless that is a leaf.
+  /// Writes an edit by a client, which names the revision that it replaces in `document.revision` (nullopt
+  /// for a new document). The result has the error `conflict` unless that revision is a leaf.
   WriteResult edit(const IncomingDocument& document);
 
-  /// Revisions of one document from a replication, written as they are ("new_edits": false). Those that are
-  /// known already change nothing. Throws bad_request for one without a revision.
+  /// Writes replicated revisions of one document unchanged ("new_edits": false). Known revisions have no
+  /// effect. Throws bad_request for one without a revision.
   void replicate(std::string_view id, std::span<const IncomingDocument> revisions);
 
-  /// Ends the writing: counts, marks and events. Call it once, before the commit.
+  /// Writes counters and marks, and publishes events. Must be called once, before the commit.
   void finish();
 
-  /// Whether another document of this size should go into another transaction.
+  /// Returns true if another document should be written in another transaction.
   bool is_full() const;
 
   bool was_written(std::string_view id) const { return written_.contains(id); }
@@ -45,7 +45,7 @@ class Writer {
   Leaf new_leaf(RevisionPath path, bool deleted, std::string_view body);
   void remove_leaf(std::string_view id, const Leaf& leaf);
   void put_leaf(std::string_view id, const Leaf& leaf, std::string_view body);
-  // Moves the document's row in the changes and counts what changed.
+  // Moves the document's row in the changes, and updates the counts.
   void record(std::string_view id, const RevTree& before, const RevTree& after);
   std::size_t revs_limit();
 
@@ -60,16 +60,16 @@ class Writer {
   std::int64_t bytes_ = 0;
 };
 
-/// Writes many documents, in as many transactions as their sizes need; results are in the order of
-/// `documents`. Those with an error (also what Catalog::check_document() throws) do not keep the others from
-/// being written. Without ids, new ones are made from `rng`. What `checkpoint` throws while design documents
-/// are checked is thrown, and then nothing is written.
+/// Writes many documents, in as many transactions as their sizes need; returns results in the order of
+/// `documents`. Documents with an error (including those of Catalog::check_document()) do not prevent the
+/// others from being written. Ids that are not given are generated from `rng`. If `checkpoint` throws while
+/// design documents are checked, nothing is written.
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view database,
                                    std::vector<IncomingDocument>& documents, Rng& rng,
                                    const Checkpoint& checkpoint = {});
 
-/// The same for "new_edits": false. Returns the results of the documents that were refused. Throws
-/// bad_request for one without a revision.
+/// The same for "new_edits": false. Returns the results of the rejected documents. Throws bad_request for one
+/// without a revision.
 std::vector<WriteResult> bulk_replicate(kv::Database& store, Catalog& catalog, std::string_view database,
                                         std::vector<IncomingDocument> documents);
 

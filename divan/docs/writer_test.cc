@@ -1,4 +1,4 @@
-// Edits, replicated revisions, and many at once.
+// Edits, replicated revisions, and bulk writes.
 #include <thread>
 
 #include "divan/docs/testing.h"
@@ -8,7 +8,7 @@ namespace {
 
 struct Writers : DocsTest {};
 
-TEST_F(Writers, ADocumentsLife) {
+TEST_F(Writers, TheLifeOfADocument) {
   const auto first = put(R"({"_id":"a","n":1})");
   EXPECT_EQ(get("a"), R"({"_id":"a","_rev":")" + first + R"(","n":1})");
   EXPECT_TRUE(first.starts_with("1-"));
@@ -40,7 +40,7 @@ TEST_F(Writers, TheSameEditGivesTheSameRevision) {
   EXPECT_EQ(put(R"({"_id":"b", "n": 1})"), rev);
 }
 
-TEST_F(Writers, ADeletedDocumentIsOnlyMadeAnew) {
+TEST_F(Writers, ADeletedDocumentCanOnlyBeRecreated) {
   const auto rev = put(R"({"_id":"a"})");
   const auto deleted = put(R"({"_id":"a","_rev":")" + rev + R"(","_deleted":true})");
   // As in CouchDB 3 (couch_db_updater:merge_rev_tree).
@@ -62,11 +62,11 @@ TEST_F(Writers, ReplicatedRevisionsMakeATree) {
             R"({"_id":"a","_rev":"2-c","v":"c","_deleted_conflicts":["3-d"]})");
   EXPECT_EQ(changes().size(), 1u);
   EXPECT_EQ(info().doc_count, 1);
-  // Known already: nothing happens.
+  // A known revision has no effect.
   const auto before = changes().front().sequence;
   replicate({R"({"_id":"a","_rev":"2-b"})", R"({"_id":"a","_rev":"2-c"})"});
   EXPECT_EQ(changes().front().sequence, before);
-  // A conflict, and its end.
+  // A conflict, and its resolution.
   replicate({R"({"_id":"a","_revisions":{"start":3,"ids":["e","b"]},"v":"e"})"});
   EXPECT_EQ(get("a", {.conflicts = true}), R"({"_id":"a","_rev":"3-e","v":"e","_conflicts":["2-c"]})");
   EXPECT_EQ(get("a", {.revs = true}, "3-e"),
@@ -78,7 +78,7 @@ TEST_F(Writers, ReplicatedRevisionsMakeATree) {
               testing::HasSubstr("Document rev must be given"));
 }
 
-TEST_F(Writers, EditsGoOnBehindTheHighestReplicatedGeneration) {
+TEST_F(Writers, EditsCanExceedTheHighestReplicatedGeneration) {
   replicate({R"({"_id":"a","_rev":"2147483648-x"})"});
   const std::string edited = put(R"({"_id":"a","_rev":"2147483648-x"})");
   EXPECT_THAT(edited, testing::StartsWith("2147483649-"));
@@ -88,7 +88,7 @@ TEST_F(Writers, EditsGoOnBehindTheHighestReplicatedGeneration) {
   EXPECT_EQ(changes().size(), 1u);
   EXPECT_THAT(error_of([&] { replicate({R"({"_id":"b","_rev":"2147483649-x"})"}); }),
               testing::HasSubstr("Invalid rev format"));
-  // There is an end.
+  // Up to the highest possible one.
   Leaf last;
   last.path = {UINT32_MAX, {"z"}};
   last.body_bytes = 2;
@@ -110,7 +110,7 @@ TEST_F(Writers, APathThatJoinsTwoLeavesReplacesBoth) {
   EXPECT_EQ(info().body_bytes, 2);
 }
 
-TEST_F(Writers, AHistoryIsCutToWhatTheStoreTakes) {
+TEST_F(Writers, AHistoryIsTruncatedToTheStoresLimit) {
   with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "10000"); });
   std::string ids;
   for (int i = 0; i < 8000; ++i) ids += fmt::format("{}\"{:032x}\"", i == 0 ? "" : ",", i);
@@ -130,7 +130,7 @@ TEST_F(Writers, ARevisionLimitIsAtLeastOne) {
   EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
 }
 
-TEST_F(Writers, BulkKeepsTheOrderAndSparesTheOthersAConflict) {
+TEST_F(Writers, BulkKeepsTheOrderAndAConflictDoesNotAffectOthers) {
   put(R"({"_id":"b"})");
   std::vector<IncomingDocument> documents;
   for (const std::string_view json : {R"({"_id":"a"})", R"({"_id":"b"})", R"({"x":1})", R"({"_id":"a"})"}) {
@@ -145,7 +145,7 @@ TEST_F(Writers, BulkKeepsTheOrderAndSparesTheOthersAConflict) {
   EXPECT_EQ(info().doc_count, 3);
 }
 
-TEST_F(Writers, LargeDocumentsAreCutIntoChunks) {
+TEST_F(Writers, LargeDocumentsAreSplitIntoChunks) {
   const std::string text(3'000'000, 'x');
   const auto rev = put(R"({"_id":"a","t":")" + text + "\"}");
   EXPECT_EQ(get("a").size(), text.size() + rev.size() + 28);
@@ -160,7 +160,7 @@ TEST_F(Writers, LargeDocumentsAreCutIntoChunks) {
   EXPECT_EQ(result.error->name(), "document_too_large");
 }
 
-TEST_F(Writers, ManyLargeDocumentsGoIntoSeveralTransactions) {
+TEST_F(Writers, ManyLargeDocumentsTakeSeveralTransactions) {
   std::vector<IncomingDocument> documents;
   for (int i = 0; i < 10; ++i) {
     documents.push_back(parse_document(R"({"t":")" + std::string(3'000'000, 'x') + "\"}"));
@@ -169,7 +169,7 @@ TEST_F(Writers, ManyLargeDocumentsGoIntoSeveralTransactions) {
   EXPECT_EQ(info().doc_count, 10);
 }
 
-TEST_F(Writers, LargeConflictsGoIntoSeveralTransactions) {
+TEST_F(Writers, LargeConflictsTakeSeveralTransactions) {
   std::vector<std::string> documents;
   for (const std::string rev : {"a", "b", "c"}) {
     documents.push_back(R"({"_id":"a","_rev":"1-)" + rev + R"(","t":")" + std::string(4'000'000, 'x') +

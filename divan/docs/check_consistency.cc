@@ -1,4 +1,4 @@
-#include "divan/docs/check_agreement.h"
+#include "divan/docs/check_consistency.h"
 
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
@@ -13,10 +13,11 @@ using kv::tuple::Reader;
 
 constexpr std::size_t kMaxNamed = 20;
 
-// Goes through the leaves of a database and looks for what belongs to each.
-class Explainer {
+// Reads the leaves of a database, and the body and the change of each.
+class ConsistencyCheck {
  public:
-  Explainer(kv::RowSource& rows, kv::Findings& findings, const std::string& database, std::int64_t number)
+  ConsistencyCheck(kv::RowSource& rows, kv::Findings& findings, const std::string& database,
+                   std::int64_t number)
       : rows_(rows), findings_(findings), database_(database), keys_(number) {}
 
   void run(std::uint64_t bodies, std::uint64_t changes) {
@@ -25,11 +26,11 @@ class Explainer {
       try {
         Reader reader(key.substr(revs.size()));
         auto id = reader.take_string();
-        if (id) look_at_leaf(*std::move(id), decode_leaf(reader, value));
-      } catch (const Error&) {}  // a damaged row was found before
+        if (id) check_leaf(*std::move(id), decode_leaf(reader, value));
+      } catch (const Error&) {}  // the damaged row is a finding already
       return named_ < kMaxNamed;
     });
-    look_at_change();
+    check_change();
     if (named_ >= kMaxNamed) return;
     if (bodies > bodies_owned_) name(fmt::format("{} bodies belong to no document.", bodies - bodies_owned_));
     if (changes > changes_owned_)
@@ -37,14 +38,14 @@ class Explainer {
   }
 
  private:
-  void look_at_leaf(std::string id, Leaf leaf) {
-    if (document_ && document_->id != id) look_at_change();
+  void check_leaf(std::string id, Leaf leaf) {
+    if (document_ && document_->id != id) check_change();
     if (!document_) document_ = DocumentRows{std::move(id)};
     document_->add(std::move(leaf));
-    if (document_->last.chunks > 0) look_at_body(document_->last);
+    if (document_->last.chunks > 0) check_body(document_->last);
   }
 
-  void look_at_body(const Leaf& leaf) {
+  void check_body(const Leaf& leaf) {
     std::string prefix;
     keys_.packer(prefix, Section::body).versionstamp(leaf.sequence);
     kv::ChunkedValue body(prefix);
@@ -55,16 +56,16 @@ class Explainer {
     if (body.chunks() > 0) ++bodies_owned_;
     const char* what = nullptr;
     if (body.chunks() != leaf.chunks || body.bytes() != leaf.body_bytes) {
-      what = body.chunks() == 0 ? "missing" : "not whole";
+      what = body.chunks() == 0 ? "missing" : "incomplete";
     } else if (!is_body(body.text())) {
-      what = "no JSON object";
+      what = "not a JSON object";
     }
     if (what == nullptr) return;
     name(fmt::format("the body of document {}, revision {}, is {}.", document_->id,
                      leaf.revision().to_string(), what));
   }
 
-  void look_at_change() {
+  void check_change() {
     if (!document_) return;
     const Change wanted = document_->change();
     document_.reset();
@@ -77,13 +78,13 @@ class Explainer {
         const Change found = decode_change(stamp, *row);
         if (change_digest(found) == change_digest(wanted)) return compare_leaves(found, wanted);
       }
-    } catch (const Error&) {}  // a damaged row was found before
+    } catch (const Error&) {}  // the damaged row is a finding already
     name(fmt::format("document {} has {} in the changes.", wanted.id, row ? "a wrong row" : "no row"));
   }
 
   void compare_leaves(const Change& found, const Change& wanted) {
     if (!found.other_leaves || found.other_leaves == wanted.other_leaves) return;
-    name(fmt::format("document {} has {} leaves besides its winner, and {} in the changes.", wanted.id,
+    name(fmt::format("document {} has {} leaves besides its winner, but {} in the changes.", wanted.id,
                      *wanted.other_leaves, *found.other_leaves));
   }
 
@@ -146,9 +147,9 @@ std::optional<std::string> conflict_digest(const Change& change) {
   return digest;
 }
 
-void explain_disagreement(kv::RowSource& rows, kv::Findings& findings, const std::string& database,
-                          std::int64_t number, std::uint64_t bodies, std::uint64_t changes) {
-  Explainer(rows, findings, database, number).run(bodies, changes);
+void report_inconsistencies(kv::RowSource& rows, kv::Findings& findings, const std::string& database,
+                            std::int64_t number, std::uint64_t bodies, std::uint64_t changes) {
+  ConsistencyCheck(rows, findings, database, number).run(bodies, changes);
 }
 
 }  // namespace divan::docs
