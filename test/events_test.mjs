@@ -139,7 +139,7 @@ it('an event has a largest size, which gets through', async ({ client }) => {
   assert.deepEqual(await publish(client, channel, largest), { ok: true, reached: 1 })
   const refused = await client.post(`/_events/${channel}`, JSON.stringify(largest + 'x'))
   assert.deepEqual([refused.status, refused.json], [
-    413, { error: 'event_too_large', reason: 'An event has at most 1048576 bytes.' }
+    413, { error: 'event_too_large', reason: 'The event is too large; at most 1048576 bytes are allowed.' }
   ])
   await publish(client, channel, 'after')
   assert.equal((await feed.row()).data, largest)

@@ -186,8 +186,8 @@ it('more jobs than a transaction can hold are refused, and the answer says how m
   const jobs = await newType(server)
   const { status, json } = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(100_000).fill({}) })
   assert.deepEqual([status, json.error], [413, 'transaction_too_large'])
-  assert.match(json.reason, /^The 100000 jobs of this request take more than the 10000000 bytes that a transaction may write/)
-  const most = Number(/in several requests, of (\d+) small jobs at most/.exec(json.reason)[1])
+  assert.match(json.reason, /^The 100000 jobs of this request exceed the 10000000 bytes that a transaction may write/)
+  const most = Number(/in several requests of at most (\d+) small jobs/.exec(json.reason)[1])
   assert.equal((await jobs.counts()).pending, 0)
   // That many are taken.
   const added = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(most).fill({}) })

@@ -93,7 +93,7 @@ it('what is too large for one transaction', async (server) => {
   await refuse({ docs: { [db]: [{ _id: 'a', text: text + text + text.slice(0, 10) }] } }, 'document_too_large', /`a`/)
   await refuse({ jobs: { add: [{ type, id: 'a', data: text + text + 'xx' }] } }, 'too_large', /^Job `a`/)
   const many = Array.from({ length: 10_001 }, (_, i) => ({ _id: `${i}` }))
-  const limit = /^A transaction has at most 10000 documents and jobs, not 10001\.$/
+  const limit = /^The transaction has 10001 documents and jobs; at most 10000 are allowed\.$/
   await refuse({ docs: { [db]: many } }, 'transaction_too_large', limit)
   await refuse({ docs: { [db]: many.slice(2) }, jobs: { add: [{ type }, { type }] } }, 'transaction_too_large', limit)
   assert.equal((await client.ok('GET', `/${db}`)).doc_count, 0)

@@ -26,7 +26,7 @@ jobs::AcceptOptions accept_options(const Body& body) {
   return options;
 }
 
-// The types in the body of a request that names none in its path.
+// The types in the body of a request whose path does not name one.
 std::vector<std::string> accept_types(const Body& body) {
   auto types = body.strings("types");
   if (types.empty() || types.size() > kMaxAcceptTypes) {
@@ -47,13 +47,14 @@ class AcceptTask final : public Task {
              jobs::AcceptOptions options, const Body& body)
       : Task(context, std::move(call)), types_(std::move(types)), options_(std::move(options)) {
     const auto timeout = std::chrono::milliseconds(body.integer("timeout").value_or(0));
-    if (timeout.count() < 0) throw bad_request("`timeout` is a number of milliseconds.");
+    if (timeout.count() < 0)
+      throw bad_request(fmt::format("`timeout` is {}; expected milliseconds, 0 or more.", timeout.count()));
     deadline_ = context_.clock.now() + std::min(timeout, kMaxAcceptWait);
   }
 
   ~AcceptTask() override {
     if (!waiter_ || ended_) return;
-    // The client is gone, or could not be answered.
+    // The client has disconnected, or the response could not be sent.
     if (jobs_.empty()) jobs_ = context_.acceptor.abandon(waiter_);
     if (jobs_.empty()) return;
     // Not on this thread, which may be one that must not block.
@@ -66,13 +67,13 @@ class AcceptTask final : public Task {
   bool step() override {
     const bool begins = !waiter_;
     if (begins) {
-      heed_stop();
+      wake_on_stop();
       if (stopping()) return respond();
       waiter_ = context_.acceptor.join(types_, options_, waker());
     }
     auto found = context_.acceptor.step(waiter_);
     jobs_ = std::move(found.jobs);
-    // Whoever stops sending while it waits is probably dead: it gets no job.
+    // A client that closes its side while it waits is probably dead: it gets no job.
     if (!begins && exchange().half_closed()) return leave();
     const auto now = context_.clock.now();
     if (!found.done && (stopping() || now >= deadline_)) {
@@ -84,7 +85,7 @@ class AcceptTask final : public Task {
     return false;
   }
 
-  // Answers without jobs; those that the waiter has go back.
+  // Responds without jobs; those that the waiter has are released.
   bool leave() {
     exchange().respond(json_response(200, accepted_json({})));
     return true;
@@ -125,8 +126,8 @@ class AcceptTask final : public Task {
   const jobs::AcceptOptions options_;
   MonotonicTime deadline_;
   std::shared_ptr<jobs::Acceptor::Waiter> waiter_;
-  std::vector<jobs::AcceptedJob> jobs_;  // that the waiter got
-  bool ended_ = false;                   // they are on their way to the client
+  std::vector<jobs::AcceptedJob> jobs_;  // accepted by the waiter
+  bool ended_ = false;                   // the response has been sent
 };
 
 }  // namespace
@@ -134,7 +135,7 @@ class AcceptTask final : public Task {
 Answer accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type) {
   call->allow("POST");
   static constexpr std::string_view kMembers[] = {"limit", "timeout", "max_scheduled_at", "worker", "types"};
-  // A request that names its type in the path has no `types`.
+  // `types` is not allowed if the path names the type.
   const Body body(call->has_body() ? call->json_body() : "{}",
                   MemberNames(kMembers).first(std::size(kMembers) - (type ? 1 : 0)));
   auto types = type ? std::vector{*type} : accept_types(body);
@@ -142,7 +143,7 @@ Answer accept_jobs(const Context& context, const CallPtr& call, const std::optio
   auto options = accept_options(body);
   options.must_be_declared = true;
   if (options.worker && options.worker->role.starts_with('_') && !call->user().admin)
-    throw forbidden("Workers of a role that begins with an underscore are the server's own.");
+    throw forbidden("Roles that begin with an underscore are reserved for the server.");
   std::make_shared<AcceptTask>(context, call, std::move(types), options, body)->start();
   return std::nullopt;
 }

@@ -9,8 +9,7 @@
 namespace divan::api {
 namespace {
 
-// For passwords that are given in plain text: high enough to be slow, low enough for every start of the
-// server.
+// For passwords given in plain text: slow to guess, but fast enough for each start of the server.
 constexpr int kAdminIterations = 50'000;
 constexpr std::size_t kKeyBytes = 32;
 
@@ -45,7 +44,9 @@ void Accounts::configure(const Config& config) {
 }
 
 PasswordHash Accounts::parse_hash(std::string_view text) {
-  const Error malformed = bad_request("A hashed password is malformed.");
+  const Error malformed = bad_request(
+      "A hashed password is malformed; expected -pbkdf2-KEY,SALT,ITERATIONS or "
+      "-pbkdf2:sha256-KEY,SALT,ITERATIONS.");
   PasswordHash hash;
   constexpr std::string_view kSha256 = "-pbkdf2:sha256-", kSha1 = "-pbkdf2-";
   hash.digest = text.starts_with(kSha256) ? "SHA256" : "SHA1";
@@ -81,9 +82,10 @@ std::optional<User> Accounts::authenticate(std::optional<std::string_view> autho
                                            std::string_view address, PasswordWaiter waiter) {
   if (!authorization) return User{};
   const auto credentials = http::parse_basic(*authorization);
-  // As in CouchDB, a scheme that nothing here knows is no credentials.
+  // As in CouchDB, an unknown scheme means no credentials.
   if (!credentials) return User{};
-  // An administrator's name is never looked for among the users: nothing there can lock one out.
+  // The name of an administrator is never looked up among the users, so that no user document can lock one
+  // out.
   const auto admin = admins_.find(credentials->name);
   std::optional<Account> account;
   if (admin == admins_.end() && find_user_) account = find_user_(credentials->name);

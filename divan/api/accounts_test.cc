@@ -1,4 +1,4 @@
-// Checking passwords: together, in an order, with limits.
+// Checking passwords: merged, in order, with limits.
 #include "divan/api/accounts.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kWrong = "401 Name or password is incorrect.";
 
-// Comparisons that wait until the test lets them go, counted.
+// Comparisons that block until the test opens the gate, counted.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -64,7 +64,7 @@ struct AccountsTest : testing::Test {
     return *made;
   }
 
-  // One login with its outcome: a name, or status and reason.
+  // One login and its result: a name, or status and reason.
   struct Login {
     std::mutex mutex;
     std::condition_variable changed;
@@ -111,7 +111,7 @@ struct AccountsTest : testing::Test {
   }
 };
 
-TEST_F(AccountsTest, AllWhoComeWithTheSamePasswordWaitForOneCheck) {
+TEST_F(AccountsTest, RequestsWithTheSamePasswordShareOneCheck) {
   std::vector<LoginPtr> logins;
   for (int i = 0; i < 300; ++i) logins.push_back(begin("10.0.0.1", "ann", "right"));
   for (const auto& login : logins) EXPECT_FALSE(login->ended());
@@ -121,14 +121,14 @@ TEST_F(AccountsTest, AllWhoComeWithTheSamePasswordWaitForOneCheck) {
   EXPECT_EQ(gate.compared.size(), 1u);
 }
 
-TEST_F(AccountsTest, ThreeHundredUsersComeAtOnce) {
+TEST_F(AccountsTest, ThreeHundredUsersLogInConcurrently) {
   std::vector<LoginPtr> logins;
   for (int i = 0; i < 300; ++i) logins.push_back(begin("10.0.0.1", fmt::format("user{}", i), "right"));
   gate.set_open(true);
   for (int i = 0; i < 300; ++i) EXPECT_EQ(logins[i]->get(), fmt::format("user{}", i));
 }
 
-// A client with an old password asks again and again.
+// A client with an outdated password retries.
 TEST_F(AccountsTest, AWrongPasswordIsComparedOnce) {
   gate.set_open(true);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(log_in("10.0.0.1", "ann", "wrong"), kWrong);
@@ -136,7 +136,7 @@ TEST_F(AccountsTest, AWrongPasswordIsComparedOnce) {
   EXPECT_EQ(gate.compared.size(), 2u);
 }
 
-TEST_F(AccountsTest, AnotherPasswordMakesBothOutcomesWorthless) {
+TEST_F(AccountsTest, ChangingThePasswordInvalidatesBothResults) {
   gate.set_open(true);
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
   EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), kWrong);
@@ -145,7 +145,7 @@ TEST_F(AccountsTest, AnotherPasswordMakesBothOutcomesWorthless) {
   EXPECT_EQ(log_in("10.0.0.1", "ann", "other"), "ann");
 }
 
-// The check was of the old password; the request is answered by the new one.
+// The check compared the old password; the response must depend on the new one.
 TEST_F(AccountsTest, APasswordThatChangesDuringItsCheck) {
   const auto login = begin("10.0.0.1", "ann", "right");
   gate.wait_for_begun(1);
@@ -165,17 +165,17 @@ TEST_F(AccountsTest, UsersLogInWhileOthersGuess) {
   std::vector<LoginPtr> guesses;
   for (int i = 0; i < 40; ++i) guesses.push_back(begin("10.0.0.66", "ann", fmt::format("wrong {}", i)));
   gate.wait_for_begun(before + 1);
-  EXPECT_EQ(log_in("10.0.0.66", "cached", "right"), "cached");  // needs no check, wherever it comes from
+  EXPECT_EQ(log_in("10.0.0.66", "cached", "right"), "cached");  // needs no check, whatever its address
   const auto ann = begin("10.0.0.1", "ann", "right");
   const auto bob = begin("10.0.0.66", "bob", "right");
-  gate.wait_for_begun(before + 2);  // Ann's, though 39 guesses came first
+  gate.wait_for_begun(before + 2);  // Ann's, though 39 guesses arrived before it
   gate.set_open(true);
   EXPECT_EQ(ann->get(), "ann");
   EXPECT_EQ(bob->get(), "bob");
   for (const auto& guess : guesses) EXPECT_EQ(guess->get(), kWrong);
 }
 
-TEST_F(AccountsTest, OfTooManyTheGuessersAreRefused) {
+TEST_F(AccountsTest, IfTooManyWaitGuessersAreRefused) {
   limits.checks = 20;
   gate.set_open(true);
   for (int i = 0; i < 5; ++i) log_in("10.0.0.66", "ann", fmt::format("first {}", i));
@@ -187,11 +187,11 @@ TEST_F(AccountsTest, OfTooManyTheGuessersAreRefused) {
   for (const auto& user : users) EXPECT_THAT(user->get(), testing::StartsWith("user"));
   std::size_t refused = 0;
   for (const auto& guess : guesses) refused += guess->get().starts_with("429 ") ? 1 : 0;
-  EXPECT_GE(refused, 38u);  // one was being compared, and users that began made room for another
+  EXPECT_GE(refused, 38u);  // one was being compared, and checks of users that began made space for another
   EXPECT_EQ(accounts().stats().refused, refused);
 }
 
-// Also where the hash is weaker than usual, or an administrator's.
+// Also if the hash is weaker than usual, or an administrator's.
 TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
   accounts();
   EXPECT_EQ(compare_password("wrong", hash, 0).iterations, 2);
@@ -219,7 +219,7 @@ TEST_F(AccountsTest, AWrongPasswordCostsAsMuchAsAnUnknownName) {
   EXPECT_THAT(costs, testing::UnorderedElementsAre(std::pair("Ann", 9), std::pair("root", 9)));
 }
 
-TEST_F(AccountsTest, ALockoutIsOfANameFromAnAddress) {
+TEST_F(AccountsTest, ALockoutConcernsANameAndAnAddress) {
   gate.set_open(true);
   config.override_with("chttpd_auth_lockout", "mode", "enforce");
   config.override_with("chttpd_auth_lockout", "threshold", "3");
@@ -232,25 +232,25 @@ TEST_F(AccountsTest, ALockoutIsOfANameFromAnAddress) {
               "403 Account is temporarily locked due to multiple authentication failures");
     EXPECT_EQ(gate.compared.size(), compared);
   }
-  EXPECT_EQ(log_in("10.0.0.66", "known", "right"), "known");  // it is known to be right
+  EXPECT_EQ(log_in("10.0.0.66", "known", "right"), "known");  // from the cache
   EXPECT_EQ(log_in("10.0.0.66", "bob", "right"), "bob");
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
   EXPECT_EQ(log_in("10.0.0.1", "nobody", "wrong"), kWrong);
   hash = hash_password("right", 2, rng);
-  EXPECT_EQ(log_in("10.0.0.66", "ann", "right"), "ann");  // whoever changed the password unlocked the name
+  EXPECT_EQ(log_in("10.0.0.66", "ann", "right"), "ann");  // changing the password unlocked the name
   EXPECT_THAT(log_in("10.0.0.66", "nobody", "once more"), testing::StartsWith("403 "));
   clock.advance(std::chrono::milliseconds(1000));
   EXPECT_EQ(log_in("10.0.0.66", "nobody", "once more"), kWrong);
-  EXPECT_EQ(log_in("10.0.0.66", "nobody", "and again"), kWrong);  // older failures do not count any more
+  EXPECT_EQ(log_in("10.0.0.66", "nobody", "and again"), kWrong);  // older failures have expired
 }
 
-TEST_F(AccountsTest, NobodyIsLockedOutUnlessTheSettingsSaySo) {
+TEST_F(AccountsTest, LockoutsAreEnforcedOnlyIfConfigured) {
   gate.set_open(true);
   for (int i = 0; i < 50; ++i) EXPECT_EQ(log_in("10.0.0.1", "ann", fmt::format("wrong {}", i)), kWrong);
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "ann");
 }
 
-TEST_F(AccountsTest, BadSettings) {
+TEST_F(AccountsTest, InvalidSettings) {
   for (const auto& [key, value] :
        std::map<std::string, std::string>{{"mode", "maybe"}, {"threshold", "0"}, {"max_lifetime", "long"}}) {
     Config bad;
@@ -259,7 +259,7 @@ TEST_F(AccountsTest, BadSettings) {
   }
 }
 
-TEST_F(AccountsTest, AStopRefusesWhatWaits) {
+TEST_F(AccountsTest, StopRefusesWaitingChecks) {
   std::vector<LoginPtr> logins;
   for (int i = 0; i < 10; ++i) logins.push_back(begin("10.0.0.1", fmt::format("user{}", i), "right"));
   gate.wait_for_begun(2);
@@ -270,7 +270,7 @@ TEST_F(AccountsTest, AStopRefusesWhatWaits) {
   EXPECT_EQ(log_in("10.0.0.1", "ann", "right"), "503 The server is stopping.");
 }
 
-TEST_F(AccountsTest, AComparisonThatFailsIsNeitherRightNorWrong) {
+TEST_F(AccountsTest, AFailedComparisonIsNeitherRightNorWrong) {
   made.emplace(rng, clock, PasswordChecks::Options{.compare = [](const PasswordCheck&) -> bool {
                  throw internal_error("no memory");
                }});

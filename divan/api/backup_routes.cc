@@ -1,4 +1,4 @@
-// The whole store as a file, and databases from such a file.
+// Backups of the whole store, and restores of databases from such a backup.
 #include <condition_variable>
 #include <mutex>
 
@@ -11,17 +11,17 @@
 namespace divan::api {
 namespace {
 
-// What may lie in the socket's queue before the backup waits for the client.
+// Bytes in the socket's queue at which the backup waits for the client.
 constexpr std::size_t kMaxUnsent = 1 << 20;
 
-// The socket, as something that a thread writes to and waits for.
-class Outlet {
+// A socket that one thread writes to synchronously.
+class SocketWriter {
  public:
-  explicit Outlet(http::Exchange& exchange) : exchange_(exchange) {
+  explicit SocketWriter(http::Exchange& exchange) : exchange_(exchange) {
     exchange_.on_close([signal = signal_] { signal->raise(); });
   }
 
-  // False if the client has gone.
+  // Returns false if the client has disconnected.
   bool write(std::string_view bytes) {
     exchange_.write(std::string(bytes));
     while (exchange_.unsent() > kMaxUnsent && !exchange_.closed()) {
@@ -55,19 +55,19 @@ class Outlet {
   const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
 };
 
-// On a thread of its own from beginning to end: a backup waits for its client, and the requests' threads are
-// not for that.
+// Runs on a thread of its own from beginning to end, since a backup waits for its client, which would block
+// the requests' threads.
 void send_backup(const Context& context, http::Exchange& exchange, const http::Response& head) {
   exchange.start(head);
-  Outlet outlet(exchange);
+  SocketWriter writer(exchange);
   try {
     const bool complete = backup::write_backup(
         context.store, {context.version, context.server_uuid, context.clock.wall_ms()},
-        [&](std::string_view bytes) { return outlet.write(bytes) && !context.stopping; });
+        [&](std::string_view bytes) { return writer.write(bytes) && !context.stopping; });
     if (complete) exchange.end();
-  } catch (const Error& error) { log::error("A backup was cut off: {}", error.what()); }
-  // If it is not complete, nobody keeps the exchange now, which cuts the connection: the client sees that
-  // something is missing.
+  } catch (const Error& error) { log::error("A backup was aborted: {}", error.what()); }
+  // If the backup is incomplete, this releases the exchange, which closes the connection, so that the client
+  // detects it.
   exchange.on_close([] {});
 }
 
@@ -84,7 +84,7 @@ Answer begin_restore(const Context& context, Call& call) {
                            database.at("created").as_int64()});
     }
   } catch (const Error&) { throw; } catch (const std::exception&) {
-    throw bad_request("A restore begins with the backup's `version` and its `databases`.");
+    throw bad_request("The request to begin a restore must have the backup's `version` and `databases`.");
   }
   const std::string id = context.restores.begin(databases, version);
   return json_response(201, fmt::format(R"({{"ok":true,"id":{}}})", json::quoted(id)));
@@ -95,15 +95,15 @@ Answer finish_restore(const Context& context, Call& call, const std::string& id)
   const std::string body = call.json_body();
   const auto rows = json::member(body, "rows");
   const auto number = rows ? json::int_value(*rows) : std::nullopt;
-  if (!number) throw bad_request("A restore ends with the number of its `rows`.");
+  if (!number) throw bad_request("The request to finish a restore must have the number of its `rows`.");
   context.restores.finish(id, *number);
   return ok_response(201);
 }
 
 }  // namespace
 
-// A restore comes in several requests, none of them large, so that it is nothing special to servers, proxies
-// and clients, and a piece whose answer was lost can be sent again.
+// A restore consists of several requests, none of them large, so that servers, proxies and clients handle it
+// like any other, and a piece whose response was lost can be sent again.
 Answer restore(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1) {
@@ -120,7 +120,8 @@ Answer restore(const Context& context, const CallPtr& call) {
   if (path.size() > 3) throw not_found("missing");
   call->allow("PUT");
   const auto number = json::int_value(path[2]);
-  if (!number || *number < 0) throw bad_request("A piece has a number.");
+  if (!number || *number < 0)
+    throw bad_request("The number of a piece is missing or invalid; expected an integer, 0 or more.");
   context.restores.add(id, *number, call->body());
   return ok_response();
 }
@@ -133,7 +134,7 @@ Answer backup(const Context& context, const CallPtr& call) {
   const bool taken = context.backups.submit([context, exchange = call->exchange(), head = std::move(head)] {
     send_backup(context, *exchange, head);
   });
-  if (!taken) throw Error(503, "too_many_backups", "Other backups are being taken; try again later.");
+  if (!taken) throw Error(503, "too_many_backups", "Too many backups are in progress; try again later.");
   return std::nullopt;
 }
 

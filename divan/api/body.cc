@@ -11,7 +11,7 @@
 namespace divan::api {
 namespace {
 
-// Of what a client sent, an error shows so much.
+// Maximum bytes of a client's value in an error message.
 constexpr std::size_t kShownBytes = 100;
 
 Error unexpected(std::string_view name, std::string_view value, std::string_view expected) {
@@ -37,7 +37,7 @@ std::optional<std::string> Body::string(std::string_view name) const {
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
   auto text = json::string_value(*value);
-  if (!text) throw bad_request(fmt::format("`{}` is a string.", name));
+  if (!text) throw bad_request(fmt::format("`{}` must be a string.", name));
   return text;
 }
 
@@ -45,7 +45,7 @@ std::optional<std::int64_t> Body::integer(std::string_view name) const {
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
   const auto number = json::int_value(*value);
-  if (!number) throw bad_request(fmt::format("`{}` is an integer.", name));
+  if (!number) throw bad_request(fmt::format("`{}` must be an integer.", name));
   return number;
 }
 
@@ -101,7 +101,7 @@ std::vector<Body> Body::objects(std::string_view name, MemberNames known) const 
   const bool is_array = json::for_each_element(raw(name).value_or(""), [&](std::string_view element) {
     const auto number = objects.size() + 1;
     if (!element.starts_with('{'))
-      throw bad_request(fmt::format("Element {} of `{}` is no object.", number, name));
+      throw bad_request(fmt::format("Element {} of `{}` must be an object.", number, name));
     try {
       objects.emplace_back(std::string(element), known);
     } catch (const Error& error) {
@@ -109,7 +109,7 @@ std::vector<Body> Body::objects(std::string_view name, MemberNames known) const 
     }
     return true;
   });
-  if (!is_array) throw bad_request(fmt::format("`{}` is an array.", name));
+  if (!is_array) throw bad_request(fmt::format("`{}` must be an array.", name));
   return objects;
 }
 

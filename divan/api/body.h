@@ -13,8 +13,8 @@ namespace divan::api {
 
 using MemberNames = std::span<const std::string_view>;
 
-/// A JSON object with members of known names: an unknown one is an error, since a misspelt one would be a
-/// silent loss. All throw bad_request, with the member's name in the reason. A value type.
+/// A JSON object whose member names are known. An unknown member is an error, since a misspelt one would be
+/// silently ignored. All functions throw bad_request, with the member's name in the reason. A value type.
 class Body {
  public:
   /// `json` is in json::compact()'s form.
@@ -22,14 +22,15 @@ class Body {
   Body(std::string json, std::initializer_list<std::string_view> known)
       : Body(std::move(json), MemberNames(known.begin(), known.size())) {}
 
-  /// The JSON of a member; nothing if it is missing. It lasts as long as this object stays where it is.
+  /// The JSON of a member; nullopt if it is missing. Valid as long as this object is neither moved nor
+  /// destroyed.
   std::optional<std::string_view> raw(std::string_view name) const;
 
-  // Nothing for members that are missing or null.
+  // Return nullopt if the member is missing or null.
   std::optional<std::string> string(std::string_view name) const;
   std::optional<std::int64_t> integer(std::string_view name) const;
   std::optional<bool> boolean(std::string_view name) const;
-  /// A time from 0 to `most`.
+  /// A duration from 0 to `most`.
   std::optional<std::chrono::milliseconds> milliseconds(std::string_view name,
                                                         std::chrono::milliseconds most) const;
   std::optional<Body> object(std::string_view name, std::initializer_list<std::string_view> known) const;
@@ -38,9 +39,9 @@ class Body {
 
   std::size_t bytes() const { return json_.size(); }
 
-  /// The elements of an array of strings, which must be there.
+  /// The elements of a required array of strings.
   std::vector<std::string> strings(std::string_view name) const;
-  /// The elements of an array of objects, whose members are `known`. The array must be there.
+  /// The elements of a required array of objects with the members `known`.
   std::vector<Body> objects(std::string_view name, MemberNames known) const;
   std::vector<Body> objects(std::string_view name, std::initializer_list<std::string_view> known) const {
     return objects(name, MemberNames(known.begin(), known.size()));

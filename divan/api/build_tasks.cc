@@ -9,10 +9,10 @@
 namespace divan::api {
 namespace {
 
-// Bytes of a design document's id.
+// Maximum bytes of a design document's id.
 constexpr std::size_t kMaxShownBytes = 1000;
 
-// Above any number of a build, and small enough to be multiplied by a thousand.
+// Greater than any number of a build, and small enough to be multiplied by a thousand.
 constexpr std::int64_t kMaxNumber = 1'000'000'000'000'000;
 
 // A client that has accepted the job can write anything as its progress.
@@ -23,7 +23,7 @@ std::int64_t number_of(std::string_view progress, std::string_view name) {
   return std::clamp<std::int64_t>(number, 0, kMaxNumber);
 }
 
-// The progress of an earlier run stays with the job until this run reports its own.
+// The job keeps the progress of an earlier run until this run reports its own.
 std::string_view progress_of_run(const jobs::Job& job) {
   return number_of(job.progress, "started_on") >= job.started_at / 1000 ? std::string_view(job.progress) : "";
 }
@@ -46,7 +46,8 @@ void append_build_task(std::string& out, const Context& context, kv::Transaction
   const std::int64_t done = number_of(progress, "changes_done");
   std::int64_t behind = 0;
   if (request) behind = ken::changes_behind(tx, context.catalog, request->database, request->signature);
-  // The count stops at kMaxCounted. Beyond that, the total that the build found when it began is better.
+  // The count stops at kMaxCounted. Beyond that, the total that the build counted when it began is more
+  // accurate.
   std::int64_t total = done + behind;
   if (behind >= ken::kMaxCounted) total = std::max(total, number_of(progress, "total_changes"));
   const std::int64_t percent = total == 0 ? 100 : done * 100 / total;

@@ -1,4 +1,4 @@
-// Many documents read at once: _bulk_get.
+// Reading many documents in one request: _bulk_get.
 #include <array>
 
 #include "divan/api/page_stream.h"
@@ -13,16 +13,16 @@ namespace {
 constexpr std::size_t kPageBytes = 256 << 10;
 constexpr std::size_t kPageRows = 1'000;
 
-// One of the documents that a request asks for.
-struct WantedDocument {
+// A requested document.
+struct RequestedDocument {
   std::string id;
-  std::optional<docs::Revision> revision;  // none: all leaves
-  std::optional<Error> error{};            // of the request; then nothing is read
-  // As the answer shows them.
+  std::optional<docs::Revision> revision;  // nullopt: all leaves
+  std::optional<Error> error{};            // of the request; if set, nothing is read
+  // As shown in the response.
   std::string id_json = "null";
   std::string rev_json = R"("undefined")";
 
-  // Of those leaves all that descend from the revision, if `latest`.
+  // With `latest`, all leaves that descend from the revision.
   docs::LeafSelection find(const docs::RevTree& tree, bool latest) const {
     if (revision) return docs::find_leaves(tree, std::span(&*revision, 1), latest);
     docs::LeafSelection all;
@@ -36,8 +36,8 @@ struct WantedDocument {
   }
 };
 
-WantedDocument parse_wanted(std::string_view item) {
-  WantedDocument wanted;
+RequestedDocument parse_wanted(std::string_view item) {
+  RequestedDocument wanted;
   const auto refuse = [&](Error error, std::string_view rev = "null") {
     wanted.error = std::move(error);
     wanted.rev_json = rev;
@@ -59,7 +59,7 @@ WantedDocument parse_wanted(std::string_view item) {
   return wanted;
 }
 
-// The answer, page by page; each page is read in one transaction.
+// The response, page by page; each page is read in one transaction.
 class BulkGetPages final : public PageSource {
  public:
   BulkGetPages(const Context& context, const Call& call, const std::string& body)
@@ -102,7 +102,7 @@ class BulkGetPages final : public PageSource {
     if (database) prefetch_bodies(tx, *database, end);
     while (next_ < end && out.size() < kPageBytes) {
       ahead_.used();
-      const WantedDocument& wanted = wanted_[next_];
+      const RequestedDocument& wanted = wanted_[next_];
       if (next_++ > 0) out += ",\n";
       out += "{\"id\":" + wanted.id_json + ",\"docs\":[";
       const std::size_t begin = out.size();
@@ -142,7 +142,7 @@ class BulkGetPages final : public PageSource {
     docs::prefetch_bodies(tx, database, leaves);
   }
 
-  void append_leaves(kv::Transaction& tx, const docs::Database& database, const WantedDocument& wanted,
+  void append_leaves(kv::Transaction& tx, const docs::Database& database, const RequestedDocument& wanted,
                      std::string& out) const {
     const auto tree = docs::read_tree(tx, database, wanted.id, kv::Isolation::snapshot);
     const auto found = wanted.find(tree, latest_);
@@ -158,7 +158,7 @@ class BulkGetPages final : public PageSource {
   const std::string name_;
   const bool latest_;
   docs::DocumentOptions options_;
-  std::vector<WantedDocument> wanted_;
+  std::vector<RequestedDocument> wanted_;
   std::size_t next_ = 0;
   docs::ReadAhead ahead_{kPageRows};
 };

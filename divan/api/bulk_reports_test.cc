@@ -1,4 +1,4 @@
-// Reports on several jobs at once, on a store that takes some of them.
+// Reports on several jobs in one request, on a store that fails in between.
 #include "divan/api/testing.h"
 #include "divan/jobs/attempts.h"
 #include "divan/kv/tiring_testing.h"
@@ -45,9 +45,9 @@ struct BulkReports : Streams {
   }
 };
 
-TEST_F(BulkReports, WhatIsTooLargeForATransactionIsDoneInSeveral) {
+TEST_F(BulkReports, ReportsTooLargeForATransactionTakeSeveral) {
   const auto jobs = accept({"a", "b", "c", "d", "e"});
-  // Each was added again meanwhile, and its new data are moved when it ends: few of them fit together.
+  // Each was added again meanwhile, so its new data are moved when it ends: few of them fit in a transaction.
   const std::string data = "\"" + std::string(4'000'000, 'x') + "\"";
   for (const char* id : {"a", "b", "d", "e"})
     store->run([&](kv::Transaction& tx) { queue.add(tx, "t", id, data); });
@@ -58,10 +58,10 @@ TEST_F(BulkReports, WhatIsTooLargeForATransactionIsDoneInSeveral) {
   EXPECT_EQ(count(jobs::State::finished), 1);
 }
 
-TEST_F(BulkReports, WhatWasDoneBeforeTheStoreFailedIsAnswered) {
+TEST_F(BulkReports, ResultsBeforeAFailureOfTheStoreAreReturned) {
   const auto jobs = accept({"a", "b", "c", "d"});
   tiring.commits_left = 1;
-  // Two of them are a transaction.
+  // Two of them fill a transaction.
   const std::string answer = finish(jobs, 600'000);
   EXPECT_THAT(answer, testing::StartsWith("200 [{\"ok\":true},\n{\"ok\":true},\n"
                                           "{\"id\":\"c\",\"error\":\"transaction_timed_out\","));
@@ -71,7 +71,7 @@ TEST_F(BulkReports, WhatWasDoneBeforeTheStoreFailedIsAnswered) {
   EXPECT_EQ(count(jobs::State::running), 2);
 }
 
-TEST_F(BulkReports, IfNothingWasDoneTheRequestFails) {
+TEST_F(BulkReports, IfNoReportWasExecutedTheRequestFails) {
   const auto jobs = accept({"a", "b"});
   tiring.commits_left = 0;
   EXPECT_THAT(finish(jobs, 1), testing::StartsWith("503 "));

@@ -1,4 +1,4 @@
-// Many documents at once: _bulk_docs, _revs_diff, _missing_revs.
+// Many documents in one request: _bulk_docs, _revs_diff, _missing_revs.
 #include "divan/api/routes.h"
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
@@ -14,13 +14,13 @@ std::string error_json(std::string_view id, const Error& error) {
                      json::quoted(error.reason()));
 }
 
-// The same. An error of the server (status 500 and above) is logged, too.
+// The same; also logs server errors (status 500 and above).
 std::string error_json(const Call& call, std::string_view id, const Error& error) {
   http::log_failure(call.exchange()->request(), error);
   return error_json(id, error);
 }
 
-// The documents of `_bulk_docs`.
+// The body of `_bulk_docs`.
 struct BulkDocuments {
   std::vector<docs::IncomingDocument> documents;
   bool new_edits = true;
@@ -48,7 +48,7 @@ BulkDocuments parse_bulk(const std::string& body) {
   return bulk;
 }
 
-// Local documents have no place in a bulk of revisions; each is written by itself.
+// Local documents cannot be part of a bulk write; each is written in a transaction of its own.
 std::string write_local_json(const Context& context, const Call& call,
                              const docs::IncomingDocument& document) {
   try {
@@ -61,9 +61,9 @@ std::string write_local_json(const Context& context, const Call& call,
 
 bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }
 
-// The answer for a document that is not written with the others; else nullopt.
-std::optional<std::string> settle(const Context& context, const Call& call,
-                                  docs::IncomingDocument& document) {
+// The result of a document that is not written with the others; nullopt for all others.
+std::optional<std::string> write_separately(const Context& context, const Call& call,
+                                            docs::IncomingDocument& document) {
   if (is_local(document)) return write_local_json(context, call, document);
   try {
     prepare_document(call.path()[0], document, context.config, context.rng);
@@ -77,7 +77,7 @@ std::string edit_all(const Context& context, const Call& call,
   std::vector<std::optional<std::string>> settled(documents.size());
   std::vector<docs::IncomingDocument> others;
   for (std::size_t i = 0; i < documents.size(); ++i) {
-    settled[i] = settle(context, call, documents[i]);
+    settled[i] = write_separately(context, call, documents[i]);
     if (settled[i]) continue;
     if (documents[i].id.empty()) documents[i].id = context.rng.uuid_at(context.clock.wall_ms());
     others.push_back(std::move(documents[i]));
@@ -106,16 +106,16 @@ std::string edit_all(const Context& context, const Call& call,
   return out + "]";
 }
 
-// A document that a replicator sent and that was refused. PouchDB's replicator goes on with the others only
-// if the error's `name`, which CouchDB does not give, is that of a refusal for good; else it ends, or tries
-// the same batch forever.
+// The result of a replicated document that was rejected. PouchDB's replicator continues with the others only
+// if the error's `name`, which CouchDB does not send, is that of a permanent rejection; otherwise it stops,
+// or retries the same batch forever.
 std::string refusal_json(const docs::WriteResult& refused) {
   return fmt::format(R"({{"id":{},"rev":{},"error":{},"name":"forbidden","reason":{}}})",
                      json::quoted(refused.id), json::quoted(refused.revision.to_string()),
                      json::quoted(refused.error->name()), json::quoted(refused.error->reason()));
 }
 
-// The answer names only what was refused.
+// The response lists only the rejected documents.
 std::string replicate_all(const Context& context, const Call& call,
                           std::vector<docs::IncomingDocument> documents) {
   const std::string& name = call.path()[0];
@@ -141,7 +141,7 @@ std::string replicate_all(const Context& context, const Call& call,
   return out + "]";
 }
 
-// Documents whose revisions are compared in one transaction: more could outlast it.
+// Number of documents whose revisions are compared in one transaction: more could exceed its time limit.
 constexpr std::size_t kComparedTogether = 1'000;
 
 struct RevisionList {
@@ -158,14 +158,14 @@ std::vector<RevisionList> parse_revision_lists(const std::string& body) {
       lists.back().revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
       return true;
     });
-    if (!is_array) throw bad_request("A document's revisions are an array.");
+    if (!is_array) throw bad_request("The revisions of a document must be an array.");
     return true;
   });
   if (!is_object) throw bad_request("Request body must be a JSON object");
   return lists;
 }
 
-// Calls `compare(list, tree, out)`, which appends a member of the answer or nothing, for each document.
+// Calls `compare(list, tree, out)`, which may append a member of the response, for each document.
 template <class Compare>
 std::string compare_revisions(const Context& context, Call& call, Compare&& compare) {
   const auto lists = parse_revision_lists(call.json_body());
@@ -210,7 +210,7 @@ Answer bulk_documents(const Context& context, const CallPtr& call) {
   if (bulk.new_edits) return json_response(201, edit_all(context, *call, std::move(bulk.documents)));
   for (const auto& document : bulk.documents) {
     if (document.id.empty()) throw bad_request("Document id must be given with `new_edits` false.");
-    if (is_local(document)) throw bad_request("Local documents have no revisions to be replicated.");
+    if (is_local(document)) throw bad_request("Local documents cannot be replicated.");
   }
   return json_response(201, replicate_all(context, *call, std::move(bulk.documents)));
 }

@@ -14,18 +14,18 @@
 namespace divan::api {
 namespace {
 
-// Whether below this first segment an empty one is an empty name, which the route refuses. (CouchDB has no
-// such paths.) `DELETE /_jobs//a` shall not mean `DELETE /_jobs/a`.
-bool has_names_below(std::string_view first) {
+// Returns true if an empty segment below this first segment is an empty name, which the route rejects.
+// (CouchDB has no such paths.) `DELETE /_jobs//a` must not mean `DELETE /_jobs/a`.
+bool preserves_empty_segments(std::string_view first) {
   return first == "_events" || first == "_jobs" || first == "_workers";
 }
 
-// As in CouchDB empty segments are dropped: "//db//a/" is "/db/a".
+// As in CouchDB, empty segments are dropped: "//db//a/" is "/db/a".
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> segments;
   while (!path.empty()) {
     const std::size_t slash = std::min(path.find('/'), path.size());
-    if (slash > 0 || (!segments.empty() && has_names_below(segments.front()))) {
+    if (slash > 0 || (!segments.empty() && preserves_empty_segments(segments.front()))) {
       segments.push_back(http::percent_decode(path.substr(0, slash)));
       if (!is_utf8(segments.back())) throw bad_request("The path is not UTF-8.");
     }
@@ -34,7 +34,7 @@ std::vector<std::string> split_path(std::string_view path) {
   return segments;
 }
 
-// The method as routes see it. Clients that can only POST name another one in a field, as in CouchDB.
+// The method as seen by routes. Clients that can only POST name another one in a header field, as in CouchDB.
 std::string method_of(const http::Request& request) {
   constexpr std::array<std::string_view, 8> kNamed = {"GET",    "HEAD",  "POST",    "PUT",
                                                       "DELETE", "TRACE", "CONNECT", "COPY"};
@@ -93,7 +93,7 @@ std::optional<std::string> Call::text(std::string_view name) const {
   auto value = param(name);
   if (!value || !value->starts_with('"')) return value;
   auto text = json::string_value(json::compact(*value));
-  if (!text) throw bad_request(fmt::format("Parameter `{}` is not a string.", name));
+  if (!text) throw bad_request(fmt::format("Parameter `{}` must be a string.", name));
   return text;
 }
 
@@ -106,7 +106,7 @@ const std::string& Call::body() {
 
 std::string Call::json_body() {
   const auto type = header("Content-Type");
-  // CouchDB asks for it with POST only, and curl's -d alone says something else.
+  // CouchDB requires it for POST only; curl's -d sends another type by default.
   if (method_ == "POST" && type && !type->empty() && !type->starts_with("application/json")) {
     throw Error(415, "bad_content_type", "Content-Type must be application/json");
   }
@@ -150,7 +150,7 @@ std::string absolute_uri(const Call& call, std::string_view path) {
 
 docs::Checkpoint checkpoint_of(const Call& call) {
   return [exchange = call.exchange()] {
-    // The client does not get to see this.
+    // The client does not receive this.
     if (exchange->closed()) throw Error(499, "client_closed_request", "The client closed the connection.");
   };
 }

@@ -16,7 +16,7 @@
 
 namespace divan::api {
 
-/// A 405, which says in words and in its Allow field what is allowed (RFC 9110, 15.5.6).
+/// A 405 that lists the allowed methods in its reason and its Allow field (RFC 9110, 15.5.6).
 class MethodNotAllowed : public Error {
  public:
   explicit MethodNotAllowed(const std::string& allowed)
@@ -27,19 +27,20 @@ class MethodNotAllowed : public Error {
   std::string allowed_;
 };
 
-/// A request with its path and parameters decoded. One thread at a time; the exchange is thread-safe.
+/// A request with its path and parameters decoded. Not thread-safe, except for the exchange.
 class Call {
  public:
   /// Throws bad_request for a malformed path or query.
   explicit Call(std::shared_ptr<http::Exchange> exchange);
 
   const std::shared_ptr<http::Exchange>& exchange() const { return exchange_; }
-  /// HEAD is GET here: the HTTP server leaves the body out. A POST may name another method in
+  /// HEAD is reported as GET: the HTTP server omits the body. A POST can name another method in
   /// X-HTTP-Method-Override.
   std::string_view method() const { return method_; }
   /// The decoded segments of the path, without empty ones (except below _events, _jobs and _workers).
   const std::vector<std::string>& path() const { return path_; }
-  /// From here on a document's id "_design/x" that is one segment of the path, its slash encoded, is two.
+  /// Splits a document id "_design/x" that is one segment of the path (with an encoded slash) into two
+  /// segments.
   void split_design_id();
   std::optional<std::string_view> header(std::string_view name) const {
     return exchange_->request().header(name);
@@ -49,18 +50,18 @@ class Call {
   std::optional<std::string> param(std::string_view name) const;
   /// Throws bad_request unless it is true or false.
   bool flag(std::string_view name, bool fallback = false) const;
-  /// Throws bad_request unless it is a number from 0 on.
+  /// Throws bad_request unless it is a non-negative integer.
   std::optional<std::uint64_t> count(std::string_view name) const;
-  /// A parameter that is a JSON string, or plain text ("1-abc" and 1-abc alike).
+  /// A parameter that is a JSON string or plain text ("1-abc" and 1-abc are equivalent).
   std::optional<std::string> text(std::string_view name) const;
   const std::vector<http::QueryParameter>& params() const { return params_; }
 
-  /// The body as compact JSON. Throws bad_request if it is not JSON, and 415 if the Content-Type of a POST is
-  /// another one.
+  /// The body as compact JSON. Throws bad_request if it is invalid JSON, and 415 if a POST has a different
+  /// Content-Type.
   std::string json_body();
-  /// The body without its Content-Encoding. The first call uncompresses it, which takes time: do not call it
+  /// The body without its Content-Encoding. The first call uncompresses it, which takes time: it must not run
   /// on an io thread, or before the client is authorised. Throws bad_request if it is malformed, and
-  /// too_large (413) if it is longer than set by limit_body().
+  /// too_large (413) if it exceeds the limit set by limit_body().
   const std::string& body();
   bool has_body() const { return !exchange_->request().body().empty(); }
   /// Sets the maximum size of an uncompressed body.
@@ -72,11 +73,11 @@ class Call {
   void require_admin() const {
     if (!user_.admin) throw unauthorized("You are not a server admin.");
   }
-  /// Throws unauthorized (401) unless the user is an administrator or has the role. `what` they may use
-  /// begins the reason.
+  /// Throws unauthorized (401) unless the user is an administrator or has the role. The reason begins with
+  /// `what`.
   void require_role(std::string_view role, std::string_view what) const;
 
-  /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET stands for HEAD, too.
+  /// Throws MethodNotAllowed unless the method is one of `allowed` ("GET,PUT"); GET includes HEAD.
   void allow(std::string_view allowed) const;
 
  private:
@@ -91,18 +92,18 @@ class Call {
 
 using CallPtr = std::shared_ptr<Call>;
 
-/// The 304 that a GET gets if its If-None-Match names `etag`; nothing if it does not.
+/// The 304 response to a GET whose If-None-Match names `etag`; otherwise nullopt.
 std::optional<http::Response> not_modified(const Call& call, const std::string& etag);
 
-/// The address, for a Location field, of a path of this server ("/db/doc", percent-encoded): absolute, with
-/// the scheme and host that the client used as far as it (or a proxy, by X-Forwarded-Proto and
-/// X-Forwarded-Host) says so; else the path alone.
+/// The URI, for a Location field, of a path of this server ("/db/doc", percent-encoded). It is absolute, with
+/// the scheme and host that the client used according to Host, X-Forwarded-Proto and X-Forwarded-Host;
+/// without these it is the path.
 std::string absolute_uri(const Call& call, std::string_view path);
 
 /// For long work on a request: throws client_closed_request (499) once the connection is lost.
 docs::Checkpoint checkpoint_of(const Call& call);
 
-/// An answer with a JSON body (a line end is added).
+/// A response with a JSON body, to which a newline is added.
 http::Response json_response(int status, std::string json, http::Headers headers = {});
 /// {"ok":true}
 http::Response ok_response(int status = 200);

@@ -12,16 +12,16 @@
 namespace divan::api {
 namespace {
 
-// How many further changes are counted exactly; beyond that `pending` is left out.
+// Maximum number of pending changes that are counted; beyond that `pending` is omitted.
 constexpr std::int64_t kMaxCounted = 10'000;
-// Rows that a filter may look at in one transaction.
-constexpr std::size_t kMaxLookedAt = 10'000;
-// Rows that are made before more are sent, by their bytes.
+// Maximum number of rows that a filter scans in one transaction.
+constexpr std::size_t kMaxScannedRows = 10'000;
+// Size of the rows that are generated before they are sent.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
-// Changes that a remote store is asked for together with the database's record.
+// Number of changes that are prefetched together with the database's record.
 constexpr std::size_t kMaxReadAhead = 1000;
 
-// What a row shows beside the document's id.
+// What a row shows besides the document's id.
 struct Shape {
   bool include_docs = false;
   bool all_leaves = false;  // style=all_docs
@@ -34,10 +34,10 @@ class ChangesReader final : public RowReader {
       : context_(context), database_(database), shape_(shape) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = since};
+    RowPage page{.position = since};
     const auto tx = context_.store.begin();
     prefetch_changes(*tx, since, limit);
-    if (is_there(*tx, page)) {
+    if (exists(*tx, page)) {
       Collector found(limit, wanted);
       docs::visit_changes(*tx, database_, since, found.visitor());
       append_rows(*tx, found, page);
@@ -47,9 +47,9 @@ class ChangesReader final : public RowReader {
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
                          std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = before.value_or(since)};
+    RowPage page{.position = before.value_or(since)};
     const auto tx = context_.store.begin();
-    if (is_there(*tx, page)) {
+    if (exists(*tx, page)) {
       Collector found(limit, wanted);
       docs::visit_changes_backwards(*tx, database_, since, before, found.visitor());
       append_rows(*tx, found, page);
@@ -60,29 +60,29 @@ class ChangesReader final : public RowReader {
   kv::Versionstamp last() const override {
     const auto tx = context_.store.begin();
     RowPage page;
-    return is_there(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
+    return exists(*tx, page) ? docs::last_sequence(*tx, database_) : kv::Versionstamp();
   }
 
-  std::optional<std::int64_t> pending(const kv::Versionstamp& place) const override {
+  std::optional<std::int64_t> pending(const kv::Versionstamp& position) const override {
     const auto tx = context_.store.begin();
-    prefetch_changes(*tx, place, kMaxReadAhead);
+    prefetch_changes(*tx, position, kMaxReadAhead);
     RowPage page;
-    if (!is_there(*tx, page)) return 0;
-    const std::int64_t count = docs::count_changes(*tx, database_, place, kMaxCounted);
+    if (!exists(*tx, page)) return 0;
+    const std::int64_t count = docs::count_changes(*tx, database_, position, kMaxCounted);
     if (count < kMaxCounted) return count;
     return std::nullopt;
   }
 
  private:
-  // The wanted ones of the changes that are visited.
+  // Collects the wanted changes of a visit.
   struct Collector {
     Collector(std::size_t limit_in, const Wanted& wanted_in) : limit(limit_in), wanted(wanted_in) {}
 
     docs::ChangeVisitor visitor() {
       return [this](const docs::Change& change) {
-        last_looked_at = change.sequence;
+        last_scanned = change.sequence;
         if (!wanted || wanted(change.id)) changes.push_back(change);
-        cut = changes.size() >= limit || ++looked_at >= kMaxLookedAt;
+        cut = changes.size() >= limit || ++scanned >= kMaxScannedRows;
         return !cut;
       };
     }
@@ -90,8 +90,8 @@ class ChangesReader final : public RowReader {
     const std::size_t limit;
     const Wanted& wanted;
     std::vector<docs::Change> changes{};
-    std::optional<kv::Versionstamp> last_looked_at{};
-    std::size_t looked_at = 0;
+    std::optional<kv::Versionstamp> last_scanned{};
+    std::size_t scanned = 0;
     bool cut = false;
   };
 
@@ -103,8 +103,8 @@ class ChangesReader final : public RowReader {
     tx.prefetch(reads);
   }
 
-  // When the database was deleted (or made anew) since the feed began, that is the feed's end.
-  bool is_there(kv::Transaction& tx, RowPage& page) const {
+  // If the database was deleted or recreated since the feed began, the feed ends.
+  bool exists(kv::Transaction& tx, RowPage& page) const {
     const auto found = context_.catalog.find(tx, database_.name());
     page.ended = !found || found->number() != database_.number();
     return !page.ended;
@@ -117,7 +117,7 @@ class ChangesReader final : public RowReader {
       for (const auto& change : found.changes) ids.push_back(change.id);
       docs::prefetch_trees(tx, database_, ids);
     }
-    if (found.last_looked_at) page.place = *found.last_looked_at;
+    if (found.last_scanned) page.position = *found.last_scanned;
     std::vector<std::string> bodies(found.changes.size());
     if (shape_.include_docs) bodies = docs::read_bodies(tx, database_, found.changes, kMaxPageBytes);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
@@ -126,7 +126,7 @@ class ChangesReader final : public RowReader {
     }
     if (bodies.size() < found.changes.size()) {
       page.more = true;
-      page.place = page.rows.back().place;
+      page.position = page.rows.back().position;
     }
   }
 
@@ -170,7 +170,7 @@ class ChangesReader final : public RowReader {
   const Shape shape_;
 };
 
-// Nothing: all documents.
+// Empty: all documents.
 Wanted wanted_documents(Call& call) {
   const auto filter = call.param("filter");
   if (!filter) return {};
@@ -190,14 +190,14 @@ Wanted wanted_documents(Call& call) {
   return [ids = std::move(ids)](std::string_view id) { return ids.contains(id); };
 }
 
-// 0: there is none.
+// 0: none.
 std::uint64_t seq_interval(const Call& call) {
   const auto text = call.param("seq_interval");
   if (!text) return 0;
   std::uint64_t interval = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), interval);
   if (error != std::errc() || end != text->data() + text->size() || interval == 0)
-    throw bad_request(fmt::format("`seq_interval` is `{}`; expected a number from 1 on.", *text));
+    throw bad_request(fmt::format("`seq_interval` is `{}`; expected an integer, 1 or more.", *text));
   return interval;
 }
 
@@ -206,13 +206,14 @@ std::uint64_t seq_interval(const Call& call) {
 Answer changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   auto options = parse_feed_options(*call);
-  // CouchDB takes 0 as 1 here.
+  // As in CouchDB, 0 means 1 here.
   if (options.limit == 0) options.limit = 1;
   Shape shape;
   shape.include_docs = call->flag("include_docs");
   shape.conflicts = call->flag("conflicts");
   const auto style = call->param("style").value_or("main_only");
-  if (style != "main_only" && style != "all_docs") throw bad_request("`style` is main_only or all_docs.");
+  if (style != "main_only" && style != "all_docs")
+    throw bad_request(fmt::format("`style` is `{}`; expected main_only or all_docs.", style));
   shape.all_leaves = style == "all_docs";
   RowFeed feed;
   feed.descending = call->flag("descending");
@@ -225,7 +226,7 @@ Answer changes(const Context& context, const CallPtr& call) {
   context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, name);
     feed.since = kv::Versionstamp();
-    // As in CouchDB, a feed that begins at the end goes back to the beginning.
+    // As in CouchDB, `since` is the end of a descending feed, which begins with the last change.
     if (since && !feed.descending)
       feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);

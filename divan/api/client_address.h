@@ -14,7 +14,7 @@
 namespace divan::api {
 
 /// The reverse proxies whose X-Forwarded-For fields are trusted. Any client can write that field, so it is
-/// ignored if any other address sends it. Immutable, so thread-safe.
+/// ignored if it comes from any other address. Immutable, so thread-safe.
 class TrustedProxies {
  public:
   /// Trusts no proxy.
@@ -33,7 +33,7 @@ class TrustedProxies {
   using Address = std::array<std::uint8_t, 16>;
   struct Network {
     Address address;
-    unsigned bits;  // of the address that all of the network share
+    unsigned bits;  // length of the prefix
   };
 
   static std::optional<Address> parse_address(std::string_view text);

@@ -1,4 +1,4 @@
-// What routes work with.
+// The dependencies of routes.
 #pragma once
 
 #include <atomic>
@@ -38,17 +38,17 @@ struct Context {
   Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
-  ThreadPool& backups;          // a thread for each that is being taken
+  ThreadPool& backups;          // one thread for each concurrent backup
   backup::Restores& restores;
   Tails& tails;
   IndexWaits& index_waits;
-  index::Builder* builder;  // null where this process builds no indexes
-  const ken::Ken* ken;      // null where this process has none
+  index::Builder* builder;  // null if this process does not build indexes
+  const ken::Ken* ken;      // null if this process does not run ken
   const js::Pool& js_pool;
-  std::string node;  // this process's name among those on the store
+  std::string node;  // the name of this process in the cluster
   std::string server_uuid;
   std::string version;
-  bool serves = true;  // false: `/_up` and `/_node` are all that is answered here
+  bool serves = true;  // false: only `/_up` and `/_node` are available
 };
 
 }  // namespace divan::api

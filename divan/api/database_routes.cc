@@ -1,4 +1,4 @@
-// Databases as such, and the lists of them.
+// Databases, and lists of them.
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -9,7 +9,7 @@
 namespace divan::api {
 namespace {
 
-// What a request for the infos of several databases may name.
+// Maximum number of databases in a request for several databases' infos.
 constexpr std::size_t kMaxInfos = 100;
 
 std::string info_json(const docs::Database& database, const docs::DatabaseInfo& info) {
@@ -29,7 +29,7 @@ std::string read_info_json(const Context& context, const std::string& name) {
   });
 }
 
-// Those of `keys` that there are.
+// The existing databases among `keys`.
 std::vector<std::string> find_names(const Context& context, const index::views::ViewParams& params) {
   std::vector<std::string> keys = *params.keys;
   if (params.descending) std::ranges::reverse(keys);
@@ -46,7 +46,7 @@ std::vector<std::string> find_names(const Context& context, const index::views::
   });
 }
 
-// The names that a listing of databases asks for, with the parameters of a listing of documents.
+// The names that match a listing's parameters, which are those of a listing of documents.
 std::vector<std::string> list_names(const Context& context, Call& call) {
   const auto params = parse_query_params(call);
   check_listing_params(params);
@@ -79,8 +79,7 @@ std::vector<std::string> names_in_body(Call& call) {
   return names;
 }
 
-// How many shards and copies a database has is the store's affair: numbers that make sense are taken, and
-// mean nothing (docs/differences.md).
+// The store decides about shards and replicas: valid numbers are accepted, and ignored (docs/differences.md).
 void check_shards(const Call& call) {
   for (const auto* name : {"q", "n"}) {
     const auto value = call.param(name);
@@ -92,8 +91,8 @@ void check_shards(const Call& call) {
   if (call.param("engine").value_or("couch") != "couch") throw bad_request("invalid_engine_extension");
 }
 
-// Partitioned databases are not supported; one without partitions would be a surprise.
-void refuse_partitions(const Call& call) {
+// Partitioned databases are not supported; silently creating one without partitions would be an error.
+void reject_partitions(const Call& call) {
   const auto partitioned = call.param("partitioned").value_or("false");
   if (partitioned == "true") throw bad_request("Partitioned feature is not enabled.");
   if (partitioned != "false") throw bad_request("Invalid `partitioned` parameter");
@@ -101,7 +100,7 @@ void refuse_partitions(const Call& call) {
 
 }  // namespace
 
-// POST /{db} makes a document: it is with the documents.
+// POST /{db} creates a document; see document_routes.cc.
 Answer create_document(const Context& context, const CallPtr& call);
 
 Answer database(const Context& context, const CallPtr& call) {
@@ -111,12 +110,12 @@ Answer database(const Context& context, const CallPtr& call) {
   if (call->method() == "GET") return json_response(200, read_info_json(context, name));
   if (call->method() == "PUT") {
     check_shards(*call);
-    refuse_partitions(*call);
+    reject_partitions(*call);
     context.store.run([&](kv::Transaction& tx) { context.catalog.create(tx, name); });
     return json_response(201, R"({"ok":true})",
                          {{"Location", absolute_uri(*call, "/" + http::percent_encode(name))}});
   }
-  // CouchDB refuses this, since it is nearly always a document's URL that lost its end.
+  // CouchDB rejects this, since it is nearly always a document's URL whose end was lost.
   if (call->param("rev"))
     throw bad_request(
         "You tried to DELETE a database with a ?=rev parameter. Did you mean to DELETE a document instead?");
@@ -157,7 +156,7 @@ Answer security(const Context& context, const CallPtr& call) {
   const std::string& name = call->path()[0];
   if (call->method() == "PUT") {
     const std::string body = call->json_body();
-    if (!body.starts_with('{')) throw bad_request("The security object is a JSON object.");
+    if (!body.starts_with('{')) throw bad_request("The security object must be a JSON object.");
     if (body.size() > kv::kMaxValueBytes) throw Error(413, "too_large", "The security object is too large.");
     context.store.run([&](kv::Transaction& tx) {
       docs::write_config(tx, context.catalog.open(tx, name), "security", body);
@@ -176,7 +175,7 @@ Answer revisions_limit(const Context& context, const CallPtr& call) {
   if (call->method() == "PUT") {
     const auto limit = json::int_value(call->json_body());
     if (!limit || *limit < 1 || *limit > 2000)
-      throw bad_request("The revision limit is a number from 1 to 2000.");
+      throw bad_request("The revision limit must be an integer from 1 to 2000.");
     context.store.run([&](kv::Transaction& tx) {
       docs::write_config(tx, context.catalog.open(tx, name), "revs_limit", std::to_string(*limit));
     });
@@ -202,7 +201,7 @@ Answer maintenance(const Context& context, const CallPtr& call) {
       index::remove_unused(tx, context.catalog.open(tx, call->path()[0]), context.kinds);
     });
   }
-  // Commits are durable when they are answered, and old revisions leave the store by themselves.
+  // Commits are durable before the response, and the store discards old revisions by itself.
   if (call->path()[1] == "_ensure_full_commit") {
     return json_response(201, fmt::format(R"({{"ok":true,"instance_start_time":"{}"}})", created / 1000));
   }

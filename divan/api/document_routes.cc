@@ -29,7 +29,7 @@ std::string unquoted(std::string_view etag) {
   return std::string(etag);
 }
 
-// The revision that a change names: in the query, or in If-Match. The two must agree with each other and with
+// The revision that a change names: in the query, or in If-Match. The two must be equal to each other and to
 // the document's own.
 std::optional<docs::Revision> named_revision(const Call& call,
                                              const std::optional<docs::Revision>& in_document) {
@@ -65,7 +65,7 @@ http::Response written(const Context& context, const Call& call, docs::IncomingD
                           .front();
   if (result.error) throw *result.error;
   const std::string rev = result.revision.to_string();
-  // Writes are always complete when they are answered; who asked not to wait for them gets the status it
+  // Writes are always complete before the response; a client that asked not to wait gets the status that it
   // expects.
   if (call.param("batch") == "ok") status = 202;
   headers.push_back({"ETag", etag(rev)});
@@ -110,7 +110,7 @@ Answer delete_document(const Context& context, const Call& call, const std::stri
   return written(context, call, std::move(tombstone), 200);
 }
 
-// open_revs: the leaves asked for, as an array.
+// open_revs: the requested leaves, as an array.
 Answer open_revisions(const Context& context, const Call& call, const std::string& id,
                       const std::string& wanted) {
   std::vector<docs::Revision> revisions;
@@ -120,7 +120,7 @@ Answer open_revisions(const Context& context, const Call& call, const std::strin
       revisions.push_back(docs::parse_revision(json::string_value(rev).value_or("")));
       return true;
     });
-    if (!is_array) throw bad_request("`open_revs` is `all` or an array of revisions.");
+    if (!is_array) throw bad_request("`open_revs` must be `all` or an array of revisions.");
   }
   const auto options = document_options(call);
   const bool latest = call.flag("latest");
@@ -173,17 +173,17 @@ Answer get_document(const Context& context, const Call& call, const std::string&
   return json_response(200, std::move(out), {{"ETag", tag}});
 }
 
-// The id is none that a document can have: PUT is refused, and everything else finds nothing.
-[[noreturn]] void refuse_id(const Context& context, const Call& call, const Error& error) {
+// The id is invalid: PUT is rejected, and other methods find no document.
+[[noreturn]] void reject_id(const Context& context, const Call& call, const Error& error) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
   if (call.method() == "PUT") throw Error(error);
   throw not_found("missing");
 }
 
-// GET of a local document. It has one revision, 0-N, and no tree: what is asked of other leaves is empty.
+// GET of a local document. It has one revision, 0-N, and no tree: members about other leaves are empty.
 http::Response get_local(const Context& context, const Call& call, const std::string& id) {
   if (call.param("open_revs"))
-    throw bad_request("`open_revs` is for documents with several revisions; local documents have one.");
+    throw bad_request("`open_revs` is not supported for local documents, which have only one revision.");
   const auto wanted = call.param("rev");
   const auto found = context.store.run([&](kv::Transaction& tx) {
     return docs::read_local(tx, context.catalog.open(tx, call.path()[0]), id);
@@ -198,7 +198,7 @@ http::Response get_local(const Context& context, const Call& call, const std::st
     docs::append_revisions(out, {revision.generation, {revision.id}});
   }
   out += '}';
-  // A document that is made anew begins with 0-1 again.
+  // A recreated document begins with 0-1 again.
   const std::string tag = http::etag_of(out);
   if (auto unchanged = not_modified(call, tag)) return *std::move(unchanged);
   return json_response(200, std::move(out), {{"ETag", tag}});
@@ -225,18 +225,18 @@ Answer create_document(const Context& context, const CallPtr& call) {
 }
 
 Answer document(const Context& context, const CallPtr& call, const std::string& id) {
-  if (call->method() == "COPY") refuse_feature("`COPY` (copying documents) is not supported yet.");
+  if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
-  if (const auto error = docs::document_id_error(id)) refuse_id(context, *call, *error);
+  if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);
   if (call->method() == "PUT") return put_document(context, *call, id);
   if (call->method() == "DELETE") return delete_document(context, *call, id);
   return get_document(context, *call, id);
 }
 
 Answer local_document(const Context& context, const CallPtr& call, const std::string& id) {
-  if (call->method() == "COPY") refuse_feature("`COPY` (copying documents) is not supported yet.");
+  if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
-  if (const auto error = docs::document_id_error(id)) refuse_id(context, *call, *error);
+  if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);
   const std::string& name = call->path()[0];
   if (call->method() == "GET") return get_local(context, *call, id);
   docs::IncomingDocument document;

@@ -1,4 +1,4 @@
-// Channels of the bus over HTTP: to publish on, to listen to, to look at. docs/feeds.md
+// Channels of the bus over HTTP: publishing, listening, and an overview. docs/feeds.md
 #include <algorithm>
 
 #include "divan/api/feed.h"
@@ -8,22 +8,22 @@
 namespace divan::api {
 namespace {
 
-// The largest event, in bytes of JSON.
+// Maximum size of an event in bytes of JSON.
 constexpr std::size_t kMaxEventBytes = 1 << 20;
-// The longest name of a channel, in the bus's form.
+// Maximum size of a channel's name, in the bus's form.
 constexpr std::size_t kMaxChannelBytes = 512;
-// What waits for a client that is slow, before it begins to miss events: several of the largest.
+// Number of events queued for a slow client before it misses events: several of the largest.
 constexpr std::size_t kMaxWaitingEvents = 10'000;
 constexpr std::size_t kMaxWaitingBytes = 4 * kMaxEventBytes;
-// What one read hands to the connection at most, but for the last event's size.
+// Bytes after which one read ends.
 constexpr std::size_t kReadBytes = 256 << 10;
-// Who has it may use all channels but the server's own.
+// The role whose members may use all channels except the server's own.
 constexpr std::string_view kRole = "events";
 
-// The kind of what clients publish.
+// The kind of events that clients publish.
 constexpr std::string_view kPublished = "published";
 
-// As the channel stands in a path after /_events/.
+// The channel as part of a path after /_events/.
 std::string path_of(std::string_view channel) {
   std::string path;
   for (const auto& part : events::channel_parts(channel)) {
@@ -33,19 +33,20 @@ std::string path_of(std::string_view channel) {
   return path;
 }
 
-// Throws bad_request unless /_events/{part}/... names a channel.
+// Throws bad_request unless /_events/{part}/... is a valid channel name.
 std::string channel_of(const Call& call) {
   const auto parts = std::span(call.path()).subspan(1);
   for (const auto& part : parts) {
-    if (part.empty()) throw bad_request("No part of a channel's name may be empty.");
+    if (part.empty()) throw bad_request("A part of the channel's name is empty.");
   }
   auto name = events::channel_name(parts);
   if (name.size() > kMaxChannelBytes)
-    throw bad_request(fmt::format("A channel's name has at most {} bytes.", kMaxChannelBytes));
+    throw bad_request(
+        fmt::format("The channel's name is too long; at most {} bytes are allowed.", kMaxChannelBytes));
   return name;
 }
 
-// The events of one channel, as they come.
+// The events of one channel.
 class ChannelSource final : public FeedSource {
  public:
   ChannelSource(events::Bus& bus, std::string channel)
@@ -68,7 +69,7 @@ class ChannelSource final : public FeedSource {
     return true;
   }
 
-  // Events have no place that one could go back to.
+  // Events are not stored, so a feed cannot be resumed.
   std::string last_seq() const override { return {}; }
 
  private:
@@ -93,9 +94,10 @@ class ChannelSource final : public FeedSource {
 
 Answer publish(const Context& context, Call& call, const std::string& channel) {
   if (events::is_own_channel(channel))
-    throw forbidden("Channels whose names begin with an underscore are the server's own.");
+    throw forbidden("Channels whose names begin with an underscore are reserved for the server.");
   if (call.body().size() > kMaxEventBytes)
-    throw Error(413, "event_too_large", fmt::format("An event has at most {} bytes.", kMaxEventBytes));
+    throw Error(413, "event_too_large",
+                fmt::format("The event is too large; at most {} bytes are allowed.", kMaxEventBytes));
   auto body = call.json_body();
   const auto reached = context.catalog.bus().publish(channel, [&] {
     return events::Event{std::string(kPublished), {}, {}, std::move(body)};
@@ -109,7 +111,7 @@ Answer listen(const Context& context, const CallPtr& call, std::string channel) 
       throw forbidden("Channels whose names begin with an underscore are for server admins.");
     const auto& path = call->path();
     const bool known = path[1] == "_dbs" ? path.size() == 2 : path[1] == "_db" && path.size() == 3;
-    if (!known) throw not_found("The server's own channels are `_dbs` and `_db/{name}`.");
+    if (!known) throw not_found("Unknown channel of the server; expected `_dbs` or `_db/{name}`.");
   }
   const auto mode = call->param("feed").value_or("continuous");
   if (mode != "continuous" && mode != "live" && mode != "eventsource")

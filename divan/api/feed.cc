@@ -13,13 +13,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultHeartbeat{60'000};
-// Longer ones are never due, and what a timer cannot add to the time of day must not reach it.
+// Longer ones would never be due, and would overflow the timer.
 constexpr milliseconds kMaxHeartbeat{24 * 3'600'000};
 constexpr milliseconds kMaxTimeout{60'000};
 constexpr std::size_t kRowsPerRead = 500;
-// How often a feed looks that cannot be told of changes.
+// Poll interval of a feed without a watch.
 constexpr milliseconds kUnwatchedPause{1000};
-// What may lie in the socket's queue before more is read.
+// Bytes in the socket's queue at which reading pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
@@ -33,7 +33,7 @@ Error invalid_integer(std::string_view name, std::string_view value) {
   return {400, "invalid_integer", fmt::format("`{}` is not a number of milliseconds: {}", name, value)};
 }
 
-// Heartbeats go out from the connection's own timer: an idle feed needs no thread for them.
+// Sends heartbeats from the connection's own timer, so that an idle feed needs no thread.
 class HeartbeatTimer : public std::enable_shared_from_this<HeartbeatTimer> {
  public:
   HeartbeatTimer(std::weak_ptr<http::Exchange> exchange, const Clock& clock, milliseconds interval,
@@ -45,7 +45,7 @@ class HeartbeatTimer : public std::enable_shared_from_this<HeartbeatTimer> {
         last_sent_(clock.now()) {}
 
   void start() { beat_after(interval_); }
-  // Something else was sent: the next beat is due an interval from now.
+  // Something else was sent: the next heartbeat is due an interval from now.
   void skip() { last_sent_ = clock_.now(); }
 
  private:
@@ -54,8 +54,8 @@ class HeartbeatTimer : public std::enable_shared_from_this<HeartbeatTimer> {
     if (!exchange) return;
     exchange->after(delay, [self = shared_from_this()] { self->beat(); });
   }
-  // Were a beat merely left out after a row, there could be nothing for two intervals, and clients give up
-  // then.
+  // If the heartbeat after a row were merely skipped, the connection could be silent for two intervals, and
+  // clients would give up.
   void beat() {
     const auto exchange = exchange_.lock();
     if (!exchange) return;
@@ -86,7 +86,7 @@ class Feed final : public Task {
 
   bool step() override {
     begin();
-    // Its answer is there, and the connection's next request waits for its end.
+    // The response is complete, and the connection's next request waits for its end.
     if (is_live() && exchange().request().method() == "HEAD") {
       exchange().end();
       return true;
@@ -106,21 +106,22 @@ class Feed final : public Task {
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
       if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
-      // The client has all rows so far; if its side has ended, nothing shows whether it still reads.
+      // The client has all rows so far; if it has closed its side, nothing shows whether it still reads.
       if (exchange().half_closed()) return finish();
       return wait();
     }
   }
 
-  // A normal feed that fits into one answer is not streamed; all others begin at once, so that a client knows
-  // that it listens.
+  // A normal feed that fits in one response is not streamed; all others begin at once, so that the client
+  // knows that it is listening.
   void begin() {
     if (begun_) return;
     begun_ = true;
     last_sent_ = context_.clock.now();
     if (!is_live()) return;
-    heed_stop();
-    // Who has seen the answer begin misses nothing from then on, also where rows are not kept.
+    wake_on_stop();
+    // A client that has received the head of the response misses no rows from then on, even if rows are not
+    // stored.
     source_->arm(*this);
     exchange().start(head(as_object() ? "{\"results\":[\n" : ""));
     if (options_.heartbeat) {
@@ -210,7 +211,7 @@ class Feed final : public Task {
   std::uint64_t left_ = 0;
   bool begun_ = false;
   bool sent_rows_ = false;
-  std::string text_;  // of a normal feed, until it is known whether it fits into one answer
+  std::string text_;  // of a normal feed, until it is known whether it fits in one response
   MonotonicTime last_sent_;
   std::shared_ptr<HeartbeatTimer> heartbeat_timer_;
 };
@@ -256,12 +257,12 @@ std::optional<std::string> since_param(const Call& call) {
 }
 
 kv::Versionstamp parse_since(kv::Transaction& tx, std::string_view since) {
-  const auto place = docs::parse_sequence(since);
+  const auto sequence = docs::parse_sequence(since);
   const kv::Version end = tx.read_version();
-  if (!kv::is_beyond(place, end)) return place;
+  if (!kv::is_beyond(sequence, end)) return sequence;
   throw bad_request(fmt::format(
-      "The sequence `{}` of `since` is beyond the end of the store, {}: it is of another store, or of "
-      "a time that a restore has undone. Begin again with `since=0`.",
+      "The sequence `{}` of `since` is beyond the end of the store, {}: it is from another store, or from "
+      "a state that a restore has undone. Begin again with `since=0`.",
       since, end));
 }
 

@@ -1,4 +1,4 @@
-// How many requests of this process wait for which index.
+// Counts the requests of this process that wait for an index.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace divan::api {
 
-/// Counts, by the id of an index's build (index/builds.h). Thread-safe.
+/// The counts, by the id of the index's build (index/builds.h). Thread-safe.
 class IndexWaits {
  public:
   std::size_t count(const std::string& build_id) const {
@@ -20,10 +20,10 @@ class IndexWaits {
   friend class IndexWait;
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::size_t> counts_;  // none is 0
+  std::map<std::string, std::size_t> counts_;  // without zeros
 };
 
-/// Is counted as long as it lives.
+/// A waiting request, counted until it is destroyed.
 class IndexWait {
  public:
   IndexWait(IndexWaits& waits, std::string build_id) : waits_(waits), build_id_(std::move(build_id)) {

@@ -1,4 +1,4 @@
-// GET /_jobs/_events: what happens to all jobs. docs/jobs.md
+// GET /_jobs/_events: the events of all jobs. docs/jobs.md
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
@@ -7,7 +7,7 @@
 namespace divan::api {
 namespace {
 
-// What waits for a client that is slow, before it begins to miss events.
+// Number of events queued for a slow client before it misses events.
 constexpr std::size_t kMaxWaitingEvents = 10'000;
 constexpr std::size_t kMaxWaitingBytes = 4 << 20;
 
@@ -35,7 +35,7 @@ class JobEvents final : public FeedSource {
     return true;
   }
 
-  // Events have no place that one could go back to.
+  // Events are not stored, so a feed cannot be resumed.
   std::string last_seq() const override { return {}; }
 
  private:

@@ -1,5 +1,5 @@
-// Feeds of a job and of workers: on a store on which something happens between two of their transactions, and
-// on one that has no watches.
+// Feeds of a job and of workers, on a store that changes between two of their transactions, and on one
+// without watches.
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
@@ -8,14 +8,14 @@
 namespace divan::api {
 namespace {
 
-// Calls back behind one of the transactions that are committed.
-class InterruptedStore final : public kv::ForwardingDatabase {
+// Calls a function after one of the committed transactions.
+class HookedStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
     return std::make_unique<InterruptedTransaction>(*this, inner().begin());
   }
-  /// Behind the transaction of this number, counted from now on.
+  /// Sets the function to be called after the transaction of this number, counted from now.
   void interrupt(int number, std::function<void()> callback) {
     callback_ = std::move(callback);
     left_ = number;
@@ -25,7 +25,7 @@ class InterruptedStore final : public kv::ForwardingDatabase {
  private:
   class InterruptedTransaction final : public kv::ForwardingTransaction {
    public:
-    InterruptedTransaction(InterruptedStore& store, std::unique_ptr<kv::Transaction> inner)
+    InterruptedTransaction(HookedStore& store, std::unique_ptr<kv::Transaction> inner)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
     std::shared_ptr<kv::Watch> watch(std::string_view key) override {
       if (store_.no_watches) throw kv::Error(kv::ErrorCode::too_many_watches);
@@ -39,14 +39,14 @@ class InterruptedStore final : public kv::ForwardingDatabase {
     }
 
    private:
-    InterruptedStore& store_;
+    HookedStore& store_;
   };
   std::function<void()> callback_;
   std::atomic<int> left_ = 0;
 };
 
 struct JobFeed : Streams {
-  InterruptedStore interrupted{*store};
+  HookedStore interrupted{*store};
   const Context on_interrupted = context_on(interrupted);
   jobs::AcceptedJob job;
 
@@ -62,15 +62,15 @@ struct JobFeed : Streams {
   std::string get(const std::string& query) {
     return http::Client("127.0.0.1", test.server.port()).request("GET", "/_jobs/t/j" + query).body;
   }
-  // What somebody sees who knows that the job is running, if it is finished behind the transaction of this
-  // number.
-  std::string seen_if_finished_behind(int transaction) {
+  // What a client that knows that the job is running receives if the job is finished after the transaction of
+  // this number.
+  std::string received_if_finished_after(int transaction) {
     const std::string before = json::compact(get("?feed=longpoll"));
     const auto seq = json::string_value(json::member(before, "last_seq").value_or(""));
     interrupted.interrupt(transaction, [this] {
       store->run([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), std::nullopt); });
     });
-    // Without heartbeats it would end after its timeout, with a last look.
+    // Without heartbeats it would end after its timeout, with a last read.
     http::testing::RawClient client(test.server);
     client.send("GET /_jobs/t/j?feed=longpoll&heartbeat=3600000&since=" + seq.value_or("none") +
                 " HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -78,16 +78,16 @@ struct JobFeed : Streams {
   }
 };
 
-// The first transaction looks whether there is such a job, the second one reads it.
-TEST_F(JobFeed, AJobThatIsFinishedBeforeItIsReadIsSeen) {
-  EXPECT_THAT(seen_if_finished_behind(1), testing::HasSubstr(R"("state":"finished")"));
+// The first transaction checks that the job exists, the second one reads it.
+TEST_F(JobFeed, AJobFinishedBeforeTheReadIsReported) {
+  EXPECT_THAT(received_if_finished_after(1), testing::HasSubstr(R"("state":"finished")"));
 }
 
-TEST_F(JobFeed, AJobThatIsFinishedRightBehindItsReadingIsSeen) {
-  EXPECT_THAT(seen_if_finished_behind(2), testing::HasSubstr(R"("state":"finished")"));
+TEST_F(JobFeed, AJobFinishedRightAfterTheReadIsReported) {
+  EXPECT_THAT(received_if_finished_after(2), testing::HasSubstr(R"("state":"finished")"));
 }
 
-TEST_F(JobFeed, WithoutWatchesAJobIsLookedAtNowAndThen) {
+TEST_F(JobFeed, WithoutWatchesAJobIsPolled) {
   interrupted.no_watches = true;
   for (const char* heartbeat : {"", "&heartbeat=3600000"}) {
     http::testing::RawClient client(test.server);
@@ -100,7 +100,7 @@ TEST_F(JobFeed, WithoutWatchesAJobIsLookedAtNowAndThen) {
   }
 }
 
-TEST_F(JobFeed, WithoutWatchesMembersAreLookedAtNowAndThen) {
+TEST_F(JobFeed, WithoutWatchesMembersArePolled) {
   interrupted.no_watches = true;
   http::testing::RawClient client(test.server);
   client.send("GET /_workers/role?feed=continuous&heartbeat=3600000 HTTP/1.1\r\nHost: h\r\n\r\n");

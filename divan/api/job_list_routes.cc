@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::uint64_t kMaxListed = 1000;
 constexpr std::uint64_t kDefaultListed = 100;
-// The most jobs that one request changes.
+// Maximum number of jobs that one request changes.
 constexpr std::int64_t kMaxChanged = 100'000;
 constexpr std::int64_t kDefaultChanged = 10'000;
-// After this time a request ends, and the next request changes the remaining jobs.
+// A request ends after this time, and the next request changes the remaining jobs.
 constexpr std::chrono::seconds kMaxChangeTime(5);
 constexpr std::size_t kChangedPerTransaction = 250;
 
@@ -38,7 +38,7 @@ jobs::ListOptions list_options(const Call& call) {
   return options;
 }
 
-// `next` of an answer: where the next request continues, and when the first request began, since only jobs
+// `next` of a response: where the next request continues, and when the first request began, since only jobs
 // that had ended by then are changed.
 std::string resume_text(std::int64_t until, std::string_view start) {
   return fmt::format("{}-{}", until, start);
@@ -78,7 +78,7 @@ bool is_bulk_change(std::string_view action) {
   return action == "_cancel" || action == "_resubmit" || action == "_remove";
 }
 
-// POST /_jobs/{type}/_cancel, _resubmit and _remove: transactions of a bounded size, one after the other.
+// POST /_jobs/{type}/_cancel, _resubmit and _remove: several transactions of a bounded size.
 Answer change_jobs(const Context& context, Call& call, const std::string& type, const std::string& action) {
   call.allow("POST");
   const Body body(call.json_body(), {"state", "limit", "start"});

@@ -1,4 +1,4 @@
-// What workers say of their jobs over HTTP: one request each, or one for several jobs of a type. docs/jobs.md
+// Reports of workers on their jobs over HTTP: one in a request, or several on jobs of one type. docs/jobs.md
 #include <fmt/ranges.h>
 
 #include <unordered_set>
@@ -14,10 +14,10 @@ namespace {
 using jobs::Attempt;
 using jobs::Queue;
 
-// Reports that are done in one transaction.
+// Maximum number of reports in one transaction.
 constexpr std::size_t kMaxReports = 1000;
 constexpr std::size_t kMaxReportBytes = 1 << 20;
-// The longest pause that a worker may ask for.
+// Maximum delay that a worker may request.
 constexpr std::chrono::milliseconds kMaxDelay = std::chrono::hours(24 * 365);
 
 MemberNames members_of(std::string_view report) {
@@ -31,9 +31,9 @@ MemberNames members_of(std::string_view report) {
   return kRelease;
 }
 
-// The answer to a report. Throws before it has written anything.
-std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report, const Attempt& attempt,
-                      const Body& body) {
+// Executes a report and returns its result. Throws before it has written anything.
+std::string execute_report(Queue& queue, kv::Transaction& tx, std::string_view report, const Attempt& attempt,
+                           const Body& body) {
   if (report == "_update") {
     const auto flags = jobs::update(queue, tx, attempt, body.raw("data"), body.raw("progress"));
     return fmt::format(R"({{"ok":true,"resubmit":{},"cancel":{}}})", flags.resubmit, flags.cancel);
@@ -43,7 +43,7 @@ std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report
   } else if (report == "_fail") {
     const jobs::FailOptions options{.retry = body.boolean("retry").value_or(true),
                                     .delay = body.milliseconds("delay", kMaxDelay)};
-    if (options.delay && !options.retry) throw bad_request("With `retry` false there is no `delay`.");
+    if (options.delay && !options.retry) throw bad_request("`delay` is not allowed if `retry` is false.");
     jobs::fail(queue, tx, attempt, body.string("error").value_or(""), options);
   } else {
     jobs::release(queue, tx, attempt, body.milliseconds("delay", kMaxDelay));
@@ -51,13 +51,13 @@ std::string do_report(Queue& queue, kv::Transaction& tx, std::string_view report
   return R"({"ok":true})";
 }
 
-// One of the jobs that a request reports on.
+// A report on one of several jobs.
 struct Report {
   Attempt attempt;
   const Body* body;
 };
 
-// All of them are looked at before anything is done.
+// Validates all reports before any of them is executed.
 std::vector<Report> read_reports(const std::string& type, const std::vector<Body>& jobs) {
   std::vector<Report> reports;
   reports.reserve(jobs.size());
@@ -65,47 +65,47 @@ std::vector<Report> read_reports(const std::string& type, const std::vector<Body
   for (const Body& job : jobs) {
     reports.push_back({{type, job.required("id"), job.required("lock")}, &job});
     const auto& id = reports.back().attempt.id;
-    if (!ids.insert(id).second) throw bad_request(fmt::format("Job `{}` comes twice.", id));
+    if (!ids.insert(id).second) throw bad_request(fmt::format("Job `{}` occurs twice.", id));
   }
   return reports;
 }
 
-// Several reports of a kind: one answer for each job, since one that was lost does not keep the others from
-// being done; as few transactions as can hold them.
+// Several reports of one kind: one result for each job, since one that was lost does not affect the others;
+// in as few transactions as possible.
 class BulkReport {
  public:
   BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
       : context_(context), report_(report), reports_(std::move(reports)) {}
 
-  /// The answers. Throws what the store does while nothing has been done; after that it is the answer to
-  /// those that have not been done.
+  /// Returns the results. Throws an error of the store if no report has been executed; otherwise the error is
+  /// the result of the remaining reports.
   std::vector<std::string> run() {
     for (std::size_t begin = 0, end = 0; begin < reports_.size(); begin = end) {
       for (std::size_t bytes = 0;
            end < reports_.size() && end - begin < kMaxReports && bytes < kMaxReportBytes; ++end) {
         bytes += reports_[end].body->bytes();
       }
-      if (!do_some(begin, end)) break;
+      if (!run_batch(begin, end)) break;
     }
     return std::move(answers_);
   }
 
  private:
-  // False if the store failed.
-  bool do_some(std::size_t begin, std::size_t end) {
+  // Returns false if the store failed.
+  bool run_batch(std::size_t begin, std::size_t end) {
     try {
       auto answers = context_.store.run([&](kv::Transaction& tx) { return try_some(tx, begin, end); });
       std::move(answers.begin(), answers.end(), std::back_inserter(answers_));
       return true;
     } catch (const kv::Error& error) {
-      // What is written is not what was sent alone: data that wait for the next run, for example.
+      // More is written than was sent: data that wait for the next run, for example.
       const bool too_large = error.code() == kv::ErrorCode::transaction_too_large;
       if (too_large && end - begin > 1) {
         const std::size_t middle = begin + (end - begin) / 2;
-        return do_some(begin, middle) && do_some(middle, end);
+        return run_batch(begin, middle) && run_batch(middle, end);
       }
       if (!too_large && answers_.empty()) throw;
-      // Who asks again later may be heard.
+      // A later retry may succeed.
       for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
         answers_.push_back(refusal(i, error, too_large ? error.status() : 503));
       return too_large;
@@ -122,7 +122,7 @@ class BulkReport {
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [attempt, body] = reports_[i];
       try {
-        answers.push_back(do_report(context_.queue, tx, report_, attempt, *body));
+        answers.push_back(execute_report(context_.queue, tx, report_, attempt, *body));
       } catch (const kv::Error&) { throw; } catch (const Error& error) {
         answers.push_back(refusal(i, error, error.status()));
       }
@@ -153,10 +153,10 @@ Answer job_report(const Context& context, Call& call, const std::string& type, c
                   const std::string& report) {
   call.allow("POST");
   const Body body(call.has_body() ? call.json_body() : "{}", members_of(report));
-  if (body.string("id").value_or(id) != id) throw bad_request("`id` is not that of the path.");
+  if (body.string("id").value_or(id) != id) throw bad_request("`id` differs from the id in the path.");
   const Attempt attempt{type, id, body.required("lock")};
   return json_response(200, context.store.run([&](kv::Transaction& tx) {
-    return do_report(context.queue, tx, report, attempt, body);
+    return execute_report(context.queue, tx, report, attempt, body);
   }));
 }
 

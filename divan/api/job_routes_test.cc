@@ -1,4 +1,4 @@
-// Requests about jobs that need a damaged store, or a client that ends its side of the connection.
+// Requests about jobs that need a damaged store, or a client that closes its side of the connection.
 #include "divan/api/testing.h"
 #include "divan/jobs/rows.h"
 
@@ -24,7 +24,7 @@ struct JobRoutes : Streams {
   }
 };
 
-TEST_F(JobRoutes, ADamagedJobIsRemovedByItsId) {
+TEST_F(JobRoutes, ADamagedJobCanBeRemovedById) {
   damage(jobs::JobKey("job").string("t").string("j"));
   EXPECT_EQ(request("GET", "/_jobs/t/j").status, 500);
   EXPECT_EQ(request("DELETE", "/_jobs/t/j").status, 200);
@@ -33,7 +33,7 @@ TEST_F(JobRoutes, ADamagedJobIsRemovedByItsId) {
   EXPECT_THAT(request("GET", "/_jobs/t").body, HasSubstr(R"("pending":0)"));
 }
 
-TEST_F(JobRoutes, ATypeWithDamagedSettingsKeepsNoOtherFromBeingShown) {
+TEST_F(JobRoutes, ATypeWithDamagedSettingsDoesNotHideOthers) {
   store->run([&](kv::Transaction& tx) { queue.set_type(tx, "bad", {}); });
   damage(jobs::JobKey("type").string("bad"));
   const auto types = request("GET", "/_jobs");
@@ -43,8 +43,8 @@ TEST_F(JobRoutes, ATypeWithDamagedSettingsKeepsNoOtherFromBeingShown) {
   EXPECT_EQ(request("DELETE", "/_jobs/bad?force=true").status, 200);
 }
 
-// Nothing tells it from one that is gone.
-TEST_F(JobRoutes, AWaitEndsWithItsClientsSideOfTheConnection) {
+// It cannot be distinguished from one that has disconnected.
+TEST_F(JobRoutes, AWaitEndsWhenTheClientClosesItsSide) {
   http::testing::RawClient client(test.server);
   const std::string body = R"({"jobs":[{"type":"t","id":"j"}],"timeout":300000})";
   client.send(

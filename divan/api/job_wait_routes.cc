@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kMaxWait{300'000};
-// How often jobs are read that cannot be watched.
+// Poll interval for jobs that cannot be watched.
 constexpr milliseconds kPollInterval{1000};
 
 std::set<jobs::State> states_of(const Body& body) {
@@ -28,8 +28,7 @@ std::set<jobs::State> states_of(const Body& body) {
     return true;
   });
   if (!is_array || states.empty())
-    throw bad_request(
-        "`states` is an array of states; expected pending, running, finished, failed or cancelled.");
+    throw bad_request("`states` must be an array of pending, running, finished, failed and cancelled.");
   return states;
 }
 
@@ -59,11 +58,12 @@ class WaitTask final : public Task {
   }
 
   bool step() override {
-    if (!begun_) heed_stop();
+    if (!begun_) wake_on_stop();
     begun_ = true;
     const std::size_t reached = wait_.read(waker());
     const auto now = context_.clock.now();
-    // A client that has ended its side of the connection is probably gone: it is answered at once.
+    // A client that has closed its side of the connection has probably disconnected: it gets the response at
+    // once.
     if (reached < count_ && now < deadline_ && !stopping() && !exchange().half_closed()) {
       auto pause = std::chrono::ceil<milliseconds>(deadline_ - now);
       if (wait_.must_poll()) pause = std::min(pause, kPollInterval);

@@ -17,7 +17,7 @@ namespace {
 
 using jobs::Queue;
 
-// Bytes that a transaction writes for a job without data: keys, header and counters.
+// Approximate bytes that a transaction writes for a job without data: keys, header and counters.
 constexpr std::size_t kBytesOfSmallJob = 1000;
 
 std::string counts_json(const Context& context, kv::Transaction& tx, std::string_view type) {
@@ -91,12 +91,13 @@ std::vector<Queue::Added> add_together(const Context& context, const std::string
     return context.store.run([&](kv::Transaction& tx) { return context.queue.add_all(tx, type, jobs); });
   } catch (const kv::Error& error) {
     if (error.code() != kv::ErrorCode::transaction_too_large) throw;
-    throw Error(413, error.name(),
-                fmt::format("The {} jobs of this request take more than the {} bytes that a transaction may "
-                            "write, with all that is kept of each (about {} bytes and its data): add them in "
-                            "several requests, of {} small jobs at most.",
-                            jobs.size(), kv::kMaxTransactionBytes, kBytesOfSmallJob,
-                            kv::kMaxTransactionBytes / kBytesOfSmallJob));
+    throw Error(
+        413, error.name(),
+        fmt::format("The {} jobs of this request exceed the {} bytes that a transaction may write (each "
+                    "job takes about {} bytes and its data). Add them in several requests of at most {} "
+                    "small jobs.",
+                    jobs.size(), kv::kMaxTransactionBytes, kBytesOfSmallJob,
+                    kv::kMaxTransactionBytes / kBytesOfSmallJob));
   }
 }
 
@@ -111,7 +112,7 @@ Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   for (const Body& job : bodies) {
     jobs.push_back({job.string("id"), data_of(job), add_options(job)});
     const auto& id = jobs.back().id;
-    if (id && !ids.insert(*id).second) throw bad_request(fmt::format("Job `{}` comes twice.", *id));
+    if (id && !ids.insert(*id).second) throw bad_request(fmt::format("Job `{}` occurs twice.", *id));
   }
   const auto added = add_together(context, type, jobs);
   std::string out;
@@ -119,11 +120,11 @@ Answer add_bulk(const Context& context, Call& call, const std::string& type) {
   return json_response(201, "[" + out + "]");
 }
 
-// Of the digest of a row.
+// Size of the digest of a row.
 constexpr std::size_t kSequenceBytes = 8;
 
-// The state of one job as a feed: a row for each change that is seen. A row's sequence is a digest of it:
-// with it in `since`, a feed begins with the first state that is another one.
+// The state of one job as a feed: a row for each change. A row's sequence is a digest of the row: a feed
+// whose `since` has it begins with the first different state.
 class JobSource final : public WatchingSource {
  public:
   JobSource(const Context& context, std::string type, std::string id, std::string since)
@@ -161,7 +162,7 @@ class JobSource final : public WatchingSource {
   const Context& context_;
   const std::string type_;
   const std::string id_;
-  std::string last_;  // the sequence of the row that the client has
+  std::string last_;  // the sequence of the client's last row
   bool ended_ = false;
 };
 
@@ -235,7 +236,8 @@ bool may_use_type(const Context& context, const User& user, std::string_view typ
 
 void check_type(const Context& context, const Call& call, std::string_view type) {
   if (!may_use_type(context, call.user(), type))
-    throw forbidden(fmt::format("Jobs of type `{}` build the server's indexes.", type));
+    throw forbidden(
+        fmt::format("Jobs of type `{}` build the server's indexes; only server admins may use them.", type));
 }
 
 Answer jobs(const Context& context, const CallPtr& call) {

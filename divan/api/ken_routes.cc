@@ -1,4 +1,4 @@
-// What ken does: which indexes it has built, which ones wait, and why.
+// The state of ken: which indexes it has built, which ones wait, and why.
 #include "divan/api/routes.h"
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
@@ -9,7 +9,7 @@
 namespace divan::api {
 namespace {
 
-// Of each list.
+// Maximum number of elements of each list.
 constexpr std::size_t kMaxShown = 1000;
 
 json::Writer& write_index(json::Writer& writer, const ken::IndexName& index) {
@@ -23,7 +23,7 @@ json::Writer& write_index(json::Writer& writer, const ken::IndexName& index) {
       .string(to_hex(index.signature));
 }
 
-// The first ones of a list, as an array.
+// Writes the first kMaxShown elements of a list as an array.
 template <class List, class Write>
 void write_list(json::Writer& writer, std::string_view name, const List& list, Write&& write) {
   writer.key(name).begin_array();
@@ -76,15 +76,15 @@ void write_waiting(json::Writer& writer, const Context& context, kv::Transaction
   writer.end_object();
 }
 
-struct Lacking {
+struct IncompleteIndex {
   ken::IndexName index;
   index::LeftOutSummary left_out;
 };
 
 // Of the first kMaxShown indexes, those that lack rows of documents now.
-std::vector<Lacking> find_lacking(const Context& context, kv::Transaction& tx,
-                                  const std::vector<ken::IndexName>& indexes) {
-  std::vector<Lacking> found;
+std::vector<IncompleteIndex> find_incomplete_indexes(const Context& context, kv::Transaction& tx,
+                                                     const std::vector<ken::IndexName>& indexes) {
+  std::vector<IncompleteIndex> found;
   for (std::size_t i = 0; i < std::min(indexes.size(), kMaxShown); ++i) {
     const auto database = context.catalog.find(tx, indexes[i].database);
     if (!database) continue;
@@ -148,12 +148,12 @@ void write_processes(json::Writer& writer, const Context& context) {
 
 Answer ken_status(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  if (context.ken == nullptr) throw not_found("This process has no ken: see serve --background.");
+  if (context.ken == nullptr) throw not_found("This process does not run ken: see serve --background.");
   const auto status = context.ken->status();
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();
-    const auto lacking = find_lacking(context, tx, status.left_out);
+    const auto lacking = find_incomplete_indexes(context, tx, status.left_out);
     const std::size_t not_shown = status.left_out.size() - std::min(status.left_out.size(), kMaxShown);
     json::Writer writer(out);
     writer.begin_object().key("counts").begin_object();
@@ -177,7 +177,7 @@ Answer ken_status(const Context& context, const CallPtr& call) {
       if (!retry.error.empty()) writer.key("error").string(retry.error);
       writer.end_object();
     });
-    write_list(writer, "left_out", lacking, [&](const Lacking& one) {
+    write_list(writer, "left_out", lacking, [&](const IncompleteIndex& one) {
       write_index(writer.begin_object(), one.index).key("left_out");
       one.left_out.write(writer);
       writer.end_object();

@@ -7,7 +7,7 @@
 namespace divan::api {
 
 /// The rows of a listing, page by page; each page is read in one transaction. `Row` is the content of a row
-/// beside its id. Not thread-safe.
+/// without its id. Not thread-safe.
 template <class Row>
 class ListingPages : public PageSource {
  public:
@@ -28,7 +28,7 @@ class ListingPages : public PageSource {
       append_head(*tx, database, out);
       number_ = database.number();
     }
-    // It was deleted, and another one created under its name, which has none of the rows so far.
+    // The database was deleted, and a new one created with its name.
     if (database.number() != *number_) throw not_found("Database does not exist.");
     const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
     end_page(*tx, database, out);
@@ -41,16 +41,16 @@ class ListingPages : public PageSource {
   static constexpr std::size_t kPageBytes = 256 << 10;
   using Visitor = std::function<bool(const std::string& id, const Row&)>;
 
-  /// Appends the beginning of the answer, up to the first row.
+  /// Appends the beginning of the response, up to the first row.
   virtual void append_head(kv::Transaction& tx, const docs::Database& database, std::string& out) = 0;
-  /// Returns true if documents with this id belong to the listing.
+  /// Returns true if documents with this id are part of the listing.
   virtual bool lists(std::string_view id) const = 0;
   /// Visits the rows of a range.
   virtual void visit(kv::Transaction& tx, const docs::Database& database, const docs::DocumentRange& range,
                      const Visitor& visit) = 0;
   virtual std::optional<Row> read(kv::Transaction& tx, const docs::Database& database,
                                   const std::string& id) = 0;
-  /// Appends a row, after begin_row(), or keeps it until end_page().
+  /// Appends a row, after begin_row(), or holds it until end_page().
   virtual void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                           const Row& row, std::string& out) = 0;
   /// Returns true if the page ends after `rows`.
@@ -64,7 +64,7 @@ class ListingPages : public PageSource {
   docs::DocumentRange& range() { return range_; }
   std::uint64_t skip() const { return skip_; }
   std::uint64_t left() const { return left_; }
-  /// Key `i` in the order of the answer.
+  /// Key `i` in the order of the response.
   const std::string& key(std::size_t i) const {
     const auto& keys = *params_.keys;
     return keys[params_.descending ? keys.size() - 1 - i : i];
@@ -104,7 +104,7 @@ class ListingPages : public PageSource {
       }
       --left_;
       const std::string id = id_of_key(wanted);
-      // CouchDB leaves these out after it has counted them for skip and limit.
+      // CouchDB omits these after it has counted them for skip and limit.
       if (!lists(id)) continue;
       if (const auto row = read(tx, database, id)) {
         append_row(tx, database, id, *row, out);
@@ -122,20 +122,20 @@ class ListingPages : public PageSource {
   docs::DocumentRange range_;
   std::uint64_t skip_;
   std::uint64_t left_;
-  std::optional<std::int64_t> number_;  // of the database, once the first page was read
+  std::optional<std::int64_t> number_;  // of the database, after the first page
   bool first_row_ = true;
-  std::string resumed_at_;  // the last document that was read, with which the next page begins
+  std::string resumed_at_;  // the last document that was read; the next page begins with it
   std::size_t next_key_ = 0;
 };
 
-/// Answers a listing, or several in one request. `make(params)` makes the pages of one.
+/// Responds with a listing, or with several in one request. `make(params)` creates the pages of one listing.
 template <class Make>
 void stream_listing(const Context& context, const CallPtr& call, const Make& make) {
   call->allow("GET,POST");
-  if (!asks_several(*call, 2)) return stream_pages(context, call, make(parse_query_params(*call)));
+  if (!is_multi_query(*call, 2)) return stream_pages(context, call, make(parse_query_params(*call)));
   std::vector<std::unique_ptr<PageSource>> sources;
   for (auto& params : parse_queries(*call)) sources.push_back(make(std::move(params)));
-  stream_pages(context, call, several_pages(std::move(sources)));
+  stream_pages(context, call, multi_query_pages(std::move(sources)));
 }
 
 }  // namespace divan::api

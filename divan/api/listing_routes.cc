@@ -8,9 +8,9 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kPageRows = 20'000;
-// Of documents that are read from a remote store, those that are asked for together.
+// Number of documents that are prefetched together from a remote store.
 constexpr std::size_t kDocumentsTogether = 1'000;
-// Behind all ids that begin with "_design/".
+// Sorts after all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
 docs::DocumentRange design_range(const docs::DocumentRange& wanted) {
@@ -31,7 +31,7 @@ std::int64_t count_design_documents(kv::Transaction& tx, const docs::Database& d
   return count;
 }
 
-// Rows are documents and their winners.
+// The rows are documents with their winners.
 class DocumentPages final : public ListingPages<docs::Leaf> {
  public:
   DocumentPages(const Context& context, std::string name, index::views::ViewParams wanted, bool design_only)
@@ -70,7 +70,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     return tree.empty() ? std::nullopt : std::optional(std::move(tree.front()));
   }
 
-  // On a remote store the bodies of a page are requested together, once its rows are known.
+  // On a remote store the bodies of a page are prefetched together, once its rows are known.
   void append_row(kv::Transaction& tx, const docs::Database& database, const std::string& id,
                   const docs::Leaf& winner, std::string& out) override {
     if (params().keys || !params().include_docs || !tx.is_remote()) {
@@ -108,7 +108,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
     ids_.clear();
     winners_.clear();
     found_bytes_ = 0;
-    // The next page requests its keys again, in its own transaction.
+    // The next page prefetches its keys again, in its own transaction.
     expected_ = 0;
     ahead_.end_page();
   }
@@ -140,7 +140,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
   std::vector<std::string> ids_;
   std::vector<docs::Leaf> winners_;
   std::uint64_t found_bytes_ = 0;
-  std::size_t expected_ = 0;  // keys before this one have been requested
+  std::size_t expected_ = 0;  // keys before this one have been prefetched
   docs::ReadAhead ahead_{kDocumentsTogether};
 };
 

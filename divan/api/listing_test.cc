@@ -1,5 +1,4 @@
-// Listings of documents, from a store nearby and from a remote one, whose rows and bodies are asked for
-// together.
+// Listings of documents, from a local and from a remote store; the latter prefetches rows and bodies.
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
@@ -36,13 +35,13 @@ struct Listings : Streams {
   }
   std::string get(const std::string& target, bool from_remote) {
     is_remote = from_remote;
-    // Between pages there may be white space.
+    // Pages may be separated by white space.
     return json::compact(http::Client("127.0.0.1", test.server.port()).request("GET", target).body);
   }
 };
 
-// Bodies of all are several pages.
-TEST_F(Listings, ARemoteStoreGivesTheSame) {
+// The bodies of all documents take several pages.
+TEST_F(Listings, ARemoteStoreReturnsTheSame) {
   const std::string keys =
       "keys=%5B%22d03%22,%22gone%22,%22nobody%22,7,%22e%22,%22d01%22,%22_design/a%22,%22_local/b%22%5D";
   for (const std::string listing : {"_all_docs", "_design_docs", "_local_docs"}) {
@@ -68,8 +67,8 @@ TEST_F(Listings, ARemoteStoreGivesTheSame) {
                              testing::HasSubstr(R"({"key":7,"error":"not_found"})")));
 }
 
-// However many pages a listing has, what is asked for together is what a page shows.
-TEST_F(Listings, ARemoteStoreIsAskedOnceForThePage) {
+// However many pages a listing has, the prefetch is what a page shows.
+TEST_F(Listings, ARemoteStoreNeedsOneRoundTripForAPage) {
   const auto waits = [&](const std::string& target) {
     const int before = remote_store.round_trips;
     get(target, true);

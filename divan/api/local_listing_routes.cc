@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kPageRows = 1'000;
 
-// Local documents are neither counted nor part of the changes: as in CouchDB, the numbers of the listing are
+// Local documents are neither counted nor part of the changes: as in CouchDB, the numbers in the listing are
 // null.
 class LocalPages final : public ListingPages<docs::LocalDocument> {
  public:

@@ -3,7 +3,7 @@
 namespace divan::api {
 namespace {
 
-// What may lie in the socket's queue before the next page is read.
+// Bytes in the socket's queue at which reading of pages pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
 class ReadyStream final : public PageStream {
@@ -22,7 +22,7 @@ bool PageStream::step() {
   if (!source_) source_ = open();
   if (!source_) return exchange().answered();
   for (;;) {
-    // Nobody reads the rest. (A client that has only ended its side does.)
+    // The client has disconnected. (One that has only closed its side has not.)
     if (exchange().closed()) return true;
     if (exchange().unsent() > kMaxUnsent) {
       exchange().on_drained(waker());

@@ -5,24 +5,24 @@
 
 namespace divan::api {
 
-/// Where the pages of a JSON answer come from.
+/// The source of the pages of a JSON response.
 class PageSource {
  public:
   virtual ~PageSource() = default;
-  /// Appends the next piece of the answer; false when it is complete.
+  /// Appends the next piece of the response; returns false if it is complete.
   virtual bool next(std::string& out) = 0;
 };
 
-/// Answers with what a source gives. A short answer is sent whole, with its length; a long one is streamed,
-/// and no more is read than the client has taken. A failure before the first page is an error answer; after
-/// it, the connection is cut.
+/// Responds with the pages of a source. A short response is sent whole, with its length. A long one is
+/// streamed, no faster than the client reads. An error before the first page is an error response; after it,
+/// the connection is closed.
 class PageStream : public Task {
  public:
   using Task::Task;
 
  protected:
-  /// Makes the source, as soon as it can be made; nothing to wait for wake(), or when this has answered by
-  /// itself. May set the answer's ETag.
+  /// Creates the source. Returns null to wait for wake(), or if this function has responded itself. May set
+  /// the response's ETag.
   virtual std::unique_ptr<PageSource> open() = 0;
   void set_etag(std::string etag) { etag_ = std::move(etag); }
   bool step() final;
@@ -32,7 +32,7 @@ class PageStream : public Task {
   std::unique_ptr<PageSource> source_;
 };
 
-/// Starts a stream from a source that is there.
+/// Starts a stream of an existing source.
 void stream_pages(const Context& context, CallPtr call, std::unique_ptr<PageSource> source);
 
 }  // namespace divan::api

@@ -38,7 +38,7 @@ PasswordComparison compare_password(std::string_view password, const PasswordHas
   const std::string key = derive(password, hash, hash.key.size());
   if (CRYPTO_memcmp(key.data(), hash.key.data(), key.size()) == 0) return {true, hash.iterations};
   if (hash.iterations >= min_iterations) return {false, hash.iterations};
-  // The rest of the work, for its time alone.
+  // The rest of the work, to take the same time.
   derive(password, {"SHA256", {}, hash.salt, min_iterations - hash.iterations}, kKeyBytes);
   return {false, min_iterations};
 }

@@ -1,4 +1,4 @@
-// Passwords as they are kept: PBKDF2 hashes (RFC 8018), which are slow on purpose.
+// Stored passwords: PBKDF2 hashes (RFC 8018), which are slow by design.
 #pragma once
 
 #include <string>
@@ -9,40 +9,40 @@
 
 namespace divan::api {
 
-/// The most iterations that a hash may ask for: some seconds of work.
+/// Maximum number of iterations of a hash: some seconds of work.
 inline constexpr int kMaxPasswordIterations = 10'000'000;
 
-/// The iterations of new hashes without a setting: CouchDB's, from 3.4 on.
+/// The iterations of new hashes unless set: the default of CouchDB 3.4.
 inline constexpr int kDefaultPasswordIterations = 600'000;
 
-/// The iterations of new hashes: [chttpd_auth] iterations. Throws bad_request for a bad value.
+/// The iterations of new hashes: [chttpd_auth] iterations. Throws bad_request for an invalid value.
 int password_iterations(const Config& config);
 
-/// What a password is compared with. A value type.
+/// A hashed password. A value type.
 struct PasswordHash {
   std::string digest;  ///< as OpenSSL names it: "SHA1", "SHA256"
-  std::string key;     ///< the bytes; not empty
+  std::string key;     ///< binary; not empty
   std::string salt;
-  int iterations = 0;  ///< 1 at least
+  int iterations = 0;  ///< at least 1
 
   friend bool operator==(const PasswordHash&, const PasswordHash&) = default;
 };
 
-/// A new hash: of SHA-256, 32 bytes, with a random salt.
+/// Hashes a password with SHA-256 to 32 bytes, with a random salt.
 PasswordHash hash_password(std::string_view password, int iterations, Rng& rng);
 
-/// The outcome of a comparison and the iterations that it took.
+/// The result of a comparison and the iterations that it took.
 struct PasswordComparison {
   bool equal = false;
   int iterations = 0;
 };
 
-/// Compares a password with a hash. A wrong password takes at least `min_iterations`, so that its time does
-/// not show whether the hash is a user's, an administrator's or a placeholder for an unknown name.
+/// Compares a password with a hash. A wrong password takes at least `min_iterations`, so that the time does
+/// not reveal whether the hash is a user's, an administrator's or a placeholder for an unknown name.
 PasswordComparison compare_password(std::string_view password, const PasswordHash& hash,
                                     int min_iterations = 0);
 
-/// True if it is this password's hash. Takes the same time for every wrong password.
+/// Returns true if the hash is that of the password. All wrong passwords take the same time.
 bool is_password(std::string_view password, const PasswordHash& hash);
 
 }  // namespace divan::api

@@ -13,10 +13,10 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kMinThreads = 2;
-// Of a name in the log.
+// Maximum bytes of a name in the log.
 constexpr std::size_t kMaxShown = 100;
 
-// Equal for equal name, password and hash, and for no others.
+// A digest that identifies name, password and hash.
 std::string outcome_key(const PasswordRequest& request) {
   const auto& hash = request.hash;
   return sha256(fmt::format("{} {} {} {} {} {} {}{}{}{}{}", request.name.size(), request.password.size(),

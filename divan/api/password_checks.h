@@ -1,4 +1,4 @@
-// Compares the passwords of requests with hashes, on threads of its own, and remembers the outcomes.
+// Compares the passwords of requests with hashes, on threads of its own, and caches the results.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace divan::api {
 inline constexpr std::int64_t kMaxLockoutThreshold = 1'000'000;
 inline constexpr std::int64_t kMaxLockoutLifetimeMs = 86'400'000;
 
-/// What happens to a name that fails from one address again and again ([chttpd_auth_lockout], as in CouchDB).
+/// What happens to a name after repeated failures from one address ([chttpd_auth_lockout], as in CouchDB).
 struct LockoutSettings {
   enum class Mode { off, warn, enforce };
   Mode mode = Mode::warn;
@@ -23,7 +23,7 @@ struct LockoutSettings {
   std::chrono::milliseconds lifetime{300'000};  ///< after the last failure
 };
 
-/// Who is who, of a request.
+/// The credentials of a request.
 struct PasswordRequest {
   std::string_view name;
   std::string_view password;
@@ -35,19 +35,19 @@ struct PasswordRequest {
 struct PasswordCheckStats {
   std::uint64_t right = 0;
   std::uint64_t wrong = 0;
-  std::uint64_t refused = 0;  ///< requests
-  std::size_t waiting = 0;    ///< checks
+  std::uint64_t refused = 0;  ///< number of requests
+  std::size_t waiting = 0;    ///< number of checks
 };
 
 /// Checks passwords in the order of password_queue.h. Thread-safe.
 class PasswordChecks {
  public:
   struct Options {
-    /// Two at least, one of which is no suspect's. Half of the processors without it.
+    /// At least two, one of which never runs checks of suspects. 0: half of the processors.
     std::size_t threads = 0;
     PasswordQueue::Limits limits{};
-    std::size_t remembered = 10'000;  ///< outcomes: right ones; wrong ones
-    /// For tests: in place of compare_password().
+    std::size_t remembered = 10'000;  ///< size of the cache: of right, and of wrong results
+    /// For tests: replaces compare_password().
     std::function<bool(const PasswordCheck&)> compare{};
   };
 
@@ -58,12 +58,12 @@ class PasswordChecks {
 
   void configure(const LockoutSettings& settings);
 
-  /// True or false if it is known whether the password is right. Otherwise nullopt, and calls `waiter.done`
-  /// once the outcome is known, or when the check is refused, on another thread or on this one. Throws
-  /// forbidden (403) if the name is locked for this address, 503 after stop().
+  /// Returns true or false if it is known whether the password is right. Otherwise returns nullopt, and calls
+  /// `waiter.done`, on this or another thread, when the result is known or the check is refused. Throws
+  /// forbidden (403) if the name is locked for this address, and 503 after stop().
   std::optional<bool> check(const PasswordRequest& request, PasswordWaiter waiter);
 
-  /// Refuses (503) whatever waits, and waits for what runs. Idempotent.
+  /// Refuses (503) all waiting checks, and waits for the running ones. Idempotent.
   void stop();
 
   PasswordCheckStats stats() const;
@@ -87,7 +87,7 @@ class PasswordChecks {
   bool stopping_ = false;
   LockoutSettings lockout_;
   PasswordQueue queue_;
-  // Digests of name, password and hash: an outcome is of no use once the hash is another.
+  // By a digest of name, password and hash: a result is invalid after the hash has changed.
   LruMap<bool> right_;
   LruMap<bool> wrong_;
   LruMap<Failures> locked_;  // by address, name and salt: another password unlocks a name

@@ -80,7 +80,7 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::add(PasswordCheck check, Pass
   entries_.back().waiters.push_back(std::move(waiter));
   by_key_.emplace(entries_.back().check.key, std::prev(entries_.end()));
   ++waiting_;
-  // A request that is larger than the limit may wait if it is alone.
+  // A request that exceeds the limit may wait if it is the only one.
   const auto is_full = [this] {
     return waiting_ > limits_.checks || (bytes_ > limits_.bytes && entries_.size() > 1 && waiting_ > 0);
   };
@@ -96,9 +96,9 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::expire() {
     const auto present = entry++;
     if (present->running) continue;
     std::erase_if(present->waiters, [this](const PasswordWaiter& waiter) {
-      const bool gone = waiter.gone && waiter.gone();
-      if (gone) bytes_ -= waiter.bytes;
-      return gone;
+      const bool disconnected = waiter.disconnected && waiter.disconnected();
+      if (disconnected) bytes_ -= waiter.bytes;
+      return disconnected;
     });
     if (present->waiters.empty()) {
       remove(present);

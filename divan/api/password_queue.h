@@ -1,17 +1,18 @@
-// Passwords that wait to be checked, and which of them is next.
+// The queue of passwords that wait to be checked.
 //
-// A check takes about 0.3 s of a processor on purpose, so a few clients that guess passwords could keep all
-// others from logging in. Only a check distinguishes a guess from a good password, but clients that guess
-// have failed before. Of the checks that wait, the next is the one with
+// A check takes about 0.3 s of CPU time by design, so a few clients that guess passwords could prevent all
+// others from logging in. Only a check distinguishes a guess from a right password, but clients that guess
+// have failed before. The next check is the one with
 //   1. the fewest recent failures of its address,
 //   2. then the fewest recent failures of its name,
 //   3. then a name that has logged in from this address before,
-//   4. then the address, and then the name, that was served longest ago,
-//   5. then the first that came.
-// So an address that guesses comes after all others, addresses that guess one name come after that name's
-// owner, and good users who share an address with a client that guesses (a NAT, a reverse proxy that is not
-// trusted: client_address.h) come after other addresses only. No rule refuses a check that could be right: a
-// check is refused only if too many wait, the last by these rules first, or if it has waited too long.
+//   4. then the address, and then the name, that was least recently served,
+//   5. then the earliest arrival.
+// So an address that guesses comes after all others; addresses that guess one name come after that name's
+// owner; and good users who share an address with a client that guesses (behind a NAT, or a reverse proxy
+// that is not trusted: client_address.h) come after other addresses only. No rule refuses a check that could
+// succeed: a check is refused only if too many wait, starting with the last by these rules, or if it has
+// waited too long.
 #pragma once
 
 #include <array>
@@ -32,40 +33,41 @@ namespace divan::api {
 
 /// A password to be compared with a hash.
 struct PasswordCheck {
-  std::string key{};      ///< equal if name, password and hash are
-  std::string address{};  ///< the client's, as address_key() gives it
-  std::string name{};     ///< as name_key() gives it
+  std::string key{};      ///< identifies name, password and hash
+  std::string address{};  ///< the client's, as returned by address_key()
+  std::string name{};     ///< as returned by name_key()
   std::string password{};
   PasswordHash hash{};
   int min_iterations = 0;     ///< of a wrong password: see compare_password()
-  std::string description{};  ///< name and address in words
+  std::string description{};  ///< name and address, for the log
 };
 
 /// A request that waits for a check.
 struct PasswordWaiter {
-  std::size_t bytes = 0;         ///< memory that it holds
-  std::function<bool()> gone{};  ///< true once its client has left
-  /// Called once: with null when the check is done, otherwise with why it is not.
+  std::size_t bytes = 0;         ///< memory that the request holds
+  std::function<bool()> gone{};  ///< returns true if the client has disconnected
+  /// Called once: with null if the check was made, otherwise with the error.
   std::function<void(const Error* refusal)> done{};
 };
 
-/// What a client's failures are counted by: an IPv4 address, or the first 64 bits of an IPv6 address, since
-/// one customer of a network has as many addresses as fit below.
+/// The key by which a client's failures are counted: an IPv4 address, or the first 64 bits of an IPv6
+/// address, since one customer of a network usually has all addresses with that prefix.
 std::string address_key(std::string_view address);
-/// Names are as long as clients like; the key is not.
+/// A digest of a name, which bounds its size.
 std::string name_key(std::string_view name);
 
 struct PasswordQueueLimits {
-  std::size_t checks = 1000;             ///< that wait
-  std::size_t bytes = 256 << 20;         ///< of the requests that wait
-  std::chrono::seconds wait{60};         ///< of one check
-  std::size_t remembered = 10'000;       ///< addresses; names; pairs of both
-  std::chrono::seconds lifetime{300};    ///< of an address's or a name's failures after the last one
-  std::size_t suspect_failures = 5;      ///< an address that has as many is a suspect
-  std::size_t max_running_suspects = 1;  ///< checks of suspects at a time
+  std::size_t checks = 1000;             ///< maximum number of waiting checks
+  std::size_t bytes = 256 << 20;         ///< maximum memory of waiting requests
+  std::chrono::seconds wait{60};         ///< maximum time that a check waits
+  std::size_t remembered = 10'000;       ///< maximum number of addresses; of names; of pairs of both
+  std::chrono::seconds lifetime{300};    ///< time after the last failure until failures are forgotten
+  std::size_t suspect_failures = 5;      ///< an address with this many failures is a suspect
+  std::size_t max_running_suspects = 1;  ///< maximum number of concurrent checks of suspects
 };
 
-/// The order of checks. Not thread-safe. Identical checks are one, for all requests that wait for it.
+/// The queue of checks. Identical checks are merged into one for all requests that wait for it. Not
+/// thread-safe.
 class PasswordQueue {
  public:
   using Limits = PasswordQueueLimits;
@@ -78,18 +80,19 @@ class PasswordQueue {
 
   void set_lifetime(std::chrono::milliseconds lifetime) { lifetime_ = lifetime; }
 
-  /// Takes a request. Returns the requests that are refused for it, which may be itself: 429 those of
-  /// addresses and names with failures, 503 all others. The caller calls them.
+  /// Adds a request. Returns the requests that are refused as a consequence, possibly including this one:
+  /// with 429 if their address or name has failures, otherwise with 503. The caller must call their `done`.
   [[nodiscard]] std::vector<Refusal> add(PasswordCheck check, PasswordWaiter waiter);
 
-  /// Removes the requests that have waited too long, with the same errors, and those whose clients have left.
+  /// Removes requests that have waited too long, with the same errors, and those whose clients have
+  /// disconnected.
   [[nodiscard]] std::vector<Refusal> expire();
 
-  /// The next check, which is the caller's until it calls finish(); nullopt if none may begin.
+  /// Returns the next check, which the caller must end with finish(); nullopt if none may begin.
   std::optional<PasswordCheck> next();
 
-  /// Ends a check that next() returned; `right` is its outcome, if it has one. Returns the requests that
-  /// waited for it.
+  /// Ends a check that next() returned; `right` is its result, or nullopt if it failed. Returns the requests
+  /// that waited for it.
   [[nodiscard]] std::vector<PasswordWaiter> finish(const PasswordCheck& check, std::optional<bool> right);
 
   /// Removes all requests.
@@ -99,11 +102,11 @@ class PasswordQueue {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // What is known of an address or a name.
+  // The failures of an address or a name.
   struct Source {
     std::size_t failures = 0;
     MonotonicTime last_failure{};
-    std::uint64_t last_served = 0;  // a number that grows
+    std::uint64_t last_served = 0;  // a sequence number
   };
   using Sources = LruMap<Source>;
   struct Entry {
@@ -112,10 +115,10 @@ class PasswordQueue {
     std::vector<PasswordWaiter> waiters{};
     MonotonicTime since{};
     bool running = false;
-    bool suspect = false;  // as it began to run
+    bool suspect = false;  // when it began to run
   };
   using Entries = std::list<Entry>;
-  using Rank = std::array<std::uint64_t, 5>;  // the least is the next
+  using Rank = std::array<std::uint64_t, 5>;  // the least is next
 
   Source source(const Sources& sources, std::string_view key, MonotonicTime now) const;
   Rank rank(const Entry& entry, MonotonicTime now) const;
@@ -129,7 +132,7 @@ class PasswordQueue {
   const Clock& clock_;
   const Limits limits_;
   std::chrono::milliseconds lifetime_;
-  Entries entries_;  // in the order of their coming
+  Entries entries_;  // in the order of arrival
   std::unordered_map<std::string, Entries::iterator> by_key_;
   std::size_t waiting_ = 0;  // entries that are not running
   std::size_t bytes_ = 0;
@@ -137,7 +140,7 @@ class PasswordQueue {
   std::uint64_t served_ = 0;
   Sources addresses_;
   Sources names_;
-  LruMap<bool> known_;  // addresses with names that logged in from them
+  LruMap<bool> known_;  // pairs of address and name that have logged in
 };
 
 }  // namespace divan::api

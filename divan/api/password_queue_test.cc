@@ -1,4 +1,4 @@
-// The order in which passwords are checked, when clients guess.
+// The order in which passwords are checked if clients guess.
 #include "divan/api/password_queue.h"
 
 #include <gmock/gmock.h>
@@ -34,14 +34,14 @@ struct PasswordQueueTest : testing::Test {
   }
 
   void add(const std::string& address, const std::string& name, const std::string& password,
-           std::size_t bytes = 0, std::function<bool()> gone = {}) {
+           std::size_t bytes = 0, std::function<bool()> disconnected = {}) {
     take(queue().add(check(address, name, password),
-                     {bytes, std::move(gone), [this, password](const Error* error) {
+                     {bytes, std::move(disconnected), [this, password](const Error* error) {
                         refused.push_back(fmt::format("{} {}", error->status(), password));
                       }}));
   }
 
-  // Checks the next, of which "right..." are right. Returns its password.
+  // Runs the next check; passwords that begin with "right" are right. Returns its password.
   std::string serve() {
     const auto next = queue().next();
     if (!next) return "";
@@ -63,19 +63,19 @@ struct PasswordQueueTest : testing::Test {
   }
 };
 
-TEST_F(PasswordQueueTest, IdenticalChecksAreOneForAllWhoWait) {
+TEST_F(PasswordQueueTest, IdenticalChecksAreMerged) {
   for (int i = 0; i < 20; ++i) add("10.0.0.1", "ann", "right");
   EXPECT_EQ(queue().waiting(), 1u);
   const auto next = queue().next();
   ASSERT_TRUE(next);
-  add("10.0.0.2", "ann", "right");  // joins the one that runs
+  add("10.0.0.2", "ann", "right");  // joins the running one
   EXPECT_FALSE(queue().next());
   EXPECT_THAT(queue().finish(*next, true), SizeIs(21));
   EXPECT_FALSE(queue().next());
   EXPECT_EQ(queue().waiting(), 0u);
 }
 
-TEST_F(PasswordQueueTest, NewcomersAreServedInTurnsByAddress) {
+TEST_F(PasswordQueueTest, NewAddressesAreServedAlternately) {
   for (int i = 0; i < 4; ++i) add("10.0.0.1", fmt::format("user{}", i), fmt::format("right {}", i));
   EXPECT_EQ(serve(), "right 0");
   add("10.0.0.2", "ann", "right a");
@@ -83,7 +83,7 @@ TEST_F(PasswordQueueTest, NewcomersAreServedInTurnsByAddress) {
   EXPECT_THAT(serve_all(), ElementsAre("right a", "right 1", "right b", "right 2", "right 3"));
 }
 
-TEST_F(PasswordQueueTest, NamesOfOneAddressAreServedInTurns) {
+TEST_F(PasswordQueueTest, NamesOfOneAddressAreServedAlternately) {
   for (const std::string name : {"ann", "bob"}) add("10.0.0.1", name, "right " + name);
   ASSERT_THAT(serve_all(), ElementsAre("right ann", "right bob"));
   for (const std::string password : {"right ann 1", "right ann 2"}) add("10.0.0.1", "ann", password);
@@ -91,20 +91,20 @@ TEST_F(PasswordQueueTest, NamesOfOneAddressAreServedInTurns) {
   EXPECT_THAT(serve_all(), ElementsAre("right ann 1", "right bob 1", "right ann 2"));
 }
 
-TEST_F(PasswordQueueTest, WhoGuessesIsBehindEverybodyElse) {
+TEST_F(PasswordQueueTest, GuessersAreServedLast) {
   fail("10.0.0.66", "ann", 3);
   fail("10.0.0.67", "ann", 1);
   for (int i = 0; i < 5; ++i) add("10.0.0.66", "ann", fmt::format("guess {}", i));
   add("10.0.0.67", "ann", "less");
   add("10.0.0.1", "bob", "right b");
-  add("10.0.0.2", "ann", "right a");  // the name that is guessed, from elsewhere
+  add("10.0.0.2", "ann", "right a");  // the guessed name, from another address
   const auto served = serve_all();
   EXPECT_THAT(served, ElementsAre("right b", "right a", "less", "guess 0", "guess 1", "guess 2", "guess 3",
                                   "guess 4"));
 }
 
-// The failures of an address are its client's, those of a name are others'.
-TEST_F(PasswordQueueTest, TheFailuresOfAnAddressCountBeforeThoseOfAName) {
+// The failures of an address are caused by its clients, those of a name by others.
+TEST_F(PasswordQueueTest, FailuresOfAnAddressTakePrecedenceOverThoseOfAName) {
   for (int i = 0; i < 10; ++i) fail(fmt::format("10.1.0.{}", i), "ann", 1);
   fail("10.0.0.66", "zoe", 1);
   add("10.0.0.66", "bob", "guess");
@@ -112,14 +112,14 @@ TEST_F(PasswordQueueTest, TheFailuresOfAnAddressCountBeforeThoseOfAName) {
   EXPECT_EQ(serve(), "right");
 }
 
-TEST_F(PasswordQueueTest, ANameGuessedFromManyAddressesIsItsOwnersStill) {
+TEST_F(PasswordQueueTest, TheOwnerOfANameGuessedFromManyAddressesIsServed) {
   for (int i = 0; i < 100; ++i) fail(fmt::format("10.1.0.{}", i), "ann", 1);
   for (int i = 0; i < 100; ++i) add(fmt::format("10.1.0.{}", i), "ann", fmt::format("guess {}", i));
   add("10.0.0.1", "ann", "right");
   EXPECT_EQ(serve(), "right");
 }
 
-// Every guess comes from an address of its own: the owner's is known, and other names are not concerned.
+// Every guess comes from a new address: the owner's is known, and other names are not affected.
 TEST_F(PasswordQueueTest, ANameGuessedFromFreshAddresses) {
   add("10.0.0.1", "ann", "right before");
   serve();
@@ -131,28 +131,28 @@ TEST_F(PasswordQueueTest, ANameGuessedFromFreshAddresses) {
   EXPECT_EQ(serve(), "right");
 }
 
-// A reverse proxy, a NAT: one address for all.
-TEST_F(PasswordQueueTest, GoodUsersBehindTheAddressOfOneWhoGuesses) {
+// For example a reverse proxy or a NAT: one address for all.
+TEST_F(PasswordQueueTest, GoodUsersWhoShareTheAddressOfAGuesser) {
   fail("10.0.0.1", "ann", 50);
   for (int i = 0; i < 40; ++i) add("10.0.0.1", "ann", fmt::format("guess {}", i));
   add("10.0.0.1", "bob", "right b");
   add("10.0.0.1", "ann", "right a");
   EXPECT_EQ(serve(), "right b");
-  // Nothing distinguishes the owner of the guessed name: it takes its turn.
+  // The owner of the guessed name cannot be distinguished from the guesses: both are served alternately.
   std::vector<std::string> served = serve_all();
   EXPECT_EQ(served.size(), 41u);
   EXPECT_EQ(served.back(), "right a");
   EXPECT_THAT(refused, IsEmpty());
 }
 
-TEST_F(PasswordQueueTest, WhoTriesManyNamesSharesTurnsWithTheGoodBehindItsAddress) {
+TEST_F(PasswordQueueTest, AGuesserOfManyNamesAlternatesWithGoodUsersOfItsAddress) {
   for (int i = 0; i < 30; ++i) fail("10.0.0.1", fmt::format("name{}", i), 1);
   for (int i = 0; i < 30; ++i) add("10.0.0.1", fmt::format("name{}", i), "guess");
   add("10.0.0.1", "ann", "right");
   EXPECT_EQ(serve(), "right");
 }
 
-TEST_F(PasswordQueueTest, FailuresAreForgotten) {
+TEST_F(PasswordQueueTest, FailuresExpire) {
   fail("10.0.0.1", "ann", 3);
   clock.advance(limits.lifetime - seconds(1));
   fail("10.0.0.2", "bob", 1);
@@ -162,7 +162,7 @@ TEST_F(PasswordQueueTest, FailuresAreForgotten) {
   EXPECT_THAT(serve_all(), ElementsAre("old", "new"));
 }
 
-TEST_F(PasswordQueueTest, AddressesOfOneNetworkAreOne) {
+TEST_F(PasswordQueueTest, AddressesOfOneNetworkAreMerged) {
   EXPECT_EQ(address_key("2001:db8:1:2::1"), address_key("2001:db8:1:2:3:4:5:6"));
   EXPECT_NE(address_key("2001:db8:1:2::1"), address_key("2001:db8:1:3::1"));
   EXPECT_EQ(address_key("::ffff:10.0.0.1"), address_key("10.0.0.1"));
@@ -173,7 +173,7 @@ TEST_F(PasswordQueueTest, AddressesOfOneNetworkAreOne) {
   EXPECT_EQ(serve(), "right");
 }
 
-TEST_F(PasswordQueueTest, ASuspectLeavesAPlaceToTheOthers) {
+TEST_F(PasswordQueueTest, ASuspectLeavesAThreadToOthers) {
   fail("10.0.0.66", "ann", static_cast<int>(limits.suspect_failures));
   add("10.0.0.66", "ann", "guess a");
   add("10.0.0.66", "bob", "guess b");
@@ -186,7 +186,7 @@ TEST_F(PasswordQueueTest, ASuspectLeavesAPlaceToTheOthers) {
   EXPECT_EQ(serve(), first->password == "guess a" ? "guess b" : "guess a");
 }
 
-TEST_F(PasswordQueueTest, OfTooManyTheLastByTheRulesIsRefused) {
+TEST_F(PasswordQueueTest, IfTooManyWaitTheLastByTheRulesIsRefused) {
   limits.checks = 10;
   fail("10.0.0.66", "ann", 1);
   for (int i = 0; i < 10; ++i) add("10.0.0.66", "ann", fmt::format("guess {}", i));
@@ -204,9 +204,9 @@ TEST_F(PasswordQueueTest, OfTooManyTheLastByTheRulesIsRefused) {
   EXPECT_EQ(queue().waiting(), 10u);
 }
 
-TEST_F(PasswordQueueTest, RequestsThatWaitHoldSoMuchMemory) {
+TEST_F(PasswordQueueTest, TheMemoryOfWaitingRequestsIsBounded) {
   limits.bytes = 100;
-  add("10.0.0.1", "ann", "right a", 150);  // alone it may be larger
+  add("10.0.0.1", "ann", "right a", 150);  // may exceed the limit if it is the only one
   EXPECT_THAT(refused, IsEmpty());
   add("10.0.0.1", "ann", "right a", 1);
   EXPECT_THAT(refused, ElementsAre("503 right a"));
@@ -220,26 +220,26 @@ TEST_F(PasswordQueueTest, RequestsThatWaitHoldSoMuchMemory) {
   EXPECT_EQ(queue().bytes(), 100u);
 }
 
-TEST_F(PasswordQueueTest, AWaitEnds) {
+TEST_F(PasswordQueueTest, AWaitTimesOut) {
   add("10.0.0.1", "ann", "right a");
   clock.advance(seconds(1));
   add("10.0.0.2", "bob", "right b");
   const auto running = queue().next();
   clock.advance(limits.wait - seconds(1));
   take(queue().expire());
-  EXPECT_THAT(refused, IsEmpty());  // the one that runs goes on
+  EXPECT_THAT(refused, IsEmpty());  // the running one continues
   clock.advance(seconds(1));
   take(queue().expire());
   EXPECT_THAT(refused, ElementsAre("503 right b"));
   EXPECT_THAT(queue().finish(*running, true), SizeIs(1));
 }
 
-TEST_F(PasswordQueueTest, WhoLeavesIsNotServed) {
-  bool gone = false;
-  add("10.0.0.1", "ann", "right a", 10, [&] { return gone; });
+TEST_F(PasswordQueueTest, DisconnectedClientsAreNotServed) {
+  bool disconnected = false;
+  add("10.0.0.1", "ann", "right a", 10, [&] { return disconnected; });
   add("10.0.0.1", "ann", "right a", 10);
-  add("10.0.0.1", "bob", "right b", 10, [&] { return gone; });
-  gone = true;
+  add("10.0.0.1", "bob", "right b", 10, [&] { return disconnected; });
+  disconnected = true;
   take(queue().expire());
   EXPECT_EQ(queue().waiting(), 1u);
   EXPECT_EQ(queue().bytes(), 10u);
@@ -250,7 +250,7 @@ TEST_F(PasswordQueueTest, WhoLeavesIsNotServed) {
   EXPECT_THAT(refused, IsEmpty());
 }
 
-TEST_F(PasswordQueueTest, AnIdenticalCheckWaitsAsShortAsItsBestAddress) {
+TEST_F(PasswordQueueTest, AnIdenticalCheckIsRankedByItsBestAddress) {
   fail("10.0.0.66", "zoe", 1);
   add("10.0.0.66", "ann", "right a");
   add("10.0.0.1", "bob", "right b");

@@ -8,19 +8,19 @@ namespace {
 
 using index::views::ViewParams;
 
-// Each query holds its place in a listing while the answer is written.
+// Each query holds its state in a listing while the response is written.
 constexpr std::size_t kMaxQueries = 1000;
 
-// One thread at a time, as every source.
-class SeveralPages final : public PageSource {
+// Not thread-safe, as every source.
+class MultiQueryPages final : public PageSource {
  public:
-  explicit SeveralPages(std::vector<std::unique_ptr<PageSource>> sources) : sources_(std::move(sources)) {}
+  explicit MultiQueryPages(std::vector<std::unique_ptr<PageSource>> sources) : sources_(std::move(sources)) {}
 
   bool next(std::string& out) override {
     if (!std::exchange(begun_, true)) out += "{\"results\":[";
     if (current_ < sources_.size()) {
       if (sources_[current_]->next(out)) return true;
-      out.pop_back();  // the line end
+      out.pop_back();  // the newline
       sources_[current_].reset();
       if (++current_ < sources_.size()) {
         out += ",\n";
@@ -39,33 +39,33 @@ class SeveralPages final : public PageSource {
 
 }  // namespace
 
-bool asks_several(const Call& call, std::size_t depth) {
+bool is_multi_query(const Call& call, std::size_t depth) {
   return call.path().size() == depth + 1 && call.path().back() == "queries";
 }
 
 std::vector<ViewParams> parse_queries(Call& call) {
   call.allow("POST");
-  ViewParams of_all;
+  ViewParams common;
   for (const auto& [name, value] : call.params()) {
-    if (name != "keys" || json::compact(value).starts_with('[')) index::views::set_param(of_all, name, value);
+    if (name != "keys" || json::compact(value).starts_with('[')) index::views::set_param(common, name, value);
   }
-  // What CouchDB takes from each query alone.
-  of_all.keys.reset();
-  of_all.group.reset();
-  of_all.group_level.reset();
+  // Parameters that CouchDB takes from each query only.
+  common.keys.reset();
+  common.group.reset();
+  common.group_level.reset();
   const std::string body = call.json_body();
   const auto queries = json::member(body, "queries");
   if (!queries) throw bad_request("POST body must include `queries` parameter.");
   std::vector<ViewParams> parsed;
   const bool is_array = json::for_each_element(*queries, [&](std::string_view query) {
-    parsed.push_back(of_all);
+    parsed.push_back(common);
     index::views::set_params_from_body(parsed.back(), query);
     parsed.back() = one_key_as_range(std::move(parsed.back()));
     return parsed.size() <= kMaxQueries;
   });
   if (!is_array) throw bad_request("`queries` member must be an array.");
   if (parsed.size() > kMaxQueries)
-    throw bad_request(fmt::format("There are more than {} queries.", kMaxQueries));
+    throw bad_request(fmt::format("Too many queries; at most {} are allowed.", kMaxQueries));
   return parsed;
 }
 
@@ -79,14 +79,14 @@ ViewParams parse_query_params(Call& call) {
     if (keys && !keys->starts_with('[')) throw bad_request("`keys` member must be an array.");
     index::views::set_params_from_body(params, body);
   }
-  // What both say is as the URL says, as in CouchDB.
+  // The URL takes precedence, as in CouchDB.
   for (const auto& [name, value] : call.params()) index::views::set_param(params, name, value);
   return params;
 }
 
 std::string id_of_key(const std::string& key) {
   auto id = json::string_value(key).value_or("");
-  // Longer ones exist nowhere, and make keys that the store refuses.
+  // Longer ids do not exist, and would make keys that the store rejects.
   if (id.size() > docs::kMaxDocumentIdBytes) id.clear();
   return id;
 }
@@ -94,7 +94,7 @@ std::string id_of_key(const std::string& key) {
 docs::DocumentRange document_range(const ViewParams& params) {
   const auto bound = [](const std::optional<std::string>& key, const std::optional<std::string>& id) {
     auto wanted = key ? json::string_value(*key).value_or("") : id;
-    // Behind the same ids as the whole, since none is as long as this.
+    // Equivalent to the whole bound, since all ids are shorter.
     if (wanted && wanted->size() > docs::kMaxDocumentIdBytes) wanted->resize(docs::kMaxDocumentIdBytes + 1);
     return wanted;
   };
@@ -106,8 +106,8 @@ docs::DocumentRange document_range(const ViewParams& params) {
   return range;
 }
 
-std::unique_ptr<PageSource> several_pages(std::vector<std::unique_ptr<PageSource>> sources) {
-  return std::make_unique<SeveralPages>(std::move(sources));
+std::unique_ptr<PageSource> multi_query_pages(std::vector<std::unique_ptr<PageSource>> sources) {
+  return std::make_unique<MultiQueryPages>(std::move(sources));
 }
 
 }  // namespace divan::api

@@ -62,19 +62,19 @@ const std::map<std::string_view, Route>& database_routes() {
   return routes;
 }
 
-// CouchDB's own databases have names like the server's routes.
+// CouchDB's system databases have names like the server's routes.
 bool is_database(std::string_view segment) {
   return !segment.starts_with('_') || segment == "_users" || segment == "_replicator" ||
          segment == "_global_changes";
 }
 
-// Throws not_found unless the database is there.
+// Throws not_found unless the database exists.
 void check_database(const Context& context, const Call& call) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
 }
 
-// What is below a document are its attachments.
-[[noreturn]] void refuse_attachment(const Context& context, const Call& call) {
+// Paths below a document are attachments.
+[[noreturn]] void reject_attachment(const Context& context, const Call& call) {
   check_database(context, call);
   call.allow("GET,PUT,DELETE");
   const std::string& id = call.path()[1];
@@ -82,12 +82,12 @@ void check_database(const Context& context, const Call& call) {
     if (call.method() == "PUT") docs::check_document_id(id);
     throw not_found("missing");
   }
-  refuse_feature("Attachments are not supported yet.");
+  throw_not_implemented("Attachments are not supported yet.");
 }
 
-// A name below a design document that begins with an underscore: in CouchDB, that of an attachment that there
-// cannot be.
-[[noreturn]] void refuse_design_action(const Context& context, const Call& call) {
+// A name below a design document that begins with an underscore: in CouchDB, that of an attachment, which is
+// invalid.
+[[noreturn]] void reject_design_action(const Context& context, const Call& call) {
   const auto& path = call.path();
   context.store.run([&](kv::Transaction& tx) {
     docs::find_document(tx, context.catalog.open(tx, path[0]), std::string(docs::kDesignPrefix) + path[2],
@@ -105,8 +105,8 @@ Answer design_route(const Context& context, const CallPtr& call) {
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
   if (path[3] == "_info" && path.size() == 4) return design_info(context, call);
-  if (!path[3].starts_with('_')) refuse_attachment(context, *call);
-  refuse_design_action(context, *call);
+  if (!path[3].starts_with('_')) reject_attachment(context, *call);
+  reject_design_action(context, *call);
 }
 
 Answer local_route(const Context& context, const CallPtr& call) {
@@ -144,12 +144,13 @@ Answer in_database(const Context& context, const CallPtr& call) {
     refuse(*call, *entry);
   }
   if (second == "_temp_view") throw Error(410, "gone", "Temporary views are not supported in CouchDB");
-  if (path.size() > 2) refuse_attachment(context, *call);
+  if (path.size() > 2) reject_attachment(context, *call);
   if (second.starts_with(docs::kLocalPrefix)) return local_document(context, call, second);
   return document(context, call, second);
 }
 
-// Databases are the administrators'. (CouchDB asks a database's security object, whose default is this.)
+// Only administrators have access to databases. (CouchDB checks a database's security object, whose default
+// is this.)
 void check_database_access(const Call& call) {
   if (call.user().admin) return;
   if (call.path().size() == 1 && (call.method() == "PUT" || call.method() == "DELETE")) call.require_admin();
@@ -161,9 +162,9 @@ void check_database_access(const Call& call) {
 
 Answer route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
-  // Not 404, which would be said of a database.
+  // Not 404, which would mean that a database does not exist.
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
-    throw Error(503, "service_unavailable", "This process does background work only.");
+    throw Error(503, "service_unavailable", "This process runs background work only.");
   if (path.empty()) return welcome(context, call);
   if (is_database(path[0])) {
     check_database_access(*call);

@@ -1,6 +1,5 @@
-// The groups of routes. A route answers with a response, or with nothing if it has taken the request over and
-// will answer later. It throws divan::Error for every other answer. Routes run on the thread pool, after
-// authentication.
+// The groups of routes. A route returns a response, or nullopt if it has taken ownership of the request and
+// responds later. Errors are thrown as divan::Error. Routes run on the thread pool, after authentication.
 #pragma once
 
 #include "divan/api/call.h"
@@ -8,17 +7,17 @@
 
 namespace divan::api {
 
-/// Who has it may use jobs and workers as an administrator may.
+/// The role whose members may use jobs and workers like administrators.
 inline constexpr std::string_view kJobsRole = "jobs";
 
-/// Whether the user may touch a type's jobs: those that build the server's indexes are the administrators'.
+/// Returns true if the user may access a type's jobs: those that build indexes are for administrators only.
 bool may_use_type(const Context& context, const User& user, std::string_view type);
-/// Throws forbidden.
+/// Throws forbidden unless may_use_type().
 void check_type(const Context& context, const Call& call, std::string_view type);
 
 using Answer = std::optional<http::Response>;
 
-// Of the server: the first segment of the path is empty or begins with an underscore.
+// Routes of the server: the first segment of the path is empty or begins with an underscore.
 Answer welcome(const Context& context, const CallPtr& call);             // /
 Answer up(const Context& context, const CallPtr& call);                  // /_up
 Answer uuids(const Context& context, const CallPtr& call);               // /_uuids
@@ -34,7 +33,7 @@ Answer events_of_channels(const Context& context, const CallPtr& call);  // /_ev
 Answer jobs(const Context& context, const CallPtr& call);                // /_jobs...
 /// POST /_jobs/{type}/_accept, or, without a type, /_jobs/_accept
 Answer accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type);
-/// Whether it is the last part of a path by which workers say what happens to their jobs.
+/// Returns true if `action` is the last segment of a path for workers' reports on their jobs.
 bool is_job_report(std::string_view action);
 Answer job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
                   const std::string& report);
@@ -51,7 +50,7 @@ Answer transact(const Context& context, const CallPtr& call);       // /_transac
 Answer backup(const Context& context, const CallPtr& call);         // /_backup
 Answer restore(const Context& context, const CallPtr& call);        // /_restore...
 
-// Of a database: the path has {db} first.
+// Routes of a database: the path begins with {db}.
 Answer database(const Context& context, const CallPtr& call);           // /{db}
 Answer bulk_documents(const Context& context, const CallPtr& call);     // /{db}/_bulk_docs
 Answer bulk_get(const Context& context, const CallPtr& call);           // /{db}/_bulk_get
@@ -64,11 +63,11 @@ Answer security(const Context& context, const CallPtr& call);           // /{db}
 Answer revisions_limit(const Context& context, const CallPtr& call);    // /{db}/_revs_limit
 Answer maintenance(const Context& context, const CallPtr& call);        // /{db}/_compact, _view_cleanup, ...
 
-// Of a document, with its id, whatever the path looked like.
+// Routes of a document; `id` does not depend on how the path was encoded.
 Answer document(const Context& context, const CallPtr& call, const std::string& id);
 Answer local_document(const Context& context, const CallPtr& call, const std::string& id);
 
-// Of a design document: /{db}/_design/{name}/...
+// Routes of a design document: /{db}/_design/{name}/...
 Answer view(const Context& context, const CallPtr& call);         // _view/{view}
 Answer design_info(const Context& context, const CallPtr& call);  // _info
 

@@ -1,4 +1,4 @@
-// What the server says of itself.
+// Information about the server.
 #include <charconv>
 
 #include "divan/api/build_tasks.h"
@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::uint64_t kMaxUuids = 1000;
 constexpr std::size_t kMaxTasks = 1000;
-// The section of settings that has names and passwords.
+// The section of the settings with the administrators' names and passwords.
 constexpr std::string_view kAdmins = "admins";
 
-// What is shown to nobody, and set where the server is started.
+// Settings that are never shown, and can only be set where the server is started.
 bool is_secret(std::string_view section, std::string_view key) {
   return section == kAdmins || (section == "fdb" && key == "tls_password");
 }
@@ -54,7 +54,7 @@ Answer read_config(const Context& context, const CallPtr& call) {
     writer.end_object();
     return json_response(200, out);
   }
-  if (path[3] == kAdmins) throw forbidden("The administrators' passwords are shown to nobody.");
+  if (path[3] == kAdmins) throw forbidden("The administrators' passwords cannot be read.");
   const auto section = all.find(path[3]);
   return json_response(200, section == all.end() ? "{}" : config_json(section->first, section->second));
 }
@@ -66,9 +66,9 @@ Answer setting(const Context& context, const CallPtr& call) {
   const std::string& section = path[3];
   const std::string& key = path[4];
   const auto unknown = not_found("unknown_config_value");
-  if (section == kAdmins) throw forbidden("Administrators are set where the server is started.");
+  if (section == kAdmins) throw forbidden("Administrators can only be set where the server is started.");
   if (is_secret(section, key))
-    throw forbidden("This setting is a secret: it is set where the server is started.");
+    throw forbidden("This setting is secret: it can only be set where the server is started.");
   if (call->method() == "GET") {
     const auto value = context.config.get(section, key);
     if (!value) throw unknown;
@@ -77,7 +77,7 @@ Answer setting(const Context& context, const CallPtr& call) {
   std::optional<std::string> old;
   if (call->method() == "PUT") {
     const auto value = json::string_value(call->json_body());
-    if (!value) throw bad_request("The value of a setting is a JSON string.");
+    if (!value) throw bad_request("The value of a setting must be a JSON string.");
     old = context.config.set(section, key, *value);
   } else {
     old = context.config.erase(section, key);
@@ -90,7 +90,7 @@ Answer setting(const Context& context, const CallPtr& call) {
 
 Answer welcome(const Context& context, const CallPtr& call) {
   call->allow("GET");
-  // `version` is that of the API: clients look at it to know what they may call.
+  // `version` is that of the API: clients use it to find out which features they may use.
   return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
                                         R"("features":["db_updates","events","jobs","workers"],)"
                                         R"("vendor":{{"name":"Divan","version":"{}"}}}})",
@@ -152,7 +152,7 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
   return json_response(200, out + "]");
 }
 
-// Nodes are there as long as their heartbeats move, so those that are known are those of the cluster.
+// A node is a member as long as its heartbeat advances, so the known nodes are those of the cluster.
 Answer membership(const Context& context, const CallPtr& call) {
   call->allow("GET");
   workers::Members nodes;
@@ -176,7 +176,7 @@ Answer membership(const Context& context, const CallPtr& call) {
       writer.key(name).raw(value);
       return true;
     });
-    // From its first heartbeat on.
+    // Available since the node's first heartbeat.
     if (const auto load = loads.find(node.id); load != loads.end()) writer.key("load").raw(load->second);
     writer.end_object();
   }

@@ -9,7 +9,7 @@
 namespace divan::api {
 namespace {
 
-// For clients whose passwords cannot be checked now.
+// Sent to clients whose passwords cannot be checked now.
 constexpr int kRetryAfterSeconds = 5;
 
 constexpr std::int64_t kDefaultMaxBody = 64 << 20;
@@ -29,7 +29,7 @@ void Service::stop() const { stop_tasks(context_); }
 
 PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& exchange) const {
   return {.bytes = exchange->request().body().size(),
-          .gone = [exchange] { return exchange->closed(); },
+          .disconnected = [exchange] { return exchange->closed(); },
           .done =
               [this, exchange](const Error* refusal) {
                 if (refusal == nullptr) return handle(exchange);
@@ -40,7 +40,7 @@ PasswordWaiter Service::password_waiter(const std::shared_ptr<http::Exchange>& e
 }
 
 void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
-  // What still waited when its connection was cut.
+  // The connection was closed while the request waited.
   if (context_.stopping && exchange->closed()) return;
   try {
     const auto call = std::make_shared<Call>(exchange);
@@ -58,7 +58,7 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     exchange->respond(std::move(response));
   } catch (const Error& error) { exchange->fail(error); } catch (const std::exception& error) {
     log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
-    exchange->respond(http::error_response(internal_error("The server failed; its log says more.")));
+    exchange->respond(http::error_response(internal_error("Internal error; see the server's log.")));
   }
 }
 

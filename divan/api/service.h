@@ -1,4 +1,4 @@
-// The door between the HTTP server and the routes.
+// Connects the HTTP server with the routes.
 #pragma once
 
 #include "divan/api/client_address.h"
@@ -7,15 +7,15 @@
 
 namespace divan::api {
 
-/// Takes requests on the HTTP server's threads, and works on them on the pool. Thread-safe; what the context
-/// refers to must outlive it and all exchanges.
+/// Authenticates requests on the HTTP server's threads, and runs their routes on the pool. Thread-safe.
+/// Everything that the context refers to must outlive it and all exchanges.
 class Service {
  public:
   explicit Service(Context context);
 
   void handle(std::shared_ptr<http::Exchange> exchange) const;
 
-  /// Ends feeds and whatever else would go on until its client leaves.
+  /// Ends feeds and all other requests that would continue until the client disconnects.
   void stop() const;
 
  private:

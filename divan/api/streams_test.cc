@@ -1,4 +1,4 @@
-// Long answers over real connections: what they do when the client goes away, and when they fail.
+// Streamed responses over real connections: when the client disconnects, and when they fail.
 #include <fstream>
 #include <future>
 
@@ -15,7 +15,7 @@ namespace {
 using http::testing::Flag;
 using http::testing::RawClient;
 
-// Pages until `last`; then an exception that is none of ours.
+// Pages until `last`; then an exception other than Error.
 class Pages final : public PageSource {
  public:
   Pages(Flag& gone, std::atomic<int>& number, int last, std::size_t bytes)
@@ -34,8 +34,8 @@ class Pages final : public PageSource {
   const std::size_t bytes_;
 };
 
-// Pages of a few bytes, as of a reduction, for which the socket has always room.
-TEST_F(Streams, NoPagesAreReadForAClientThatIsGone) {
+// Pages of a few bytes, as of a reduction, for which the socket always has space.
+TEST_F(Streams, NoPagesAreReadForADisconnectedClient) {
   constexpr int kMany = 50'000'000;
   Flag gone;
   std::atomic<int> number = 0;
@@ -51,7 +51,7 @@ TEST_F(Streams, NoPagesAreReadForAClientThatIsGone) {
   EXPECT_LT(number, kMany);
 }
 
-TEST_F(Streams, AnUnforeseenFailureCutsTheConnection) {
+TEST_F(Streams, AnUnexpectedExceptionClosesTheConnection) {
   Flag gone;
   std::atomic<int> number = 0;
   answerer = [&](const CallPtr& call) {
@@ -63,7 +63,7 @@ TEST_F(Streams, AnUnforeseenFailureCutsTheConnection) {
   EXPECT_TRUE(gone.wait());
 }
 
-// What a source or a route fails with, before anything is answered.
+// Throws an error before the response has begun.
 class Failing final : public PageSource {
  public:
   explicit Failing(Error error) : error_(std::move(error)) {}
@@ -73,7 +73,7 @@ class Failing final : public PageSource {
   const Error error_;
 };
 
-TEST_F(Streams, EveryFailureOfTheServerIsLoggedWithItsRequest) {
+TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
   kv::embedded::TemporaryDirectory directory;
   const std::string path = directory.path() + "/log";
   log::configure(log::Level::info, path);
@@ -101,7 +101,7 @@ TEST_F(Streams, EveryFailureOfTheServerIsLoggedWithItsRequest) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 
-// A row, and then much to look at that makes none.
+// One row, and then an endless scan without rows.
 class Rows final : public FeedSource {
  public:
   Rows(Flag& gone, std::atomic<bool>& ended) : gone_(gone), ended_(ended) {}
@@ -120,7 +120,7 @@ class Rows final : public FeedSource {
   bool begun_ = false;
 };
 
-TEST_F(Streams, NoRowsAreReadForAClientThatIsGone) {
+TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
   Flag gone;
   std::atomic<bool> ended = false;
   answerer = [&](const CallPtr& call) {
@@ -136,7 +136,7 @@ TEST_F(Streams, NoRowsAreReadForAClientThatIsGone) {
   ended = true;
 }
 
-// Requests as the real server answers them, from an administrator.
+// Requests as the real server handles them, from an administrator.
 struct Requests : Streams {
   Requests() {
     answerer = [this](const CallPtr& call) { answer_as_server(context, call); };
@@ -165,7 +165,7 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
 }
 
 // Long before the first step of its task.
-TEST_F(Requests, AClientThatEndsItsSideIsAnswered) {
+TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   store->run([&](kv::Transaction& tx) {
     catalog.create(tx, "db");
     queue.set_type(tx, "t", {});
@@ -197,7 +197,7 @@ TEST_F(Requests, AClientThatEndsItsSideIsAnswered) {
   EXPECT_THAT(body_of("GET /db/_all_docs"), testing::HasSubstr(R"("id":"a")"));
   EXPECT_THAT(body_of("GET /db/_changes"), testing::HasSubstr(R"("pending":0)"));
   EXPECT_THAT(body_of("GET /_db_updates"), testing::HasSubstr("last_seq"));
-  // What would wait ends with what there is.
+  // A request that would wait ends with the existing rows.
   for (const std::string feed : {"longpoll", "continuous", "eventsource"}) {
     const auto ends_with = feed == "eventsource" ? "\n\n" : "}\n";
     const std::string changes = body_of("GET /db/_changes?heartbeat=3600000&feed=" + feed);
@@ -209,20 +209,20 @@ TEST_F(Requests, AClientThatEndsItsSideIsAnswered) {
                 .find(R"({"results":[],"last_seq":)"),
             0u);
   EXPECT_EQ(body_of("GET /_events/c?heartbeat=3600000"), "");
-  // Each of several gets its answer, and none holds up the others.
+  // Each of several requests gets its response, and none delays the others.
   const auto several = answers({"GET /db/_changes?feed=continuous&heartbeat=3600000", "GET /db/_all_docs",
                                 "GET /db/_changes?feed=longpoll&since=now", "GET /db"});
   EXPECT_THAT(several[1], testing::HasSubstr(R"("id":"a")"));
   EXPECT_THAT(several[3], testing::HasSubstr(R"("db_name":"db")"));
-  // There is a job, and it need not wait for it; then there is none.
+  // First there is a job, so that the request need not wait; then there is none.
   EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, "{}").front(), testing::HasSubstr(R"("id":"j")"));
   EXPECT_THAT(answers({"POST /_jobs/t/_accept"}, R"({"timeout":3600000})").front(),
               testing::HasSubstr(R"("jobs":[])"));
   answerer = answer_now;
 }
 
-// After it has got what there was.
-TEST_F(Requests, AClientThatEndsItsSideWhileItWaitsIsAnswered) {
+// After the response with the existing rows.
+TEST_F(Requests, AClientThatClosesItsSideWhileItWaitsGetsAResponse) {
   store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
   std::vector documents{docs::parse_document(R"({"_id":"a"})")};
   docs::bulk_edit(*store, catalog, "db", documents, rng);
@@ -234,8 +234,8 @@ TEST_F(Requests, AClientThatEndsItsSideWhileItWaitsIsAnswered) {
   EXPECT_FALSE(client.broken());
 }
 
-// Its connection stands for the worker.
-TEST_F(Requests, AWorkerThatEndsItsSideIsGone) {
+// Its connection represents the worker.
+TEST_F(Requests, AWorkerThatClosesItsSideIsRemoved) {
   RawClient client(test.server);
   client.send("POST /_workers/r/w/_hold HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
   client.until("incarnation");
@@ -246,8 +246,8 @@ TEST_F(Requests, AWorkerThatEndsItsSideIsGone) {
   }));
 }
 
-// What was queued, or came on an open connection, while the server was told to stop.
-TEST_F(Requests, WhatBeginsAfterTheStopEndsByItself) {
+// Requests that were queued, or arrived on an open connection, while the server was stopping.
+TEST_F(Requests, RequestsThatBeginAfterTheStopEnd) {
   store->run([&](kv::Transaction& tx) {
     queue.set_type(tx, "t", {});
     queue.add(tx, "t", "j", "{}");
@@ -266,7 +266,7 @@ TEST_F(Requests, WhatBeginsAfterTheStopEndsByItself) {
   EXPECT_THAT(end_of("POST /_jobs/t/_accept", R"({"timeout":3600000})"), testing::HasSubstr(R"("jobs":[])"));
 }
 
-TEST_F(Requests, AMalformedJobOfABulkKeepsTheOthersUndone) {
+TEST_F(Requests, AMalformedJobOfABulkRequestRejectsTheWholeRequest) {
   store->run([&](kv::Transaction& tx) {
     queue.set_type(tx, "t", {});
     queue.add(tx, "t", "j", "{}");

@@ -10,11 +10,11 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kRowsPerRead = 500;
-// What a tail keeps for feeds that could not take their step at once.
+// Size of the rows kept for feeds that could not run their step at once.
 constexpr std::size_t kKeptBytes = 16 << 10;
 
-std::size_t size_of(const PlacedRow& row) {
-  return sizeof(PlacedRow) + row.key.size() + row.row.json.size() + row.row.seq.size();
+std::size_t size_of(const FeedEntry& row) {
+  return sizeof(FeedEntry) + row.key.size() + row.row.json.size() + row.row.seq.size();
 }
 
 class RowSource final : public FeedSource {
@@ -22,22 +22,22 @@ class RowSource final : public FeedSource {
   RowSource(Tails& tails, RowFeed feed, bool is_live)
       : tails_(tails),
         feed_(std::move(feed)),
-        place_(feed_.since),
-        reached_(std::make_shared<Reached>(feed_.since)) {
+        position_(feed_.since),
+        feed_position_(std::make_shared<FeedPosition>(feed_.since)) {
     if (is_live) tail_ = tails_.get(feed_.tail, feed_.channel, feed_.reader);
   }
 
   void arm(Task& feed) override {
     if (!tail_ || following_) return;
-    tail_->follow(feed.shared_from_this(), reached_);
+    tail_->follow(feed.shared_from_this(), feed_position_);
     following_ = true;
   }
 
   bool read(std::size_t limit, std::vector<FeedRow>& rows) override {
     RowPage page = next_page(limit);
     begun_ = true;
-    place_ = page.place;
-    reached_->set(place_);
+    position_ = page.position;
+    feed_position_->set(position_);
     ended_ = page.ended;
     for (auto& row : page.rows) {
       if (feed_.seq_interval > 0 && (feed_.limit - rows_) % feed_.seq_interval != 0) leave_out_seq(row.row);
@@ -47,15 +47,15 @@ class RowSource final : public FeedSource {
     return page.more;
   }
 
-  std::string last_seq() const override { return docs::to_sequence(place_); }
+  std::string last_seq() const override { return docs::to_sequence(position_); }
 
   std::optional<std::int64_t> pending() override {
     if (!feed_.pending) return std::nullopt;
     if (feed_.descending) return 0;
     if (from_tail_) {
-      if (const auto count = tail_->pending(place_)) return count;
+      if (const auto count = tail_->pending(position_)) return count;
     }
-    return feed_.reader->pending(place_);
+    return feed_.reader->pending(position_);
   }
 
   bool ended() const override { return ended_; }
@@ -69,27 +69,27 @@ class RowSource final : public FeedSource {
 
   RowPage next_page(std::size_t limit) {
     if (feed_.descending) {
-      return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(place_) : std::nullopt, limit,
-                                          feed_.wanted);
+      return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(position_) : std::nullopt,
+                                          limit, feed_.wanted);
     }
-    // What is committed already must be seen at once, and the tail may not have heard of it yet.
+    // Rows that are already committed must be returned now, and the tail may not have read them yet.
     if (begun_ && tail_) {
-      auto page = tail_->read(place_, limit, feed_.wanted);
+      auto page = tail_->read(position_, limit, feed_.wanted);
       from_tail_ = page.has_value();
       if (page) return *std::move(page);
     }
     if (begun_) tails_.count_own_read();
-    return feed_.reader->read(place_, limit, feed_.wanted);
+    return feed_.reader->read(position_, limit, feed_.wanted);
   }
 
   Tails& tails_;
   const RowFeed feed_;
   std::shared_ptr<Tail> tail_;
-  kv::Versionstamp place_;
-  const std::shared_ptr<Reached> reached_;  // the same, for the tail
+  kv::Versionstamp position_;
+  const std::shared_ptr<FeedPosition> feed_position_;  // the same, for the tail
   bool following_ = false;
   bool begun_ = false;
-  bool from_tail_ = false;  // the last page
+  bool from_tail_ = false;  // whether the last page came from the tail
   bool ended_ = false;
   std::uint64_t rows_ = 0;  // so far
 };
@@ -99,16 +99,16 @@ class RowSource final : public FeedSource {
 Tail::Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel)
     : tails_(tails), reader_(std::move(reader)), channel_(std::move(channel)) {}
 
-void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reached> reached) {
+void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position) {
   {
     std::lock_guard lock(followers_mutex_);
     if (followers_.size() >= clean_at_) {
       std::erase_if(followers_, [](const Follower& follower) { return follower.feed.expired(); });
       clean_at_ = std::max<std::size_t>(64, followers_.size() * 2);
     }
-    followers_.push_back({feed, std::move(reached)});
+    followers_.push_back({feed, std::move(feed_position)});
     if (!subscription_) {
-      // What happened does not matter, only that something did.
+      // Only the fact that there was an event matters.
       subscription_ = tails_.bus_.subscribe(channel_, {.max_events = 0, .notify = [weak = weak_from_this()] {
                                                          if (const auto tail = weak.lock()) tail->wake();
                                                        }});
@@ -117,8 +117,8 @@ void Tail::follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reach
   begin();
 }
 
-// First the subscription, then the place: what is committed in between makes the tail read once for nothing.
-// The store may be slow, so it is read without a lock. If several feeds do so at once, the first one counts.
+// Subscribes before it reads the position: a commit in between causes only one unnecessary read. The store is
+// read without a lock, since it may be slow. If several feeds call this concurrently, the first one wins.
 void Tail::begin() {
   {
     std::lock_guard lock(mutex_);
@@ -136,14 +136,14 @@ std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t lim
   std::lock_guard lock(mutex_);
   if (!is_whole_ || since < begin_) return std::nullopt;
   RowPage page;
-  page.place = since;
+  page.position = since;
   page.ended = ended_;
   for (auto row = first_after(since); row != rows_.end(); ++row) {
     if (page.rows.size() == limit) {
       page.more = true;
       break;
     }
-    page.place = row->place;
+    page.position = row->position;
     if (!wanted || wanted(row->key)) page.rows.push_back(*row);
   }
   return page;
@@ -155,9 +155,9 @@ std::optional<std::int64_t> Tail::pending(const kv::Versionstamp& since) const {
   return rows_.end() - first_after(since);
 }
 
-std::deque<PlacedRow>::const_iterator Tail::first_after(const kv::Versionstamp& place) const {
-  return std::upper_bound(rows_.begin(), rows_.end(), place,
-                          [](const auto& wanted, const PlacedRow& row) { return wanted < row.place; });
+std::deque<FeedEntry>::const_iterator Tail::first_after(const kv::Versionstamp& position) const {
+  return std::upper_bound(rows_.begin(), rows_.end(), position,
+                          [](const auto& wanted, const FeedEntry& row) { return wanted < row.position; });
 }
 
 void Tail::wake() {
@@ -181,15 +181,15 @@ void Tail::run() {
   }
   bool more = false;
   try {
-    // The mailbox tells of its first event only.
+    // The mailbox notifies of its first event only.
     {
       std::lock_guard lock(followers_mutex_);
       while (subscription_->try_next()) {}
     }
-    more = read_on();
+    more = read_new_rows();
   } catch (const std::exception& error) {
-    // The feeds find out for themselves what is wrong.
-    log::error("The feeds of {} could not be read for all: {}", channel_, error.what());
+    // The feeds read the store themselves, and report the error.
+    log::error("Cannot read the feeds of {}; each feed reads the store itself: {}", channel_, error.what());
     std::lock_guard lock(mutex_);
     is_whole_ = false;
   }
@@ -203,11 +203,11 @@ void Tail::run() {
     }
     state_ = State::queued;
   }
-  // Others get their turn before this one goes on.
+  // Yields to other tails before it continues.
   submit();
 }
 
-bool Tail::read_on() {
+bool Tail::read_new_rows() {
   kv::Versionstamp since;
   {
     std::lock_guard lock(mutex_);
@@ -218,7 +218,7 @@ bool Tail::read_on() {
   RowPage page = reader_->read(since, kRowsPerRead, nullptr);
   std::lock_guard lock(mutex_);
   if (!is_whole_) {
-    // Those who are behind catch up by themselves.
+    // Feeds whose position is before begin_ catch up by themselves.
     begin_ = since;
     rows_.clear();
     bytes_ = 0;
@@ -226,7 +226,7 @@ bool Tail::read_on() {
   }
   ended_ = page.ended;
   at_end_ = !page.more;
-  end_ = page.place;
+  end_ = page.position;
   for (auto& row : page.rows) {
     bytes_ += size_of(row);
     rows_.push_back(std::move(row));
@@ -244,13 +244,13 @@ void Tail::wake_feeds() {
   {
     std::lock_guard lock(followers_mutex_);
     feeds.reserve(followers_.size());
-    for (const auto& [follower, reached] : followers_) {
+    for (const auto& [follower, feed_position] : followers_) {
       auto feed = follower.lock();
       if (!feed) continue;
-      if (begin && reached->get() >= *begin) {
+      if (begin && feed_position->get() >= *begin) {
         feeds.push_back(std::move(feed));
       } else {
-        // It will read the store. The others do not wait for that.
+        // It will read the store; the others must not wait for that.
         feed->wake();
       }
     }
@@ -261,12 +261,12 @@ void Tail::wake_feeds() {
 void Tail::trim(std::size_t most_bytes) {
   while (bytes_ > most_bytes && !rows_.empty()) {
     bytes_ -= size_of(rows_.front());
-    begin_ = rows_.front().place;
+    begin_ = rows_.front().position;
     rows_.pop_front();
   }
 }
 
-// A step reads memory and writes to sockets' buffers: more threads than processors would only be more
+// A step reads memory and writes to sockets' buffers: more threads than processors would only add context
 // switches.
 Tails::Tails(events::Bus& bus)
     : bus_(bus), threads_("feeds", std::max(2U, std::thread::hardware_concurrency()), SIZE_MAX) {}

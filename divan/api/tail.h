@@ -1,10 +1,10 @@
-// The ends of feeds, read once for all who follow them.
+// The ends of feeds, read once for all followers.
 //
-// A write may concern thousands of open feeds. Were each to read the store for the new rows, one write would
-// cost thousands of reads. So the feeds that show the same rows share a Tail: at an event it reads what is
-// new, once, and then has its feeds take their steps, one after the other on one thread. A feed that is
-// further behind than the tail reaches back (it has just begun, or its client is slow) reads the store
-// itself, on a thread of the requests, until it has caught up.
+// A write may concern thousands of open feeds. If each of them read the new rows from the store, one write
+// would cost thousands of reads. Feeds that show the same rows therefore share a Tail. At an event it reads
+// the new rows once, and then runs the steps of its feeds, one after the other on one thread. A feed whose
+// position is before the beginning of the tail (it has just begun, or its client is slow) reads the store
+// itself, on a thread of the pool, until it has caught up.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -20,22 +20,23 @@
 
 namespace divan::api {
 
-/// A row of a feed, its place, and what it is a row of: a document's id, a database's name.
-struct PlacedRow {
-  kv::Versionstamp place;
+/// A row of a feed, its position, and its key: a document's id or a database's name.
+struct FeedEntry {
+  kv::Versionstamp position;
   std::string key;
   FeedRow row;
 };
 
-/// Whether a feed shows the rows of this key. Not set: it shows all.
+/// Returns true if a feed shows the rows of this key. If it is empty, the feed shows all rows.
 using Wanted = std::function<bool(std::string_view key)>;
 
-/// Rows in the order in which they were asked for.
+/// Rows in the requested order.
 struct RowPage {
-  std::vector<PlacedRow> rows{};
-  kv::Versionstamp place;  ///< of the last row that was looked at; where the page began if there was none
-  bool more = false;       ///< whether there may be more rows behind `place` at once
-  bool ended = false;      ///< there are no rows, and there will be none: what the feed is of is gone
+  std::vector<FeedEntry> rows{};
+  kv::Versionstamp
+      position;        ///< of the last row that was scanned; the beginning of the page if there was none
+  bool more = false;   ///< whether more rows may be available after `position`
+  bool ended = false;  ///< there will be no more rows: the subject of the feed was deleted
 };
 
 /// Reads the rows of a feed from the store. Thread-safe.
@@ -43,55 +44,54 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
 
-  /// Up to `limit` wanted rows after `since`.
+  /// Returns up to `limit` wanted rows after `since`.
   virtual RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const = 0;
 
-  /// The same from the other end: those before `before` (all, if it is nothing) and after `since`, the last
-  /// one first.
+  /// The same in descending order: rows before `before` (all, if it is nullopt) and after `since`.
   virtual RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
                                  std::size_t limit, const Wanted& wanted) const = 0;
 
-  /// The place of the last row that there is.
+  /// The position of the last row.
   virtual kv::Versionstamp last() const = 0;
 
-  /// How many rows come after `place`, if that is known. For feeds that say so.
+  /// The number of rows after a position, if known. Used by feeds that report it.
   virtual std::optional<std::int64_t> pending(const kv::Versionstamp&) const { return std::nullopt; }
 };
 
 class Tails;
 
-/// The place up to which a feed has read. Thread-safe.
-class Reached {
+/// The position up to which a feed has read. Thread-safe.
+class FeedPosition {
  public:
-  explicit Reached(const kv::Versionstamp& place) : place_(place) {}
-  void set(const kv::Versionstamp& place) {
+  explicit FeedPosition(const kv::Versionstamp& position) : position_(position) {}
+  void set(const kv::Versionstamp& position) {
     std::lock_guard lock(mutex_);
-    place_ = place;
+    position_ = position;
   }
   kv::Versionstamp get() const {
     std::lock_guard lock(mutex_);
-    return place_;
+    return position_;
   }
 
  private:
   mutable std::mutex mutex_;
-  kv::Versionstamp place_;
+  kv::Versionstamp position_;
 };
 
-/// The last rows of one feed. Thread-safe.
+/// The last rows of one feed, in memory. Thread-safe.
 class Tail : public std::enable_shared_from_this<Tail> {
  public:
-  /// Reads from `reader` when there is an event on the channel.
+  /// Calls `reader` when there is an event on the channel.
   Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel);
 
-  /// From now on the feed takes a step whenever there are new rows, as long as it lives: here if the tail has
-  /// what comes after `reached`, else on a thread of the requests.
-  void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const Reached> reached);
+  /// Registers a feed: as long as it lives, it runs a step whenever there are new rows. The step runs on the
+  /// tail's thread if the tail has the rows after `feed_position`, otherwise on the pool.
+  void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position);
 
-  /// Up to `limit` wanted rows after `since`; nothing if the tail does not reach back to it.
+  /// Returns up to `limit` wanted rows after `since`; nullopt if the tail begins after `since`.
   std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const;
 
-  /// How many rows come after `since`; nothing if the tail does not know.
+  /// The number of rows after `since`; nullopt if unknown.
   std::optional<std::int64_t> pending(const kv::Versionstamp& since) const;
 
  private:
@@ -99,17 +99,17 @@ class Tail : public std::enable_shared_from_this<Tail> {
 
   struct Follower {
     std::weak_ptr<Task> feed;
-    std::shared_ptr<const Reached> reached;
+    std::shared_ptr<const FeedPosition> feed_position;
   };
 
   void begin();
   void wake();
   void submit();
   void run();
-  bool read_on();
+  bool read_new_rows();
   void wake_feeds();
   void trim(std::size_t most_bytes);
-  std::deque<PlacedRow>::const_iterator first_after(const kv::Versionstamp& place) const;
+  std::deque<FeedEntry>::const_iterator first_after(const kv::Versionstamp& position) const;
 
   Tails& tails_;
   const std::shared_ptr<const RowReader> reader_;
@@ -117,38 +117,38 @@ class Tail : public std::enable_shared_from_this<Tail> {
 
   std::mutex followers_mutex_;
   std::vector<Follower> followers_;
-  std::size_t clean_at_ = 64;  // when there are so many, those that are gone are taken out
+  std::size_t clean_at_ = 64;  // number of followers at which destroyed ones are removed
   std::optional<events::Subscription> subscription_;
 
   mutable std::mutex mutex_;
   State state_ = State::idle;
-  bool begun_ = false;     // begin_ and end_ are places; until then all feeds read for themselves
-  bool is_whole_ = false;  // all rows after begin_ and up to end_ are in rows_
+  bool begun_ = false;     // begin_ and end_ are set; until then all feeds read the store themselves
+  bool is_whole_ = false;  // rows_ has all rows after begin_ up to end_
   bool ended_ = false;
-  bool at_end_ = true;  // there was nothing after end_ when it was read
+  bool at_end_ = true;  // the last read found no rows after end_
   kv::Versionstamp begin_, end_;
-  std::deque<PlacedRow> rows_;
+  std::deque<FeedEntry> rows_;
   std::size_t bytes_ = 0;
 };
 
-/// What feeds have cost.
+/// The number of reads for feeds.
 struct TailStats {
-  std::uint64_t reads;      ///< of the store, each for all feeds that follow a tail
-  std::uint64_t own_reads;  ///< of the store, by a feed for itself
+  std::uint64_t reads;      ///< of the store by tails, each for all of its feeds
+  std::uint64_t own_reads;  ///< of the store by individual feeds
   std::size_t tails;
 };
 
-/// All tails of a process, and the threads on which they wake their feeds. Thread-safe. It must outlive the
-/// feeds.
+/// All tails of a process, and the threads on which they run the steps of their feeds. Thread-safe. Must
+/// outlive the feeds.
 class Tails {
  public:
   explicit Tails(events::Bus& bus);
 
-  /// The tail of this name, which is made if nobody follows it.
+  /// Returns the tail with this name; creates it if it has no followers.
   std::shared_ptr<Tail> get(const std::string& name, const std::string& channel,
                             const std::shared_ptr<const RowReader>& reader);
 
-  /// Wakes no feed any more. Idempotent.
+  /// Runs no more steps. Idempotent.
   void stop() { threads_.stop(); }
 
   void count_own_read() { own_reads_.add(1); }
@@ -163,26 +163,26 @@ class Tails {
   StripedCounter reads_, own_reads_;
   std::mutex mutex_;
   absl::flat_hash_map<std::string, std::weak_ptr<Tail>> tails_;
-  std::size_t clean_at_ = 64;  // when there are so many, those that are gone are taken out
+  std::size_t clean_at_ = 64;  // number of tails at which destroyed ones are removed
   ThreadPool threads_;
 };
 
-/// What a feed of rows shows, beside what all feeds can be asked for.
+/// The options of a row feed, beside FeedOptions.
 struct RowFeed {
   std::shared_ptr<const RowReader> reader;
-  std::string tail;     ///< the name of its tail: that of all feeds whose readers read the same rows alike
-  std::string channel;  ///< where it is told that there are new rows
+  std::string tail;     ///< the tail's name: shared by all feeds whose readers return the same rows
+  std::string channel;  ///< announces new rows
   kv::Versionstamp since{};
-  bool descending = false;  ///< from the last row to `since`, and no further: the mode is normal
-  bool pending = false;     ///< the answer's end says how many rows there are after its last one
-  /// CouchDB's `seq_interval`: only every so many rows have a `seq`, those for which the rows that may still
-  /// come (`limit`) are a multiple of it; the others have null. 0: all have one.
+  bool descending = false;  ///< from the last row back to `since`; the mode must be normal
+  bool pending = false;     ///< the response ends with the number of rows after its last one
+  /// CouchDB's `seq_interval`: a row has a `seq` only if the number of rows that may still come (`limit`) is
+  /// a multiple of it; other rows have null. 0: all rows have one.
   std::uint64_t seq_interval = 0;
-  std::uint64_t limit = 1'000'000'000'000'000;  ///< for seq_interval; CouchDB's if there is none
+  std::uint64_t limit = 1'000'000'000'000'000;  ///< for seq_interval; the default is CouchDB's
   Wanted wanted{};
 };
 
-/// Answers a request with a feed of rows.
+/// Responds to a request with a feed of rows.
 void start_row_feed(const Context& context, CallPtr call, FeedOptions options, RowFeed feed);
 
 }  // namespace divan::api

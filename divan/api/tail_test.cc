@@ -10,9 +10,9 @@ using http::testing::RawClient;
 using testing::HasSubstr;
 using testing::Not;
 
-kv::Versionstamp place(std::uint16_t number) { return kv::Versionstamp::complete("0123456789", number); }
+kv::Versionstamp position(std::uint16_t number) { return kv::Versionstamp::complete("0123456789", number); }
 
-// Rows that a test adds; it counts how often they are read.
+// A source to which a test adds rows; counts its reads.
 class Rows final : public RowReader {
  public:
   explicit Rows(events::Bus& bus) : bus_(bus) {}
@@ -21,7 +21,7 @@ class Rows final : public RowReader {
     {
       std::lock_guard lock(mutex_);
       const auto number = static_cast<std::uint16_t>(rows_.size() + 1);
-      rows_.push_back({place(number), key, {key + text, docs::to_sequence(place(number))}});
+      rows_.push_back({position(number), key, {key + text, docs::to_sequence(position(number))}});
     }
     tell();
   }
@@ -39,15 +39,15 @@ class Rows final : public RowReader {
       --failures;
       throw std::runtime_error("The store fails, as the test says.");
     }
-    RowPage page{.place = since, .ended = ended_};
+    RowPage page{.position = since, .ended = ended_};
     std::lock_guard lock(mutex_);
     for (const auto& row : rows_) {
-      if (row.place <= since) continue;
+      if (row.position <= since) continue;
       if (page.rows.size() == std::min(limit, kPage)) {
         page.more = true;
         break;
       }
-      page.place = row.place;
+      page.position = row.position;
       if (!wanted || wanted(row.key)) page.rows.push_back(row);
     }
     return page;
@@ -59,7 +59,7 @@ class Rows final : public RowReader {
   kv::Versionstamp last() const override {
     if (on_last) on_last();
     std::lock_guard lock(mutex_);
-    return rows_.empty() ? kv::Versionstamp() : rows_.back().place;
+    return rows_.empty() ? kv::Versionstamp() : rows_.back().position;
   }
 
   std::optional<std::int64_t> pending(const kv::Versionstamp&) const override { return 77; }
@@ -72,7 +72,7 @@ class Rows final : public RowReader {
  private:
   events::Bus& bus_;
   mutable std::mutex mutex_;
-  std::vector<PlacedRow> rows_;
+  std::vector<FeedEntry> rows_;
   std::atomic<bool> ended_ = false;
 };
 
@@ -86,7 +86,7 @@ struct TailTest : Streams {
       if (const auto only = call->param("only")) {
         feed.wanted = [key = *only](std::string_view found) { return found == key; };
       }
-      if (const auto since = call->count("since")) feed.since = place(static_cast<std::uint16_t>(*since));
+      if (const auto since = call->count("since")) feed.since = position(static_cast<std::uint16_t>(*since));
       start_row_feed(
           context, call,
           {.mode = FeedMode::continuous, .limit = call->count("limit"), .heartbeat = std::chrono::hours(1)},
@@ -95,7 +95,7 @@ struct TailTest : Streams {
     };
   }
 
-  // A feed that has read what there was and waits.
+  // A feed that has read the existing rows and waits.
   std::unique_ptr<RawClient> open(const std::string& query = "") {
     const int before = following;
     auto client = std::make_unique<RawClient>(test.server);
@@ -116,7 +116,7 @@ TEST_F(TailTest, OneReadServesAllFeeds) {
   EXPECT_EQ(tails.stats().tails, 1U);
 }
 
-TEST_F(TailTest, EachFeedHasItsOwnFilterAndPlace) {
+TEST_F(TailTest, EachFeedHasItsOwnFilterAndPosition) {
   rows->add("old");
   const auto all = open("since=1"), filtered = open("since=1&only=b"), behind = open();
   EXPECT_THAT(behind->until("old\n"), HasSubstr("old"));
@@ -127,7 +127,7 @@ TEST_F(TailTest, EachFeedHasItsOwnFilterAndPlace) {
   EXPECT_THAT(behind->until("b\n"), HasSubstr("a\n"));
 }
 
-TEST_F(TailTest, MoreThanAPageComesInOrder) {
+TEST_F(TailTest, MoreThanAPageArrivesInOrder) {
   const auto feed = open();
   for (int i = 0; i < 95; ++i) rows->add(fmt::format("row{}.", i));
   const std::string text = feed->until("row94.\n");
@@ -139,11 +139,11 @@ TEST_F(TailTest, MoreThanAPageComesInOrder) {
   }
 }
 
-// What a tail keeps is bounded: whoever takes nothing for a while reads for himself afterwards.
+// A tail's memory is bounded: a feed that does not read for a while reads the store itself afterwards.
 TEST_F(TailTest, AFeedThatFellBehindReadsForItself) {
   const auto quick = open(), slow = open();
   const std::string large(100 << 10, 'x');
-  constexpr int kRows = 200;  // more than sockets take
+  constexpr int kRows = 200;  // more than sockets buffer
   for (int i = 0; i < kRows; ++i) {
     rows->add(fmt::format("row{}.", i), large);
     quick->until("x\n");
@@ -159,13 +159,13 @@ TEST_F(TailTest, AFeedThatFellBehindReadsForItself) {
 
 TEST_F(TailTest, AFailedReadLosesNothing) {
   const auto feed = open();
-  rows->failures = 1;  // the tail's; the feed reads for itself
+  rows->failures = 1;  // of the tail; the feed reads the store itself
   rows->add("a");
   EXPECT_THAT(feed->until("a\n"), HasSubstr("a"));
   rows->add("b");
   EXPECT_THAT(feed->until("b\n"), HasSubstr("b"));
   EXPECT_GT(tails.stats().own_reads, 0U);
-  // It takes part again, as soon as it has its step behind it.
+  // It follows the tail again after its next step.
   EXPECT_TRUE(eventually([&] {
     const auto own = tails.stats().own_reads;
     rows->add("c");
@@ -174,23 +174,23 @@ TEST_F(TailTest, AFailedReadLosesNothing) {
   }));
 }
 
-TEST_F(TailTest, FeedsEndWithWhatTheyAreOf) {
+TEST_F(TailTest, FeedsEndWithTheirSubject) {
   const auto feed = open();
   rows->end();
   EXPECT_THAT(feed->until("0\r\n\r\n"), HasSubstr("last_seq"));
 }
 
-TEST_F(TailTest, TheTailKnowsHowMuchIsPending) {
+TEST_F(TailTest, TheTailKnowsTheNumberOfPendingRows) {
   const auto one = open("limit=1"), all = open();
   rows->add("a");
   EXPECT_THAT(one->until("}\n"), HasSubstr(R"("pending":0)"));
   all->until("a\n");
-  // Who has not read from it asks the store.
+  // A client that has not read from the tail asks the store.
   const auto early = open("limit=1");
   EXPECT_THAT(early->until("}\n"), HasSubstr(R"("pending":77)"));
 }
 
-// It has no rows to wait for, and the client goes on with the connection.
+// It has no rows to wait for, and the client reuses the connection.
 TEST_F(TailTest, AHeadRequestEndsAtOnce) {
   RawClient client(test.server);
   for (int i = 0; i < 2; ++i) {
@@ -209,13 +209,13 @@ TEST_F(TailTest, ATailEndsWithItsLastFeed) {
   EXPECT_THAT(again->until("a\n"), HasSubstr("a"));
 }
 
-// A feed that takes steps as the test says.
+// A feed whose steps the test defines.
 class Steps final : public Task {
  public:
   Steps(const Context& context, CallPtr call, std::function<void()> on_step)
       : Task(context, std::move(call)), on_step_(std::move(on_step)) {}
 
-  // The server's stop would wait for it otherwise.
+  // Otherwise the server would wait for it when it stops.
   void answer() { exchange().respond({200, {}, {}}); }
 
  private:
@@ -237,7 +237,7 @@ struct FollowerTest : TailTest {
     for (const auto& feed : feeds) feed->answer();
   }
 
-  // Steps may be under way when a test ends.
+  // Steps may be running when a test ends.
   static std::shared_ptr<http::testing::Flag> flag() { return std::make_shared<http::testing::Flag>(); }
 
   // A task that waits.
@@ -254,21 +254,21 @@ struct FollowerTest : TailTest {
   }
 };
 
-TEST_F(FollowerTest, AFeedThatIsBehindHoldsNobodyUp) {
+TEST_F(FollowerTest, AFeedThatIsBehindDoesNotDelayOthers) {
   const auto reads = flag(), go_on = flag(), stepped = flag();
   const auto behind = feed([=] { reads->raise(), go_on->wait(); });
   const auto ahead = feed([=] { stepped->raise(); });
   rows->add("old");
   const auto tail = tails.get("rows", "rows", rows);
-  tail->follow(behind, std::make_shared<Reached>(place(0)));
-  tail->follow(ahead, std::make_shared<Reached>(place(1)));
+  tail->follow(behind, std::make_shared<FeedPosition>(position(0)));
+  tail->follow(ahead, std::make_shared<FeedPosition>(position(1)));
   rows->add("new");
   EXPECT_TRUE(reads->wait());
   EXPECT_TRUE(stepped->wait());
   go_on->raise();
 }
 
-TEST_F(FollowerTest, ASlowStoreKeepsNobodyFromFollowing) {
+TEST_F(FollowerTest, ASlowStoreDoesNotBlockFollowers) {
   const auto asks = flag(), go_on = flag(), stepped = flag();
   const auto first = feed([] {}), second = feed([=] { stepped->raise(); });
   std::atomic<bool> is_first = true;
@@ -276,30 +276,30 @@ TEST_F(FollowerTest, ASlowStoreKeepsNobodyFromFollowing) {
     if (is_first.exchange(false)) asks->raise(), go_on->wait();
   };
   const auto tail = tails.get("rows", "rows", rows);
-  std::jthread slow([&] { tail->follow(first, std::make_shared<Reached>(place(0))); });
+  std::jthread slow([&] { tail->follow(first, std::make_shared<FeedPosition>(position(0))); });
   EXPECT_TRUE(asks->wait());
-  tail->follow(second, std::make_shared<Reached>(place(0)));
+  tail->follow(second, std::make_shared<FeedPosition>(position(0)));
   rows->add("new");
   EXPECT_TRUE(stepped->wait());
   go_on->raise();
 }
 
-TEST_F(FollowerTest, BeforeATailHasAPlaceItsFeedsAreWoken) {
+TEST_F(FollowerTest, BeforeATailHasAPositionItsFeedsAreWoken) {
   const auto asks = flag(), go_on = flag(), stepped = flag();
   const auto only = feed([=] { stepped->raise(); });
   rows->on_last = [&] { asks->raise(), go_on->wait(); };
   const auto tail = tails.get("rows", "rows", rows);
-  std::jthread slow([&] { tail->follow(only, std::make_shared<Reached>(place(0))); });
+  std::jthread slow([&] { tail->follow(only, std::make_shared<FeedPosition>(position(0))); });
   EXPECT_TRUE(asks->wait());
   rows->add("new");
   EXPECT_TRUE(stepped->wait());
   EXPECT_EQ(rows->reads, 0);
-  EXPECT_FALSE(tail->read(place(0), 1, nullptr).has_value());
+  EXPECT_FALSE(tail->read(position(0), 1, nullptr).has_value());
   go_on->raise();
 }
 
-// Feeds come and go while rows are added from two threads: each sees every row.
-TEST_F(TailTest, NoRowIsMissedByAnyFeedThatComesAndGoes) {
+// Feeds come and go while rows are added from two threads: each receives every row.
+TEST_F(TailTest, FeedsThatComeAndGoMissNoRow) {
   constexpr int kRows = 300;
   std::vector<std::jthread> threads;
   for (int t = 0; t < 2; ++t) {
@@ -323,7 +323,7 @@ TEST_F(TailTest, NoRowIsMissedByAnyFeedThatComesAndGoes) {
     });
   }
   threads.clear();
-  EXPECT_EQ(rows->last(), place(2 * kRows + 2));
+  EXPECT_EQ(rows->last(), position(2 * kRows + 2));
 }
 
 }  // namespace

@@ -5,26 +5,27 @@
 namespace divan::api {
 namespace {
 
-// When the pool has too much to do, a task comes back.
+// Time after which a task retries if the pool is full.
 constexpr std::chrono::milliseconds kBusyPause{20};
 
-// The bus's channel of the server's stop.
+// The bus's channel that announces that the server stops.
 constexpr std::string_view kStopChannel = "/_stop";
 
 }  // namespace
 
 void stop_tasks(const Context& context) {
-  // In this order, and the other way round in tasks: whoever subscribes too late to be woken sees it.
+  // In this order, and the other way round in tasks: a task that subscribes too late to be woken reads the
+  // flag.
   context.stopping = true;
   context.catalog.bus().publish(kStopChannel, [] { return events::Event(); });
 }
 
-void Task::heed_stop() {
+void Task::wake_on_stop() {
   stop_.emplace(context_.catalog.bus().subscribe(kStopChannel, {.max_events = 0, .notify = waker()}));
 }
 
 void Task::start() {
-  // Until the answer is complete or the connection lost, this keeps the task alive.
+  // Keeps the task alive until the response is complete or the connection is lost.
   exchange().on_close([self = shared_from_this()] {
     std::lock_guard lock(self->mutex_);
     if (self->state_ == State::waiting) self->state_ = State::done;
@@ -74,7 +75,7 @@ void Task::run() {
         done = step();
       } catch (const Error& error) { fail(error); } catch (const std::exception& error) {
         log::error("{} {}: {}", call_->method(), exchange().request().target(), error.what());
-        fail(internal_error("The server failed; its log says more."));
+        fail(internal_error("Internal error; see the server's log."));
       }
     }
     std::lock_guard lock(mutex_);
@@ -92,15 +93,15 @@ void Task::run() {
 
 void Task::fail(const Error& error) {
   if (!exchange().answered()) {
-    // That the server stops is no failure, and there may be thousands that hear of it.
+    // The stop of the server is not logged: thousands of tasks may fail with it.
     if (stopping() && error.status() == 503) return exchange().respond(http::error_response(error));
     exchange().fail(error);
     return;
   }
-  // Nothing keeps the exchange any more, which cuts the connection: the client sees that something is
-  // missing.
+  // Releases the exchange, which closes the connection, so that the client detects the incomplete response.
   exchange().on_close([] {});
-  log::warning("{} {} was cut off: {}", call_->method(), exchange().request().target(), error.what());
+  log::warning("{} {}: the response was aborted: {}", call_->method(), exchange().request().target(),
+               error.what());
 }
 
 void Task::wake_after(std::chrono::milliseconds delay) {

@@ -11,12 +11,14 @@
 
 namespace divan::api {
 
-/// A request that is worked on in steps. A step runs on the thread pool; between steps the task waits for
-/// wake(), which events, watches, timers and drained sockets call. It ends when a step says so or the
-/// connection is lost. The exchange owns the task while it waits. Steps never overlap; wake() is thread-safe.
+/// A request that is processed in steps. A step runs on the thread pool; between steps the task waits for
+/// wake(), which is called by events, watches, timers and drained sockets. The task ends when a step returns
+/// true or the connection is lost. The exchange owns the task while it waits. Steps never overlap; wake() is
+/// thread-safe.
 ///
-/// A client that ends its side of the connection wakes its task: what waits for something that may never come
-/// (a feed, a worker's registration) ends itself then (Exchange::half_closed()); everything else goes on.
+/// A client that closes its side of the connection wakes the task. A task that waits for something that may
+/// never happen (a feed, a worker's registration) must then end (Exchange::half_closed()); all others
+/// continue.
 class Task : public std::enable_shared_from_this<Task> {
  public:
   Task(const Context& context, CallPtr call) : context_(context), call_(std::move(call)) {}
@@ -24,31 +26,31 @@ class Task : public std::enable_shared_from_this<Task> {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  /// Takes the first step on the calling thread (of the pool).
+  /// Runs the first step on the calling thread, which must belong to the pool.
   void start();
 
-  /// Another step is to be taken: soon, or after the one that is being taken.
+  /// Schedules another step: soon, or after the running one.
   void wake();
 
-  /// As wake(), but if the task waits, the step is taken on the calling thread before this returns.
+  /// Like wake(), but if the task is waiting, runs the step on the calling thread before it returns.
   void wake_here();
 
-  /// A callback that wakes this task if it is still there.
+  /// Returns a callback that wakes this task unless it was destroyed.
   std::function<void()> waker();
 
  protected:
-  /// Does what can be done now. True when the request has been answered to its end; false to wait for wake().
-  /// What it throws is the answer if none has begun, and otherwise cuts the answer off.
+  /// Does what can be done now. Returns true if the response is complete, and false to wait for wake(). An
+  /// exception is the response if none has begun, and otherwise aborts it.
   virtual bool step() = 0;
 
-  /// wake() after a while. A task has one such timer; setting it again moves it.
+  /// Calls wake() after a delay. A task has one such timer; setting it again reschedules it.
   void wake_after(std::chrono::milliseconds delay);
   void cancel_timer();
 
-  /// From now on the server's stop wakes this task, which is to end itself then: what never ends by itself
-  /// calls this.
-  void heed_stop();
-  /// Whether the server has begun to stop.
+  /// Wakes this task when the server stops; the task must then end. Must be called by tasks that do not end
+  /// by themselves.
+  void wake_on_stop();
+  /// Returns true if the server has begun to stop.
   bool stopping() const { return context_.stopping; }
 
   http::Exchange& exchange() const { return *call_->exchange(); }
@@ -69,7 +71,7 @@ class Task : public std::enable_shared_from_this<Task> {
   std::optional<events::Subscription> stop_;
 };
 
-/// Wakes all tasks that heed it, to end themselves; those that begin later find out by themselves.
+/// Wakes all tasks that have called wake_on_stop(); tasks that begin later check stopping().
 void stop_tasks(const Context& context);
 
 }  // namespace divan::api

@@ -1,4 +1,4 @@
-// What the tests of long answers share.
+// A fixture for tests of streamed responses.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace divan::api {
 
 inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// A server that answers every request as the test says, on a pool as the real one does.
+// A server that responds to every request as the test defines, on a pool as the real one does.
 struct Streams : ::testing::Test {
   using Answerer = std::function<void(const CallPtr& call)>;
 
@@ -43,19 +43,19 @@ struct Streams : ::testing::Test {
     pool.submit([this, exchange] { answerer(std::make_shared<Call>(exchange)); });
   }};
 
-  // Before what derived fixtures own is destroyed: requests may still use it.
+  // Before the members of derived fixtures are destroyed, since requests may still use them.
   void TearDown() override {
     test.server.stop();
     pool.stop();
   }
 
-  // The context of a server on another store.
+  // The context of a server with another store.
   Context context_on(kv::Database& database) {
     return {database, catalog, queue,    acceptor, registry, kinds, clock,       rng, config, metrics,
             accounts, pool,    stopping, backups,  restores, tails, index_waits, {},  {},     js_pool};
   }
 
-  // Answers as the real server does, to an administrator.
+  // Responds as the real server does, to an administrator.
   static void answer_as_server(const Context& context, const CallPtr& call) {
     call->set_user({"admin", true});
     try {

@@ -1,4 +1,4 @@
-// Documents of several databases and jobs, written together or not at all. docs/jobs.md
+// Documents of several databases and jobs, written atomically. docs/jobs.md
 #include "divan/api/body.h"
 #include "divan/api/job_options.h"
 #include "divan/api/routes.h"
@@ -12,7 +12,7 @@
 namespace divan::api {
 namespace {
 
-// More would take the better part of a transaction's five seconds.
+// More would take most of a transaction's five seconds.
 constexpr std::size_t kMaxParts = 10'000;
 
 struct DatabaseDocuments {
@@ -45,7 +45,7 @@ struct Request {
   std::vector<JobToRemove> remove;
 };
 
-// What is done with one document or job of many: its errors say which one it was.
+// Calls `fn`, and prefixes its errors with the document or job.
 template <class Fn>
 auto about(const std::string& what, Fn&& fn) {
   try {
@@ -62,8 +62,8 @@ std::string document_name(std::string_view database, std::string_view id) {
   return fmt::format("Document `{}` of database `{}`", id, database);
 }
 
-// What has been read of a request. A document, or a job in a list, that comes twice is refused: which of the
-// two is meant, nobody knows.
+// Parses a request. A document, or a job in a list, that occurs twice is rejected, since the request is
+// ambiguous.
 class RequestReader {
  public:
   RequestReader(const Context& context, const Call& call) : context_(context), call_(call) {}
@@ -71,7 +71,8 @@ class RequestReader {
   Request read(const Body& body) {
     if (const auto docs = body.raw("docs")) read_documents(*docs);
     if (const auto jobs = body.raw("jobs")) {
-      if (!jobs->starts_with('{')) throw bad_request("`jobs` is an object: `add`, `finish` and `remove`.");
+      if (!jobs->starts_with('{'))
+        throw bad_request("`jobs` must be an object with `add`, `finish` and `remove`.");
       const Body lists = about("`jobs`", [&] {
         return Body(std::string(*jobs), {"add", "finish", "remove"});
       });
@@ -81,7 +82,8 @@ class RequestReader {
     }
     if (parts_ > kMaxParts)
       throw Error(413, "transaction_too_large",
-                  fmt::format("A transaction has at most {} documents and jobs, not {}.", kMaxParts, parts_));
+                  fmt::format("The transaction has {1} documents and jobs; at most {0} are allowed.",
+                              kMaxParts, parts_));
     if (bytes_ > kv::kMaxTransactionBytes) throw kv::Error(kv::ErrorCode::transaction_too_large);
     return std::move(request_);
   }
@@ -97,12 +99,12 @@ class RequestReader {
     const bool is_object = json::for_each_member(docs, [&](std::string_view raw_name, std::string_view list) {
       DatabaseDocuments documents{json::unescape(raw_name), {}};
       if (!names.insert(documents.database).second)
-        throw bad_request(fmt::format("Database `{}` is there twice in `docs`.", documents.database));
+        throw bad_request(fmt::format("Database `{}` occurs twice in `docs`.", documents.database));
       read_documents_of(documents, list);
       request_.databases.push_back(std::move(documents));
       return true;
     });
-    if (!is_object) throw bad_request("`docs` is an object: databases' names and arrays of documents.");
+    if (!is_object) throw bad_request("`docs` must be an object of database names and arrays of documents.");
   }
 
   void read_documents_of(DatabaseDocuments& to, std::string_view list) {
@@ -114,16 +116,15 @@ class RequestReader {
       auto& document = documents.back();
       if (document.id.empty()) document.id = context_.rng.uuid_at(context_.clock.wall_ms());
       if (!ids.insert(document.id).second)
-        throw bad_request(document_name(to.database, document.id) + " is there twice.");
+        throw bad_request(document_name(to.database, document.id) + " occurs twice.");
       count(document.body.size());
       return true;
     });
     if (!is_array)
-      throw bad_request(
-          fmt::format("What `docs` has of database `{}` is an array of documents.", to.database));
+      throw bad_request(fmt::format("Database `{}` in `docs` must be an array of documents.", to.database));
   }
 
-  // Calls `read` with each object of a list that may be missing.
+  // Calls `read` with each object of an optional list.
   template <class Read>
   void read_list(const Body& lists, std::string_view name, MemberNames known, Read&& read) {
     if (!lists.raw(name)) return;
@@ -134,7 +135,7 @@ class RequestReader {
           about(fmt::format("Element {} of `{}`", ++number, name), [&] { return read(job); });
       check_type(context_, call_, type);
       if (!seen.emplace(type, id).second)
-        throw bad_request(fmt::format("{} is there twice in `{}`.", job_name(type, id), name));
+        throw bad_request(fmt::format("{} occurs twice in `{}`.", job_name(type, id), name));
       count(job.raw("data").value_or("").size() + job.raw("result").value_or("").size());
     }
   }
@@ -182,7 +183,7 @@ class RequestReader {
   std::size_t bytes_ = 0;
 };
 
-// Appends an element to a JSON array that is being written.
+// Appends an element to an unfinished JSON array.
 void append(std::string& list, const std::string& element) {
   if (!list.ends_with('[')) list += ",\n";
   list += element;
@@ -192,7 +193,7 @@ std::string job_result(std::string_view type, std::string_view id) {
   return fmt::format(R"({{"ok":true,"type":{},"id":{}}})", json::quoted(type), json::quoted(id));
 }
 
-// Finished before removed, removed before added: so a job can be ended and asked for again in one.
+// Finishes, then removes, then adds, so that a job can be ended and added again in one transaction.
 std::string do_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = R"({"finish":[)";
   for (const auto& [attempt, data, result] : request.finish) {
@@ -257,8 +258,8 @@ Answer transact(const Context& context, const CallPtr& call) {
   call->allow("POST");
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
   if (!request.databases.empty() && !call->user().admin)
-    throw forbidden("Databases are the server admins': a transaction of yours may have jobs alone.");
-  // Before the transaction: passwords are slow to hash, and functions to compile.
+    throw forbidden("Only server admins may write documents; your transaction may contain jobs only.");
+  // Before the transaction, since hashing passwords and compiling functions are slow.
   for (auto& [name, documents] : request.databases) {
     for (auto& document : documents) {
       about(document_name(name, document.id), [&] {
@@ -269,7 +270,7 @@ Answer transact(const Context& context, const CallPtr& call) {
     }
   }
   return json_response(200, context.store.run([&](kv::Transaction& tx) {
-    // Jobs first: who has lost one hears of that, whatever has become of the documents meanwhile.
+    // Jobs first: a worker that has lost one receives that error, whatever the state of the documents.
     const std::string jobs = do_jobs(context, tx, request);
     const std::string docs = write_documents(context, tx, request);
     return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);

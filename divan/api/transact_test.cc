@@ -1,4 +1,4 @@
-// POST /_transact on a store that loses answers, and against workers that have lost their jobs.
+// POST /_transact on a store that loses replies, and by workers that have lost their jobs.
 #include "divan/api/testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
@@ -12,7 +12,7 @@ namespace {
 using http::testing::RawClient;
 using testing::HasSubstr;
 
-// The next commits are made, and nobody is told; or are not made, which nobody is told either.
+// The next commits succeed or fail, in both cases with an unknown result.
 class LossyStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
@@ -88,7 +88,7 @@ struct Transact : Streams {
   std::int64_t count(jobs::State state) {
     return store->run([&](kv::Transaction& tx) { return queue.counts(tx, "t")[state]; });
   }
-  // Revisions of a document, of which the newest comes first; none if it is not there.
+  // The generation of a document's revision; 0 if it does not exist.
   std::size_t generation(std::string_view id) {
     return store->run([&](kv::Transaction& tx) -> std::size_t {
       const auto tree = docs::read_tree(tx, catalog.open(tx, "db"), id);
@@ -102,7 +102,7 @@ struct Transact : Streams {
   }
 };
 
-TEST_F(Transact, ALostAnswerDoesNothingTwice) {
+TEST_F(Transact, ALostReplyAppliesNothingTwice) {
   const auto job = accept();
   lossy.lose_answers = 1;
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
@@ -112,7 +112,7 @@ TEST_F(Transact, ALostAnswerDoesNothingTwice) {
   EXPECT_EQ(count(jobs::State::pending), 1);
 }
 
-TEST_F(Transact, WhatIsLostWithItsAnswerIsDoneAgain) {
+TEST_F(Transact, AFailedCommitWithALostReplyIsRetried) {
   const auto job = accept();
   lossy.lose_commits = 2;
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
@@ -122,8 +122,8 @@ TEST_F(Transact, WhatIsLostWithItsAnswerIsDoneAgain) {
   EXPECT_EQ(count(jobs::State::pending), 1);
 }
 
-// It had the job when it asked, and lost it before the commit.
-TEST_F(Transact, AJobThatIsLostMeanwhileHalts) {
+// The worker had the job when it sent the request, and lost it before the commit.
+TEST_F(Transact, AJobLostMeanwhileHalts) {
   const auto job = accept();
   lossy.before_commit = [&] {
     store->run([&](kv::Transaction& tx) { jobs::release(queue, tx, job.attempt()); });
@@ -133,7 +133,7 @@ TEST_F(Transact, AJobThatIsLostMeanwhileHalts) {
   EXPECT_EQ(count(jobs::State::pending), 1);
 }
 
-TEST_F(Transact, ADocumentThatIsChangedMeanwhileConflicts) {
+TEST_F(Transact, ADocumentChangedMeanwhileConflicts) {
   const auto job = accept();
   lossy.before_commit = [&] {
     store->run([&](kv::Transaction& tx) {
@@ -147,7 +147,7 @@ TEST_F(Transact, ADocumentThatIsChangedMeanwhileConflicts) {
   EXPECT_EQ(count(jobs::State::running), 1);
 }
 
-TEST_F(Transact, ADatabaseThatIsRemovedMeanwhileIsMissing) {
+TEST_F(Transact, ADatabaseRemovedMeanwhileIsMissing) {
   const auto job = accept();
   lossy.before_commit = [&] { store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); }); };
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("404 not_found: Database `db`: "));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kAnyMethod;
 
-// docs/differences.md has the same list for people.
+// docs/differences.md has the same list for readers.
 constexpr Unsupported kUnsupported[] = {
     {Level::server, "_cluster_setup", "GET,POST", "the setup of clusters"},
     {Level::server, "_nouveau_analyze", "POST", "full text search"},
@@ -58,9 +58,9 @@ const Unsupported* find_unsupported(Level level, std::string_view name) {
 
 void refuse(const Call& call, const Unsupported& entry) {
   if (!entry.methods.empty()) call.allow(entry.methods);
-  refuse_feature(fmt::format("`{}` ({}) is not supported yet.", entry.name, entry.feature));
+  throw_not_implemented(fmt::format("`{}` ({}) is not supported yet.", entry.name, entry.feature));
 }
 
-void refuse_feature(const std::string& reason) { throw Error(501, "not_implemented", reason); }
+void throw_not_implemented(const std::string& reason) { throw Error(501, "not_implemented", reason); }
 
 }  // namespace divan::api

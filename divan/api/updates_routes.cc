@@ -1,4 +1,4 @@
-// The feed of what happened to databases: /_db_updates.
+// The feed of events of databases: /_db_updates.
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
@@ -8,10 +8,10 @@
 namespace divan::api {
 namespace {
 
-// Rows that a read may look at in one transaction.
-constexpr std::size_t kMaxLookedAt = 10'000;
+// Maximum number of rows that a read scans in one transaction.
+constexpr std::size_t kMaxScannedRows = 10'000;
 
-// The account that a database belongs to: what is before the first slash of its name.
+// The account that a database belongs to: the part of its name before the first slash.
 std::optional<std::string_view> account_of(std::string_view database) {
   const std::size_t slash = database.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
@@ -22,10 +22,10 @@ bool has_account_feeds(const Context& context) {
   return context.config.get_bool("global_changes", "account_feeds", false);
 }
 
-// Which rows are seen, and what is shown of them.
+// Which rows are shown, and with which members.
 struct Shape {
   bool show_account = false;
-  std::optional<std::string> account{};  // whose rows; nothing: all
+  std::optional<std::string> account{};  // only rows of this account; nullopt: all
 };
 
 class UpdatesReader final : public RowReader {
@@ -33,7 +33,7 @@ class UpdatesReader final : public RowReader {
   UpdatesReader(const Context& context, Shape shape) : context_(context), shape_(std::move(shape)) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = since, .ended = is_switched_off()};
+    RowPage page{.position = since, .ended = is_switched_off()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
     updates::visit_updates(*tx, since, visitor(limit, wanted, page));
@@ -42,7 +42,7 @@ class UpdatesReader final : public RowReader {
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
                          std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.place = before.value_or(since), .ended = is_switched_off()};
+    RowPage page{.position = before.value_or(since), .ended = is_switched_off()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
     updates::visit_updates_backwards(*tx, since, before, visitor(limit, wanted, page));
@@ -52,16 +52,16 @@ class UpdatesReader final : public RowReader {
   kv::Versionstamp last() const override { return updates::last_update(*context_.store.begin()); }
 
  private:
-  // The feeds of accounts may be switched off while there are some.
+  // The feeds of accounts may be disabled while they are open.
   bool is_switched_off() const { return shape_.account && !has_account_feeds(context_); }
 
   updates::UpdateVisitor visitor(std::size_t limit, const Wanted& wanted, RowPage& page) const {
-    return [this, limit, &wanted, &page, looked_at = std::size_t{0}](const updates::Update& update) mutable {
-      page.place = update.sequence;
+    return [this, limit, &wanted, &page, scanned = std::size_t{0}](const updates::Update& update) mutable {
+      page.position = update.sequence;
       const bool is_seen = !shape_.account || account_of(update.database) == shape_.account;
       if (is_seen && (!wanted || wanted(update.database)))
         page.rows.push_back({update.sequence, update.database, row_of(update)});
-      page.more = page.rows.size() >= limit || ++looked_at >= kMaxLookedAt;
+      page.more = page.rows.size() >= limit || ++scanned >= kMaxScannedRows;
       return !page.more;
     };
   }
@@ -81,24 +81,24 @@ class UpdatesReader final : public RowReader {
   const Shape shape_;
 };
 
-// Whose rows a user sees; nothing: all. Throws unauthorized.
-std::optional<std::string> account_seen(const Context& context, const Call& call) {
+// The account whose rows a user may read; nullopt: all. Throws unauthorized.
+std::optional<std::string> visible_account(const Context& context, const Call& call) {
   const User& user = call.user();
   if (user.admin) return std::nullopt;
   if (user.name.empty() || !has_account_feeds(context)) throw unauthorized("You are not a server admin.");
   return user.name;
 }
 
-// It changes with the rows, and with what is shown of them.
+// Depends on the rows and on the shape.
 std::string etag_of(const kv::Versionstamp& last, const Shape& shape) {
   std::string tag = docs::to_sequence(last);
   if (shape.show_account) tag += "-account";
-  // Header fields are no place for just any name.
+  // A name may have characters that are not allowed in header fields.
   if (shape.account) tag += fmt::format("-{:x}", std::hash<std::string>()(*shape.account));
   return "\"" + tag + "\"";
 }
 
-// As CouchDB names the error here, and nowhere else.
+// CouchDB uses this error name here, and nowhere else.
 void check_limit(const Call& call) {
   const auto limit = call.param("limit");
   if (!limit || (!limit->empty() && limit->find_first_not_of("0123456789") == std::string::npos)) return;
@@ -108,7 +108,7 @@ void check_limit(const Call& call) {
 }  // namespace
 
 Answer database_updates(const Context& context, const CallPtr& call) {
-  Shape shape{.account = account_seen(context, *call)};
+  Shape shape{.account = visible_account(context, *call)};
   call->allow("GET");
   check_limit(*call);
   auto options = parse_feed_options(*call);

@@ -13,18 +13,18 @@ constexpr std::string_view kIdPrefix = "org.couchdb.user:";
 // More would make a hash slow beyond its iterations.
 constexpr std::size_t kMaxKeyBytes = 64;
 
-// Members that say how a password is kept: those that CouchDB has, and had.
+// Members that describe a password: those of all versions of CouchDB.
 constexpr std::array<std::string_view, 7> kPasswordMembers = {
     "password", "password_scheme", "password_sha", "pbkdf2_prf", "iterations", "salt", "derived_key"};
 
-// CouchDB's names of the hash functions, and OpenSSL's.
+// CouchDB's names of the hash functions, with OpenSSL's.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kDigests = {{{"sha", "SHA1"},
                                                                                     {"sha224", "SHA224"},
                                                                                     {"sha256", "SHA256"},
                                                                                     {"sha384", "SHA384"},
                                                                                     {"sha512", "SHA512"}}};
 
-// The members of a document's body, names without escapes; of repeated ones the last counts.
+// The members of a document's body, with unescaped names; of duplicates the last one counts.
 using Members = std::map<std::string, std::string_view, std::less<>>;
 
 Members members_of(std::string_view body) {
@@ -61,7 +61,7 @@ std::vector<std::string> read_roles(const Members& members) {
   return roles;
 }
 
-// Nothing if the document has no hashed password. Throws forbidden if it has a malformed one.
+// Returns nullopt if the document has no hashed password. Throws forbidden if it has a malformed one.
 std::optional<PasswordHash> read_hash(const Members& members) {
   const auto scheme = find(members, "password_scheme");
   if (!scheme) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<PasswordHash> read_hash(const Members& members) {
   return PasswordHash{std::string(digest->second), *key, *salt, static_cast<int>(*iterations)};
 }
 
-// As CouchDB's _design/_auth does, with its words. Answers the roles.
+// Validates like CouchDB's _design/_auth, with its messages. Returns the roles.
 std::vector<std::string> check_members(std::string_view id, const Members& members) {
   if (find_string(members, "type") != "user") throw forbidden("doc.type must be user");
   const auto name = find_string(members, "name");
@@ -100,7 +100,7 @@ std::vector<std::string> check_members(std::string_view id, const Members& membe
   return roles;
 }
 
-// The body with another password.
+// Replaces the password members of a body by a hash.
 std::string with_hash(std::string_view body, const std::optional<PasswordHash>& hash) {
   std::string out;
   json::Writer writer(out);
@@ -134,7 +134,7 @@ void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng
   if (docs::is_design(document.id) || document.id.starts_with(docs::kLocalPrefix)) return;
   const Members members = members_of(document.body);
   if (!document.deleted) check_members(document.id, members);
-  // As in CouchDB null is none.
+  // As in CouchDB, null means no password.
   const auto password = find(members, "password").value_or("null");
   const auto text = json::string_value(password);
   if (!text && password != "null") throw forbidden("Password must be a string.");

@@ -1,10 +1,10 @@
-// The documents of the database _users, each of which is somebody who may log in
+// The documents of the database _users, each of which is a user who can log in
 // (https://docs.couchdb.org/en/stable/intro/security.html#authentication-database):
 //
 //   {"_id":"org.couchdb.user:ann", "name":"ann", "type":"user", "roles":["events"], "password":"..."}
 //
-// What is stored has in place of `password` its hash, as CouchDB from 3.4 on writes it: `password_scheme`
-// (pbkdf2), `pbkdf2_prf`, `iterations`, `salt` and `derived_key` (hexadecimal).
+// A stored document has a hash instead of `password`, as in CouchDB since 3.4: `password_scheme` (pbkdf2),
+// `pbkdf2_prf`, `iterations`, `salt` and `derived_key` (hexadecimal).
 #pragma once
 
 #include <optional>
@@ -19,24 +19,25 @@ namespace divan::api {
 
 using docs::kUsersDatabase;
 
-/// Creates the database if the store has none. Processes that share a store may call this at the same time.
+/// Creates the database if it does not exist. Processes that share a store may call this concurrently.
 void create_users_database(kv::Database& store, docs::Catalog& catalog);
 
-/// For a document that is to be written to _users: throws forbidden (403) with CouchDB's words unless it is a
-/// user's (design and local documents, and deletions, pass), and puts the hash in place of its password.
+/// Prepares a document for writing to _users: throws forbidden (403) with CouchDB's words unless it is a
+/// valid user (design and local documents, and deletions, are not checked), and replaces its password by a
+/// hash.
 void prepare_user_document(docs::IncomingDocument& document, int iterations, Rng& rng);
 
-/// What every document goes through before it is written: the above, if the database is _users, with as many
-/// iterations as the settings say ([chttpd_auth] iterations).
+/// Prepares any document for writing: calls prepare_user_document() if the database is _users, with the
+/// configured number of iterations ([chttpd_auth] iterations).
 void prepare_document(std::string_view database, docs::IncomingDocument& document, const Config& config,
                       Rng& rng);
 
-/// The account in a user's document; nothing if it is malformed or has no password. Reads whatever the store
-/// has: `body` need not have come through prepare_user_document().
+/// The account in a user's document; nullopt if it is malformed or has no password. Robust against any stored
+/// `body`, also if it was not prepared by prepare_user_document().
 std::optional<Account> read_user_document(std::string_view name, std::string_view body);
 
-/// The account of a user as it is now; nothing if there is none. Throws unauthorized (401) if the document
-/// has conflicts, since no replica's version of a password is better than another's.
+/// The current account of a user; nullopt if it does not exist. Throws unauthorized (401) if the document has
+/// conflicts, since it is undefined which of the passwords is valid.
 std::optional<Account> find_user(kv::Database& store, docs::Catalog& catalog, std::string_view name);
 
 }  // namespace divan::api

@@ -1,4 +1,4 @@
-// Users' documents and logging in with them.
+// Users' documents, and logging in with them.
 #include "divan/api/user_documents.h"
 
 #include <future>
@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kFew = 2;  // iterations, so that the tests are quick
+constexpr int kFew = 2;  // iterations, to be fast
 
 docs::IncomingDocument document_of(std::string_view json) {
   return docs::parse_document(json::compact(json));
@@ -41,13 +41,13 @@ std::string prepared(std::string_view json) {
   return document.body;
 }
 
-// Ann with other members instead of, or beside, those that she needs.
+// Ann's document, with `members` in addition to or instead of the required ones.
 std::string ann(std::string_view members) {
   return R"({"_id":"org.couchdb.user:ann","name":"ann","type":"user","roles":["a"],)" + std::string(members) +
          "}";
 }
 
-TEST(UserDocuments, APasswordIsStoredAsItsHashAlone) {
+TEST(UserDocuments, OnlyTheHashOfAPasswordIsStored) {
   const std::string body = prepared(ann(R"("password":"s3cret","salt":"x","iterations":1,"n":1.50)"));
   EXPECT_THAT(body, Not(HasSubstr("s3cret")));
   const auto value = json::parse_object(body);
@@ -66,24 +66,24 @@ TEST(UserDocuments, APasswordIsStoredAsItsHashAlone) {
   EXPECT_THAT(account->roles, ElementsAre("a"));
 }
 
-TEST(UserDocuments, APasswordIsFoundHoweverItIsWritten) {
+TEST(UserDocuments, APasswordIsRecognizedInAnyEncoding) {
   for (const auto* members : {R"("p\u0061ssword":"s3cret")", R"("password":"s3cret","password":"s3cret")",
                               R"("password":"s3cret","p\u0061ssword":null,"password":"s3cret")",
                               R"("password":"s3cret","password":null)"}) {
     EXPECT_THAT(prepared(ann(members)), Not(HasSubstr("s3cret"))) << members;
   }
-  // Also in what a deletion leaves.
+  // Also in the body of a deletion.
   EXPECT_THAT(prepared(R"({"_id":"org.couchdb.user:ann","_deleted":true,"password":"s3cret"})"),
               Not(HasSubstr("s3cret")));
 }
 
-TEST(UserDocuments, WithoutAPasswordTheHashStays) {
+TEST(UserDocuments, WithoutAPasswordTheHashIsKept) {
   const std::string body = prepared(ann(R"("password":"s3cret")"));
   const std::string again = prepared(R"({"_id":"org.couchdb.user:ann",)" + body.substr(1));
   EXPECT_EQ(again, body);
 }
 
-// The first is a vector of RFC 6070: CouchDB before 3.4 writes SHA-1, without naming it.
+// The first one is a vector of RFC 6070: CouchDB before 3.4 writes SHA-1 without naming it.
 TEST(UserDocuments, HashesOfOtherServersAreRead) {
   const auto is_right = [](std::string_view prf, std::string_view key) {
     const auto account = read_user_document(
@@ -101,7 +101,7 @@ TEST(UserDocuments, HashesOfOtherServersAreRead) {
   EXPECT_FALSE(is_right(R"("pbkdf2_prf":"sha256",)", "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"));
 }
 
-TEST(UserDocuments, TheMalformedAreRefusedInCouchDbsWords) {
+TEST(UserDocuments, MalformedDocumentsAreRejectedInCouchDbsWords) {
   const std::string id = R"({"_id":"org.couchdb.user:ann",)";
   const std::map<std::string, std::string> refused = {
       {R"({"_id":"x","type":"user","name":"ann","roles":[]})",
@@ -157,7 +157,7 @@ TEST(UserDocuments, TheMalformedAreRefusedInCouchDbsWords) {
   EXPECT_EQ(refusal(R"({"_id":"org.couchdb.user:ann","_deleted":true})"), "");
 }
 
-TEST(UserDocuments, WhatIsStoredDamagedIsNobody) {
+TEST(UserDocuments, ADamagedDocumentIsNoAccount) {
   const std::string good = prepared(ann(R"("password":"s3cret")"));
   ASSERT_TRUE(read_user_document("ann", good));
   EXPECT_FALSE(read_user_document("bob", good));
@@ -225,8 +225,8 @@ struct UsersDatabase : testing::Test {
 
 constexpr const char* kWrong = "401 Name or password is incorrect.";
 
-TEST_F(UsersDatabase, AUserLogsInWithItsRolesAndNoOthers) {
-  EXPECT_EQ(refused("ann", "1"), kWrong);  // there is not even the database
+TEST_F(UsersDatabase, AUserLogsInWithExactlyItsRoles) {
+  EXPECT_EQ(refused("ann", "1"), kWrong);  // the database does not exist either
   create();
   write(ann(R"("password":"1")"));
   const User user = log_in("ann", "1");
@@ -238,7 +238,7 @@ TEST_F(UsersDatabase, AUserLogsInWithItsRolesAndNoOthers) {
   EXPECT_EQ(refused("bob", "1"), kWrong);
 }
 
-TEST_F(UsersDatabase, AChangeCountsFromTheNextRequestOn) {
+TEST_F(UsersDatabase, AChangeTakesEffectWithTheNextRequest) {
   create();
   auto rev = write(ann(R"("password":"1")"));
   log_in("ann", "1");
@@ -246,7 +246,7 @@ TEST_F(UsersDatabase, AChangeCountsFromTheNextRequestOn) {
   EXPECT_EQ(refused("ann", "1"), kWrong);
   log_in("ann", "2");
   rev = write(ann(R"("password":"1","_rev":")" + rev + '"'));
-  log_in("ann", "1");  // as before: the same password, but with another salt
+  log_in("ann", "1");  // the same password again, but with another salt
   EXPECT_EQ(refused("ann", "2"), kWrong);
   const auto document = store->run([&](kv::Transaction& tx) {
     return docs::find_document(tx, catalog.open(tx, kUsersDatabase), "org.couchdb.user:ann", std::nullopt)
@@ -258,14 +258,14 @@ TEST_F(UsersDatabase, AChangeCountsFromTheNextRequestOn) {
   EXPECT_THAT(log_in("ann", "1").roles, ElementsAre("b", "c"));
   write(R"({"_id":"org.couchdb.user:ann","_deleted":true,"_rev":")" + rev + "\"}");
   EXPECT_EQ(refused("ann", "1"), kWrong);
-  // A deletion may leave a body.
+  // A deletion may have a body.
   rev = write(ann(R"("password":"1")"));
   log_in("ann", "1");
   write(ann(R"("password":"1","_deleted":true,"_rev":")" + rev + '"'));
   EXPECT_EQ(refused("ann", "1"), kWrong);
 }
 
-TEST_F(UsersDatabase, AWholeDatabaseThatIsRemovedLetsNobodyIn) {
+TEST_F(UsersDatabase, NoUserCanLogInWithoutTheDatabase) {
   create();
   write(ann(R"("password":"1")"));
   log_in("ann", "1");
@@ -273,14 +273,14 @@ TEST_F(UsersDatabase, AWholeDatabaseThatIsRemovedLetsNobodyIn) {
   EXPECT_EQ(refused("ann", "1"), kWrong);
 }
 
-TEST_F(UsersDatabase, NoDocumentTakesAnAdministratorsPlace) {
+TEST_F(UsersDatabase, NoDocumentReplacesAnAdministrator) {
   create();
   write(R"({"_id":"org.couchdb.user:admin","name":"admin","type":"user","roles":[],"password":"mine"})");
   EXPECT_EQ(refused("admin", "mine"), kWrong);
   EXPECT_TRUE(log_in("admin", "secret").admin);
 }
 
-TEST_F(UsersDatabase, ADamagedDocumentIsNobodyAndLocksNobodyElseOut) {
+TEST_F(UsersDatabase, ADamagedDocumentIsNoAccountAndDoesNotAffectOthers) {
   create();
   write(ann(R"("password":"1")"));
   const std::string good = prepared(ann(R"("password":"1")"));
@@ -311,7 +311,7 @@ TEST_F(UsersDatabase, ConflictsMustBeResolvedFirst) {
   EXPECT_TRUE(log_in("admin", "secret").admin);
 }
 
-TEST_F(UsersDatabase, NamesThatNoDocumentCanHaveAreNobodys) {
+TEST_F(UsersDatabase, InvalidNamesHaveNoAccount) {
   create();
   for (const std::string& name :
        {std::string(), std::string("\0", 1), std::string("\xff"), std::string(100'000, 'x'),

@@ -1,4 +1,4 @@
-// Views and what is known of their indexes.
+// Views, and information about their indexes.
 #include "divan/api/index_waits.h"
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
@@ -21,22 +21,22 @@ using index::views::View;
 using index::views::ViewIndex;
 using index::views::ViewParams;
 
-// A query that waits for its index looks again this often even if nothing woke it.
-constexpr std::chrono::milliseconds kLookAgain{5'000};
+// Maximum time until a query that waits for its index polls it, even if nothing has woken it.
+constexpr std::chrono::milliseconds kMaxPollInterval{5'000};
 // The same if the store has too many watches.
 constexpr std::chrono::milliseconds kPollInterval{500};
 constexpr std::int64_t kMaxPending = 100'000;
 
-struct Found {
+struct ResolvedView {
   docs::Database database;
   docs::Leaf design;
   std::string body;
   std::shared_ptr<const ViewIndex> index;
 };
 
-// The views of a design document; not_found as CouchDB words it if there are none.
-Found find_views(const Context& context, kv::Transaction& tx, const std::string& name,
-                 const std::string& design_id) {
+// The views of a design document; throws not_found in CouchDB's words if there are none.
+ResolvedView find_views(const Context& context, kv::Transaction& tx, const std::string& name,
+                        const std::string& design_id) {
   if (tx.is_remote()) {
     kv::Prefetch reads;
     if (const auto known = context.catalog.prefetch(reads, name)) {
@@ -68,8 +68,9 @@ class QueryPages final : public PageSource {
   Query query_;
 };
 
-// A query, or several; with update=true they wait until their index has what was written before they came.
-// The build is the same job that ken asks for: it is asked for once, whoever does, and never done twice.
+// One or several queries. With update=true they wait until their index has everything that was written before
+// they arrived. The build is the same job that ken requests: it exists once, whoever requests it, and never
+// runs twice.
 class ViewTask final : public PageStream {
  public:
   ViewTask(const Context& context, CallPtr call, std::vector<ViewParams> queries, bool several)
@@ -91,20 +92,20 @@ class ViewTask final : public PageStream {
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
       index = found.index;
-      if (index && !any(Update::wait)) index = answering(tx, found);
+      if (index && !any(Update::wait)) index = serving(tx, found);
       if (!index) index::views::check_language(found.body, view_name_);
       if (!index || !index->find(view_name_)) throw not_found("missing_named_view");
       const View& view = *index->find(view_name_);
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
-      ready = look(tx, found);
+      ready = poll(tx, found);
       if (!ready) return;
       seen = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
                                   kv::Isolation::snapshot);
-      // A POST is not asked for again with If-None-Match.
+      // A POST is not repeated with If-None-Match.
       if (call_->method() == "GET") etag = etag_of(tx, found, *index, seen);
     });
     if (!ready) {
-      if (!std::exchange(heeds_stop_, true)) heed_stop();
+      if (!std::exchange(wakes_on_stop_, true)) wake_on_stop();
       if (stopping()) throw Error(503, "service_unavailable", "The server is stopping.");
       if (!waiting || waiting->build_id() != build_id_)
         waiting = std::make_unique<IndexWait>(context_.index_waits, build_id_);
@@ -114,7 +115,7 @@ class ViewTask final : public PageStream {
         must_poll |= watch == nullptr;
         if (watch != nullptr) watch->on_end(waker());
       }
-      wake_after(must_poll ? kPollInterval : kLookAgain);
+      wake_after(must_poll ? kPollInterval : kMaxPollInterval);
       return nullptr;
     }
     cancel_timer();
@@ -129,19 +130,19 @@ class ViewTask final : public PageStream {
       pages.push_back(std::make_unique<QueryPages>(
           Query(context_.store, context_.catalog, name_, index, view, params, seen)));
     }
-    return several_ ? several_pages(std::move(pages)) : std::move(pages.front());
+    return several_ ? multi_query_pages(std::move(pages)) : std::move(pages.front());
   }
 
-  // The index that has rows for those who do not wait.
-  std::shared_ptr<const ViewIndex> answering(kv::Transaction& tx, const Found& found) const {
+  // The index that serves requests that do not wait.
+  std::shared_ptr<const ViewIndex> serving(kv::Transaction& tx, const ResolvedView& found) const {
     const auto answering =
         index::serving_index(tx, found.database, context_.kinds, found.design, found.index);
     auto views = std::dynamic_pointer_cast<const ViewIndex>(answering);
     return views && views->find(view_name_) ? views : found.index;
   }
 
-  // It changes with the rows, with what is asked for, and with the documents if they are shown.
-  std::string etag_of(kv::Transaction& tx, const Found& found, const ViewIndex& index,
+  // Depends on the rows, the parameters, and the documents if they are included.
+  std::string etag_of(kv::Transaction& tx, const ResolvedView& found, const ViewIndex& index,
                       const kv::Versionstamp& sequence) const {
     std::string state = index.signature() + view_name_;
     state += sequence.bytes();
@@ -152,19 +153,19 @@ class ViewTask final : public PageStream {
     return http::etag_of(state);
   }
 
-  // Whether the rows can be read now.
-  bool look(kv::Transaction& tx, const Found& found) {
+  // Returns true if the rows can be read now.
+  bool poll(kv::Transaction& tx, const ResolvedView& found) {
     const index::IndexKeys keys(found.database, found.index->signature());
     if (!target_) target_ = docs::last_sequence(tx, found.database);
     const bool fresh = index::read_sequence(tx, keys, kv::Isolation::snapshot) >= *target_;
     if (fresh || all(Update::never)) return true;
     build_id_ = index::build_id(found.database, found.index->signature());
     if (failures_before_) {
-      // A build that fails while somebody waits for it is the answer.
+      // A build that fails while the query waits for it is an error of the query.
       const auto job = context_.queue.find(tx, found.index->kind(), build_id_);
       if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
     }
-    // Again with each look, since a build that ran for somebody less urgent may have given way to others.
+    // At each poll, since a build that a less urgent request has started may have yielded to others.
     index::request_build(context_.queue, tx, found.database, *found.index, index::kQueryPriority,
                          context_.builder);
     if (!failures_before_)
@@ -188,11 +189,11 @@ class ViewTask final : public PageStream {
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
-  std::string build_id_;  // of the index, once it was looked at
+  std::string build_id_;  // of the index, after the first poll
   std::unique_ptr<IndexWait> waiting_;
-  bool heeds_stop_ = false;
+  bool wakes_on_stop_ = false;
   std::optional<kv::Versionstamp> target_;
-  std::optional<std::int64_t> failures_before_;  // of the build, when it was first asked for
+  std::optional<std::int64_t> failures_before_;  // of the build, when it was first requested
   std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
@@ -200,7 +201,7 @@ class ViewTask final : public PageStream {
 
 Answer view(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
-  const bool several = asks_several(*call, 5);
+  const bool several = is_multi_query(*call, 5);
   auto queries = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
   std::make_shared<ViewTask>(context, call, std::move(queries), several)->start();
   return std::nullopt;
@@ -234,7 +235,7 @@ Answer design_info(const Context& context, const CallPtr& call) {
     writer.key("sizes").begin_object();
     for (const char* kind : {"file", "external", "active"}) writer.key(kind).number(bytes);
     writer.end_object();
-    // Compaction is the store's own, purges there are none, and waiting for disk is over before an answer.
+    // The store compacts itself, there are no purges, and commits are durable before the response.
     writer.key("compact_running")
         .boolean(false)
         .key("waiting_commit")

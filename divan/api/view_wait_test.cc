@@ -29,7 +29,7 @@ struct ViewWait : Streams {
     documents.push_back(docs::parse_document(R"({"_id":"a","n":1})"));
     docs::bulk_edit(*store, catalog, "db", documents, rng);
   }
-  // Runs the build that the query asks for, unless it is answered without one.
+  // Runs the build that the query requests, unless it is answered without one.
   template <class T>
   void run_build_for(const std::future<T>& query) {
     const std::vector<std::string> types{"views"};

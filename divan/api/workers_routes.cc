@@ -13,11 +13,11 @@ namespace {
 using std::chrono::milliseconds;
 using workers::WorkerRef;
 
-// A held connection gets a line so often at the least: client and server then see when the other's machine is
-// gone.
+// Minimum interval of lines on a held connection: client and server then detect when the other's machine is
+// down.
 constexpr milliseconds kMaxLineInterval{10'000};
 
-// Jobs of a worker in one answer.
+// Maximum number of a worker's jobs in one response.
 constexpr std::uint64_t kMaxJobsListed = 1000;
 constexpr std::uint64_t kDefaultJobsListed = 100;
 
@@ -41,7 +41,7 @@ std::string members_json(std::string_view role, const workers::Members& members)
   return out;
 }
 
-// A role's members as a feed: a row for each membership, beginning with the present one.
+// A role's members as a feed: a row for each change, beginning with the current members.
 class MembersSource final : public WatchingSource {
  public:
   MembersSource(const Context& context, std::string role, const kv::Versionstamp& since, bool begun)
@@ -55,7 +55,7 @@ class MembersSource final : public WatchingSource {
     });
     wait();
     if (begun_ && members.version <= version_) return false;
-    // The version of a role without workers rises with other roles.
+    // The version of a role without workers increases with other roles.
     const bool stays_empty = is_empty_ && members.workers.empty();
     begun_ = true;
     is_empty_ = members.workers.empty();
@@ -75,8 +75,7 @@ class MembersSource final : public WatchingSource {
   bool is_empty_ = false;  // as of the last row
 };
 
-// What a registration says of itself: {"timeout": ms, "opts": {...}, "incarnation": "..."}, all of it
-// optional.
+// The body of a registration: {"timeout": ms, "opts": {...}, "incarnation": "..."}; all members are optional.
 struct Registration {
   Duration timeout = workers::kDefaultTimeout;
   std::string options = "{}";
@@ -90,13 +89,14 @@ Registration parse_registration(Call& call) {
       json::for_each_member(call.json_body(), [&](std::string_view name, std::string_view value) {
         if (name == "timeout") {
           const auto ms = json::int_value(value);
-          if (!ms || *ms < 0 || *ms > 86'400'000) throw bad_request("`timeout` is a number of milliseconds.");
+          if (!ms || *ms < 0 || *ms > 86'400'000)
+            throw bad_request("`timeout` must be milliseconds from 0 to 86400000.");
           registration.timeout = std::chrono::milliseconds(*ms);
         } else if (name == "opts") {
           registration.options = value;
         } else if (name == "incarnation") {
           auto incarnation = json::string_value(value);
-          if (!incarnation) throw bad_request("`incarnation` is a string.");
+          if (!incarnation) throw bad_request("`incarnation` must be a string.");
           registration.incarnation = *std::move(incarnation);
         } else {
           throw bad_request(fmt::format("Unknown member `{}`.", name));
@@ -120,27 +120,26 @@ std::string registered_json(const WorkerRef& ref, const Registration& registrati
   return json;
 }
 
-constexpr std::string_view kHaltLine =
-    R"({"error":"halt","reason":"The registration does not hold any more."})"
-    "\n";
+constexpr std::string_view kHaltLine = R"({"error":"halt","reason":"The registration is no longer valid."})"
+                                       "\n";
 
-// POST /_workers/{role}/{id}/_hold: the registration ends with the connection, which says so at once when the
-// registration ends before. That the worker lives is not for the server to say: the client sends heartbeats
-// beside it.
+// POST /_workers/{role}/{id}/_hold: the registration ends with the connection. If the registration ends
+// first, the response says so at once. The server does not vouch for the worker's liveness: the client sends
+// heartbeats in addition.
 class HoldTask final : public Task {
  public:
   HoldTask(const Context& context, CallPtr call, Registration registration)
       : Task(context, std::move(call)), registration_(std::move(registration)) {}
 
   ~HoldTask() override {
-    // Whom the server's own stop cuts off comes back, or is missed.
+    // A worker that is cut off by the server's own stop reconnects, or is evicted.
     if (!hold_ || stopping()) return;
-    // The connection is gone: so is the worker, at once. Not on this thread, which may be one that must not
-    // block.
+    // The connection is lost, and so the worker is removed at once. Not on this thread, which may be one that
+    // must not block.
     const auto leave = [context = context_, hold = *hold_] {
       context.store.run([&](kv::Transaction& tx) { context.registry.release(tx, hold); });
     };
-    // When the pool takes no more, the worker's missing heartbeat tells.
+    // If the pool is full, the worker is evicted for its missing heartbeat.
     context_.pool.submit(leave);
   }
 
@@ -149,18 +148,19 @@ class HoldTask final : public Task {
     const bool begins = !hold_;
     if (exchange().half_closed()) {
       if (begins)
-        throw bad_request("A registration ends with its connection, of which the client has ended its side.");
+        throw bad_request(
+            "The client has closed its side of the connection, with which the registration ends.");
       exchange().end();
       return true;
     }
-    if (begins) heed_stop();
+    if (begins) wake_on_stop();
     if (stopping()) {
       if (begins) throw Error(503, "service_unavailable", "The server is stopping.");
       return end();
     }
     if (begins) {
       enter();
-    } else if (const auto state = look(); state != workers::HoldState::holds) {
+    } else if (const auto state = read_state(); state != workers::HoldState::holds) {
       if (state == workers::HoldState::ended) exchange().write(std::string(kHaltLine));
       return end();
     } else {
@@ -186,7 +186,7 @@ class HoldTask final : public Task {
     exchange().start(std::move(head));
   }
 
-  workers::HoldState look() {
+  workers::HoldState read_state() {
     if (!has_ended(watch_)) return workers::HoldState::holds;
     return context_.store.run([&](kv::Transaction& tx) {
       watch(tx);
@@ -194,7 +194,8 @@ class HoldTask final : public Task {
     });
   }
 
-  // True without a watch, too (there were too many): then the store is read before each line.
+  // Also returns true if there is no watch, since there were too many: the store is then read before each
+  // line.
   static bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
     return watch == nullptr || watch->fired() || watch->cancelled();
   }
@@ -213,7 +214,7 @@ class HoldTask final : public Task {
         writer.key("reason").string(halt.reason).end_object().end_object();
         lines += line + '\n';
       }
-      halts_watch_ = nullptr;  // first: the store may have just one left
+      halts_watch_ = nullptr;  // first, since the store may be at its limit
       halts_watch_ = jobs::watch_halts(tx, ref.role, ref.id);
       return lines;
     });
@@ -233,7 +234,7 @@ class HoldTask final : public Task {
   const Registration registration_;
   std::optional<workers::Hold> hold_;
   std::shared_ptr<kv::Watch> watch_;        // on the hold
-  std::shared_ptr<kv::Watch> halts_watch_;  // on attempts that are ended
+  std::shared_ptr<kv::Watch> halts_watch_;  // on attempts that were ended
 };
 
 Answer one_worker(const Context& context, const CallPtr& call, const std::string& role,
@@ -270,12 +271,12 @@ Answer heartbeat(const Context& context, const CallPtr& call, const std::string&
     if (!ref || (incarnation && ref->incarnation != *incarnation)) return false;
     return context.registry.heartbeat(tx, *ref);
   });
-  if (!alive) throw Error(409, "halt", "The registration does not hold any more.");
+  if (!alive) throw Error(409, "halt", "The registration is no longer valid.");
   return ok_response();
 }
 
-// GET /_workers/{role}/{id}/_jobs?type=...: of a worker that is registered no longer, those that are not yet
-// reclaimed.
+// GET /_workers/{role}/{id}/_jobs?type=...: for a worker that is no longer registered, its jobs that were not
+// reclaimed yet.
 Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std::string& role,
                           const std::string& id) {
   call->allow("GET");
@@ -318,7 +319,7 @@ Answer workers(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Workers");
   const auto& path = call->path();
   if (path.size() > 2 && path[1].starts_with('_') && !call->user().admin && call->method() != "GET")
-    throw forbidden("Workers of a role that begins with an underscore are the server's own.");
+    throw forbidden("Roles that begin with an underscore are reserved for the server.");
   if (path.size() == 1) {
     call->allow("GET");
     std::string out = "{\"roles\":[";

@@ -93,7 +93,8 @@ TEST_F(ViewsCheck, MissingAndDamagedRowsAreFound) {
   std::string counter = keys.part(3);
   kv::tuple::Packer(counter).integer(0);
   index.map()[counter] = std::string("\x05\0\0\0\0\0\0\0", 8);
-  EXPECT_THAT(check(index).kept(), ElementsAre(HasSubstr("the counter of view 0 is 5, and it has 7 rows")));
+  EXPECT_THAT(check(index).kept(),
+              ElementsAre(HasSubstr("the counter of view 0 is 5, but the view has 7 rows")));
 }
 
 TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
