@@ -241,11 +241,11 @@ it('a directory that has something is left alone', async (server) => {
   mkdirSync(path.join(killed, 'store.restoring'))
   const served = await runDivan(['serve', '--data-dir', killed, '--port', '0'])
   assert.equal(served.code, 1)
-  assert.match(served.stderr, /was being restored/)
+  assert.match(served.stderr, /is being restored/)
   for (const args of [['restore', file, '--data-dir', killed], ['verify', killed]]) {
     const again = await runDivan(args)
     assert.equal(again.code, 1)
-    assert.match(again.stderr, /was being restored into it, .* remove .*store\.restoring, and restore again/)
+    assert.match(again.stderr, /is being restored into it, .* remove .*store\.restoring and restore again/)
   }
   assert.deepEqual(readdirSync(killed), ['store.restoring'])
 })
@@ -255,7 +255,7 @@ it('a backup file appears when it is complete', async (server) => {
   assert.equal(statSync(file).mode & 0o777, 0o600)
   const again = await run(server, ['backup', file])
   assert.equal(again.code, 1)
-  assert.match(again.stderr, /is there already/)
+  assert.match(again.stderr, /already exists/)
   const { client } = server
   await client.ok('PUT', '/filler')
   await client.ok('POST', '/filler/_bulk_docs', { docs: Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) })) })
@@ -297,7 +297,7 @@ it('two backups into one file: one of them makes it, and the other says so', asy
   const both = await Promise.all([1, 2].map(() => run(server, ['backup', file], proxy.url)))
   proxy.close()
   assert.deepEqual(both.map(({ code }) => code).sort(), [0, 1])
-  assert.match(both.find(({ code }) => code === 1).stderr, /cannot be made: File exists/)
+  assert.match(both.find(({ code }) => code === 1).stderr, /cannot be created: File exists/)
   assert.deepEqual(readdirSync(directory), ['both'])
   await withRestored(file, async (restored) => {
     assert.equal((await restored.client.ok('GET', '/twice')).doc_count, 2000)
@@ -339,7 +339,7 @@ it('what cannot be read twice is refused', async (server) => {
   const file = await backUp(server)
   const piped = await shell(server, `cat ${file} | "$0" restore --quiet /dev/stdin --database piped --as piped2`)
   assert.equal(piped.code, 1)
-  assert.match(piped.stderr, /\/dev\/stdin is no file/)
+  assert.match(piped.stderr, /\/dev\/stdin is not a file/)
   const offline = await shell(server, `cat ${file} | "$0" restore --quiet /dev/stdin --data-dir ${file}.new`)
   assert.equal(offline.code, 0, offline.stderr)
 })
@@ -375,7 +375,7 @@ it('a restore whose last answers are all lost says that it may be done', async (
   const { code, stderr } = await run(server, ['restore', file, '--database', 'unsure', '--as', 'unsure2'], proxy.url)
   proxy.close()
   assert.equal(code, 1)
-  assert.match(stderr, /may have been done or not: either all databases are there, or none/)
+  assert.match(stderr, /result is unknown: either all databases exist, or none/)
 })
 
 testWithServer('a restore into a server that takes only small requests', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '200000' } }, async (server) => {

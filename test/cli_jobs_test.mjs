@@ -62,7 +62,7 @@ it('a list goes through as many pages as its limit takes, and says when there is
     assert.equal(code, 0, stderr)
     return { ids: JSON.parse(stdout).jobs.map(({ id }) => id), stderr }
   }
-  assert.deepEqual(await list(), { ids: all.slice(0, 100), stderr: 'There are more; the next id is job0100\n' })
+  assert.deepEqual(await list(), { ids: all.slice(0, 100), stderr: 'There are more jobs; the next id is job0100\n' })
   for (const limit of [999, 1000, 1001, 2199]) {
     const { ids, stderr } = await list('--limit', `${limit}`)
     assert.deepEqual(ids, all.slice(0, limit))
@@ -174,12 +174,12 @@ it('what cannot be added is refused, and nothing is added', async (server) => {
   await refused(server, ['jobs', 'add', type, '--data', '-'], /standard input: invalid UTF-8 JSON/, { input: '{} {}' })
   await refused(server, ['jobs', 'add', type, '--data', '@/no/such/file'], /\/no\/such\/file cannot be read/)
   await refused(server, ['jobs', 'add', type, '--data', `@${empty}`], /empty cannot be read or is empty/)
-  await refused(server, ['jobs', 'add', type, '--at', 'tomorrow'], /`tomorrow` is no time/)
-  await refused(server, ['jobs', 'add', type, '--in', '10'], /`10` is no duration/)
+  await refused(server, ['jobs', 'add', type, '--at', 'tomorrow'], /Invalid time `tomorrow`/)
+  await refused(server, ['jobs', 'add', type, '--in', '10'], /Invalid duration `10`/)
   await refused(server, ['jobs', 'add', type, '--schedule', '61 * * * *'], /minute of a cron expression, `61`/)
   await refused(server, ['jobs', 'add', type, '--schedule', '@daily', '--time-zone', 'Mars/Olympus'], /Mars\/Olympus/)
-  await refused(server, ['jobs', 'add', type, ''], /id is not empty/)
-  await refused(server, ['jobs', 'add', type, '_bulk'], /`_bulk`: a job's id .* underscore/)
+  await refused(server, ['jobs', 'add', type, ''], /id is empty/)
+  await refused(server, ['jobs', 'add', type, '_bulk'], /Invalid job id `_bulk`; .* underscore/)
   await refused(server, ['jobs', 'add', 'nonsense', 'a'], /no_such_job_type/)
   for (const [words, ...args] of [
     [/--at excludes --in/, '--in', '5m', '--at', '2099-01-01'],
@@ -211,7 +211,7 @@ it('a job has limits of its own, as a number or a duration', async (server) => {
 
   await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is 0; expected a number from 1 on/)
   await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is "many"; expected a number from 1 on, or null/)
-  await refused(server, ['jobs', 'add', type, '--timeout', 'soon'], /`soon` is no duration/)
+  await refused(server, ['jobs', 'add', type, '--timeout', 'soon'], /Invalid duration `soon`/)
   await refused(server, ['jobs', 'add', type, '--backoff-min', '2s', '--backoff-max', '1s'], /`backoff_min` exceeds/)
   const { stdout } = await runDivan(['jobs', 'add', '--help'])
   for (const name of ['timeout', 'max-attempts', 'max-lost', 'backoff-min', 'backoff-max', 'max-runtime'])
@@ -253,7 +253,7 @@ it('jobs are resubmitted and removed, with a line of JSON for each', async (serv
     { id: 'b', ok: true }
   ])
   assert.deepEqual(await json(server, ['jobs', 'list', type]), { jobs: [] })
-  await refused(server, ['jobs', 'resubmit', type], /Which jobs\? Name their ids, or --state/)
+  await refused(server, ['jobs', 'resubmit', type], /No jobs are given; expected ids or --state/)
   // A word that is no id: none is removed.
   await add(server, type, 'c')
   await refused(server, ['jobs', 'remove', type, 'c', ''], /a job's id/)
@@ -279,7 +279,7 @@ it('all jobs in a state are resubmitted, however many', async (server) => {
   assert.deepEqual(await json(server, ['jobs', 'resubmit', type, '--state', 'finished']), { ok: true, resubmitted: 1299 })
   assert.deepEqual(await counts(), { ...none, pending: 1300 })
   await refused(server, ['jobs', 'resubmit', 'nonsense', '--state', 'failed'], /no_such_job_type/)
-  for (const command of ['cancel', 'remove']) await refused(server, ['jobs', command, type], /Which jobs\? Name their ids, or --state/)
+  for (const command of ['cancel', 'remove']) await refused(server, ['jobs', command, type], /No jobs are given; expected ids or --state/)
   assert.equal(await tool(server, ['jobs', 'cancel', type, '--state', 'pending']), 'cancelled 1300 jobs\n')
   assert.equal(await tool(server, ['jobs', 'remove', type, '--state', 'cancelled']), 'removed 1300 jobs\n')
   assert.deepEqual(await counts(), none)
@@ -295,13 +295,13 @@ it('types are declared, changed and removed', async (server) => {
   const { settings } = await server.client.ok('GET', '/_jobs/settled')
   assert.deepEqual([settings.paused, settings.retention, settings.timeout], [true, 604_800_000, 30_000])
 
-  await refused(server, ['jobs', 'set', 'settled', 'paused'], /`paused`: a setting is given as NAME=VALUE/)
-  await refused(server, ['jobs', 'set', 'settled', 'timeout=5x'], /`5x` is no duration/)
+  await refused(server, ['jobs', 'set', 'settled', 'paused'], /`paused` has no value; expected NAME=VALUE/)
+  await refused(server, ['jobs', 'set', 'settled', 'timeout=5x'], /Invalid duration `5x`/)
   await refused(server, ['jobs', 'set', 'settled', 'paused=yes'], /`paused` is "yes"; expected true or false/)
   await refused(server, ['jobs', 'set', 'settled', 'colour=red'], /Unknown setting `colour`/)
 
   await add(server, 'settled', 'a')
-  await refused(server, ['jobs', 'remove-type', 'settled'], /conflict: The job type has jobs; --force removes them/)
+  await refused(server, ['jobs', 'remove-type', 'settled'], /conflict: The job type has jobs; use --force to remove them/)
   assert.equal(await tool(server, ['jobs', 'remove-type', 'settled', '--force']), 'removed settled\n')
   await refused(server, ['jobs', 'remove-type', 'settled', '--force'], /no_such_job_type/)
 })

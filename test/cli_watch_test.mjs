@@ -50,8 +50,8 @@ it('a type is watched: its counts, its running and failed jobs', async (server) 
   assert.deepEqual(declared, await server.client.ok('GET', `/_jobs/${type}`))
   assert.deepEqual(jobs.map(({ id }) => id), ['busy', 'broken'])
   await refused(server, ['jobs', 'watch', 'nonsense'], /no_such_job_type/)
-  await refused(server, ['jobs', 'watch', type, '--interval', '99ms'], /The shortest --interval is 100ms/)
-  await refused(server, ['jobs', 'watch', type, '--interval', 'x'], /`x` is no duration/)
+  await refused(server, ['jobs', 'watch', type, '--interval', '99ms'], /--interval is too short; expected at least 100ms/)
+  await refused(server, ['jobs', 'watch', type, '--interval', 'x'], /Invalid duration `x`/)
 })
 
 it('the words of others cannot play with the terminal', async (server) => {
@@ -194,7 +194,7 @@ it('workers are watched as they come and go', async (server) => {
   await waitFor('two lines', () => lined.stdout.split('\n').length > 2)
   await interrupt(lined)
   assert.deepEqual(lines(lined).map(({ role, workers }) => [role, workers.length]), [['watched', 0], ['watched', 1]])
-  await refused(server, ['workers', 'watch', '--interval', '0s'], /The shortest --interval is 100ms/)
+  await refused(server, ['workers', 'watch', '--interval', '0s'], /--interval is too short; expected at least 100ms/)
 })
 
 testWithServer('a server that is not there, and one that goes', {}, async (server) => {

@@ -164,7 +164,7 @@ test('cluster: a worker builds for nodes that only serve, and gives its build ba
     assert.equal(working.code, 0, working.stderr)
   }
   await work()
-  assert.match(working.stdout, /^Divan \S+ does background work \(data in fdb:/)
+  assert.match(working.stdout, /^Divan \S+ runs background work \(data in fdb:/)
   const others = async () =>
     Object.values((await server.client.ok('GET', '/_membership')).nodes).filter(({ serves }) => !serves)
   const [{ address, background }] = await others()

@@ -76,7 +76,7 @@ test('verify: nothing is wrong, before and after a kill, in the log and in table
     assert.deepEqual(readdirSync(path.join(dataDir, 'store')), before)
     const text = await runDivan(['verify', dataDir])
     assert.equal(text.code, 0)
-    assert.match(text.stdout, /nothing is wrong with \d+ rows of 2 databases\n$/)
+    assert.match(text.stdout, /no findings in \d+ rows of 2 databases\n$/)
     const server = await Server.start({ dataDir })
     const writing = server.client.put('/shop/late', {}).catch(() => {})
     await waitFor('the write', async () => (await server.client.get('/shop/late')).status === 200)
@@ -152,7 +152,7 @@ test('verify: nothing is written, and no right to write is needed', async () => 
   chmodSync(store, 0o555)
   const readOnly = await verifyAsOwner(copy)
   assert.equal(readOnly.code, 0, readOnly.stderr)
-  assert.match(readOnly.stdout, /nothing is wrong/)
+  assert.match(readOnly.stdout, /no findings/)
   for (const [place, mode] of [[path.join(store, 'LOCK'), 0o444], [store, 0o755], [copy, 0o755]]) {
     chmodSync(place, 0)
     const { code, stderr } = await verifyAsOwner(copy)

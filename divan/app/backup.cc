@@ -19,21 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A data directory in the making. Until it is complete the store has a name under which no server serves it.
+// A data directory that is being created. Until it is complete its store has a name that no server opens.
 class NewDataDirectory {
  public:
   // Throws unless `path` is missing or empty.
   explicit NewDataDirectory(const std::string& path) : path_(path) {
-    refuse_unfinished_restore(path);
+    check_no_unfinished_restore(path);
     std::error_code error;
     const bool there = fs::exists(path_, error);
     if (there && !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
       throw bad_request(fmt::format(
-          "{} is not empty: a backup is restored into a new directory, or with --url into a running server.",
+          "{} is not empty; a backup is restored into a new directory, or with --url into a running server.",
           path));
     }
     made_ = fs::create_directories(path_, error);
-    if (error) throw bad_request(fmt::format("{} cannot be made: {}", path, error.message()));
+    if (error) throw bad_request(fmt::format("Cannot create {}: {}", path, error.message()));
   }
   ~NewDataDirectory() {
     std::error_code ignored;
@@ -58,7 +58,7 @@ class NewDataDirectory {
   bool complete_ = false;
 };
 
-// Answers how many rows there were.
+// Returns the number of rows.
 std::uint64_t load(const RestoreOptions& options, kv::Database& store, const Clock& clock,
                    Progress& progress) {
   backup::RowLoader loader(store);
@@ -74,13 +74,13 @@ std::uint64_t load(const RestoreOptions& options, kv::Database& store, const Clo
   return end.rows;
 }
 
-void refuse_single_databases(const RestoreOptions& options) {
+void reject_single_databases(const RestoreOptions& options) {
   if (!options.databases.empty() || !options.as.empty())
-    throw bad_request("Single databases are restored into a running server: see --url.");
+    throw bad_request("Single databases can only be restored into a running server; use --url.");
 }
 
 void restore_directory(const RestoreOptions& options) {
-  refuse_single_databases(options);
+  reject_single_databases(options);
   const SystemClock clock;
   SystemRng rng;
   Progress progress("Restoring", "rows", clock);
@@ -97,8 +97,8 @@ void restore_directory(const RestoreOptions& options) {
 }
 
 void restore_store(const RestoreOptions& options) {
-  refuse_single_databases(options);
-  if (!options.new_data_dir.empty()) throw bad_request("Either --store or --data-dir says what is made.");
+  reject_single_databases(options);
+  if (!options.new_data_dir.empty()) throw bad_request("--store and --data-dir exclude each other.");
   CommandEnvironment with;
   Progress progress("Restoring", "rows", with.clock);
   NewStore store(options.store, with.config, with.clock, with.rng);
@@ -107,7 +107,7 @@ void restore_store(const RestoreOptions& options) {
   if (!options.quiet) progress.finish(static_cast<std::int64_t>(rows));
 }
 
-// What a backup has, found by reading it from end to end.
+// The contents of a backup, found by reading all of it.
 struct Contents {
   backup::Header header;
   backup::Parser::End end;
@@ -133,7 +133,8 @@ Contents check_file(const std::string& path, bool quiet, const Clock& clock) {
   return contents;
 }
 
-std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, const Contents& contents) {
+std::vector<backup::RestoredDatabase> selected_databases(const RestoreOptions& options,
+                                                         const Contents& contents) {
   std::vector<backup::RestoredDatabase> databases;
   if (options.databases.empty()) databases = contents.databases;
   for (const auto& name : options.databases) {
@@ -144,31 +145,30 @@ std::vector<backup::RestoredDatabase> chosen(const RestoreOptions& options, cons
     databases.push_back(*found);
   }
   if (!options.as.empty()) {
-    if (databases.size() != 1) throw bad_request("--as names one database: choose it with --database.");
+    if (databases.size() != 1) throw bad_request("--as requires exactly one --database.");
     databases.front().name = options.as;
   }
   return databases;
 }
 
-// The version that a running server must reach. Its own backups hold none that it has not reached; for a
-// cluster a higher one means a recovery.
+// The version that a running server must reach. Versions in its own backups are never greater than its own;
+// for a cluster a greater one requires a recovery.
 kv::Version version_for(http::Client& client, const Contents& contents, const Clock& clock) {
-  const auto uuid = json::parse_object(ask(client, "GET", "/")).at("uuid");
+  const auto uuid = json::parse_object(send_request(client, "GET", "/")).at("uuid");
   if (uuid.as_string() == contents.header.server_uuid) return contents.end.version;
   return backup::version_after_restore(contents.header, contents.end.version, clock.wall_ms());
 }
 
-// The file is read twice: nothing of a damaged one reaches the server, and the databases' names stand behind
-// their rows.
+// The file is read twice: first to check it, so that nothing of a damaged file reaches the server, and since
+// the names of the databases follow their rows.
 void restore_databases(const RestoreOptions& options) {
   std::error_code error;
   if (options.file == "-" || (fs::exists(options.file, error) && !fs::is_regular_file(options.file, error)))
-    throw bad_request(fmt::format(
-        "{} is no file: into a running server a backup is restored from one, for it is read twice.",
-        options.file == "-" ? "Standard input" : options.file));
+    throw bad_request(fmt::format("{} is not a file; a restore into a running server reads its backup twice.",
+                                  options.file == "-" ? "Standard input" : options.file));
   const SystemClock clock;
   const Contents contents = check_file(options.file, options.quiet, clock);
-  const auto databases = chosen(options, contents);
+  const auto databases = selected_databases(options, contents);
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) numbers.insert(database.number);
   http::Client client = connect(options.connection);
@@ -192,7 +192,7 @@ void restore_databases(const RestoreOptions& options) {
 
 using Sink = std::function<bool(std::string_view)>;
 
-// What `write` gives its sink is checked on its way into the file, which is there when all of it is.
+// Writes the output of `write` to the file, and checks it on the way. The file appears when it is complete.
 void write_file(const BackupOptions& options, const std::function<void(const Sink&)>& write) {
   const SystemClock clock;
   Progress progress("Backing up", "rows", clock);
@@ -211,7 +211,7 @@ void write_file(const BackupOptions& options, const std::function<void(const Sin
 
 void back_up_store(const BackupOptions& options) {
   if (!is_shared(options.store))
-    throw bad_request("The embedded store is backed up through its server: see --url.");
+    throw bad_request("The embedded store can only be backed up through its server; use --url.");
   CommandEnvironment with;
   const auto store = open_to_read(options.store, with.config, with.clock, with.rng);
   const backup::Header header{DIVAN_VERSION, server_uuid(*store, with.rng), with.clock.wall_ms()};
@@ -220,7 +220,7 @@ void back_up_store(const BackupOptions& options) {
 
 void back_up_server(const BackupOptions& options) {
   http::ClientOptions patient;
-  patient.wait_for_response = true;  // others may come first
+  patient.wait_for_response = true;  // the backup may have to wait for others
   http::Client client = connect(options.connection, patient);
   write_file(options, [&](const Sink& sink) { check_response(client.stream("GET", "/_backup", sink)); });
 }

@@ -6,7 +6,7 @@
 namespace divan::app {
 namespace {
 
-void take_environment(const char* name, std::string& value) {
+void read_environment(const char* name, std::string& value) {
   const char* text = std::getenv(name);
   if (text != nullptr && *text != '\0') value = text;
 }
@@ -17,10 +17,10 @@ void add_connection(CLI::App& command, ConnectionOptions& connection) {
   command
       .add_option("--url", connection.url, "The server, http://[NAME:PASSWORD@]HOST[:PORT] (Env:DIVAN_URL)")
       ->capture_default_str();
-  // Not CLI11's: what the environment says is no option that was given. After the default was captured:
-  // --help shows no password.
-  take_environment("DIVAN_URL", connection.url);
-  take_environment("DIVAN_USER", connection.default_user);
+  // Not with CLI11's envname(), for which the variable would count as a given option. After the default was
+  // captured, so that --help shows no password.
+  read_environment("DIVAN_URL", connection.url);
+  read_environment("DIVAN_USER", connection.default_user);
   command.add_option(
       "--user", connection.user,
       "NAME:PASSWORD; otherwise that of the URL, of Env:DIVAN_USER, or of the administrator in "

@@ -1,4 +1,4 @@
-// What the program's commands share: how they are told about the server, and how main() gets to run them.
+// Options that several commands share, and the type of commands that main() runs.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@ class App;
 
 namespace divan::app {
 
-/// What the command line asks for: does it and answers the program's exit status. Errors are thrown.
+/// Runs a command and returns the program's exit status. Errors are thrown.
 using Command = std::function<int()>;
 
 struct QueryOptions {
   ConnectionOptions connection;
-  bool json = false;  // print what the server answers
+  bool json = false;  // print the server's response
 };
 
-/// Adds --url, --user and --data-dir; the options must outlive the parsing.
+/// Adds --url, --user and --data-dir. The options must outlive the parsing.
 void add_connection(CLI::App& command, ConnectionOptions& connection);
 
-/// The same, and --json.
+/// Adds these options and --json.
 void add_query(CLI::App& command, QueryOptions& options);
 
 }  // namespace divan::app

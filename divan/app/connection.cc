@@ -15,7 +15,7 @@ constexpr std::uint16_t kDefaultPort = 5984;
 
 http::Credentials parse_user(std::string_view line) {
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) throw bad_request("A user is given as NAME:PASSWORD.");
+  if (colon == std::string_view::npos) throw bad_request("The user has no password; expected NAME:PASSWORD.");
   return {std::string(line.substr(0, colon)), std::string(line.substr(colon + 1))};
 }
 
@@ -25,7 +25,7 @@ http::Credentials parse_user_of_url(std::string_view user) {
   return {http::percent_decode(user.substr(0, colon)), http::percent_decode(user.substr(colon + 1))};
 }
 
-// Without the scheme.
+// The URL without the scheme.
 std::string_view after_scheme(std::string_view url) {
   if (url.starts_with(kScheme)) return url.substr(kScheme.size());
   const std::size_t scheme = url.find("://");
@@ -51,12 +51,11 @@ ServerAddress parse_server_url(std::string_view url) {
   const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
   std::string_view authority = rest.substr(0, end);
   const std::string_view path = rest.substr(end);
-  // It ended within a password.
+  // The authority was split within a password.
   if (path.find('@') != std::string_view::npos)
     throw bad_request("In the server's URL `/`, `?` and `#` of a name or password must be percent-encoded.");
   if (!path.empty() && path != "/")
-    throw bad_request(
-        fmt::format("The server's URL has the path `{}`; expected http://HOST:PORT alone.", path));
+    throw bad_request(fmt::format("The server's URL has the path `{}`; expected http://HOST:PORT.", path));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
     address.credentials = parse_user_of_url(authority.substr(0, at));
     authority.remove_prefix(at + 1);
@@ -70,7 +69,7 @@ ServerAddress parse_server_url(std::string_view url) {
     const std::string_view digits = authority.substr(colon + 1);
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), address.port);
     if (error != std::errc() || stop != digits.data() + digits.size() || address.port == 0)
-      throw bad_request("The port of the server's URL is not a number from 1 to 65535.");
+      throw bad_request("The port of the server's URL is invalid; expected 1 to 65535.");
   }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty()) throw bad_request("The server's URL has no host; expected http://HOST:PORT.");
@@ -96,13 +95,13 @@ void check_response(const http::ClientResponse& response) {
     if (const auto* text = object.if_contains("error")) name = text->as_string();
     if (const auto* text = object.if_contains("reason")) reason = text->as_string();
   } catch (const std::exception&) {
-    // Then the body as it is.
+    // Not JSON: the body is the reason.
   }
   throw Error(response.status, name, reason);
 }
 
-std::string ask(http::Client& client, std::string_view method, std::string_view target,
-                std::string_view body) {
+std::string send_request(http::Client& client, std::string_view method, std::string_view target,
+                         std::string_view body) {
   http::Headers headers;
   if (!body.empty()) headers.push_back({"Content-Type", "application/json"});
   auto response = client.request(method, target, body, headers);

@@ -1,4 +1,4 @@
-// How commands that talk to a running server find it, and the way to ask it.
+// Connections of commands to a running server.
 #pragma once
 
 #include <boost/json.hpp>
@@ -11,8 +11,8 @@
 
 namespace divan::app {
 
-/// Credentials are, in this order, `user`, those in `url`, `default_user`, and the administrator's of the
-/// server in `data_dir`.
+/// The credentials are the first available of `user`, those in `url`, `default_user`, and the administrator's
+/// of the server in `data_dir`.
 struct ConnectionOptions {
   std::string url = "http://127.0.0.1:5984";  // may have credentials: http://name:password@host:port
   std::string user;                           // "name:password"
@@ -28,21 +28,21 @@ struct ServerAddress {
   friend bool operator==(const ServerAddress&, const ServerAddress&) = default;
 };
 
-/// Parses http://[NAME:PASSWORD@]HOST[:PORT][/]. Throws bad_request for anything else; the error shows
-/// nothing that could be a password.
+/// Parses http://[NAME:PASSWORD@]HOST[:PORT][/]. Throws bad_request if it is malformed; the message never
+/// contains a password.
 ServerAddress parse_server_url(std::string_view url);
 
-/// The URL without its credentials, to be shown. Throws as parse_server_url().
+/// The URL without its credentials, for output. Throws like parse_server_url().
 std::string url_without_credentials(std::string_view url);
 
-/// A client of the server. Throws bad_request for a malformed URL.
+/// Returns a client of the server. Throws bad_request for a malformed URL.
 http::Client connect(const ConnectionOptions& options, const http::ClientOptions& client_options = {});
 
-/// Throws the server's error (with its status, name and reason) if the response is one.
+/// Throws the server's error (with its status, name and reason) if the response is an error.
 void check_response(const http::ClientResponse& response);
 
-/// Asks, and throws the server's error if it answers one.
-std::string ask(http::Client& client, std::string_view method, std::string_view target,
-                std::string_view body = {});
+/// Sends a request and returns the response's body. Throws the server's error if the response is an error.
+std::string send_request(http::Client& client, std::string_view method, std::string_view target,
+                         std::string_view body = {});
 
 }  // namespace divan::app

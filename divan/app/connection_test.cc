@@ -33,7 +33,7 @@ TEST(ServerUrl, Forms) {
   for (const auto& [url, address] : addresses) EXPECT_TRUE(parse_server_url(url) == address) << url;
 }
 
-TEST(ServerUrl, ARefusalShowsNoPassword) {
+TEST(ServerUrl, ErrorsShowNoPassword) {
   for (const auto* url :
        {"", "secret", "ann:secret@host", "https://ann:secret@host", "http:/ann:secret@host", "http://",
         "http://ann:secret@", "http://ann:secret@:80", "http://ann:secret", "http://secret@host",

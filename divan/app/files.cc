@@ -22,7 +22,7 @@ Error failed(const std::string& path, std::string_view what) {
   return internal_error(fmt::format("{} cannot be {}: {}", path, what, std::strerror(errno)));
 }
 
-// Closes a descriptor that is ours.
+// Closes an owned descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -40,16 +40,16 @@ class Descriptor {
 }  // namespace
 
 NewFile::NewFile(const std::string& path) : path_(path) {
-  if (path.empty()) throw bad_request("A file's name is empty.");
+  if (path.empty()) throw bad_request("The file's name is empty.");
   if (path == "-") {
     fd_ = STDOUT_FILENO;
     return;
   }
-  if (std::filesystem::exists(path_)) throw bad_request(fmt::format("{} is there already.", path));
-  // One of our own: another process may be making the same file.
+  if (std::filesystem::exists(path_)) throw bad_request(fmt::format("{} already exists.", path));
+  // A unique name: another process may be creating the same file.
   std::string part = path + ".part-XXXXXX";
   fd_ = ::mkostemp(part.data(), O_CLOEXEC);
-  if (fd_ < 0) throw bad_request(fmt::format("{} cannot be made: {}", path, std::strerror(errno)));
+  if (fd_ < 0) throw bad_request(fmt::format("Cannot create {}: {}", path, std::strerror(errno)));
   part_ = std::move(part);
 }
 
@@ -71,9 +71,9 @@ void NewFile::write(std::string_view bytes) {
 void NewFile::commit() {
   if (part_.empty()) return;
   if (::fsync(fd_) != 0) throw failed(part_, "synced");
-  // It may have been made meanwhile, and is not ours to replace.
+  // Another process may have created the file meanwhile; it must not be replaced.
   if (::link(part_.c_str(), path_.c_str()) != 0) {
-    if (errno == EEXIST || ::rename(part_.c_str(), path_.c_str()) != 0) throw failed(path_, "made");
+    if (errno == EEXIST || ::rename(part_.c_str(), path_.c_str()) != 0) throw failed(path_, "created");
   } else {
     ::unlink(part_.c_str());
   }
@@ -87,14 +87,14 @@ void read_file(const std::string& path, const std::function<void(std::string_vie
   const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
-    throw bad_request(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+    throw bad_request(fmt::format("Cannot read {}: {}", path, std::strerror(errno)));
   const double size = S_ISREG(status.st_mode) ? static_cast<double>(status.st_size) : 0;
   std::vector<char> piece(kPieceBytes);
   double done = 0;
   for (;;) {
     const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw bad_request(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+    if (got < 0) throw bad_request(fmt::format("Cannot read {}: {}", path, std::strerror(errno)));
     if (got == 0) return;
     done += static_cast<double>(got);
     visit({piece.data(), static_cast<std::size_t>(got)}, size > 0 ? done / size : -1);

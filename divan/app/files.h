@@ -1,4 +1,4 @@
-// Files as the commands read and write them.
+// Files that the commands read and write.
 #pragma once
 
 #include <functional>
@@ -7,18 +7,18 @@
 
 namespace divan::app {
 
-/// A file that appears under its name when it is complete and on the disk; until then it has ".part-" and six
-/// characters of its own behind its name. Without a commit() nothing stays, unless the process is killed. "-"
-/// is standard output. Not thread-safe.
+/// A file that appears under its name when it is complete and synced. Until then its name has the suffix
+/// ".part-" and six random characters. Without commit() it is removed, unless the process is killed. "-" is
+/// standard output. Not thread-safe.
 class NewFile {
  public:
-  /// Throws bad_request naming the file if it is there already or cannot be made.
+  /// Throws bad_request, with the file's name, if it exists or cannot be created.
   explicit NewFile(const std::string& path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// They throw internal_error naming the file.
+  /// write() and commit() throw internal_error, with the file's name.
   void write(std::string_view bytes);
   void commit();
 
@@ -28,12 +28,12 @@ class NewFile {
   int fd_ = -1;
 };
 
-/// Gives a file ("-": standard input) to `visit` piece by piece, with the fraction of it (0 to 1; negative:
-/// not known) that is behind the piece. Throws bad_request naming the file if it cannot be read.
+/// Reads a file ("-": standard input), and calls `visit` for each piece, with the fraction of the file (0 to
+/// 1; negative: unknown) read so far. Throws bad_request, with the file's name, if it cannot be read.
 void read_file(const std::string& path,
                const std::function<void(std::string_view piece, double fraction)>& visit);
 
-/// Writes a directory's entries to the disk. Throws internal_error naming it.
+/// Syncs a directory's entries. Throws internal_error, with its name.
 void sync_directory(const std::string& path);
 
 }  // namespace divan::app

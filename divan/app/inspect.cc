@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "divan/app/answer.h"
+#include "divan/app/response.h"
 #include "divan/app/table.h"
 #include "divan/app/times.h"
 #include "divan/base/json.h"
@@ -12,10 +12,10 @@ namespace divan::app {
 
 void show_status(const QueryOptions& options) {
   http::Client client = connect(options.connection);
-  const std::string welcome = json::compact(ask(client, "GET", "/"));
-  const std::string databases = json::compact(ask(client, "GET", "/_all_dbs"));
-  const std::string membership = json::compact(ask(client, "GET", "/_membership"));
-  const std::string tasks = json::compact(ask(client, "GET", "/_active_tasks"));
+  const std::string welcome = json::compact(send_request(client, "GET", "/"));
+  const std::string databases = json::compact(send_request(client, "GET", "/_all_dbs"));
+  const std::string membership = json::compact(send_request(client, "GET", "/_membership"));
+  const std::string tasks = json::compact(send_request(client, "GET", "/_active_tasks"));
   std::string all;
   json::Writer writer(all);
   writer.begin_object().key("server").raw(welcome).key("nodes").raw(required_member(membership, "nodes"));
@@ -23,7 +23,7 @@ void show_status(const QueryOptions& options) {
   std::vector<Row> rows = {{"DATABASE", "DOCUMENTS", "DELETED", "BYTES"}};
   json::for_each_element(databases, [&](std::string_view token) {
     const std::string name = json::string_value(token).value_or("");
-    const std::string info = json::compact(ask(client, "GET", "/" + http::percent_encode(name)));
+    const std::string info = json::compact(send_request(client, "GET", "/" + http::percent_encode(name)));
     writer.raw(info);
     rows.push_back({name, member_text(info, "doc_count"), member_text(info, "doc_del_count"),
                     member_text(required_member(info, "sizes"), "active")});
@@ -72,7 +72,7 @@ void show_status(const QueryOptions& options) {
   fmt::print("{}", building);
 }
 
-void show_updates(const QueryOptions& options, bool go_on) {
+void show_updates(const QueryOptions& options, bool follow_feed) {
   http::Client client = connect(options.connection);
   const auto print_row = [&](std::string_view row) {
     if (options.json) {
@@ -83,7 +83,7 @@ void show_updates(const QueryOptions& options, bool go_on) {
     std::fflush(stdout);
     return true;
   };
-  if (go_on) return follow(client, "/_db_updates?feed=continuous&heartbeat=30000", print_row);
+  if (follow_feed) return follow(client, "/_db_updates?feed=continuous&heartbeat=30000", print_row);
   if (const auto answer = fetch(options, client, "/_db_updates"))
     json::for_each_element(required_member(*answer, "results"), print_row);
 }

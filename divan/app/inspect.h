@@ -1,5 +1,4 @@
-// `divan status` and `divan updates`: a look at a running server, as tables for people or as --json for
-// programs.
+// `divan status` and `divan updates`: the state of a running server, as tables or, with --json, as JSON.
 #pragma once
 
 #include "divan/app/command_line.h"
@@ -7,7 +6,8 @@
 namespace divan::app {
 
 void show_status(const QueryOptions& options);
-/// The feed of updates; with `go_on` it goes on until the user ends it, or the server, which is an error.
-void show_updates(const QueryOptions& options, bool go_on);
+/// Shows the updates feed. With `follow_feed`, follows it until the user interrupts it; throws if the server
+/// ends it.
+void show_updates(const QueryOptions& options, bool follow_feed);
 
 }  // namespace divan::app

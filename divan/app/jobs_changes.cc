@@ -19,16 +19,16 @@ namespace {
 
 std::string change_one(http::Client& client, JobChange change, const std::string& path) {
   switch (change) {
-    case JobChange::cancel: return ask(client, "POST", path + "/_cancel");
-    case JobChange::resubmit: return ask(client, "POST", path + "/_resubmit");
+    case JobChange::cancel: return send_request(client, "POST", path + "/_cancel");
+    case JobChange::resubmit: return send_request(client, "POST", path + "/_resubmit");
     case JobChange::remove: break;
   }
-  return ask(client, "DELETE", path);
+  return send_request(client, "DELETE", path);
 }
 
 std::string read_all(std::istream& in, std::string_view name) {
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) throw bad_request(fmt::format("{} cannot be read.", name));
+  if (in.bad()) throw bad_request(fmt::format("Cannot read {}.", name));
   return text;
 }
 
@@ -41,7 +41,7 @@ std::string read_data(const std::string& data) {
     name = data.substr(1);
     std::ifstream file(name, std::ios::binary);
     if (!file || file.peek() == std::ifstream::traits_type::eof())
-      throw bad_request(fmt::format("{} cannot be read or is empty.", name));
+      throw bad_request(fmt::format("{} is empty or cannot be read.", name));
     text = read_all(file, name);
   }
   try {
@@ -62,7 +62,7 @@ std::string setting_value(std::string_view name, std::string_view value) {
     return json::compact(value);
   } catch (const Error&) {
     if (is_duration_setting(name)) return std::to_string(parse_duration(value).count());
-    // The server reports what it expects.
+    // The server reports the expected type.
     return json::quoted(value);
   }
 }
@@ -81,20 +81,21 @@ std::string add_body(const AddJobOptions& job) {
   return body;
 }
 
-// A job that runs is not cancelled at once, one that has ended is not at all.
+// A running job is not cancelled at once, and one that has ended is not cancelled at all.
 std::string cancelled_text(http::Client& client, std::string_view type, std::string_view id) {
-  const std::string state = member_text(json::compact(ask(client, "GET", job_path(type, id))), "state");
+  const std::string state =
+      member_text(json::compact(send_request(client, "GET", job_path(type, id))), "state");
   if (state == "cancelled") return fmt::format("cancelled {}", printable(id));
   if (state == "running") return fmt::format("cancelling {}: its worker is asked to stop", printable(id));
   return fmt::format("not cancelled {}: it is {}", printable(id), printable(state));
 }
 
-// Whether what the server says of one job says nothing of the others.
+// Returns true if the error concerns one job only.
 bool is_of_one_job(const Error& error) {
   return error.status() < 500 && error.status() != 401 && error.status() != 403;
 }
 
-// {"id": id, and the answer's members}
+// {"id": id, and the response's members}
 void print_json(std::string_view id, std::string_view answer) {
   std::string line;
   json::Writer writer(line);
@@ -123,7 +124,7 @@ std::string settings_body(const std::vector<std::string>& settings) {
   for (const std::string_view setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == 0 || equals == std::string_view::npos || !is_utf8(setting))
-      throw bad_request(fmt::format("`{}`: a setting is given as NAME=VALUE.", setting));
+      throw bad_request(fmt::format("`{}` has no value; expected NAME=VALUE.", setting));
     const auto name = setting.substr(0, equals);
     writer.key(name).raw(setting_value(name, setting.substr(equals + 1)));
   }
@@ -133,7 +134,7 @@ std::string settings_body(const std::vector<std::string>& settings) {
 
 bool is_declared(http::Client& client, std::string_view type) {
   try {
-    ask(client, "GET", type_path(type));
+    send_request(client, "GET", type_path(type));
     return true;
   } catch (const Error& error) {
     if (error.name() != "no_such_job_type") throw;
@@ -145,8 +146,9 @@ bool is_declared(http::Client& client, std::string_view type) {
 
 int add_job(const QueryOptions& options, const AddJobOptions& job) {
   http::Client client = connect(options.connection);
-  const std::string answer = job.id.empty() ? ask(client, "POST", type_path(job.type), add_body(job))
-                                            : ask(client, "PUT", job_path(job.type, job.id), add_body(job));
+  const std::string answer = job.id.empty()
+                                 ? send_request(client, "POST", type_path(job.type), add_body(job))
+                                 : send_request(client, "PUT", job_path(job.type, job.id), add_body(job));
   const std::string added = json::compact(answer);
   if (options.json) {
     fmt::print("{}\n", added);
@@ -159,7 +161,7 @@ int add_job(const QueryOptions& options, const AddJobOptions& job) {
 
 int change_jobs(const QueryOptions& options, JobChange change, std::string_view type,
                 const std::vector<std::string>& ids) {
-  // A word that can be no id keeps the others from being changed.
+  // An invalid id prevents all changes.
   for (const auto& id : ids) job_path(type, id);
   http::Client client = connect(options.connection);
   int status = 0;
@@ -199,7 +201,7 @@ int change_all(const QueryOptions& options, JobChange change, const std::string&
     if (!start.empty()) writer.key("start").string(start);
     writer.end_object();
     const std::string answer =
-        json::compact(ask(client, "POST", type_path(type) + std::string(action), body));
+        json::compact(send_request(client, "POST", type_path(type) + std::string(action), body));
     count += member_number(answer, "changed");
     start = member_text(answer, "next");
     if (start.empty()) break;
@@ -217,11 +219,11 @@ int set_type(const QueryOptions& options, std::string_view type, const std::vect
   const std::string body = settings_body(settings);
   http::Client client = connect(options.connection);
   const bool declared = is_declared(client, type);
-  const std::string answer = ask(client, "PUT", type_path(type), body);
+  const std::string answer = send_request(client, "PUT", type_path(type), body);
   if (options.json) {
     fmt::print("{}\n", json::compact(answer));
   } else {
-    const std::string now = json::compact(ask(client, "GET", type_path(type)));
+    const std::string now = json::compact(send_request(client, "GET", type_path(type)));
     fmt::print("{} {}: {}\n", declared ? "set" : "declared", printable(type), printable(describe_type(now)));
   }
   return 0;
@@ -230,9 +232,9 @@ int set_type(const QueryOptions& options, std::string_view type, const std::vect
 int remove_type(const QueryOptions& options, std::string_view type, bool force) {
   http::Client client = connect(options.connection);
   auto response = client.request("DELETE", type_path(type) + (force ? "?force=true" : ""));
-  // The server names its own parameter.
+  // The server's message names the query parameter.
   if (response.status == 409 && !force && response.body.find("force=true") != std::string::npos)
-    throw conflict("The job type has jobs; --force removes them, too.");
+    throw conflict("The job type has jobs; use --force to remove them, too.");
   check_response(response);
   const std::string answer = std::move(response.body);
   if (options.json) {

@@ -26,7 +26,7 @@ struct JobsOptions {
   bool force = false;
 };
 
-// Words without number are "ID..." in the line that says how a command is used.
+// Shows positional arguments with any number of words as "ID..." in the usage line.
 class Usage final : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {
@@ -36,15 +36,14 @@ class Usage final : public CLI::Formatter {
   }
 };
 
-// The program's subcommands share their options, of which only those of one are given.
+// Subcommands share their options, since only those of one are given.
 class JobsCommands {
  public:
   JobsCommands(CLI::App& app, Command& command)
-      : jobs_(*app.add_subcommand(
-            "jobs", "The job queue: shows it (without a subcommand: its types), adds to it, changes it")),
+      : jobs_(*app.add_subcommand("jobs", "Show and change the job queue (default: types)")),
         command_(command),
         options_(std::make_shared<JobsOptions>()) {
-    // At most one, and so the words after it are never taken for another.
+    // At most one, so that the words after it are never interpreted as another.
     jobs_.require_subcommand(0, 1);
     jobs_.formatter(std::make_shared<Usage>());
     add_query(jobs_, options_->query);
@@ -54,36 +53,36 @@ class JobsCommands {
   }
 
   void add_views() {
-    auto& types = add("types", "Types with their jobs by state, and settings that are not the defaults");
+    auto& types = add("types", "Show types with their jobs by state and their non-default settings");
     run(types, [](JobsOptions& o) { return show_types(o.query); });
 
-    auto& list = add("list", "The jobs of a type, by id; those of a state as they run, or as they ended");
+    auto& list = add("list", "List the jobs of a type by id, or those in a state in the order of that state");
     list.add_option("TYPE", options_->range.type, "Job type")->required();
-    list.add_option("--state", options_->range.state, "Only those in this state")
+    list.add_option("--state", options_->range.state, "Only jobs in this state")
         ->check(CLI::IsMember(kStateNames));
     list.add_flag("--descending", options_->range.descending,
-                  "The other way round: the newest ended ones first");
-    list.add_option("--limit", options_->range.limit, "At most so many")
-        ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
-        ->capture_default_str();
+                  "Reverse the order: the most recently ended jobs first")
+        list.add_option("--limit", options_->range.limit, "Maximum number of jobs")
+            ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
+            ->capture_default_str();
     list.add_option("--start-id", options_->range.start_id, "Begin with this job");
     run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
 
-    auto& show = add("show", "Everything of a job, with its attempts and its data");
+    auto& show = add("show", "Show a job with its attempts and data");
     show.add_option("TYPE", options_->type, "Job type")->required();
     show.add_option("ID", options_->id, "Job")->required();
     run(show, [](JobsOptions& o) { return show_job(o.query, o.type, o.id); });
   }
 
   void add_watch() {
-    auto& watch = add("watch", "The types, one type's running and failed jobs, or one job, as they change");
+    auto& watch = add("watch", "Watch all types, one type's running and failed jobs, or one job");
     auto* type = watch.add_option("TYPE", options_->type, "Only this type");
     auto* id = watch.add_option("ID", options_->id, "Only this job, until it ends");
-    watch.add_option("--interval", options_->interval, "Between two looks (not for one job)")
+    watch.add_option("--interval", options_->interval, "Time between two polls (not for one job)")
         ->capture_default_str();
     watch.footer(
-        "Ctrl-C ends it. On a terminal the table is drawn in place. A job's changes are followed until it "
-        "ends:\nthe exit status is 0 if it is finished then, 1 if it is failed, cancelled or removed.");
+        "Press Ctrl-C to end. On a terminal the table is updated in place. One job is watched until it "
+        "ends:\nthe exit status is 0 if it is finished, 1 if it is failed, cancelled or removed.");
     run(watch, [type, id](JobsOptions& o) {
       const auto interval = parse_interval(o.interval);
       if (id->count() > 0) return watch_job(o.query, o.type, o.id);
@@ -92,37 +91,38 @@ class JobsCommands {
   }
 
   void add_changes() {
-    auto& add_one = add("add", "Add a job; one that is there already is changed, or runs again");
+    auto& add_one = add("add", "Add a job; change it, or run it again, if it exists");
     add_one.add_option("TYPE", options_->add.type, "Job type")->required();
-    auto* id = add_one.add_option("ID", options_->add.id, "Its id; without it the server makes one");
+    auto* id = add_one.add_option("ID", options_->add.id, "Job; generated if missing");
     add_one.add_option("--data", options_->add.data, "JSON, @FILE, or - for standard input");
-    auto* at = add_one.add_option("--at", options_->add.at, "Not before this time: 2030-01-31T08:00Z");
-    auto* in = add_one.add_option("--in", options_->add.in, "Not before so long from now: 10m, 1h30m");
+    auto* at = add_one.add_option("--at", options_->add.at, "Earliest time to run: 2030-01-31T08:00Z");
+    auto* in = add_one.add_option("--in", options_->add.in, "Earliest time to run, from now: 10m, 1h30m");
     in->excludes(at);
-    add_one.add_option("--priority", options_->add.priority, "Lower ones run first (0)");
+    add_one.add_option("--priority", options_->add.priority, "Lower values run first (default: 0)");
     add_schedule(add_one)->excludes(at)->excludes(in);
     add_limits(add_one);
     run(add_one, [id](JobsOptions& o) {
-      if (id->count() > 0 && o.add.id.empty()) throw bad_request("A job's id is not empty.");
+      if (id->count() > 0 && o.add.id.empty()) throw bad_request("The job's id is empty.");
       return add_job(o.query, o.add);
     });
 
-    add_change("cancel", JobChange::cancel, "End pending jobs; ask the workers of running ones to stop",
+    add_change("cancel", JobChange::cancel, "Cancel pending jobs; ask the workers of running ones to stop",
                {"pending", "running"});
-    add_change("resubmit", JobChange::resubmit, "Let jobs run again with the data that they have",
+    add_change("resubmit", JobChange::resubmit, "Run jobs again with their current data",
                {"pending", "failed", "cancelled", "finished"});
-    add_change("remove", JobChange::remove, "Remove every trace of jobs; running ones, too", kStateNames);
+    add_change("remove", JobChange::remove, "Remove jobs with their history, including running ones",
+               kStateNames);
   }
 
   void add_types() {
-    auto& set = add("set", "Change settings of a type; declares it if it is not there");
+    auto& set = add("set", "Change settings of a type; declare it if it does not exist");
     set.add_option("TYPE", options_->type, "Job type")->required();
     add_words(set, "NAME=VALUE", "paused=true max_running=4 max_running=null retention=7d");
     run(set, [](JobsOptions& o) { return set_type(o.query, o.type, o.words); });
 
     auto& remove = add("remove-type", "Remove a type that has no jobs");
     remove.add_option("TYPE", options_->type, "Job type")->required();
-    remove.add_flag("--force", options_->force, "And its jobs");
+    remove.add_flag("--force", options_->force, "Remove its jobs, too");
     run(remove, [](JobsOptions& o) { return remove_type(o.query, o.type, o.force); });
   }
 
@@ -140,8 +140,8 @@ class JobsCommands {
     });
   }
 
-  // Words of any characters. For a vector CLI11 would take a word in brackets for a list, and whatever comes
-  // after `--` and one word for another command; for an option of a fixed, great number it does neither.
+  // Accepts words of any characters. For a vector CLI11 would parse a word in brackets as a list, and a word
+  // after `--` and another word as a command; for an option of a fixed, large number it does neither.
   CLI::Option* add_words(CLI::App& command, const std::string& name, const std::string& description) {
     const auto take = [options = options_](const CLI::results_t& words) {
       options->words = words;
@@ -156,17 +156,18 @@ class JobsCommands {
   CLI::Option* add_schedule(CLI::App& command) {
     AddJobOptions& job = options_->add;
     auto* schedule = command.add_option("--schedule", job.schedule,
-                                        "Again and again, by this cron expression: \"*/5 * * * *\", @daily");
-    command.add_option("--time-zone", job.time_zone, "The schedule's (UTC)")->needs(schedule);
+                                        "Run repeatedly, by this cron expression: \"*/5 * * * *\", @daily");
+    command.add_option("--time-zone", job.time_zone, "Time zone of the schedule (default: UTC)")
+        ->needs(schedule);
     command
         .add_option("--missed", job.missed,
-                    "What nobody began in time runs once for all that were missed (once), or not (skip)")
+                    "Missed occurrences: run once for all of them (once), or not (skip)")
         ->check(CLI::IsMember({"once", "skip"}))
         ->needs(schedule);
     return schedule;
   }
 
-  // The job's own settings, which replace those of its type.
+  // The job's own settings, which override those of its type.
   void add_limits(CLI::App& command) {
     const auto add = [&](const std::string& option, const std::string& setting,
                          const std::string& description) {
@@ -174,14 +175,14 @@ class JobsCommands {
         options->add.limits[setting] = value;
       };
       command.add_option_function<std::string>(option, take, description)
-          ->group("Instead of the type's settings");
+          ->group("Settings that override the type's");
     };
-    add("--timeout", "timeout", "How long a running job may be silent: 30s, 5m");
-    add("--max-attempts", "max_attempts", "Failures until the job is failed for good");
-    add("--max-lost", "max_lost", "Lost attempts until it is; null: any number");
-    add("--backoff-min", "backoff_min", "The shortest pause after a failure");
-    add("--backoff-max", "backoff_max", "The longest pause after a failure");
-    add("--max-runtime", "max_runtime", "How long an attempt may run: 1h; null: any time");
+    add("--timeout", "timeout", "Time until a silent running job is lost: 30s, 5m");
+    add("--max-attempts", "max_attempts", "Number of failures until the job is failed");
+    add("--max-lost", "max_lost", "Number of lost attempts until the job is failed; null: unlimited");
+    add("--backoff-min", "backoff_min", "Shortest pause after a failure");
+    add("--backoff-max", "backoff_max", "Longest pause after a failure");
+    add("--max-runtime", "max_runtime", "Maximum duration of an attempt: 1h; null: unlimited");
   }
 
   CLI::Option* add_ids(CLI::App& command) { return add_words(command, "ID", "Jobs"); }
@@ -195,7 +196,7 @@ class JobsCommands {
         ->excludes(add_ids(command));
     run(command, [change](JobsOptions& o) {
       if (!o.state.empty()) return change_all(o.query, change, o.type, o.state);
-      if (o.words.empty()) throw bad_request("Which jobs? Name their ids, or --state.");
+      if (o.words.empty()) throw bad_request("No jobs are given; expected ids or --state.");
       return change_jobs(o.query, change, o.type, o.words);
     });
   }

@@ -10,13 +10,13 @@
 namespace divan::app {
 namespace {
 
-// Most that the server lists at once.
+// The server's maximum for one page.
 constexpr std::uint64_t kPage = 1000;
 
 void check_name(std::string_view what, std::string_view name) {
   if (!name.empty() && name.front() != '_' && is_utf8(name)) return;
-  throw bad_request(
-      fmt::format("`{}`: a job's {} is UTF-8, not empty and does not begin with an underscore.", name, what));
+  throw bad_request(fmt::format(
+      "Invalid job {1} `{0}`; expected UTF-8, not empty, not beginning with an underscore.", name, what));
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ void for_each_job(http::Client& client, const JobRange& range,
   if (range.descending) list += "descending=true&";
   std::string start = range.start_id.empty() ? "" : "&start_id=" + http::percent_encode(range.start_id);
   for (std::uint64_t left = range.limit; left > 0;) {
-    const std::string page =
-        json::compact(ask(client, "GET", fmt::format("{}limit={}{}", list, std::min(left, kPage), start)));
+    const std::string page = json::compact(
+        send_request(client, "GET", fmt::format("{}limit={}{}", list, std::min(left, kPage), start)));
     json::for_each_element(required_member(page, "jobs"), [&](std::string_view job) {
       visit(job);
       return --left > 0;

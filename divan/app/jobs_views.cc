@@ -24,7 +24,7 @@ std::string setting_text(std::string_view name, std::string_view value) {
   return json::string_value(value).value_or(std::string(value));
 }
 
-// "name=value ..." of the settings that a new type does not have.
+// "name=value ..." of the settings that differ from the defaults.
 std::string settings_text(std::string_view settings) {
   const std::string defaults = jobs::settings_json({});
   std::string text;
@@ -36,7 +36,7 @@ std::string settings_text(std::string_view settings) {
   return text;
 }
 
-// When the job may run: the server tells the time that it was given, or the one after a pause.
+// The time when the job may run: the requested one, or the one after a pause.
 std::string due_text(std::string_view job) {
   if (member_text(job, "state") != "pending") return "";
   const auto due_at = member_number(job, "due_at");
@@ -49,7 +49,7 @@ std::string schedule_text(std::string_view schedule) {
                      member_text(schedule, "missed"));
 }
 
-// A job's past attempts and the present one, a row for each.
+// A job's past and current attempts, a row for each.
 std::vector<Row> history_table(std::string_view history) {
   std::vector<Row> rows = {{"ATTEMPT", "STARTED", "ENDED", "OUTCOME", "WORKER", "ERROR"}};
   json::for_each_element(history, [&](std::string_view attempt) {
@@ -62,7 +62,7 @@ std::vector<Row> history_table(std::string_view history) {
   return rows;
 }
 
-// A member of a job, as `show` has it.
+// A member of a job in the form of `show`.
 std::string value_text(std::string_view job, std::string_view name, std::string_view value) {
   if (name == "worker") return worker_text(job);
   if (name == "schedule") return schedule_text(value);
@@ -169,7 +169,7 @@ int list_jobs(const QueryOptions& options, const JobRange& range) {
   }
   if (next) {
     std::fflush(stdout);
-    fmt::print(stderr, "There are more; the next id is {}\n", printable(*next));
+    fmt::print(stderr, "There are more jobs; the next id is {}\n", printable(*next));
   }
   return 0;
 }
@@ -192,7 +192,7 @@ int show_job(const QueryOptions& options, std::string_view type, std::string_vie
     }
     return true;
   });
-  // Everything of a job: not cut to the terminal.
+  // Not truncated to the terminal's width.
   fmt::print("{}{}data\n{}\n{}", format_table(rows), history, data, result);
   return 0;
 }

@@ -12,10 +12,10 @@ namespace divan::app {
 namespace {
 
 constexpr std::uint64_t kShownJobs = 100;
-// As a shell has it for a program that Ctrl-C has ended.
+// The exit status of shells for a program that was interrupted.
 constexpr int kInterrupted = 130;
 
-// The type's JSON with one more member, "jobs".
+// The type's JSON with an additional member "jobs".
 std::string with_jobs(std::string_view type, const std::string& jobs) {
   std::string out;
   json::Writer writer(out);
@@ -45,7 +45,7 @@ int watch_types(const QueryOptions& options, std::chrono::milliseconds interval)
   const SystemClock clock;
   http::Client client = connect(options.connection);
   for (LiveView view;; clock.sleep(interval)) {
-    const std::string answer = json::compact(ask(client, "GET", "/_jobs"));
+    const std::string answer = json::compact(send_request(client, "GET", "/_jobs"));
     if (options.json) {
       LiveView::print_line(answer);
     } else {
@@ -59,11 +59,11 @@ int watch_type(const QueryOptions& options, const std::string& type, std::chrono
   const SystemClock clock;
   http::Client client = connect(options.connection);
   for (LiveView view;; clock.sleep(interval)) {
-    const std::string settings = json::compact(ask(client, "GET", type_path(type)));
+    const std::string settings = json::compact(send_request(client, "GET", type_path(type)));
     std::vector<Row> rows = {jobs_head(true)};
     std::string jobs;
     for (const std::string_view state : {"running", "failed"}) {
-      // The last failures first: the screen may not have room for the others.
+      // The most recent failures first: the screen may be too small for all of them.
       for_each_job(
           client,
           {.type = type, .state = std::string(state), .descending = state == "failed", .limit = kShownJobs},

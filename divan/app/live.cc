@@ -15,25 +15,25 @@ namespace {
 volatile sig_atomic_t interrupt_status = 0;
 volatile sig_atomic_t on_terminal = 0;
 
-// The terminal has written "^C" where our next line would begin.
+// Ctrl-C: the terminal has written "^C" where the next line would begin.
 void on_interrupt(int) {
   if (on_terminal != 0) [[maybe_unused]]
     const auto written = ::write(STDOUT_FILENO, "\n", 1);
   ::_exit(interrupt_status);
 }
 
-// The first lines of a text whose lines all have their ends.
+// The first lines of a text, all of which end with a newline.
 std::string_view first_lines(std::string_view text, std::size_t count, std::size_t& taken) {
   std::size_t end = 0;
   for (taken = 0; taken < count && end < text.size(); ++taken) end = text.find('\n', end) + 1;
   return text.substr(0, end);
 }
 
-// All at once, so that Ctrl-C finds no half of it written.
+// Writes the text with one call, so that Ctrl-C does not interrupt it in the middle.
 void write_out(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0)
-    throw Error(500, "write_failed", "Standard output takes no more.");
+    throw Error(500, "write_failed", "Cannot write to standard output.");
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ void end_on_interrupt(int status) {
 
 std::chrono::milliseconds parse_interval(std::string_view text) {
   const auto interval = parse_duration(text);
-  if (interval < std::chrono::milliseconds(100)) throw bad_request("The shortest --interval is 100ms.");
+  if (interval < std::chrono::milliseconds(100))
+    throw bad_request("--interval is too short; expected at least 100ms.");
   return interval;
 }
 

@@ -1,4 +1,4 @@
-// Views that stay and change.
+// Output that is updated continuously.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,20 @@
 
 namespace divan::app {
 
-/// Ctrl-C is a way to end this command: from now on it ends the program with `status` and leaves the terminal
-/// as it should be.
+/// Makes Ctrl-C a regular way to end this command: it ends the program with `status` and resets the terminal.
 void end_on_interrupt(int status);
 
-/// The time between two looks, from --interval: a duration (times.h) of 100 ms at least. Throws bad_request.
+/// Parses --interval, the time between two polls: a duration (times.h) of at least 100 ms. Throws
+/// bad_request.
 std::chrono::milliseconds parse_interval(std::string_view text);
 
-/// Text that is drawn again and again: on a terminal in place of what was drawn before, cut to its size;
-/// elsewhere one block after the other, with an empty line between. Not thread-safe.
+/// Text that is redrawn: on a terminal it replaces the previous text, truncated to the terminal's size;
+/// otherwise the blocks are separated by empty lines. Not thread-safe.
 class LiveView {
  public:
-  /// A line above the table (none if it is empty), and the table. Both may have foreign text.
+  /// Draws a line above the table (unless it is empty), and the table. Both may contain untrusted text.
   void draw(std::string_view heading, const std::vector<Row>& table);
-  /// A line as it is, for --json.
+  /// Prints a line unchanged, for --json.
   static void print_line(std::string_view line);
 
  private:

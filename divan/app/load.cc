@@ -19,28 +19,28 @@
 namespace divan::app {
 namespace {
 
-// A request is cut off here, below what servers take.
+// Maximum size of a request, below what servers accept.
 constexpr std::size_t kMaxRequestBytes = 8 << 20;
 constexpr std::size_t kMaxErrorsShown = 10;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 struct Line {
-  std::uint64_t number = 0;  // from 1 on
+  std::uint64_t number = 0;  // from 1
   std::string document;
 };
 
 struct Batch {
   std::vector<Line> lines;
   std::size_t bytes = 0;         // of its documents
-  std::uint64_t bytes_read = 0;  // of the file, at this batch's end
+  std::uint64_t bytes_read = 0;  // of the file, at the end of this batch
 };
 
 using Lines = std::span<const Line>;
 
-// A request that is refused for what it contains, and of which nothing was written.
+// Returns true if a request was rejected for its content, and nothing was written.
 bool is_refused_for_content(int status) { return status == 400 || status == 413; }
 
-// Batches on their way from the reader to the senders: at most a few, so that memory is bounded.
+// Batches between the reader and the senders; bounded, to limit memory.
 class BatchQueue {
  public:
   explicit BatchQueue(std::size_t limit) : limit_(limit) {}
@@ -62,7 +62,7 @@ class BatchQueue {
     changed_.notify_all();
     return batch;
   }
-  // No more batches come; `drop` also those that wait.
+  // Ends the queue; with `drop`, discards the waiting batches.
   void close(bool drop) {
     std::lock_guard lock(mutex_);
     closed_ = true;
@@ -106,7 +106,7 @@ class Loader {
   void create_database() {
     http::Client client = connect(options_.connection);
     try {
-      ask(client, "PUT", "/" + http::percent_encode(options_.database));
+      send_request(client, "PUT", "/" + http::percent_encode(options_.database));
     } catch (const Error& error) {
       if (error.name() != "file_exists") throw;
     }
@@ -116,7 +116,7 @@ class Loader {
     std::ifstream file;
     if (options_.file != "-") {
       file.open(options_.file);
-      if (!file) throw bad_request(fmt::format("{} cannot be read.", options_.file));
+      if (!file) throw bad_request(fmt::format("Cannot read {}.", options_.file));
       struct stat status {};
       if (::stat(options_.file.c_str(), &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
     }
@@ -156,7 +156,7 @@ class Loader {
     }
   }
 
-  // Of lines that are refused together, halves are sent, so that only those are left out that are the reason.
+  // If lines are rejected together, sends them in halves, so that only the offending ones are left out.
   void send(http::Client& client, Lines lines) {
     std::string body = "{\"docs\":[";
     for (const auto& line : lines) (body += line.document) += ',';

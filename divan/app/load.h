@@ -1,4 +1,4 @@
-// `divan load`: documents from a file of JSON lines into a database of a running server.
+// `divan load`: loads documents from a file of JSON lines into a database of a running server.
 #pragma once
 
 #include "divan/app/connection.h"
@@ -9,12 +9,12 @@ struct LoadOptions {
   ConnectionOptions connection;
   std::string database;
   std::string file = "-";    // "-": standard input
-  std::size_t batch = 1000;  // documents a request
+  std::size_t batch = 1000;  // documents per request
   std::size_t connections = 2;
   bool quiet = false;  // no progress bar
 };
 
-/// Makes the database if it is missing, and loads every line. Answers the exit status: 0 if all documents
+/// Creates the database if it is missing, and loads every line. Returns the exit status: 0 if all documents
 /// were written.
 int load(const LoadOptions& options);
 

@@ -21,8 +21,8 @@
 #include "divan/base/error.h"
 #include "divan/kv/fdb/client.h"
 
-// jemalloc's settings (its manual, "TUNING"): what was freed goes back to the system after a second, not ten.
-// Loads and builds come in bursts, and other processes of the machine have better uses for it.
+// jemalloc's settings (its manual, "TUNING"): freed memory is returned to the system after one second instead
+// of ten, since loads and builds come in bursts, and other processes can use it.
 extern "C" {
 const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
 }
@@ -44,45 +44,50 @@ struct CommandLine {
   bool follow = false;
 };
 
-// What `serve` and `worker` have in common; answers the option of the kinds of background work.
+// Adds the common options of `serve` and `worker`; returns the option of the kinds of background work.
 CLI::Option* add_process(CLI::App& command, CommandLine& line) {
-  command.add_option("--data-dir", line.serve.server.data_dir, "Where the data are; made if missing")
+  command.add_option("--data-dir", line.serve.server.data_dir, "Data directory; created if missing")
       ->capture_default_str();
   command.add_option("--bind", line.bind, "Address to listen on (127.0.0.1)");
   command.add_option("--port", line.port, "Port to listen on (5984)");
   command.add_option("--config", line.serve.config_file, "Settings file (ini)");
-  command.add_option("--store", line.serve.store, std::string("The store: ") + kStoreMeaning);
+  command.add_option("--store", line.serve.store, std::string("The store: ") + kStoreDescription);
   command.add_option("--admin", line.serve.server.admin, "NAME:PASSWORD of the administrator");
   command.footer(
       "Settings ([section] key = default), from --config, DATA-DIR/local.ini and DIVAN_SECTION_KEY:\n" +
       describe_settings());
   auto* background =
-      command.add_option("--background", line.serve.server.background,
-                         "What this process does of the background work: " +
-                             fmt::format("{}", fmt::join(kBackgroundKinds, ",")) + " is all of it");
-  return background->delimiter(',')->check(CLI::IsMember(kBackgroundKinds))->option_text("KINDS");
+      command
+          .add_option("--background", line.serve.server.background,
+                      "Background work of this process; all kinds: " +
+                          fmt::format("{}", fmt::join(kBackgroundKinds, ","))) return background
+          ->delimiter(',')
+          ->check(CLI::IsMember(kBackgroundKinds))
+          ->option_text("KINDS");
 }
 
 CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   auto* serve = app.add_subcommand("serve", "Run the server");
   auto* background = add_process(*serve, line);
-  serve->add_option("--durability", line.serve.durability,
-                    "full, or relaxed: commits are quicker and may be lost in a power cut");
-  serve->add_flag("--no-background", line.no_background, "None of it")->excludes(background);
+  serve
+      ->add_option("--durability", line.serve.durability,
+                   "full, or relaxed: commits are faster but may be lost in a power failure")
+          serve->add_flag("--no-background", line.no_background, "No background work")
+      ->excludes(background);
   return serve;
 }
 
 CLI::App* add_worker(CLI::App& app, CommandLine& line) {
-  auto* worker = app.add_subcommand("worker", "Do background work on a shared store, and serve nothing");
+  auto* worker = app.add_subcommand("worker", "Run background work on a shared store, without serving");
   add_process(*worker, line);
   const auto describe = [&](const char* option, const char* description) {
     worker->get_option(option)->description(description);
   };
-  describe("--data-dir", "Where this node's name and settings are; made if missing");
-  describe("--store", "The shared store, fdb:CLUSTER_FILE; fdb: is FoundationDB's usual file");
-  describe("--bind", "With this or --port it listens, for /_up and /_node/_local/... alone (127.0.0.1)");
-  describe("--port", "The same (5984)");
-  describe("--admin", "NAME:PASSWORD of who may ask for /_node");
+  describe("--data-dir", "Directory of this node's name and settings; created if missing");
+  describe("--store", "The shared store, fdb:CLUSTER_FILE; fdb: is FoundationDB's default file");
+  describe("--bind", "Listen on this address, for /_up and /_node/_local/... only (127.0.0.1)");
+  describe("--port", "Listen on this port, for the same (5984)");
+  describe("--admin", "NAME:PASSWORD of the user who may read /_node");
   return worker;
 }
 
@@ -97,26 +102,26 @@ int run_process(CommandLine& line) {
 }
 
 CLI::App* add_load(CLI::App& app, CommandLine& line) {
-  auto* load = app.add_subcommand("load", "Load documents, one a line of JSON, into a database");
-  load->add_option("DATABASE", line.load.database, "Made if missing")->required();
+  auto* load = app.add_subcommand("load", "Load documents from JSON lines into a database");
+  load->add_option("DATABASE", line.load.database, "Created if missing")->required();
   load->add_option("FILE", line.load.file, "JSON lines; - is standard input")->capture_default_str();
-  load->add_option("--batch", line.load.batch, "Documents a request")
+  load->add_option("--batch", line.load.batch, "Documents per request")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  load->add_option("--connections", line.load.connections, "Requests at once")
+  load->add_option("--connections", line.load.connections, "Concurrent requests")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   load->add_flag("--quiet", line.load.quiet, "No progress bar");
   load->footer(
-      "A document that is refused (its JSON or id is invalid, it conflicts, it is too large) is left out and "
+      "A rejected document (its JSON or id is invalid, it conflicts, it is too large) is left out and "
       "shown with its line;\nall others are loaded. The exit status is 0 if none was left out.");
   add_connection(*load, line.load.connection);
   return load;
 }
 
 CLI::App* add_backup(CLI::App& app, CommandLine& line) {
-  auto* backup = app.add_subcommand("backup", "Write everything that a running server has into a file");
-  backup->add_option("FILE", line.backup.file, "Must not be there; - is standard output")->required();
+  auto* backup = app.add_subcommand("backup", "Write all data of a running server to a file");
+  backup->add_option("FILE", line.backup.file, "Must not exist; - is standard output")->required();
   backup->add_flag("--quiet", line.backup.quiet, "No progress bar");
   backup
       ->add_option("--store", line.backup.store,
@@ -127,12 +132,11 @@ CLI::App* add_backup(CLI::App& app, CommandLine& line) {
 }
 
 CLI::App* add_restore(CLI::App& app, CommandLine& line) {
-  auto* restore =
-      app.add_subcommand("restore", "Make a data directory, or databases of a running server, from a backup");
+  auto* restore = app.add_subcommand(
+      "restore", "Create a data directory, or databases of a running server, from a backup");
   restore->add_option("FILE", line.restore.file, "The backup")->required();
-  restore->add_option("--database", line.restore.databases,
-                      "Of the databases only this (several times: these)");
-  restore->add_option("--as", line.restore.as, "Another name for the one --database");
+  restore->add_option("--database", line.restore.databases, "Restore only this database (can be repeated)");
+  restore->add_option("--as", line.restore.as, "New name of the only --database");
   restore->add_flag("--quiet", line.restore.quiet, "No progress bar");
   add_connection(*restore, line.restore.connection);
   restore->footer(
@@ -152,18 +156,19 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
 CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   auto* verify = app.add_subcommand("verify", "Check a data directory or shared store that no server uses");
   auto* directory =
-      verify->add_option("DIR", line.verify.data_dir, "The data directory; nothing in it is changed");
+      verify->add_option("DIR", line.verify.data_dir, "The data directory, which is not modified");
   verify->add_option("--store", line.verify.store, "The shared store, fdb:CLUSTER_FILE")
       ->type_name("STORE")
       ->excludes(directory);
-  verify->add_flag("--json", line.verify.json, "What was found as JSON");
+  verify->add_flag("--json", line.verify.json, "Print the findings as JSON");
   verify->add_flag("--quiet", line.verify.quiet, "No progress bar");
   return verify;
 }
 
-// Whoever starts us without standard input, output or errors would find their numbers given to the next files
-// and connections that are opened, and what is printed inside those. What is written to these is an error.
-void take_standard_files() {
+// If the program is started without standard input, output or error, their descriptors would be assigned to
+// the next files and connections, and output would be written into those. This opens /dev/null instead, so
+// that writes fail.
+void open_standard_files() {
   for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
     if (fd <= STDERR_FILENO) continue;
     ::close(fd);
@@ -182,12 +187,12 @@ int run(int argc, char** argv) {
   auto* backup_command = add_backup(app, line);
   auto* restore_command = add_restore(app, line);
   auto* verify_command = add_verify(app, line);
-  auto* status = app.add_subcommand("status", "Databases and what is being done");
+  auto* status = app.add_subcommand("status", "Show databases, nodes and running builds");
   Command command;
   add_jobs_commands(app, command);
   add_workers_commands(app, command);
-  auto* updates = app.add_subcommand("updates", "What changed in which database");
-  updates->add_flag("--follow", line.follow, "Go on as it changes");
+  auto* updates = app.add_subcommand("updates", "Show which databases have changed");
+  updates->add_flag("--follow", line.follow, "Continue with new changes");
   for (auto* inspection : {status, updates}) add_query(*inspection, line.inspect);
 
   CLI11_PARSE(app, argc, argv);
@@ -204,7 +209,7 @@ int run(int argc, char** argv) {
     restore(line.restore);
   }
   if (*verify_command && line.verify.data_dir.empty() && line.verify.store.empty())
-    throw divan::bad_request("divan verify needs a data directory, or --store.");
+    throw divan::bad_request("divan verify requires a data directory or --store.");
   if (*verify_command) return verify(line.verify);
   if (*status) show_status(line.inspect);
   if (*updates) show_updates(line.inspect, line.follow);
@@ -215,13 +220,13 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  take_standard_files();
+  open_standard_files();
   const absl::Cleanup stop_client = [] { divan::kv::fdb::Client::stop(); };
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
     std::fflush(stdout);
-    // It may have words of the server's, or of a file's.
+    // The message may contain text of the server or of a file.
     std::fprintf(stderr, "divan: %s\n", printable(error.what()).c_str());
     return 1;
   }

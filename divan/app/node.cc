@@ -20,7 +20,7 @@ constexpr std::size_t kNameBytes = 32;
 Node::Node(const std::string& data_dir, Rng& rng) {
   const std::string path = data_dir + "/node";
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) throw internal_error(fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
+  if (file_ < 0) throw internal_error(fmt::format("Cannot open {}: {}", path, std::strerror(errno)));
   std::string read(kNameBytes, '\0');
   bool ok = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
   const bool is_taken = !ok && errno == EWOULDBLOCK;
@@ -28,7 +28,7 @@ Node::Node(const std::string& data_dir, Rng& rng) {
     name_ = read;
     return;
   }
-  // Written once, before anybody has heard of it.
+  // Written once, before any other process knows the name.
   name_ = rng.uuid();
   ok = ok && ::pwrite(file_, name_.data(), name_.size(), 0) == static_cast<ssize_t>(name_.size()) &&
        ::fsync(file_) == 0;

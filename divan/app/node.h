@@ -1,4 +1,4 @@
-// A process and its data directory.
+// The identity of a process, stored in its data directory.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace divan::app {
 
-/// The name of the node whose data directory this is: made once and kept in DIR/node. As long as this object
-/// lives, no other process can be this node, on whatever store.
+/// The name of the node that owns a data directory: generated once, and stored in DIR/node. As long as this
+/// object exists, no other process can be this node, with any store.
 class Node {
  public:
-  /// Throws divan::Error 500 if the file cannot be had, or another process has it.
+  /// Throws divan::Error 500 if the file cannot be opened, or another process has locked it.
   Node(const std::string& data_dir, Rng& rng);
   ~Node();
   Node(const Node&) = delete;

@@ -8,7 +8,7 @@
 
 namespace divan::app {
 
-NodeUse with_own_use(NodeUse use) {
+NodeUse with_process_use(NodeUse use) {
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };

@@ -1,4 +1,4 @@
-// How busy this process is, as its heartbeat tells the others.
+// The load of this process, which its heartbeat reports to the other nodes.
 #pragma once
 
 #include <string>
@@ -7,24 +7,24 @@
 
 namespace divan::app {
 
-/// What a process has used since it started, and what it uses at the moment.
+/// What a process has used since it started, and its current use.
 struct NodeUse {
-  double cpu_seconds = 0;         // of all its threads
-  double javascript_seconds = 0;  // for which JavaScript processes worked, added up
+  double cpu_seconds = 0;         // of all threads
+  double javascript_seconds = 0;  // time during which JavaScript processes were busy, in total
   std::uint64_t requests = 0;
-  std::size_t builds = 0;  // at the moment
+  std::size_t builds = 0;  // current
   std::int64_t memory_bytes = 0;
 };
 
-/// Of this process: its processor time and resident memory, the rest as it is given.
-NodeUse with_own_use(NodeUse use);
+/// Adds the CPU time and resident memory of this process to `use`.
+NodeUse with_process_use(NodeUse use);
 
-/// Not thread-safe. The clock must outlive it.
+/// Computes rates from successive values. Not thread-safe. The clock must outlive it.
 class NodeLoad {
  public:
   explicit NodeLoad(const Clock& clock) : clock_(clock), at_(clock.now()) {}
 
-  /// A JSON object, whose rates are over the time since the last call. docs/cluster.md
+  /// Returns a JSON object with rates over the time since the last call. docs/cluster.md
   std::string report(const NodeUse& use);
 
  private:

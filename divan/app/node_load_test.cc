@@ -23,11 +23,11 @@ TEST(NodeLoad, RatesAreOverTheTimeSinceTheLastReport) {
             R"("memory_bytes":4096})");
 }
 
-TEST(NodeLoad, AProcessKnowsItsOwnUse) {
-  const auto before = with_own_use({.requests = 7});
+TEST(NodeLoad, TheUseOfAProcessIsMeasured) {
+  const auto before = with_process_use({.requests = 7});
   EXPECT_EQ(before.requests, 7u);
   EXPECT_GT(before.memory_bytes, 1 << 20);
-  while (with_own_use({}).cpu_seconds <= before.cpu_seconds) {}
+  while (with_process_use({}).cpu_seconds <= before.cpu_seconds) {}
 }
 
 }  // namespace

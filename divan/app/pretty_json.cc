@@ -5,7 +5,7 @@
 namespace divan::app {
 namespace {
 
-// The string's end, one past its closing quote; `at` is that of the opening one.
+// The index after the closing quote of a string; `at` is that of the opening quote.
 std::size_t string_end(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;

@@ -1,4 +1,4 @@
-// JSON laid out for people.
+// Indented JSON.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace divan::app {
 
-/// A value in json::compact()'s form with a line for each member and element, two spaces deeper each; names,
-/// strings and numbers stay as they are written, but for what a terminal would act on (table.h). No line end
-/// at the end.
+/// Indents a value in json::compact()'s form: one line for each member and element, two spaces for each
+/// level. Names, strings and numbers are unchanged, except for characters that control a terminal (table.h).
+/// Does not end with a newline.
 std::string pretty_json(std::string_view compact);
 
 }  // namespace divan::app

@@ -8,16 +8,15 @@
 
 namespace divan::app {
 
-/// Shows how much of a known (or unknown) amount of work is done. Not thread-safe.
+/// Shows the progress of work whose amount is known or unknown. Not thread-safe.
 class Progress {
  public:
-  /// `label` stands before the bar, `unit` names what is counted.
+  /// `label` precedes the bar, `unit` names what is counted.
   Progress(std::string label, std::string unit, const Clock& clock);
 
-  /// `fraction` (0 to 1) of the work is done, in which `count` units were; a negative fraction is an unknown
-  /// one.
+  /// `fraction` (0 to 1; negative: unknown) of the work is done, which is `count` units.
   void show(double fraction, std::int64_t count);
-  /// The last state, and the line's end.
+  /// Shows the final state, and ends the line.
   void finish(std::int64_t count);
 
   double seconds() const;

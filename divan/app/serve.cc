@@ -18,19 +18,20 @@
 namespace divan::app {
 namespace {
 
-// SIGTERM and SIGINT: a server that runs is stopped in order; one that is still starting, and may wait long
-// for its store, ends at once. So does one that is stopping, at the second signal: what hangs it is not
-// waited for, and nothing that was acknowledged is lost.
+// SIGTERM and SIGINT. A running server is stopped in order. A server that is still starting, which may wait
+// long for its store, ends at once; so does one that is stopping, at the second signal. Nothing that was
+// acknowledged is lost.
 class StopSignals {
  public:
-  // Before there are other threads: a signal goes to the one that waits for it, and to none that come later.
+  // Must be constructed before other threads: signals are delivered to the waiting thread only if all others
+  // block them.
   StopSignals() {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    // Not joined: if the start fails there is no signal to wait for.
+    // Not joined: if the start fails, there is no signal to wait for.
     std::thread([signals, phase = phase_] {
       int number = 0;
       sigwait(&signals, &number);
@@ -39,10 +40,10 @@ class StopSignals {
         phase->notify_one();
         sigwait(&signals, &number);
       }
-      signal(number, SIG_DFL);  // a shell's background processes have SIGINT ignored
+      signal(number, SIG_DFL);  // a shell ignores SIGINT for its background processes
       pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
       raise(number);
-      _exit(128 + number);  // the first process of a container is spared by signals
+      _exit(128 + number);  // the kernel does not deliver default signals to the first process of a container
     }).detach();
   }
 
@@ -54,12 +55,13 @@ class StopSignals {
   std::shared_ptr<std::atomic<Phase>> phase_ = std::make_shared<std::atomic<Phase>>(Phase::starting);
 };
 
-// Each connection is a file to the system, and many systems give a program 1,024 unless it asks for more.
+// Each connection is a file to the system, and many systems limit a program to 1,024 unless it raises the
+// limit.
 void raise_file_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) log::warning("The limit of open files could not be raised.");
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) log::warning("Cannot raise the limit of open files.");
 }
 
 void read_settings(Config& config, const ServeOptions& options, const char* const* environment) {
@@ -80,13 +82,13 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
 
 void announce(const Server& server, const ServeOptions& options, const std::string& store) {
   std::string does;
-  if (!options.server.serves) does = " does background work";
+  if (!options.server.serves) does = " runs background work";
   if (options.server.listens)
     does += fmt::format("{} listens on {}", does.empty() ? "" : " and", server.url());
   fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, does,
              is_shared(store) ? store : options.server.data_dir);
   if (!server.new_admin_file().empty()) {
-    fmt::print("Administrator {} (kept in {})\n", read_line(server.new_admin_file()).value_or(""),
+    fmt::print("Administrator {} (stored in {})\n", read_line(server.new_admin_file()).value_or(""),
                server.new_admin_file());
   }
   std::fflush(stdout);
@@ -105,8 +107,8 @@ int serve(const ServeOptions& options, const char* const* environment) {
     const std::string store = config.get("divan", "store", kEmbedded);
     if (!options.server.serves && !is_shared(store)) {
       throw bad_request(
-          "divan worker needs a store that processes share, --store fdb:CLUSTER_FILE: a store in a data "
-          "directory has one process.");
+          "divan worker requires a shared store, --store fdb:CLUSTER_FILE; a store in a data directory "
+          "can be used by one process only.");
     }
     Server server(config, options.server);
     signals.server_has_started();

@@ -16,8 +16,8 @@ struct ServeOptions {
   std::string durability;
 };
 
-/// Runs until SIGTERM or SIGINT; answers the exit status. `environment` as in main(). A signal that comes
-/// before the server listens ends the process.
+/// Runs until SIGTERM or SIGINT; returns the exit status. `environment` as in main(). A signal before the
+/// server listens ends the process.
 int serve(const ServeOptions& options, const char* const* environment);
 
 }  // namespace divan::app

@@ -35,17 +35,17 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// What has not ended by itself so long after the server began to stop is cut.
+// Requests that have not ended this long after the server began to stop are aborted.
 constexpr milliseconds kStopTimeout{2'000};
 constexpr std::int64_t kMaxUpdatesDelay = 60'000;
-// At once, and as many more that wait. Each keeps a version of the store, whose overwritten rows stay as
-// long.
+// Maximum number of concurrent backups; the same number may wait. Each one holds a version of the store,
+// whose overwritten rows remain until it ends.
 constexpr std::size_t kMaxBackups = 4;
-constexpr const char* kCommitsMeaning = "Transactions committed.";
-constexpr const char* kConflictsMeaning = "Transactions refused for a conflict.";
+constexpr const char* kCommitsDescription = "Transactions committed.";
+constexpr const char* kConflictsDescription = "Transactions rejected because of a conflict.";
 constexpr const char* kDefaultAdmin = "admin";
 
-// A small secret file, synced and readable by its owner only.
+// Writes a small secret file, synced and readable by its owner only.
 void write_secret(const std::string& path, const std::string& line) {
   const std::string text = line + "\n";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -53,7 +53,7 @@ void write_secret(const std::string& path, const std::string& line) {
                        ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        ::fsync(fd) == 0;
   if (fd >= 0) ::close(fd);
-  if (!written) throw internal_error(fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
+  if (!written) throw internal_error(fmt::format("Cannot write {}: {}", path, std::strerror(errno)));
 }
 
 std::string js_binary(const Config& config) {
@@ -65,7 +65,7 @@ std::string js_binary(const Config& config) {
 void add_admin(api::Accounts& accounts, const std::string& credentials) {
   const std::size_t colon = credentials.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == credentials.size()) {
-    throw bad_request("An administrator is given as NAME:PASSWORD.");
+    throw bad_request("The administrator has no password; expected NAME:PASSWORD.");
   }
   accounts.add_admin(credentials.substr(0, colon), credentials.substr(colon + 1));
 }
@@ -94,7 +94,7 @@ js::PoolOptions pool_options(const Config& config) {
   options.log = [](const js::Function& function, std::string_view line) {
     const auto& owner = function.owner;
     if (owner.design_document.empty()) {
-      log::info("Function `{}`, as it is checked, logs: {}", function.name, line);
+      log::info("Function `{}`, while it is checked, logs: {}", function.name, line);
     } else {
       log::info("Function `{}` of `{}` in `{}` logs: {}", function.name, owner.design_document,
                 owner.database, line);
@@ -141,13 +141,13 @@ std::string admin_file(const std::string& data_dir) { return data_dir + "/admin"
 
 std::string unfinished_restore(const std::string& data_dir) { return data_dir + "/store.restoring"; }
 
-void refuse_unfinished_restore(const std::string& data_dir) {
+void check_no_unfinished_restore(const std::string& data_dir) {
   std::error_code none;
   const auto unfinished = unfinished_restore(data_dir);
   if (!fs::exists(unfinished, none)) return;
   throw internal_error(fmt::format(
-      "Data directory {}: a backup was being restored into it, which was not finished, or still goes "
-      "on. If it does not: remove {}, and restore again.",
+      "Data directory {}: a backup is being restored into it, or the restore was interrupted. If it was "
+      "interrupted, remove {} and restore again.",
       data_dir, unfinished));
 }
 
@@ -158,12 +158,12 @@ std::optional<std::string> read_line(const std::string& path) {
   return line;
 }
 
-// A metric whose value is asked for when the metrics are read. One whose name ends in `_total` is a counter,
-// whose value never falls; any other is a gauge.
+// Adds a metric whose value is computed when the metrics are read. If its name ends in `_total` it is a
+// counter, whose value must not decrease; otherwise it is a gauge.
 void measure(Metrics& metrics, const std::string& name, const char* help, std::function<double()> value) {
   if (name.ends_with("_total")) {
     auto& counter = metrics.counter(name, help);
-    // Two may read the metrics at the same time.
+    // The metrics may be read concurrently.
     metrics.on_collect([&counter, value = std::move(value), mutex = std::make_shared<std::mutex>()] {
       std::lock_guard lock(*mutex);
       counter.Increment(std::max(0.0, value() - counter.Value()));
@@ -217,10 +217,10 @@ struct Server::Parts {
   std::optional<api::Tails> tails;
   std::optional<api::Service> service;
   std::optional<http::Server> http;
-  // The same for requests, which come while it is still being made.
+  // The same, for requests that arrive while it is being constructed.
   std::atomic<const http::Server*> listening = nullptr;
   NodeLoad load{clock};
-  std::unique_ptr<workers::LocalWorker> member;  // this process as one of the nodes
+  std::unique_ptr<workers::LocalWorker> member;  // this process as a node
 
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
@@ -229,7 +229,7 @@ struct Server::Parts {
         opened(open_store(store_name, settings.data_dir + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
         sequencer(store, catalog, clock, updates_options(config), shared_name) {
-    // As long as there are requests, which stop() ends, a setting may change.
+    // Settings may change as long as there are requests, which stop() ends.
     config.on_change([this](const std::string& section, const std::string& key) {
       if (section == "global_changes") sequencer.configure(updates_options(config));
       if (section == "couchdb") use_max_document_size();
@@ -277,7 +277,7 @@ struct Server::Parts {
     std::error_code error;
     fs::create_directories(data_dir, error);
     if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
-    refuse_unfinished_restore(data_dir);
+    check_no_unfinished_restore(data_dir);
     return data_dir;
   }
 
@@ -289,7 +289,7 @@ struct Server::Parts {
     }
     if (!settings.admin.empty()) add_admin(accounts, settings.admin);
     if (admins != sections.end() || !settings.admin.empty()) return;
-    // There is always somebody to ask for a password: nobody is everybody's administrator.
+    // A password is always required: anonymous clients are never administrators.
     const std::string file = admin_file(settings.data_dir);
     auto credentials = read_line(file);
     if (!credentials) {
@@ -300,8 +300,8 @@ struct Server::Parts {
     add_admin(accounts, *credentials);
   }
 
-  // The store is this process's alone: whoever did background work before it is dead, and its jobs are free
-  // at once.
+  // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
+  // can be reclaimed at once.
   void remove_dead_workers() {
     const auto dead =
         store.run([&](kv::Transaction& tx) { return registry.members(tx, index::kBackgroundRole).workers; });
@@ -309,7 +309,7 @@ struct Server::Parts {
       try {
         store.run([&](kv::Transaction& tx) { registry.remove_any(tx, index::kBackgroundRole, worker.id); });
       } catch (const Error& error) {
-        log::error("Worker {} of an earlier process cannot be removed: {}", worker.id, error.what());
+        log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
       }
     }
   }
@@ -365,7 +365,7 @@ struct Server::Parts {
     for (const auto& kind : settings.background) writer.string(kind);
     writer.end_array().end_object();
     member = monitor.add(workers::kNodeRole, node_name, options, workers::kDefaultTimeout, [this] {
-      return load.report(with_own_use(
+      return load.report(with_process_use(
           {.javascript_seconds = std::chrono::duration<double>(js_pool.stats().busy_time).count(),
            .requests = requests,
            .builds = builder ? builder->running() : 0}));
@@ -386,27 +386,28 @@ struct Server::Parts {
     const auto number = [](auto value) { return static_cast<double>(value); };
     if (opened.embedded != nullptr) collect_embedded();
     if (opened.fdb != nullptr) {
-      shown("divan_store_round_trips_total", "Waits for the cluster: for an answer, or several at once.",
+      shown("divan_store_round_trips_total", "Round trips to the cluster; concurrent ones count once.",
             [=, this] { return number(opened.fdb->round_trips()); });
-      shown("divan_store_commits_total", kCommitsMeaning,
+      shown("divan_store_commits_total", kCommitsDescription,
             [=, this] { return number(opened.fdb->commits()); });
-      shown("divan_store_conflicts_total", kConflictsMeaning,
+      shown("divan_store_conflicts_total", kConflictsDescription,
             [=, this] { return number(opened.fdb->conflicts()); });
     }
     shown("divan_http_connections", "Open connections.", [=, this] {
       const http::Server* server = listening;
       return server != nullptr ? number(server->connections()) : 0;
     });
-    shown("divan_http_requests_total", "Requests that came.", [=, this] { return number(requests.load()); });
-    shown("divan_http_waiting_requests", "Requests that wait for a thread.",
+    shown("divan_http_requests_total", "Requests received.", [=, this] { return number(requests.load()); });
+    shown("divan_http_waiting_requests", "Requests waiting for a thread.",
           [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
     shown("divan_password_checks_total", "Passwords compared with a hash.",
           [=, this] { return number(accounts.stats().right + accounts.stats().wrong); });
-    shown("divan_password_failures_total", "Those of them that were wrong.",
+    shown("divan_password_failures_total", "Compared passwords that were wrong.",
           [=, this] { return number(accounts.stats().wrong); });
-    shown("divan_password_refusals_total", "Requests whose passwords were not checked: too many waited.",
+    shown("divan_password_refusals_total",
+          "Requests whose passwords were not checked since too many were waiting.",
           [=, this] { return number(accounts.stats().refused); });
-    shown("divan_password_checks_waiting", "Passwords that wait to be compared.",
+    shown("divan_password_checks_waiting", "Passwords waiting to be compared.",
           [=, this] { return number(accounts.stats().waiting); });
     shown("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
     shown("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
@@ -415,21 +416,21 @@ struct Server::Parts {
           [=, this] { return number(js_pool.stats().failures); });
     shown("divan_js_documents_total", "Documents mapped.",
           [=, this] { return number(js_pool.stats().documents); });
-    shown("divan_js_busy_seconds_total", "Time for which JavaScript processes were in use.",
+    shown("divan_js_busy_seconds_total", "Time during which JavaScript processes were busy.",
           [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
-    shown("divan_events_published_total", "Events published to somebody.",
+    shown("divan_events_published_total", "Events published to at least one subscriber.",
           [=, this] { return number(bus.stats().published); });
-    shown("divan_events_delivered_total", "Times that an event was put before a subscriber.",
+    shown("divan_events_delivered_total", "Deliveries of events to subscribers.",
           [=, this] { return number(bus.stats().delivered); });
-    shown("divan_events_lagged_total", "Times that a slow subscriber missed an event.",
+    shown("divan_events_lagged_total", "Events missed by slow subscribers.",
           [=, this] { return number(bus.stats().lagged); });
-    shown("divan_events_channels", "Channels that somebody listens to.",
+    shown("divan_events_channels", "Channels with subscribers.",
           [=, this] { return number(bus.stats().channels); });
     shown("divan_events_subscribers", "Subscriptions to channels.",
           [=, this] { return number(bus.stats().subscribers); });
-    shown("divan_feed_tails", "Ends of feeds that are read once for all who follow them.",
+    shown("divan_feed_tails", "Ends of feeds that are read once for all followers.",
           [=, this] { return tails ? number(tails->stats().tails) : 0; });
-    shown("divan_feed_store_reads_total", "Reads of the store for live feeds, for many of them or for one.",
+    shown("divan_feed_store_reads_total", "Reads of the store for live feeds, shared or by a single feed.",
           [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
     collect_updates();
     if (ken) ken::measure(metrics, *ken, store, catalog);
@@ -442,13 +443,13 @@ struct Server::Parts {
               [this, value] { return static_cast<double>(opened.embedded->stats().*value); });
     };
     using Stats = kv::embedded::CommitStats;
-    shown("divan_store_commits_total", kCommitsMeaning, &Stats::commits);
+    shown("divan_store_commits_total", kCommitsDescription, &Stats::commits);
     shown("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-    shown("divan_store_conflicts_total", kConflictsMeaning, &Stats::conflicts);
-    shown("divan_store_conflict_entries", "Keys remembered for conflict checks.", &Stats::conflict_entries);
+    shown("divan_store_conflicts_total", kConflictsDescription, &Stats::conflicts);
+    shown("divan_store_conflict_entries", "Keys stored for conflict checks.", &Stats::conflict_entries);
   }
 
-  // Named as in CouchDB's global_changes; docs/feeds.md says what each counts here.
+  // The names are those of CouchDB's global_changes; docs/feeds.md describes what they count here.
   void collect_updates() {
     const auto shown = [this](const char* name, const char* help,
                               std::uint64_t updates::SequencerStats::*value) {
@@ -456,14 +457,13 @@ struct Server::Parts {
               [this, value] { return static_cast<double>(sequencer.stats().*value); });
     };
     using Stats = updates::SequencerStats;
-    shown("db_writes_total", "Rows written to the feed of updates.", &Stats::rows);
-    shown("server_pending_updates", "Marks of updates that were found and are not rows yet.",
-          &Stats::pending);
-    shown("listener_pending_updates", "Commits whose marks were not looked at yet.", &Stats::unseen);
-    shown("rpcs_total", "Transactions of the store that the feed of updates made.", &Stats::transactions);
-    shown("conflicts_total", "Those of them that had to be tried again.", &Stats::conflicts);
-    shown("failures_total", "Failures after which the feed of updates waited.", &Stats::failures);
-    // The rows of the feed are no documents, so they have no revisions that could be in conflict.
+    shown("db_writes_total", "Rows written to the updates feed.", &Stats::rows);
+    shown("server_pending_updates", "Marks of updates that were read and are not rows yet.", &Stats::pending);
+    shown("listener_pending_updates", "Commits whose marks were not read yet.", &Stats::unseen);
+    shown("rpcs_total", "Transactions of the updates feed.", &Stats::transactions);
+    shown("conflicts_total", "Transactions of the updates feed that were retried.", &Stats::conflicts);
+    shown("failures_total", "Failures after which the updates feed paused.", &Stats::failures);
+    // The rows of the feed are not documents, so they have no conflicting revisions.
     metrics.counter("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.");
   }
 
@@ -481,10 +481,11 @@ struct Server::Parts {
   }
 
   void stop() {
-    // Requests first: they use everything else. What still waits is dropped with its connection.
+    // Requests first, since they use everything else. Waiting ones are dropped with their connections.
     member.reset();
     if (service) service->stop();
-    // What strangers' functions do is not waited for. The builders are to know why their calls end.
+    // Functions of untrusted clients are not waited for. The builders must know why their calls end, and are
+    // stopped first.
     if (builder) builder->stop();
     js_pool.stop();
     accounts.stop();

@@ -1,4 +1,4 @@
-// A running server: all its parts, made in order and ended in reverse.
+// A running server: all its parts, created in order and destroyed in reverse.
 #pragma once
 
 #include <memory>
@@ -9,26 +9,25 @@
 
 namespace divan::app {
 
-/// The kinds of background work, which the processes on a store may divide among them: the upkeep of jobs
-/// (those of workers that ended, schedules, what is kept too long), asking for indexes to be built, and
-/// building them.
+/// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
+/// (reclaiming those of dead workers, schedules, pruning), requesting builds of indexes, and building them.
 inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views"};
 
 struct ServerSettings {
-  std::string data_dir = "data";  // with a shared store, of what is this node's alone
-  std::vector<std::string> background = kBackgroundKinds;  // what this process does of it
+  std::string data_dir = "data";                           // with a shared store: only this node's own data
+  std::vector<std::string> background = kBackgroundKinds;  // the kinds that this process runs
   std::string admin;  // "name:password"; empty: from the settings, else from the data directory
-  // False: background work only, which takes a shared store. It may listen all the same, for those who look
-  // after it: `/_up` and `/_node`.
+  // False: background work only, which requires a shared store. The process may listen all the same, for
+  // monitoring with `/_up` and `/_node`.
   bool serves = true;
   bool listens = true;
 };
 
-/// Serves from construction to stop(). Throws divan::Error naming what is wrong: the data directory, a
-/// setting, the address.
+/// Serves from construction to stop(). Throws divan::Error that names the cause: the data directory, a
+/// setting or the address.
 class Server {
  public:
-  /// `config` is complete and outlives the server.
+  /// `config` must be complete, and outlive the server.
   Server(Config& config, const ServerSettings& settings);
   ~Server();
   Server(const Server&) = delete;
@@ -36,10 +35,10 @@ class Server {
 
   /// "http://127.0.0.1:5984"; empty if it does not listen.
   std::string url() const;
-  /// Where a password was made and written down at this start; empty if there was one already.
+  /// The file to which this start has written a new password; empty if there already was one.
   const std::string& new_admin_file() const;
 
-  /// Takes no more requests, lets those under way end, hands running jobs back and closes the store.
+  /// Accepts no more requests, waits for running ones, releases running jobs and closes the store.
   /// Idempotent.
   void stop();
 
@@ -48,16 +47,16 @@ class Server {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The file of the data directory that has the administrator's name and password, "name:password".
+/// The file in the data directory with the administrator's name and password, "name:password".
 std::string admin_file(const std::string& data_dir);
 
-/// Where a store is in a data directory as long as a backup is being restored into it.
+/// The path of the store in a data directory while a backup is being restored into it.
 std::string unfinished_restore(const std::string& data_dir);
 
-/// Throws internal_error that says what to do if there is one.
-void refuse_unfinished_restore(const std::string& data_dir);
+/// Throws internal_error with instructions if there is an unfinished restore.
+void check_no_unfinished_restore(const std::string& data_dir);
 
-/// The first line of a file, or nothing.
+/// The first line of a file; nullopt if it cannot be read.
 std::optional<std::string> read_line(const std::string& path);
 
 }  // namespace divan::app

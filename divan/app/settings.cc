@@ -30,8 +30,8 @@ std::function<void(const Config&)> one_of(const char* section, const char* key,
   return [=, values = std::move(values)](const Config& config) {
     const std::string value = config.get(section, key, values.front());
     if (std::find(values.begin(), values.end(), value) != values.end()) return;
-    throw bad_request(
-        fmt::format("Setting [{}] {} = {} is none of {}.", section, key, value, fmt::join(values, ", ")));
+    throw bad_request(fmt::format("Setting [{}] {} = {} is invalid; expected one of {}.", section, key, value,
+                                  fmt::join(values, ", ")));
   };
 }
 
@@ -45,7 +45,7 @@ void check_fdb_tag(const std::string& tag) {
     throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
 }
 
-// Whether a change counts while the server runs.
+// Whether a change takes effect at run time.
 constexpr bool kLive = true;
 constexpr bool kAtStart = false;
 
@@ -55,112 +55,110 @@ std::vector<Setting> own_settings() {
       {"chttpd", "port", "5984", "", kAtStart, "port to listen on; 0: any free one",
        integer("chttpd", "port", 0, 65535)},
       {"chttpd", "max_http_request_size", "67108864", "bytes", kAtStart,
-       "largest request body, uncompressed, in bytes",
+       "maximum size of an uncompressed request body, in bytes",
        integer("chttpd", "max_http_request_size", 1024, 1ll << 32)},
-      {"chttpd", "max_header_size", "65536", "bytes", kAtStart, "largest head of a request, in bytes",
+      {"chttpd", "max_header_size", "65536", "bytes", kAtStart, "maximum size of a request's head, in bytes",
        integer("chttpd", "max_header_size", 1024, 1 << 20)},
-      {"chttpd", "max_connections", "10000", "", kAtStart, "open connections",
+      {"chttpd", "max_connections", "10000", "", kAtStart, "maximum number of open connections",
        integer("chttpd", "max_connections", 1, 1'000'000)},
-      {"chttpd", "request_threads", "64", "", kAtStart, "requests that are worked on at once",
+      {"chttpd", "request_threads", "64", "", kAtStart, "maximum number of concurrent requests",
        integer("chttpd", "request_threads", 1, 4096)},
       {"chttpd", "max_waiting_requests", "10000", "", kAtStart,
-       "requests that wait for a thread; further ones are answered 503",
+       "maximum number of requests waiting for a thread; further ones fail with 503",
        integer("chttpd", "max_waiting_requests", 1, 1'000'000)},
       {"chttpd", "idle_timeout", "120000", "ms", kAtStart,
-       "milliseconds for which a connection may be open between two requests",
+       "milliseconds that a connection may be idle between two requests",
        integer("chttpd", "idle_timeout", 100, 86'400'000)},
       {"chttpd", "head_timeout", "30000", "ms", kAtStart,
-       "milliseconds in which the head of a request must come",
+       "milliseconds until the head of a request must be complete",
        integer("chttpd", "head_timeout", 100, 86'400'000)},
       {"chttpd", "body_timeout", "60000", "ms", kAtStart,
        "milliseconds that may pass without a byte of a request's body",
        integer("chttpd", "body_timeout", 100, 86'400'000)},
       {"chttpd", "send_timeout", "60000", "ms", kAtStart,
-       "milliseconds after which a client that takes nothing of its answer is dropped",
+       "milliseconds until a client that does not read its response is disconnected",
        integer("chttpd", "send_timeout", 100, 86'400'000)},
       {"chttpd", "half_close_timeout", "30000", "ms", kAtStart,
-       "milliseconds in which a client that has ended its side of the connection must be answered",
+       "milliseconds until a client that has closed its side of the connection must have its response",
        integer("chttpd", "half_close_timeout", 100, 86'400'000)},
       {"chttpd", "trusted_proxies", "", "", kAtStart,
-       "reverse proxies whose X-Forwarded-For is believed: addresses and networks, with commas between them",
+       "reverse proxies whose X-Forwarded-For is trusted: addresses and networks, separated by commas",
        [](const Config& config) { api::TrustedProxies(config.get("chttpd", "trusted_proxies", "")); }},
-      {"chttpd_auth", "iterations", "600000", "", kLive,
-       "rounds of the hashes of users' passwords that are written from now on",
+      {"chttpd_auth", "iterations", "600000", "", kLive, "iterations of new password hashes of users",
        integer("chttpd_auth", "iterations", 1, api::kMaxPasswordIterations)},
       {"chttpd_auth_lockout", "mode", "warn", "", kLive,
-       "a name that fails from one address again and again: off, warn (a line in the log), enforce (refused)",
+       "repeated failures of a name from one address: off, warn (a line in the log), enforce (403)",
        one_of("chttpd_auth_lockout", "mode", {"warn", "off", "enforce"})},
       {"chttpd_auth_lockout", "threshold", "5", "", kLive,
-       "so many wrong passwords of a name from one address",
+       "number of wrong passwords of a name from one address",
        integer("chttpd_auth_lockout", "threshold", 1, api::kMaxLockoutThreshold)},
       {"chttpd_auth_lockout", "max_lifetime", "300000", "ms", kLive,
-       "for which failures count after the last one, in ms",
+       "milliseconds after the last failure until failures expire",
        integer("chttpd_auth_lockout", "max_lifetime", 1, api::kMaxLockoutLifetimeMs)},
       {"couchdb", "max_document_size", std::to_string(docs::kMaxDocumentBytes), "bytes", kLive,
-       "largest document that may be written, in bytes of its JSON",
+       "maximum size of a document, in bytes of JSON",
        integer("couchdb", "max_document_size", 1, docs::kMaxDocumentBytes)},
       {"couchdb", "os_process_timeout", "5000", "ms", kLive,
-       "milliseconds that one call of a JavaScript function may take",
+       "maximum milliseconds of one call of a JavaScript function",
        integer("couchdb", "os_process_timeout", 10, 3'600'000)},
       {"global_changes", "max_event_delay", "25", "ms", kLive,
-       "milliseconds for which updates are gathered under load before /_db_updates shows them",
+       "milliseconds for which updates are batched under load before /_db_updates shows them",
        integer("global_changes", "max_event_delay", 0, 60'000)},
       {"global_changes", "max_write_delay", "25", "ms", kLive,
        "milliseconds that are added to max_event_delay",
        integer("global_changes", "max_write_delay", 0, 60'000)},
       {"global_changes", "show_account", "false", "", kLive,
-       "true: rows of /_db_updates say to which account a database belongs",
+       "true: rows of /_db_updates name the account of the database",
        one_of("global_changes", "show_account", {"true", "false"})},
       {"global_changes", "account_feeds", "false", "", kLive,
-       "true: users who are no administrators may read the rows of their account's databases in /_db_updates",
+       "true: users may read the rows of their account's databases in /_db_updates",
        one_of("global_changes", "account_feeds", {"true", "false"})},
       {"global_changes", "update_db", "true", "", kLive,
-       "false: /_db_updates records nothing, and drops what is not in it yet",
+       "false: /_db_updates records nothing, and drops updates that are not recorded yet",
        one_of("global_changes", "update_db", {"true", "false"})},
       {"query_server_config", "reduce_limit", "true", "", kLive,
-       "true: a reduction that does not shrink is an error; log: it is said to the log; false: it is good",
+       "true: a reduction that does not shrink is an error; log: it is logged; false: it is allowed",
        one_of("query_server_config", "reduce_limit", {"true", "log", "false"})},
       {"query_server_config", "reduce_limit_threshold", "5000", "bytes", kLive,
        "bytes up to which a reduction need not shrink",
        integer("query_server_config", "reduce_limit_threshold", 0, 1 << 30)},
       {"query_server_config", "reduce_limit_ratio", "2.0", "", kLive,
-       "how many times smaller than what went in a larger reduction must be",
+       "factor by which a larger reduction must be smaller than its input",
        number("query_server_config", "reduce_limit_ratio", 0, 1'000'000)},
-      {"divan", "store", kEmbedded, "", kAtStart, kStoreMeaning,
+      {"divan", "store", kEmbedded, "", kAtStart, kStoreDescription,
        [](const Config& config) { check_store_name(config.get("divan", "store", kEmbedded)); }},
       {"divan", "durability", "full", "", kAtStart,
-       "full: a commit is on disk before it is answered; relaxed: it may be lost in a power cut",
+       "full: a commit is on disk before the response; relaxed: it may be lost in a power failure",
        one_of("divan", "durability", {"full", "relaxed"})},
-      {"divan", "store_cache_bytes", "134217728", "bytes", kAtStart, "memory for blocks of the store",
+      {"divan", "store_cache_bytes", "134217728", "bytes", kAtStart, "memory for the store's block cache",
        integer("divan", "store_cache_bytes", 1 << 20, 1ll << 40)},
-      {"divan", "js_processes", "0", "", kLive, "JavaScript processes; 0: as many as cores",
+      {"divan", "js_processes", "0", "", kLive, "number of JavaScript processes; 0: the number of cores",
        integer("divan", "js_processes", 0, 1024)},
-      {"divan", "js_memory_bytes", "268435456", "bytes", kLive, "memory of one JavaScript process",
+      {"divan", "js_memory_bytes", "268435456", "bytes", kLive, "maximum memory of a JavaScript process",
        integer("divan", "js_memory_bytes", 128 << 20, 1ll << 36)},
       {"divan", "js_log_lines", "10", "", kLive,
-       "lines a second that the functions of a design document may write to the log",
+       "lines per second that the functions of a design document may log",
        integer("divan", "js_log_lines", 0, 1'000'000)},
-      {"divan", "builders", "4", "", kAtStart, "indexes that are built at once",
+      {"divan", "builders", "4", "", kAtStart, "maximum number of concurrent index builds",
        integer("divan", "builders", 1, 1024)},
-      {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: beside divan"},
-      {"fdb", "library", "", "", kAtStart,
-       "path of FoundationDB's libfdb_c.so; empty: as the system finds it"},
-      {"fdb", "name", "divan", "", kAtStart, "several Divans in one cluster need a name each",
+      {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: next to divan"},
+      {"fdb", "library", "", "", kAtStart, "path of FoundationDB's libfdb_c.so; empty: the system's"},
+      {"fdb", "name", "divan", "", kAtStart, "name that separates several Divans in one cluster",
        [](const Config& config) { check_fdb_name(config.get("fdb", "name", "divan")); }},
       {"fdb", "start_timeout", "10000", "ms", kAtStart,
-       "milliseconds in which the cluster must answer at the start",
+       "milliseconds in which the cluster must respond at the start",
        integer("fdb", "start_timeout", 100, 3'600'000)},
       {"fdb", "answer_timeout", "10000", "ms", kAtStart,
-       "milliseconds in which the cluster must answer anything; else requests are answered 503",
+       "milliseconds in which the cluster must respond; otherwise requests fail with 503",
        integer("fdb", "answer_timeout", 100, 3'600'000)},
       {"fdb", "tag", "", "", kAtStart, "FoundationDB's tag of all transactions, at most 16 bytes",
        [](const Config& config) { check_fdb_tag(config.get("fdb", "tag", "")); }},
       {"fdb", "trace_directory", "", "", kAtStart,
-       "where FoundationDB's client writes its trace files; empty: none"},
-      {"fdb", "tls_certificate_file", "", "", kAtStart, "certificates that are shown to the cluster, PEM"},
+       "directory of the FoundationDB client's trace files; empty: none"},
+      {"fdb", "tls_certificate_file", "", "", kAtStart, "certificates for the cluster, PEM"},
       {"fdb", "tls_key_file", "", "", kAtStart, "their key, PEM"},
-      {"fdb", "tls_password", "", "", kAtStart, "of the key"},
-      {"fdb", "tls_ca_file", "", "", kAtStart, "certificates that the cluster's are checked with, PEM"},
+      {"fdb", "tls_password", "", "", kAtStart, "password of the key"},
+      {"fdb", "tls_ca_file", "", "", kAtStart, "certificates with which the cluster's are verified, PEM"},
       {"fdb", "tls_verify_peers", "", "", kAtStart,
        "FoundationDB's conditions for the cluster's certificates"},
       {"log", "level", "info", "", kLive, "debug, info, warning, error or none",
@@ -169,7 +167,7 @@ std::vector<Setting> own_settings() {
   };
 }
 
-// Sections whose keys are names: of administrators, of databases.
+// Sections whose keys are names of administrators or databases.
 bool has_any_key(std::string_view section) { return section == "admins" || section == "ken.ignore"; }
 
 const Setting* find(std::string_view section, std::string_view key) {
@@ -179,7 +177,7 @@ const Setting* find(std::string_view section, std::string_view key) {
   return nullptr;
 }
 
-// Levenshtein's distance: characters to be inserted, removed or replaced.
+// The Levenshtein distance: the number of characters to insert, delete or replace.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -203,11 +201,11 @@ std::string variable_of(const Setting& setting) {
   return name;
 }
 
-// The setting whose name, as written by `write`, is nearly `name`; null if there is none.
+// The setting whose name, as formatted by `write`, is most similar to `name`; null if none is similar.
 template <class Write>
 const Setting* nearest(std::string_view name, Write&& write) {
   const Setting* best = nullptr;
-  std::size_t best_distance = 4;  // more is another name
+  std::size_t best_distance = 4;  // a greater distance is not similar
   for (const Setting& setting : settings()) {
     const auto away = distance(name, write(setting));
     if (away < best_distance) {
@@ -218,8 +216,8 @@ const Setting* nearest(std::string_view name, Write&& write) {
   return best;
 }
 
-std::string why_unknown(std::string_view section, std::string_view key) {
-  std::string why = fmt::format("There is no setting {}", name_of(section, key));
+std::string unknown_setting_message(std::string_view section, std::string_view key) {
+  std::string why = fmt::format("Unknown setting {}", name_of(section, key));
   const Setting* near = nearest(name_of(section, key),
                                 [](const Setting& setting) { return name_of(setting.section, setting.key); });
   if (near != nullptr) why += fmt::format("; did you mean {}?", name_of(near->section, near->key));
@@ -234,14 +232,14 @@ std::vector<std::string> unknown_settings(const Config& config) {
   std::vector<std::string> unknown;
   for (const auto& [section, keys] : config.all()) {
     for (const auto& [key, value] : keys) {
-      if (!exists(section, key)) unknown.push_back(why_unknown(section, key));
+      if (!exists(section, key)) unknown.push_back(unknown_setting_message(section, key));
     }
   }
   return unknown;
 }
 
-// Why a variable of the environment is refused; nullopt if it is good, or none of ours.
-std::optional<std::string> why_refused(const std::string& variable) {
+// The error for a variable of the environment; nullopt if it is valid, or not Divan's.
+std::optional<std::string> variable_error(const std::string& variable) {
   constexpr std::string_view kAdmins = "DIVAN_ADMINS_";
   if (!variable.starts_with("DIVAN_") || variable.starts_with(kAdmins)) return std::nullopt;
   const auto write = [](const Setting& setting) { return variable_of(setting); };
@@ -252,7 +250,7 @@ std::optional<std::string> why_refused(const std::string& variable) {
     return variable.starts_with(name.substr(0, name.size() - setting.key.size()));
   });
   if (near == nullptr && !of_section) return std::nullopt;
-  std::string why = fmt::format("The environment has {}, for which there is no setting", variable);
+  std::string why = fmt::format("Unknown setting {} in the environment", variable);
   return why + (near != nullptr ? fmt::format("; did you mean {}?", variable_of(*near)) : ".");
 }
 
@@ -286,7 +284,7 @@ void load_settings_file(Config& config, const std::string& path) {
 
 void load_changes(Config& config, const std::string& path) {
   config.keep_changes_in(path);
-  for (const auto& why : unknown_settings(config)) log::warning("{}: {} It is left alone.", path, why);
+  for (const auto& why : unknown_settings(config)) log::warning("{}: {} It is ignored.", path, why);
 }
 
 void load_environment(Config& config, const char* const* environment) {
@@ -294,7 +292,7 @@ void load_environment(Config& config, const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string variable(entry.substr(0, entry.find('=')));
-    if (const auto why = why_refused(variable)) throw bad_request(*why);
+    if (const auto why = variable_error(variable)) throw bad_request(*why);
     const bool is_own = variable.starts_with("DIVAN_ADMINS_") ||
                         std::any_of(settings().begin(), settings().end(),
                                     [&](const Setting& setting) { return variable_of(setting) == variable; });
@@ -305,15 +303,15 @@ void load_environment(Config& config, const char* const* environment) {
 }
 
 void check_change(const Config& config, const std::string& section, const std::string& key) {
-  // What is removed may be anything: older versions took what they did not know.
+  // Any setting may be removed: older versions accepted unknown ones.
   if (!config.get(section, key) || has_any_key(section)) return;
   const Setting* setting = find(section, key);
-  if (setting == nullptr) throw bad_request(why_unknown(section, key));
+  if (setting == nullptr) throw bad_request(unknown_setting_message(section, key));
   if (setting->check) setting->check(config);
   if (!setting->live) {
     throw bad_request(
-        fmt::format("Setting {} is read when the server starts: set it in the settings file, as {} in the "
-                    "environment or on the command line, and start the server again.",
+        fmt::format("Setting {} is only read at the start: set it in the settings file, as {} in the "
+                    "environment or on the command line, and restart the server.",
                     name_of(section, key), variable_of(*setting)));
   }
 }
@@ -328,7 +326,7 @@ std::string describe_settings() {
   std::string out;
   for (const Setting& setting : settings()) {
     out += fmt::format("  [{}] {} = {}\n      {}{}\n", setting.section, setting.key, setting.fallback,
-                       setting.meaning, setting.live ? "" : " (read at the start)");
+                       setting.description, setting.live ? "" : " (read at the start)");
   }
   return out;
 }

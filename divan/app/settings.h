@@ -1,5 +1,5 @@
-// The settings that a server knows: one table, of which defaults, checks, --help and the documentation are
-// made.
+// The settings of a server: one table from which defaults, checks, --help and the documentation are
+// generated.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,32 @@ namespace divan::app {
 struct Setting {
   std::string section;
   std::string key;
-  std::string fallback;  ///< its default
-  std::string unit;      ///< "ms", "bytes"; empty: none
-  bool live;             ///< a change counts while the server runs; else it is read at the start
-  std::string meaning;   ///< a phrase
-  std::function<void(const Config&)> check = {};  ///< throws bad_request naming the setting if it is unusable
+  std::string fallback;     ///< the default
+  std::string unit;         ///< "ms", "bytes"; empty: none
+  bool live;                ///< whether a change takes effect at run time; otherwise it is read at the start
+  std::string description;  ///< a phrase
+  std::function<void(const Config&)> check =
+      {};  ///< throws bad_request, with the setting's name, if it is invalid
 };
 
-/// All of them. Besides there are the sections [admins] and [ken.ignore], whose keys are names.
+/// All settings, except those of the sections [admins] and [ken.ignore], whose keys are names.
 const std::vector<Setting>& settings();
 
 /// Sets every setting's default.
 void set_defaults(Config& config);
 
-// After set_defaults(). A setting that does not exist is refused: bad_request, with one whose name is near.
+// To be called after set_defaults(). Unknown settings are rejected: bad_request, with a suggestion.
 
 void load_settings_file(Config& config, const std::string& path);
-/// Config::keep_changes_in(). Settings that do not exist are named in the log and left alone here: earlier
-/// versions wrote down whatever they were told.
+/// Calls Config::keep_changes_in(). Unknown settings in the file are logged and ignored, since earlier
+/// versions wrote them without a check.
 void load_changes(Config& config, const std::string& path);
-/// Variables that begin with DIVAN_ and neither have a section's name nor nearly a setting's are not ours.
+/// Ignores variables that begin with DIVAN_ unless they have the name of a section or nearly that of a
+/// setting.
 void load_environment(Config& config, const char* const* environment);
 
-/// For a change while the server runs: throws bad_request if there is no such setting, its value is unusable,
-/// or it is only read at the start. Everything may be removed.
+/// Checks a change at run time: throws bad_request if the setting is unknown, its value is invalid, or it is
+/// only read at the start. Any setting may be removed.
 void check_change(const Config& config, const std::string& section, const std::string& key);
 void check_all_settings(const Config& config);
 

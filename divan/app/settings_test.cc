@@ -39,31 +39,31 @@ struct SettingsTest : testing::Test {
   }
 };
 
-TEST_F(SettingsTest, TheDefaultsAreGoodAndEverySettingIsThereOnce) {
+TEST_F(SettingsTest, TheDefaultsAreValidAndSettingsAreUnique) {
   check_all_settings(config);
   std::set<std::string> names;
   for (const Setting& setting : settings()) {
     EXPECT_TRUE(names.insert(setting.section + "/" + setting.key).second) << setting.key;
-    EXPECT_FALSE(setting.meaning.empty()) << setting.key;
+    EXPECT_FALSE(setting.description.empty()) << setting.key;
     EXPECT_EQ(config.get(setting.section, setting.key), setting.fallback);
     EXPECT_THAT(describe_settings(), HasSubstr("[" + setting.section + "] " + setting.key + " = "));
   }
 }
 
-TEST_F(SettingsTest, AFileWithSettingsThatDoNotExistIsRefused) {
+TEST_F(SettingsTest, AFileWithUnknownSettingsIsRejected) {
   load_settings_file(config, file("[couchdb]\nmax_document_size = 5\n[admins]\neve = secret\n"));
   EXPECT_EQ(config.get("couchdb", "max_document_size"), "5");
   const auto reason = reason_of(
       [&] { load_settings_file(config, file("[chttpd]\nmax_conections = 5\n[httpd]\nport=1\n[x]\ny=z\n")); });
   EXPECT_THAT(reason,
-              HasSubstr("settings.ini: There is no setting [chttpd] max_conections; did you mean [chttpd] "
+              HasSubstr("settings.ini: Unknown setting [chttpd] max_conections; did you mean [chttpd] "
                         "max_connections?"));
-  EXPECT_THAT(reason, HasSubstr("There is no setting [httpd] port; did you mean [chttpd] port?"));
-  EXPECT_THAT(reason, HasSubstr("There is no setting [x] y."));
+  EXPECT_THAT(reason, HasSubstr("Unknown setting [httpd] port; did you mean [chttpd] port?"));
+  EXPECT_THAT(reason, HasSubstr("Unknown setting [x] y."));
 }
 
-// Earlier versions wrote down whatever they were told.
-TEST_F(SettingsTest, ChangesThatWereKeptDoNotKeepAServerFromStarting) {
+// Earlier versions wrote unknown settings without a check.
+TEST_F(SettingsTest, UnknownSettingsInStoredChangesAreIgnored) {
   load_changes(config, file("[x]\ny = z\n[log]\nlevel = error\n"));
   EXPECT_EQ(config.get("log", "level"), "error");
   config.on_change(
@@ -77,7 +77,7 @@ TEST_F(SettingsTest, VariablesOfTheEnvironment) {
   EXPECT_EQ(environment("DIVAN_ADMINS_EVE=secret"), "none");
   EXPECT_EQ(config.get("admins", "eve"), "secret");
   EXPECT_EQ(environment("DIVAN_CHTTPD_MAX_CONECTIONS=5"),
-            "The environment has DIVAN_CHTTPD_MAX_CONECTIONS, for which there is no setting; did you mean "
+            "Unknown setting DIVAN_CHTTPD_MAX_CONECTIONS in the environment; did you mean "
             "DIVAN_CHTTPD_MAX_CONNECTIONS?");
   EXPECT_THAT(environment("DIVAN_COUCHDB_UUID=5"),
               HasSubstr("DIVAN_COUCHDB_UUID, for which there is no setting."));
@@ -90,7 +90,7 @@ TEST_F(SettingsTest, VariablesOfTheEnvironment) {
   EXPECT_EQ(config.all(), before);
 }
 
-TEST_F(SettingsTest, ChangesAreAppliedOrRefused) {
+TEST_F(SettingsTest, ChangesAreAppliedOrRejected) {
   config.on_change(
       [this](const std::string& section, const std::string& key) { check_change(config, section, key); });
   const auto set = [&](const char* section, const char* key, const char* value) {
@@ -102,7 +102,7 @@ TEST_F(SettingsTest, ChangesAreAppliedOrRefused) {
   EXPECT_EQ(config.get("couchdb", "max_document_size"), "100");
   EXPECT_THAT(set("chttpd", "port", "80"), HasSubstr("is read when the server starts"));
   EXPECT_EQ(config.get("chttpd", "port"), "5984");
-  EXPECT_THAT(set("httpd", "enable_cors", "true"), HasSubstr("There is no setting [httpd] enable_cors."));
+  EXPECT_THAT(set("httpd", "enable_cors", "true"), HasSubstr("Unknown setting [httpd] enable_cors."));
   EXPECT_EQ(config.get("httpd", "enable_cors"), std::nullopt);
   EXPECT_EQ(set("ken.ignore", "db", "true"), "none");
 }

@@ -49,7 +49,7 @@ kv::fdb::Options fdb_options(const Config& config, const std::string& cluster_fi
 
 void check_store_name(const std::string& store) {
   if (store == kEmbedded || store.starts_with(kFdb)) return;
-  throw bad_request(fmt::format("--store {}: it must be {}.", store, kStoreMeaning));
+  throw bad_request(fmt::format("Invalid --store {}; expected {}.", store, kStoreDescription));
 }
 
 bool is_shared(const std::string& store) { return store.starts_with(kFdb); }
@@ -85,7 +85,8 @@ struct NewStore::Parts {
 
 NewStore::NewStore(const std::string& store, const Config& config, const Clock& clock, Rng& rng) {
   check_store_name(store);
-  if (!is_shared(store)) throw bad_request("The embedded store is made in a data directory: see --data-dir.");
+  if (!is_shared(store))
+    throw bad_request("The embedded store is created in a data directory; use --data-dir.");
   parts_.reset(new Parts{.clock = clock, .options = fdb_options(config, store.substr(kFdb.size()))});
   parts_->options.unfinished = true;
   parts_->database = std::make_unique<kv::fdb::FdbDatabase>(parts_->options, clock, rng);
@@ -97,7 +98,7 @@ NewStore::~NewStore() {
   try {
     kv::fdb::erase_store(parts_->options, parts_->clock);
   } catch (const std::exception& error) {
-    log::warning("What was restored stays unfinished: {}", error.what());
+    log::warning("Cannot clear the unfinished restore: {}", error.what());
   }
 }
 

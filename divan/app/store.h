@@ -1,4 +1,4 @@
-// The choice of a store: in the data directory, or in a FoundationDB cluster.
+// Selects the store: in the data directory, or in a FoundationDB cluster.
 #pragma once
 
 #include <memory>
@@ -19,34 +19,34 @@ class FdbDatabase;
 namespace divan::app {
 
 inline constexpr const char* kEmbedded = "embedded";
-inline constexpr const char* kStoreMeaning =
+inline constexpr const char* kStoreDescription =
     "embedded, or fdb:CLUSTER_FILE; fdb: is FoundationDB's usual file";
 
-/// Throws bad_request unless it is `embedded` or begins with `fdb:`.
+/// Throws bad_request unless `store` is `embedded` or begins with `fdb:`.
 void check_store_name(const std::string& store);
 
-/// Whether other processes may work on the same store.
+/// Returns true if several processes can share the store.
 bool is_shared(const std::string& store);
 
-/// A store that is open.
+/// An open store.
 struct OpenStore {
   std::unique_ptr<kv::Database> database;
-  // The same, whichever it is.
+  // The same object, depending on the engine; otherwise null.
   const kv::embedded::EmbeddedDatabase* embedded = nullptr;
   const kv::fdb::FdbDatabase* fdb = nullptr;
 };
 
-/// Opens the store to serve it; its settings are in `config`, the embedded one is in `directory`. Throws
+/// Opens the store for serving. Its settings are in `config`; the embedded store is in `directory`. Throws
 /// divan::Error with a reason of one line.
 OpenStore open_store(const std::string& store, const std::string& directory, const Config& config,
                      const Clock& clock, Rng& rng);
 
-/// Opens a shared store to read it: its format stays as it is. Throws as open_store() does.
+/// Opens a shared store for reading; does not upgrade its format. Throws like open_store().
 std::unique_ptr<kv::Database> open_to_read(const std::string& store, const Config& config, const Clock& clock,
                                            Rng& rng);
 
-/// A shared store in the making, from a backup. Until it is complete no server serves it; if it never is, it
-/// is cleared away, now or by the next one. Not thread-safe.
+/// A shared store that is being created from a backup. No server serves it until complete() was called;
+/// otherwise it is cleared by the destructor or by the next NewStore. Not thread-safe.
 class NewStore {
  public:
   /// Throws bad_request unless the store is empty.
@@ -63,12 +63,12 @@ class NewStore {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The store's identity, made if it has none.
+/// Returns the store's identity; generates it if there is none.
 std::string server_uuid(kv::Database& store, Rng& rng);
 
-/// What a command needs to open a store by itself: settings come from the environment alone.
+/// The environment of a command that opens a store itself: settings come from environment variables only.
 struct CommandEnvironment {
-  /// Throws bad_request naming a setting that is none.
+  /// Throws bad_request naming the unknown setting.
   CommandEnvironment();
 
   const SystemClock clock;

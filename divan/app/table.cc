@@ -32,7 +32,7 @@ struct Character {
   std::size_t bytes;  // 0: not UTF-8
 };
 
-// The character at the beginning of the text, which must not be empty.
+// The first character of the text, which must not be empty.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

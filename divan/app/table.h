@@ -1,5 +1,5 @@
-// Tables and other text for people. What is shown comes from others (an id, an error's text), and must not
-// play with the terminal that it is shown on.
+// Tables and other formatted output. The text may come from untrusted clients (an id, an error message), and
+// must not control the terminal.
 #pragma once
 
 #include <optional>
@@ -9,31 +9,32 @@
 
 namespace divan::app {
 
-/// The text with what a terminal would act on as JSON's escapes: control characters (line ends, too) as "\n"
-/// or "\u001b", and those that turn the direction of writing; bytes that are no UTF-8 as "\xff".
+/// Escapes everything that controls a terminal, like JSON does: control characters (including newlines) as
+/// "\n" or
+/// "\u001b", and those that change the direction of writing. Bytes that are not UTF-8 become "\xff".
 std::string printable(std::string_view text);
 
-/// How many columns a terminal takes for printable text: East Asian characters and emoji take two, combining
-/// ones none.
+/// The number of terminal columns of printable text: East Asian characters and emoji take two, combining ones
+/// none.
 std::size_t display_width(std::string_view text);
 
-/// As much of printable text as fits into so many columns; a cut is seen by the "…" at its end.
+/// Truncates printable text to a number of columns; truncated text ends with "…".
 std::string cut(std::string_view text, std::size_t columns);
 
 using Row = std::vector<std::string>;
 
-/// Columns as wide as their widest cell, a line for each row, cells made printable. With `columns`, lines are
-/// cut to so many.
+/// Formats a table with columns as wide as their widest cell, and a line for each row; makes cells printable.
+/// With `columns`, lines are truncated to that width.
 std::string format_table(const std::vector<Row>& rows, std::optional<std::size_t> columns = std::nullopt);
 
-/// Size of the terminal that standard output is; nothing if it is none.
+/// The size of the terminal on standard output; nullopt if it is not a terminal.
 struct TerminalSize {
   std::size_t columns;
   std::size_t lines;
 };
 std::optional<TerminalSize> terminal_size();
 
-/// Prints a table on standard output, cut to the terminal if it is one.
+/// Prints a table on standard output, truncated to the terminal's width if it is a terminal.
 void print_table(const std::vector<Row>& rows);
 
 }  // namespace divan::app

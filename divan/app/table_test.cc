@@ -9,20 +9,20 @@
 namespace divan::app {
 namespace {
 
-TEST(Table, WhatATerminalWouldActOnIsEscaped) {
+TEST(Table, TerminalControlsAreEscaped) {
   EXPECT_EQ(printable("plain, ü, 日本, 😀"), "plain, ü, 日本, 😀");
   EXPECT_EQ(printable("a\nb\r\tc"), "a\\nb\\r\\tc");
   EXPECT_EQ(printable("\x1b[31mred"), "\\u001b[31mred");
   EXPECT_EQ(printable(std::string_view("\0\x7f", 2)), "\\u0000\\u007f");
   EXPECT_EQ(printable("\u009b2J"), "\\u009b2J");            // CSI, as one character
-  EXPECT_EQ(printable("exe.\u202egnp"), "exe.\\u202egnp");  // written from right to left
+  EXPECT_EQ(printable("exe.\u202egnp"), "exe.\\u202egnp");  // right-to-left override
 }
 
-TEST(Table, BytesThatAreNoUtf8AreEscaped) {
+TEST(Table, BytesThatAreNotUtf8AreEscaped) {
   EXPECT_EQ(printable("\xff"), "\\xff");
-  EXPECT_EQ(printable("a\xc3"), "a\\xc3");                           // cut off
-  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");                    // too long a form
-  EXPECT_EQ(printable("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");           // the same of three bytes
+  EXPECT_EQ(printable("a\xc3"), "a\\xc3");                           // truncated
+  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");                    // overlong
+  EXPECT_EQ(printable("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");           // overlong, three bytes
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
 }
@@ -33,7 +33,7 @@ RC_GTEST_PROP(Table, AnyBytesBecomePrintable, (const std::string& bytes)) {
   RC_ASSERT(printable(text) == text);
 }
 
-TEST(Table, WidthsAreThoseOfATerminal) {
+TEST(Table, WidthsMatchATerminal) {
   EXPECT_EQ(display_width(""), 0U);
   EXPECT_EQ(display_width("abc"), 3U);
   EXPECT_EQ(display_width("ü"), 1U);
@@ -42,7 +42,7 @@ TEST(Table, WidthsAreThoseOfATerminal) {
   EXPECT_EQ(display_width("😀"), 2U);
 }
 
-TEST(Table, ACutIsSeenAndLeavesCharactersWhole) {
+TEST(Table, TruncationIsMarkedAndKeepsCharactersWhole) {
   EXPECT_EQ(cut("abcd", 4), "abcd");
   EXPECT_EQ(cut("abcde", 4), "abc…");
   EXPECT_EQ(cut("üüüüü", 4), "üüü…");
@@ -52,7 +52,7 @@ TEST(Table, ACutIsSeenAndLeavesCharactersWhole) {
   EXPECT_EQ(cut("abc", 0), "");
 }
 
-RC_GTEST_PROP(Table, ACutFits, (const std::string& bytes)) {
+RC_GTEST_PROP(Table, TruncatedTextFits, (const std::string& bytes)) {
   const std::string text = printable(bytes + "日ü");
   const auto columns = *rc::gen::inRange<std::size_t>(0, 20);
   RC_ASSERT(display_width(cut(text, columns)) <= columns);
@@ -67,11 +67,11 @@ TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
   EXPECT_EQ(format_table({{"A", "B"}, {"1"}, {}, {"2", ""}}), "A  B\n1\n\n2\n");
 }
 
-TEST(Table, ACellCannotBreakItsLine) {
+TEST(Table, ACellCannotContainNewlines) {
   EXPECT_EQ(format_table({{"a\nb", "\x1b[2J"}}), "a\\nb  \\u001b[2J\n");
 }
 
-TEST(Table, LinesAreCutToTheTerminal) {
+TEST(Table, LinesAreTruncatedToTheTerminal) {
   EXPECT_EQ(format_table({{"id", "a long error"}, {"1", "short"}}, 10), "id  a lon…\n1   short\n");
 }
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kEndOfYear9999 = 253'402'300'800'000;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes a text apart from its beginning.
+// Parses a text from its beginning.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -41,7 +41,7 @@ class Scanner {
     rest_.remove_prefix(end);
     return taken;
   }
-  // A number of exactly so many digits.
+  // A number with exactly `digits` digits.
   std::optional<int> number(std::size_t digits) {
     const auto taken = take_while(is_digit);
     if (taken.size() != digits) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<milliseconds> scan_minutes(Scanner& scanner) {
   return std::chrono::hours(*hours) + std::chrono::minutes(*minutes);
 }
 
-// ":SS" and ".fff", of which either may be missing.
+// ":SS" and ".fff", both optional.
 std::optional<milliseconds> scan_seconds(Scanner& scanner) {
   if (!scanner.take(":")) return milliseconds(0);
   const auto seconds = scanner.number(2);
@@ -115,8 +115,8 @@ std::optional<milliseconds> scan_time(Scanner& scanner) {
 
 milliseconds parse_duration(std::string_view text) {
   const auto refuse = [&] {
-    return bad_request(
-        fmt::format("`{}` is no duration: write 500ms, 10s, 5m, 1h30m or 7d (at most 36525d).", text));
+    return bad_request(fmt::format(
+        "Invalid duration `{}`; expected for example 500ms, 10s, 5m, 1h30m or 7d (at most 36525d).", text));
   };
   Scanner scanner(text);
   std::int64_t total = 0;
@@ -150,7 +150,8 @@ std::int64_t parse_time(std::string_view text) {
   const auto time = scan_time(scanner);
   if (!time || !scanner.at_end() || time->count() < 0) {
     throw bad_request(fmt::format(
-        "`{}` is no time: write 2030-01-31, 2030-01-31T08:00Z or 2030-01-31T08:00:00+01:00.", text));
+        "Invalid time `{}`; expected for example 2030-01-31, 2030-01-31T08:00Z or 2030-01-31T08:00:00+01:00.",
+        text));
   }
   return time->count();
 }

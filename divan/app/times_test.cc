@@ -21,7 +21,7 @@ TEST(Times, DurationsAreNumbersWithUnits) {
   EXPECT_EQ(parse_duration("36525d"), milliseconds(36'525LL * 86'400'000));
 }
 
-TEST(Times, WhatIsNoDurationIsRefused) {
+TEST(Times, InvalidDurationsAreRejected) {
   for (const auto* text : {"", "10", "m", "10x", "-1s", "1.5h", "10 m", "1h30", "s10", "36526d", "36525d1ms",
                            "99999999999999999999ms", "9223372036854775807d", "10M"}) {
     EXPECT_THROW(parse_duration(text), Error) << text;
@@ -36,12 +36,12 @@ TEST(Times, DurationsAreShownInTheirLargestUnits) {
   EXPECT_EQ(format_duration(milliseconds(90'061'001)), "1d1h1m1s1ms");
 }
 
-RC_GTEST_PROP(Times, ADurationThatIsShownReadsBack, ()) {
+RC_GTEST_PROP(Times, FormattedDurationsAreParsed, ()) {
   const milliseconds duration(*rc::gen::inRange<std::int64_t>(0, 36'525LL * 86'400'000));
   RC_ASSERT(parse_duration(format_duration(duration)) == duration);
 }
 
-TEST(Times, TimesAreReadAsRfc3339HasThem) {
+TEST(Times, TimesAreParsedAsInRfc3339) {
   constexpr std::int64_t kEight = 1'896'076'800'000;
   EXPECT_EQ(parse_time("2030-01-31T08:00:00Z"), kEight);
   EXPECT_EQ(parse_time("2030-01-31T08:00Z"), kEight);
@@ -55,7 +55,7 @@ TEST(Times, TimesAreReadAsRfc3339HasThem) {
   EXPECT_EQ(parse_time("2028-02-29"), 1'835'395'200'000);
 }
 
-TEST(Times, WhatIsNoTimeIsRefused) {
+TEST(Times, InvalidTimesAreRejected) {
   for (const auto* text : {"",
                            "tomorrow",
                            "2030-1-31",
@@ -88,7 +88,7 @@ TEST(Times, TimesAreShownInUtc) {
   EXPECT_EQ(format_time(-1), "-1");
 }
 
-RC_GTEST_PROP(Times, ATimeThatIsShownReadsBack, ()) {
+RC_GTEST_PROP(Times, FormattedTimesAreParsed, ()) {
   const auto seconds = *rc::gen::inRange<std::int64_t>(0, 253'402'300'800);
   RC_ASSERT(parse_time(format_time(seconds * 1000)) == seconds * 1000);
 }

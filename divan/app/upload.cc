@@ -9,7 +9,7 @@
 namespace divan::app {
 namespace {
 
-// With the pauses between them, some eight seconds: a server that is started anew is there again.
+// With the pauses between them about eight seconds, in which a server can restart.
 constexpr int kAttempts = 5;
 
 bool is_lost(const Error& error) {
@@ -51,7 +51,7 @@ void Upload::add(std::string_view key, std::string_view value) {
 
 void Upload::finish() {
   send();
-  finished_ = true;  // as far as we know from here on
+  finished_ = true;  // the result is unknown until the response arrives
   try {
     check_response(request("POST", target_, fmt::format(R"({{"rows":{}}})", rows_)));
   } catch (const Error& error) {
@@ -59,10 +59,11 @@ void Upload::finish() {
       finished_ = false;
       throw;
     }
-    throw Error(error.status(), error.name(),
-                error.reason() +
-                    " It was the last request of the restore, and may have been done or not: "
-                    "either all databases are there, or none (`divan status`).");
+    throw Error(
+        error.status(), error.name(),
+        error.reason() +
+            " This was the last request of the restore, and its result is unknown: either all databases "
+            "exist, or none (see `divan status`).");
   }
 }
 
@@ -108,7 +109,7 @@ void Upload::send(const std::string& piece) {
   ++next_;
 }
 
-// The server, or something before it, takes no requests of that size.
+// The server, or a proxy, does not accept requests of that size.
 void Upload::send_halves(const std::string& piece, const http::ClientResponse& refusal) {
   std::vector<kv::KeyValue> rows;
   backup::Parser([&](std::string_view key, std::string_view value) {

@@ -1,4 +1,4 @@
-// Rows of a backup on their way into a running server: the client of /_restore (docs/storage.md).
+// Uploads rows of a backup to a running server: a client of /_restore (docs/storage.md).
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace divan::app {
 
-/// A restore into a server, from its beginning to its end. Rows are sent piece by piece; a request without an
-/// answer is sent again, for any of them can be. Not thread-safe. Its calls throw the server's errors.
+/// A restore into a server. Rows are sent in pieces; a request without a response is sent again, since all
+/// are idempotent. Not thread-safe. All functions throw the server's errors.
 class Upload {
  public:
-  /// Begins it. `header` and `version` are the backup's.
+  /// Begins the restore. `header` and `version` are the backup's.
   Upload(http::Client& client, const Clock& clock, backup::Header header, kv::Version version,
          const std::vector<backup::RestoredDatabase>& databases);
-  /// Gives it up unless it was finished. Should the server be gone, it does so by itself.
+  /// Cancels the restore unless it was finished. Without a connection, the server cancels it after a timeout.
   ~Upload();
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
 
-  /// The next row of the databases.
+  /// Adds the next row of the databases.
   void add(std::string_view key, std::string_view value);
-  /// After the last row: the databases appear.
+  /// Ends the restore after the last row: the databases become visible.
   void finish();
 
  private:
@@ -41,7 +41,7 @@ class Upload {
   const backup::Header header_;
   const kv::Version version_;
   std::string target_;
-  std::size_t piece_bytes_ = 512 << 10;  // at which a piece is sent; a block of rows may come on top
+  std::size_t piece_bytes_ = 512 << 10;  // size at which a piece is sent; may be exceeded by a block of rows
   std::string piece_;
   std::optional<backup::Writer> writer_;
   std::int64_t next_ = 0;

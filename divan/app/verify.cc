@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kRowsAShow = 4096;
 
-// What belongs to no module: the server's identity, and marks of commits.
+// Checks rows that belong to no module: the server's identity, and markers of commits.
 class ServerCheck final : public kv::RowCheck {
  public:
   explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}
@@ -32,7 +32,7 @@ class ServerCheck final : public kv::RowCheck {
     if (first != "server_uuid" && first != "txid") return false;
     const bool right = first == "txid" ? kv::has_shape(reader.rest(), "ib") && value.empty()
                                        : reader.at_end() && value.size() == 32;
-    if (!right) findings_.add("this is no row of the server", key);
+    if (!right) findings_.add("this row of the server is damaged", key);
     return true;
   }
   void finish(kv::RowSource&) override {}
@@ -41,14 +41,14 @@ class ServerCheck final : public kv::RowCheck {
   kv::Findings& findings_;
 };
 
-// A store that is read from end to end.
+// A store that is read completely.
 class Source : public kv::RowSource {
  public:
   using Progress = std::function<void(double fraction)>;
-  /// Answers whether the rows can be read.
+  /// Returns true if the rows can be read.
   virtual bool check_files(kv::Findings& findings, const Progress& progress) = 0;
   virtual kv::Version check_engine_rows(kv::Findings& findings) = 0;
-  /// About how many there are; 0: nobody knows.
+  /// The approximate number of rows; 0: unknown.
   virtual std::uint64_t estimated_rows() const = 0;
 };
 
@@ -68,12 +68,12 @@ class DirectorySource final : public Source {
   kv::embedded::Inspector store_;
 };
 
-// Its files are the cluster's own affair.
+// The cluster itself is responsible for its files.
 class SharedSource final : public Source {
  public:
   explicit SharedSource(const std::string& store) {
     if (!is_shared(store))
-      throw bad_request("--store names a shared store; an embedded one has a data directory.");
+      throw bad_request("--store requires a shared store; for an embedded store, use its data directory.");
     store_ = open_to_read(store, with_.config, with_.clock, with_.rng);
   }
   bool check_files(kv::Findings&, const Progress&) override { return true; }
@@ -92,7 +92,7 @@ class SharedSource final : public Source {
 
 std::unique_ptr<Source> source_of(const VerifyOptions& options) {
   if (!options.store.empty()) return std::make_unique<SharedSource>(options.store);
-  refuse_unfinished_restore(options.data_dir);
+  check_no_unfinished_restore(options.data_dir);
   return std::make_unique<DirectorySource>(options.data_dir + "/store");
 }
 
@@ -134,7 +134,7 @@ class Verification {
       read_rows(checks);
       for (auto* check : checks) check->finish(*store_);
     } catch (const kv::Error& error) {
-      findings_.add(fmt::format("The rows cannot be read any further: {}", error.reason()));
+      findings_.add(fmt::format("Cannot read further rows: {}", error.reason()));
     }
     databases_ = databases.databases();
     unfinished_ = restores.unfinished();
@@ -146,7 +146,7 @@ class Verification {
     store_->scan({"", "\xff"}, [&](std::string_view key, std::string_view value) {
       const bool known =
           std::any_of(checks.begin(), checks.end(), [&](auto* check) { return check->row(key, value); });
-      if (!known) findings_.add("nothing of Divan's has such a key", key);
+      if (!known) findings_.add("unknown key", key);
       if (++rows_ % kRowsAShow == 0 && !options_.quiet)
         progress.show(total > 0 ? std::min(static_cast<double>(rows_) / total, 1.0) : -1, rows_);
       return true;
@@ -159,12 +159,11 @@ class Verification {
     if (findings_.count() > findings_.kept().size())
       fmt::print("... and {} more\n", findings_.count() - findings_.kept().size());
     if (unfinished_ > 0)
-      fmt::print("{} databases of restores that were not finished: a server clears them away.\n",
-                 unfinished_);
+      fmt::print("{} databases of unfinished restores: a server will remove them.\n", unfinished_);
     if (findings_.count() > 0) {
       fmt::print("{}: {} findings\n", place(), findings_.count());
     } else {
-      fmt::print("{}: nothing is wrong with {} rows of {} databases\n", place(), rows_, databases_.size());
+      fmt::print("{}: no findings in {} rows of {} databases\n", place(), rows_, databases_.size());
     }
   }
 

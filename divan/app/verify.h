@@ -7,13 +7,13 @@ namespace divan::app {
 
 struct VerifyOptions {
   std::string data_dir;
-  std::string store;  // a shared one, instead
+  std::string store;  // a shared store, instead of a data directory
   bool json = false;
   bool quiet = false;
 };
 
-/// Reads a data directory or shared store that no server uses from end to end, and says what is wrong;
-/// answers the exit status: 0 if nothing is. Throws Error if there is nothing to be read.
+/// Reads all of a data directory or shared store that no server uses, and prints the findings. Returns the
+/// exit status: 0 if there are none. Throws Error if nothing can be read.
 int verify(const VerifyOptions& options);
 
 }  // namespace divan::app

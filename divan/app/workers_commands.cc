@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "divan/app/answer.h"
 #include "divan/app/live.h"
+#include "divan/app/response.h"
 #include "divan/app/times.h"
 #include "divan/base/clock.h"
 #include "divan/base/json.h"
@@ -31,7 +31,7 @@ void add_role(std::string_view role, std::vector<Row>& rows) {
   });
 }
 
-// What GET /_workers or GET /_workers/ROLE answers.
+// A table of the response to GET /_workers or GET /_workers/ROLE.
 std::vector<Row> workers_table(std::string_view answer) {
   std::vector<Row> rows = {{"ROLE", "ID", "TIMEOUT", "OPTIONS"}};
   const auto roles = json::member(answer, "roles");
@@ -74,33 +74,34 @@ int watch_workers(const WorkersOptions& options) {
              return true;
            });
   }
-  // There is a feed of each role only.
+  // Only single roles have a feed.
   for (;; clock.sleep(interval))
-    draw(view, options.query, clock, json::compact(ask(client, "GET", "/_workers")));
+    draw(view, options.query, clock, json::compact(send_request(client, "GET", "/_workers")));
 }
 
 }  // namespace
 
 void add_workers_commands(CLI::App& app, Command& command) {
   const auto options = std::make_shared<WorkersOptions>();
-  auto* workers = app.add_subcommand("workers", "Who works (without a subcommand: list)");
+  auto* workers = app.add_subcommand("workers", "Show workers (default: list)");
   workers->require_subcommand(0, 1);
   add_query(*workers, options->query);
   workers->callback([&command, options] {
     if (!command) command = [options] { return list_workers(options->query, ""); };
   });
 
-  auto* list = workers->add_subcommand("list", "The workers of all roles, or of one");
+  auto* list = workers->add_subcommand("list", "List the workers of all roles, or of one");
   list->add_option("ROLE", options->role, "Only this role");
   add_query(*list, options->query);
   list->callback(
       [&command, options] { command = [options] { return list_workers(options->query, options->role); }; });
 
-  auto* watch = workers->add_subcommand("watch", "The same, as workers come and go");
-  watch->add_option("ROLE", options->role, "Only this role: told by the server at once");
-  watch->add_option("--interval", options->interval, "Between two looks at all roles")->capture_default_str();
+  auto* watch = workers->add_subcommand("watch", "Watch the workers of all roles, or of one");
+  watch->add_option("ROLE", options->role, "Only this role; changes are shown at once");
+  watch->add_option("--interval", options->interval, "Time between two polls of all roles")
+      ->capture_default_str();
   add_query(*watch, options->query);
-  watch->footer("Ctrl-C ends it. On a terminal the table is drawn in place.");
+  watch->footer("Press Ctrl-C to end. On a terminal the table is updated in place.");
   watch->callback([&command, options] { command = [options] { return watch_workers(*options); }; });
 }
 

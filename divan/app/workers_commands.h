@@ -1,11 +1,11 @@
-// `divan workers list|watch`: who works.
+// `divan workers list|watch`: the workers of all roles.
 #pragma once
 
 #include "divan/app/command_line.h"
 
 namespace divan::app {
 
-/// As add_jobs_commands().
+/// Like add_jobs_commands().
 void add_workers_commands(CLI::App& app, Command& command);
 
 }  // namespace divan::app

@@ -27,7 +27,7 @@ const SettingInfo& info(std::string_view name) {
   for (const auto& one : kInfos) {
     if (one.name == name) return one;
   }
-  throw internal_error(fmt::format("There is no setting [ken] {}.", name));
+  throw internal_error(fmt::format("Unknown setting [ken] {}.", name));
 }
 
 std::int64_t read(const Config& config, std::string_view name) {

@@ -1,4 +1,4 @@
-#include "divan/app/answer.h"
+#include "divan/app/response.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ namespace divan::app {
 
 std::optional<std::string> fetch(const QueryOptions& options, http::Client& client,
                                  const std::string& target) {
-  const std::string body = ask(client, "GET", target);
+  const std::string body = send_request(client, "GET", target);
   if (!options.json) return json::compact(body);
   fmt::print("{}{}", body, body.ends_with('\n') ? "" : "\n");
   return std::nullopt;
@@ -28,7 +28,7 @@ std::int64_t member_number(std::string_view object, std::string_view name) {
 
 std::string_view required_member(std::string_view object, std::string_view name) {
   const auto value = json::member(object, name);
-  if (!value) throw Error(502, "bad_response", fmt::format("The server's answer has no `{}`.", name));
+  if (!value) throw Error(502, "bad_response", fmt::format("The server's response has no `{}`.", name));
   return *value;
 }
 
@@ -38,7 +38,7 @@ void follow(http::Client& client, const std::string& target,
   const auto response = client.stream_lines("GET", target, [&](std::string_view line) {
     if (line.empty()) return true;  // a heartbeat
     const std::string row = json::compact(line);
-    // The feed's last line: where it can be gone on with.
+    // The feed's last line, from which it can be resumed.
     if (json::member(row, "last_seq")) return true;
     enough = !show(row);
     return !enough;
