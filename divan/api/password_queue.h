@@ -44,8 +44,8 @@ struct PasswordCheck {
 
 /// A request that waits for a check.
 struct PasswordWaiter {
-  std::size_t bytes = 0;         ///< memory that the request holds
-  std::function<bool()> gone{};  ///< returns true if the client has disconnected
+  std::size_t bytes = 0;                 ///< memory that the request holds
+  std::function<bool()> disconnected{};  ///< returns true if the client has disconnected
   /// Called once: with null if the check was made, otherwise with the error.
   std::function<void(const Error* refusal)> done{};
 };

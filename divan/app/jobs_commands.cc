@@ -61,10 +61,10 @@ class JobsCommands {
     list.add_option("--state", options_->range.state, "Only jobs in this state")
         ->check(CLI::IsMember(kStateNames));
     list.add_flag("--descending", options_->range.descending,
-                  "Reverse the order: the most recently ended jobs first")
-        list.add_option("--limit", options_->range.limit, "Maximum number of jobs")
-            ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
-            ->capture_default_str();
+                  "Reverse the order: the most recently ended jobs first");
+    list.add_option("--limit", options_->range.limit, "Maximum number of jobs")
+        ->check(CLI::Range(std::uint64_t{1}, kMaxListed).description(""))
+        ->capture_default_str();
     list.add_option("--start-id", options_->range.start_id, "Begin with this job");
     run(list, [](JobsOptions& o) { return list_jobs(o.query, o.range); });
 

@@ -56,24 +56,18 @@ CLI::Option* add_process(CLI::App& command, CommandLine& line) {
   command.footer(
       "Settings ([section] key = default), from --config, DATA-DIR/local.ini and DIVAN_SECTION_KEY:\n" +
       describe_settings());
-  auto* background =
-      command
-          .add_option("--background", line.serve.server.background,
-                      "Background work of this process; all kinds: " +
-                          fmt::format("{}", fmt::join(kBackgroundKinds, ","))) return background
-          ->delimiter(',')
-          ->check(CLI::IsMember(kBackgroundKinds))
-          ->option_text("KINDS");
+  auto* background = command.add_option(
+      "--background", line.serve.server.background,
+      "Background work of this process; all kinds: " + fmt::format("{}", fmt::join(kBackgroundKinds, ",")));
+  return background->delimiter(',')->check(CLI::IsMember(kBackgroundKinds))->option_text("KINDS");
 }
 
 CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   auto* serve = app.add_subcommand("serve", "Run the server");
   auto* background = add_process(*serve, line);
-  serve
-      ->add_option("--durability", line.serve.durability,
-                   "full, or relaxed: commits are faster but may be lost in a power failure")
-          serve->add_flag("--no-background", line.no_background, "No background work")
-      ->excludes(background);
+  serve->add_option("--durability", line.serve.durability,
+                    "full, or relaxed: commits are faster but may be lost in a power failure");
+  serve->add_flag("--no-background", line.no_background, "No background work")->excludes(background);
   return serve;
 }
 

@@ -1,4 +1,4 @@
-// The state of one run of a build's job: private to the builder.
+// The state of one run of a build's job; private to the builder.
 #pragma once
 
 #include "divan/base/bytes.h"
@@ -15,25 +15,25 @@ struct Builder::Build {
   IndexPtr index;
   std::optional<IndexKeys> keys;  // of the index, once the build has begun
   std::int64_t started_on = 0;    // seconds since 1970
-  std::int64_t done = 0;          // changes of this run that are in the index
-  std::int64_t total = 0;         // changes that there are for this run, as far as known
+  std::int64_t done = 0;          // changes that this run has written to the index
+  std::int64_t total = 0;         // changes for this run, as far as counted
   std::int64_t failures = 0;      // documents for which a function failed
   kv::Versionstamp written;       // the index's sequence
-  kv::Versionstamp read;          // how far batches were read
-  bool read_all = false;          // that was the end of the changes
-  kv::Versionstamp all_new;       // documents with changes up to here have never been in the index
+  kv::Versionstamp read;          // sequence up to which batches were read
+  bool read_all = false;          // whether `read` was the end of the changes
+  kv::Versionstamp all_new;       // documents with changes up to this sequence were never in the index
   bool cancelled = false;
   bool worked = false;         // has written something
-  bool finished = false;       // the attempt has been ended
-  bool wanted = true;          // whether a design document defines the index, as far as known
-  bool failed_before = false;  // its last build did
+  bool finished = false;       // the attempt has ended
+  bool wanted = true;          // a design document defines the index, as far as known
+  bool failed_before = false;  // the index's last build failed
   MonotonicTime began;
   Slots::Id slot = 0;
   BuildLimits limits;
   std::stop_source stop;
 
-  // Looks for the index. The design document that the build was asked for may define it no more while another
-  // one does.
+  // Finds the index. The design document for which the build was requested may no longer define it while
+  // another one does.
   bool find(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds) {
     if (auto found = find_index(tx, database, kinds, request.design_document, request.signature)) {
       request.design_document = found->design_document();
@@ -45,7 +45,7 @@ struct Builder::Build {
 
   docs::Database open(kv::Transaction& tx, docs::Catalog& catalog) const {
     auto database = catalog.open(tx, request.database);
-    // Another database of the same name is not the one that this build was asked for.
+    // Another database of the same name is not the requested one.
     if (database.number() != request.database_number) throw not_found("Database does not exist.");
     return database;
   }
@@ -56,10 +56,10 @@ struct Builder::Build {
     return fmt::format("The build of `{}` in `{}`", request.design_document, request.database);
   }
 
-  // As /_active_tasks shows it.
+  // In the form of /_active_tasks.
   std::string progress(const Clock& clock) const {
     const std::int64_t all = std::max(total, done);
-    // Of a design document's id.
+    // Maximum bytes of a design document's id.
     constexpr std::size_t kMaxShownBytes = 1000;
     std::string out;
     json::Writer(out)

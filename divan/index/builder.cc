@@ -187,7 +187,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
                                   .started_at = clock_.wall_ms()});
   const absl::Cleanup leave = [&] {
     if (slot) slots_.end(*slot);
-    if (slots_.take_skipped()) acceptor_.poll_again();
+    if (slots_.reset_skipped()) acceptor_.poll_again();
   };
   // The worker lives, so nobody misses the job.
   const auto break_off = [&](const std::exception& error) {

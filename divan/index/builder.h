@@ -40,7 +40,7 @@ struct BuilderOptions {
   std::size_t batch_bytes = 4 << 20;   // the same by the size of the bodies
   std::size_t batches_ahead = 3;       // mapped or being mapped while one is written, after the first one
   /// A build that has gone on for so long lets others that wait go first, if they are as urgent.
-  Duration turn = std::chrono::seconds(10);
+  Duration time_slice = std::chrono::seconds(10);
   Meter* meter = nullptr;  // outlives the builder
 };
 

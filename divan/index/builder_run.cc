@@ -133,11 +133,11 @@ void Builder::give_back(Build& state) {
 // a day.
 bool Builder::others_wait(const Build& state) {
   if (!state.worked) return false;
-  const bool turn_is_over = clock_.now() - state.began >= options_.turn;
+  const bool slice_is_over = clock_.now() - state.began >= options_.time_slice;
   const auto due =
       store_.run([&](kv::Transaction& tx) { return jobs::due_jobs(queue_, tx, state.attempt.type); });
   const bool free_thread = worker_ != nullptr && busy_ < threads();
-  return slots_.gives_way(state.slot, due, free_thread, turn_is_over);
+  return slots_.yields_to(state.slot, due, free_thread, slice_is_over);
 }
 
 // False if the build is not small, and there is no slot for a large one.

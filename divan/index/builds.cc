@@ -31,10 +31,10 @@ BuildRequest BuildRequest::parse(std::string_view text) {
   const auto* signature = object.if_contains("signature");
   if (!database || !database->is_string() || !number || !number->is_int64() || !design ||
       !design->is_string() || !signature || !signature->is_string()) {
-    throw bad_request("This is not the data of an index build.");
+    throw bad_request("Invalid data of an index build.");
   }
   const auto bytes = from_hex(std::string_view(signature->get_string()));
-  if (!bytes) throw bad_request("An index's signature is hexadecimal.");
+  if (!bytes) throw bad_request("The signature of an index must be hexadecimal.");
   return {std::string(database->get_string()), number->get_int64(), std::string(design->get_string()),
           *bytes};
 }
@@ -48,8 +48,8 @@ std::string_view database_of_build(std::string_view id) { return id.substr(id.rf
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index, std::int64_t priority, Builder* builder) {
   const std::string id = build_id(database, index.signature());
-  // A build that runs ends only when nothing is left to do (Builder::finish): it need not run again. Reading
-  // its header makes its end at the same time a conflict.
+  // A running build ends only when there are no further changes (Builder::finish), so it need not run again.
+  // Reading its header conflicts with its concurrent end.
   const auto present = queue.find(tx, index.kind(), id);
   if (present && present->state == jobs::State::running) return;
   if (present && present->state == jobs::State::pending && present->priority <= priority) return;
@@ -69,7 +69,7 @@ void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, 
 void declare_builds(jobs::Queue& queue, kv::Database& store, const Kinds& kinds) {
   jobs::TypeSettings settings;
   settings.max_attempts = 1;
-  // A build goes on where it was; it may take many restarts of the server.
+  // A build resumes where it was, and may take many restarts of the server.
   settings.max_lost.reset();
   settings.retention = std::chrono::hours(1);
   for (const auto& kind : kinds) queue.set_own_type(std::string(kind->name()), settings);

@@ -1,4 +1,4 @@
-// Notices that a database is deleted.
+// Detects that a database is deleted.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,27 @@
 
 namespace divan::index {
 
-/// Calls `deleted` when the database is deleted, from the thread that publishes that. Thread-compatible. The
-/// bus must outlive it.
+/// Calls `deleted` when the database is deleted, on the thread that publishes the event. Thread-compatible.
+/// The bus must outlive it.
 class DeletionWatch {
  public:
   DeletionWatch(events::Bus& bus, const std::string& database, std::function<void()> deleted)
       : deleted_(std::move(deleted)) {
-    auto subscription = bus.subscribe(events::database_channel(database), {.notify = [this] { look(); }});
+    auto subscription =
+        bus.subscribe(events::database_channel(database), {.notify = [this] { read_events(); }});
     {
       std::lock_guard lock(mutex_);
       subscription_ = std::move(subscription);
       ready_ = true;
     }
-    look();
+    read_events();
   }
   DeletionWatch(const DeletionWatch&) = delete;
   DeletionWatch& operator=(const DeletionWatch&) = delete;
   ~DeletionWatch() { subscription_.end(); }
 
  private:
-  void look() {
+  void read_events() {
     bool deleted = false;
     {
       std::lock_guard lock(mutex_);

@@ -33,7 +33,7 @@ std::optional<BuildFailures> read_failures(kv::Transaction& tx, const IndexKeys&
   const auto by_function = reader.take_int();
   auto error = reader.take_string();
   if (!count || !last_at || !by_function || !error)
-    throw internal_error("What the store has of an index's failed builds is damaged.");
+    throw internal_error("The record of an index's failed builds in the store is damaged.");
   return BuildFailures{*count, *last_at, *by_function != 0, *std::move(error)};
 }
 

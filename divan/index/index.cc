@@ -10,7 +10,7 @@
 namespace divan::index {
 namespace {
 
-// Behind all ids that begin with "_design/".
+// Sorts after all ids that begin with "_design/".
 constexpr const char* kAfterDesignDocuments = "_design0";
 
 IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
@@ -23,7 +23,7 @@ IndexPtr find_in_design(kv::Transaction& tx, const docs::Database& database, con
       for (auto& index : kind->indexes(std::string(design_id), body, &database)) {
         if (index->signature() == signature) return index;
       }
-    } catch (const Error&) {}  // malformed by now: it defines nothing
+    } catch (const Error&) {}  // malformed: defines no index
   }
   return nullptr;
 }

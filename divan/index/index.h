@@ -1,9 +1,10 @@
-// What an index is: a definition that stands in a design document, and a way from documents to the rows that
-// they make in it. Views, and later full-text and spatial indexes, implement this; building, resuming,
-// fencing and progress are written once, against it (builder.h).
+// The interface of indexes. An index is a definition in a design document, and a mapping of documents to
+// rows. Views, and later full-text and spatial indexes, implement this interface; building, resuming, fencing
+// and progress are implemented once, on top of it (builder.h).
 //
-// An index is known by its signature, a digest of everything that its rows depend on. So indexes of the same
-// content are one index whatever their names are, and an index whose definition changed is another one.
+// An index is identified by its signature, a digest of everything that its rows depend on. Definitions with
+// the same content therefore share one index whatever their names, and a changed definition is a different
+// index.
 #pragma once
 
 #include <functional>
@@ -19,34 +20,35 @@
 
 namespace divan::index {
 
-/// A document on its way into an index: the last revision, at its place in the changes.
+/// A document to be indexed: the last revision, with its change.
 struct SourceDocument {
   docs::Change change;
-  // With _id, _rev and, where there are any, _conflicts and _deleted_conflicts; empty if it is deleted.
+  // With _id, _rev and, unless they are empty, _conflicts and _deleted_conflicts; empty if the document is
+  // deleted.
   std::string json;
 };
 
-/// Where an index of a database is in the store: ("db", number, 7, signature, part, ...).
+/// The keys of an index of a database: ("db", number, 7, signature, part, ...).
 class IndexKeys {
  public:
   IndexKeys(const docs::Database& database, std::string_view signature) {
     database.keys().packer(prefix_, docs::Section::indexes).bytes(signature);
   }
   std::string state() const { return part(0); }
-  /// What stands beside the state, below its key.
+  /// The records stored below the key of the state.
   enum class Record : int {
     failures = 1,            ///< of its builds (failures.h)
-    left_out_documents = 2,  ///< counters of what it lacks (left_out.h)
+    left_out_documents = 2,  ///< counters of left-out documents and rows (left_out.h)
     left_out_rows = 3,
-    left_out = 4,  ///< what it lacks, by document
+    left_out = 4,  ///< records of left-out rows, by document
   };
-  /// The key of a record, or the beginning of the keys of such records.
+  /// The key of a record, or the prefix of the keys of such records.
   std::string record(Record record) const {
     std::string key = state();
     kv::tuple::Packer(key).integer(static_cast<int>(record));
     return key;
   }
-  /// The beginning of all keys of a part. Parts from 1 on are the kind's own.
+  /// The prefix of all keys of a part. Parts from 1 are defined by the kind.
   std::string part(int number) const {
     std::string key = prefix_;
     kv::tuple::Packer(key).integer(number);
@@ -58,53 +60,53 @@ class IndexKeys {
   std::string prefix_;
 };
 
-/// What is known of an index that documents are written to.
+/// The state of an index to which documents are written.
 struct IndexedSoFar {
-  std::int64_t behind = 0;  // about how many changes it lacks, those to be written included
-  bool all_new = false;     // none of the documents is in it
+  std::int64_t behind = 0;  // approximate number of missing changes, including those being written
+  bool all_new = false;     // none of the documents is in the index
 };
 
-/// The rows that a batch of documents makes, before they are written. An index has one writer: what is
-/// prepared stays right until it is written, as long as the transaction that does so finds the index's
-/// sequence where it was.
+/// The rows of a batch of documents before they are written. An index has one writer: what is prepared
+/// remains valid until it is written, as long as that transaction finds the index's sequence unchanged.
 class MappedBatch {
  public:
   virtual ~MappedBatch() = default;
 
-  /// How many documents these are the rows of.
+  /// The number of documents.
   virtual std::size_t documents() const = 0;
 
-  /// Works out what the documents from number `first` on change in the index, in place of the rows that they
-  /// made before, and answers the number of the first document that it leaves for another transaction: it
-  /// stops when one has enough. That is `first` if the document takes several transactions, of which this is
-  /// not the last one. Outside of any transaction: it may take seconds.
+  /// Computes how the documents from index `first` change the index, compared with their previous rows.
+  /// Returns the index of the first document that is left for another transaction: it stops when a
+  /// transaction is full. The result is `first` if the document takes several transactions, of which this is
+  /// not the last. Must be called outside of transactions: it may take seconds.
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 
-  /// Writes what was prepared. Repeatable.
+  /// Writes what was prepared. Idempotent.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 
-  /// How many rows there are.
+  /// The number of rows.
   virtual std::size_t rows() const { return 0; }
 
-  /// Documents for which a function failed.
+  /// The number of documents for which a function failed.
   virtual std::size_t failures() const { return 0; }
 };
 
-/// A piece of work on an index beside its documents' rows, prepared like a batch.
+/// A piece of work on an index other than its documents' rows, prepared like a batch.
 class IndexWork {
  public:
   virtual ~IndexWork() = default;
-  /// Repeatable.
+  /// Idempotent.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
-/// How functions of an index run that is being built.
+/// How the functions of an index run during a build.
 struct BuildLimits {
-  bool urgent = false;                 // in what is reserved for that, as long as they are quick
-  bool waited_for = false;             // by a query
-  std::function<void()> on_slow = {};  // called, by any thread, when they turn out not to be; may throw
-  std::stop_token stop = {};           // ends what runs
+  bool urgent = false;      // uses the capacity reserved for urgent calls, as long as they are fast
+  bool waited_for = false;  // by a query
+  std::function<void()> on_slow =
+      {};                     // called, on any thread, when urgent calls turn out to be slow; may throw
+  std::stop_token stop = {};  // ends running calls
 };
 
 class Index;
@@ -115,31 +117,31 @@ class Index {
  public:
   virtual ~Index() = default;
 
-  /// "views": the type of its jobs.
+  /// The type of its jobs, for example "views".
   virtual std::string_view kind() const = 0;
   /// 16 bytes.
   virtual const std::string& signature() const = 0;
   /// The id of the design document.
   virtual const std::string& design_document() const = 0;
 
-  /// Whether ken keeps it up to date without being asked.
+  /// Returns true if ken keeps the index up to date without requests.
   virtual bool automatic() const = 0;
 
   /// The same index, whose functions run within these limits.
   virtual IndexPtr within(const BuildLimits& limits) const = 0;
 
-  /// Works out the rows of documents, perhaps of fewer than it was given, from the first on, but at least of
-  /// one: when it takes long, or when the rows are too many to be kept. Outside of any transaction: it may
-  /// take seconds. Throws divan::Error if the index cannot be built, naming the function; `kFunctionFailed`
-  /// if a function runs into its limits again and again.
+  /// Computes the rows of documents: of at least the first one, and perhaps not of all if it takes long or
+  /// the rows are too many for memory. Must be called outside of transactions: it may take seconds. Throws
+  /// divan::Error, with the function's name, if the index cannot be built; the error is `kFunctionFailed` if
+  /// a function repeatedly exceeded its limits.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
 
-  /// What else the index keeps is made in pieces when its rows are up to date: the next piece, or null if
-  /// there is none. With `resume_only`, not the first one: what was begun is to be finished before rows
-  /// change again. Outside of any transaction.
+  /// When the rows are up to date, the other data of the index are written in pieces: returns the next piece,
+  /// or null if there is none. With `resume_only`, returns null unless a piece was written before: such work
+  /// must be finished before rows change again. Must be called outside of transactions.
   virtual std::unique_ptr<IndexWork> more_work(kv::Database& store, const IndexKeys& keys,
                                                bool resume_only) const = 0;
-  /// Whether there is such a piece.
+  /// Returns true if there is such a piece.
   virtual bool needs_work(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
@@ -150,49 +152,48 @@ class Kind {
 
   virtual std::string_view name() const = 0;
 
-  /// The indexes of this kind that a design document defines; none if it has none or is in a language that
-  /// nobody here speaks. Throws divan::Error (400) if it is malformed. `database`: whose design document it
-  /// is; null if the indexes are only looked at.
+  /// The indexes of this kind that a design document defines; empty if there are none or the language is not
+  /// supported. Throws divan::Error (400) if it is malformed. `database`: the design document's database;
+  /// null if the indexes are not used.
   virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
                                         const docs::Database* database = nullptr) const = 0;
 
-  /// Throws divan::Error (400) unless the design document's functions can be compiled. Outside of any
-  /// transaction: it may take seconds. Calls `checkpoint`, if there is one, between two functions.
+  /// Throws divan::Error (400) unless the design document's functions can be compiled. Must be called outside
+  /// of transactions: it may take seconds. Calls `checkpoint`, if not empty, between functions.
   virtual void check(const std::string& design_id, std::string_view body,
                      const docs::Checkpoint& checkpoint) const = 0;
 };
 
-/// The kinds of index that there are.
+/// All kinds of index.
 using Kinds = std::vector<std::unique_ptr<const Kind>>;
 
-/// The design documents of a database: ids and winners, in the order of the ids. Reads a snapshot.
+/// The design documents of a database with their winners, sorted by id. Reads a snapshot.
 std::vector<std::pair<std::string, docs::Leaf>> design_documents(kv::Transaction& tx,
                                                                  const docs::Database& database);
 
-/// The indexes of one of them. Kinds to which it is malformed are left out, with a line in the log.
+/// The indexes of one design document. If it is malformed for a kind, logs that and omits the kind.
 std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
                                  const std::string& design_id, const docs::Leaf& winner);
 
-/// All indexes of all design documents of a database. Design documents that are malformed are left out, with
-/// a line in the log.
+/// All indexes of all design documents of a database. Logs malformed design documents, and omits them.
 std::vector<IndexPtr> indexes_of(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
-/// The index of this signature that the design document defines or, if it does not any more, another one
-/// does; or nothing.
+/// The index with this signature that the design document defines or, if it no longer does, that another one
+/// defines; null if there is none.
 IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds,
                     std::string_view design_id, std::string_view signature);
 
-/// Makes a change of the database's design documents at the same time a conflict.
+/// Makes the transaction conflict with concurrent changes of the database's design documents.
 void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
 
-/// Removes the rows of indexes that no design document defines any more, but for those that answer until
-/// their successor is built (answering.h); answers how many there were.
+/// Removes the rows of indexes that no design document defines any more, except serving indexes
+/// (serving_index.h). Returns the number of removed indexes.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
-/// The name of the error of an index whose function does not end, say.
+/// The error's name if an index cannot be built because a function exceeds its limits.
 inline constexpr std::string_view kFunctionFailed = "map_function_failed";
 
-/// How far an index is: all changes up to this sequence are in it. Zero for one that was never built.
+/// The sequence of an index: it contains all changes up to it. Zero for an index that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,
                                kv::Isolation isolation = kv::Isolation::serializable);
 void write_sequence(kv::Transaction& tx, const IndexKeys& keys, const kv::Versionstamp& sequence);

@@ -39,7 +39,7 @@ LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys, std::si
   tx.scan(kv::below(records), {.limit = max_examples, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             auto id = Reader(key.substr(records.size())).take_string();
-            if (!id) throw internal_error("The key of a record of rows that were left out is damaged.");
+            if (!id) throw internal_error("The key of a record of left-out rows is damaged.");
             summary.examples.push_back({*std::move(id), decode_left_out(value)});
             return true;
           });
@@ -63,7 +63,7 @@ LeftOut decode_left_out(std::string_view value) {
   const auto rows = reader.take_int();
   auto reason = reader.take_string();
   if (!rows || *rows < 0 || !reason || !reader.at_end())
-    throw internal_error("A record of rows that were left out of an index is damaged.");
+    throw internal_error("A record of left-out rows is damaged.");
   return {*rows, *std::move(reason)};
 }
 

@@ -1,6 +1,6 @@
-// Documents of which an index lacks rows: a function failed for them, or a limit kept rows out. The index
-// keeps one record for each such document, beside its state, until the document changes to one whose rows are
-// all there, or is deleted. docs/keyspace.md
+// Documents whose rows are missing from an index, because a function failed or a limit was exceeded. The
+// index has one record for each such document, beside its state, until the document is deleted or changed so
+// that all of its rows are in the index. docs/keyspace.md
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace divan::index {
 
-/// What an index lacks of one document. A value type.
+/// The missing rows of one document. A value type.
 struct LeftOut {
-  std::int64_t rows = 0;  // as far as known: not those that a function that failed would have emitted
-  std::string reason;     // the first one, for people; write_left_out() cuts it to kMaxReasonBytes
+  std::int64_t rows = 0;  // as far as known: without those that a failed function would have emitted
+  std::string reason;     // the first one; write_left_out() truncates it to kMaxReasonBytes
 
   static constexpr std::size_t kMaxReasonBytes = 300;
   bool operator==(const LeftOut&) const = default;
 };
 
-/// What an index lacks in all.
+/// The missing rows of an index.
 struct LeftOutSummary {
   struct Example {
     std::string id;
@@ -32,21 +32,21 @@ struct LeftOutSummary {
   std::int64_t rows = 0;
   std::vector<Example> examples;  // the first ones by id
 
-  /// As `_info` and `_ken` show it: an object with `documents`, `rows` and `examples`.
+  /// Writes an object with `documents`, `rows` and `examples`, as in `_info` and `_ken`.
   void write(json::Writer& writer) const;
 };
 
-/// How many examples `_info` and `_ken` show.
+/// Number of examples in `_info` and `_ken`.
 inline constexpr std::size_t kLeftOutExamples = 5;
 
 /// Reads a snapshot.
 LeftOutSummary read_left_out(kv::Transaction& tx, const IndexKeys& keys,
                              std::size_t max_examples = kLeftOutExamples);
 
-/// Whether a document has a record.
+/// Returns true if any document has a record.
 bool lacks_rows(kv::Transaction& tx, const IndexKeys& keys);
 
-/// The counter of documents that have a record: without any, no document needs to be looked for.
+/// The key of the counter of documents with a record: if it is zero, records need not be read.
 std::string left_out_documents_key(const IndexKeys& keys);
 
 /// The key of a document's record.
@@ -55,7 +55,7 @@ std::string left_out_key(const IndexKeys& keys, std::string_view id);
 /// Throws an internal error if the record is damaged.
 LeftOut decode_left_out(std::string_view value);
 
-/// Writes a document's record in the place of the one it had, and counts.
+/// Replaces a document's record, and updates the counters.
 void write_left_out(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                     const std::optional<LeftOut>& before, const std::optional<LeftOut>& after);
 

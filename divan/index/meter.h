@@ -1,4 +1,4 @@
-// What the mapping of documents costs, by index, as metrics.
+// The cost of mapping documents, by index, as metrics.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace divan::index {
 
-/// Thread-safe. The metrics must outlive it.
+/// Maintains the metrics. Thread-safe. The metrics must outlive it.
 class Meter {
  public:
   explicit Meter(Metrics& metrics) : metrics_(metrics) {}
 
-  /// Documents were mapped for an index, which took so long.
+  /// Counts documents that were mapped for an index, and the time that it took.
   void mapped(const std::string& database, const std::string& design_document, const MappedBatch& batch,
               Duration took);
 

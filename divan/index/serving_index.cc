@@ -10,7 +10,7 @@ namespace {
 
 std::string setting_name(std::string_view design_id) { return "answering/" + std::string(design_id); }
 
-// What of a design document its indexes depend on.
+// The part of a design document that its indexes depend on.
 std::string definition(std::string_view body) {
   std::string out;
   json::Writer writer(out);
@@ -29,7 +29,7 @@ std::vector<IndexPtr> parse(const docs::Database& database, const Kinds& kinds, 
     try {
       auto indexes = kind->indexes(design_id, body, &database);
       found.insert(found.end(), indexes.begin(), indexes.end());
-    } catch (const Error&) {}  // malformed: it defines nothing
+    } catch (const Error&) {}  // malformed: defines no index
   }
   return found;
 }
@@ -40,7 +40,7 @@ std::set<std::string> signatures(const std::vector<IndexPtr>& indexes) {
   return found;
 }
 
-// Whether the index has everything up to the design document's last change.
+// Returns true if the index has all changes up to the design document's last change.
 bool is_complete(kv::Transaction& tx, const docs::Database& database, const Index& index,
                  const docs::Leaf& winner) {
   return read_sequence(tx, IndexKeys(database, index.signature()), kv::Isolation::snapshot) >=
@@ -64,7 +64,7 @@ void retain_serving_index(kv::Transaction& tx, const docs::Database& database, c
   const bool complete = std::all_of(before.begin(), before.end(), [&](const auto& index) {
     return is_complete(tx, database, *index, tree.front());
   });
-  // Else the one that answers now goes on to.
+  // Otherwise the current serving index is kept.
   if (!complete) return;
   const std::string kept = definition(body);
   const bool same = signatures(before) == signatures(parse(database, kinds, design_id, new_body));

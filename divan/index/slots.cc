@@ -8,11 +8,11 @@
 namespace divan::index {
 namespace {
 
-// For how long a job that was not small counts as large.
+// Time for which a job that was not small is large from the beginning.
 constexpr Duration kSlowFor = std::chrono::minutes(10);
 constexpr std::size_t kMaxSlow = 10'000;
 
-// Lower is first: the priorities of builds, and between them that of a query whose index is slow.
+// Lower values come first: the priorities of builds, and between them that of a query whose index is slow.
 constexpr int kSlowQueryUrgency = 15;
 
 }  // namespace
@@ -61,7 +61,7 @@ void Slots::order(std::vector<jobs::DueJob>& due) {
   skipped_ |= order_without(due, std::nullopt);
 }
 
-bool Slots::gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool turn_is_over) {
+bool Slots::yields_to(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool slice_is_over) {
   if (due.empty()) return false;
   std::lock_guard lock(mutex_);
   if (free_thread) {
@@ -74,10 +74,10 @@ bool Slots::gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thr
   if (possible.empty()) return false;
   const MonotonicTime now = clock_.now();
   const RunningBuild& own = running_.at(id);
-  // What has a thread is judged by its priority alone.
+  // A running build is judged by its priority only.
   const int own_urgency = urgency({.priority = own.priority}, now);
   const int others = urgency(possible.front(), now);
-  return others < own_urgency || (turn_is_over && others == own_urgency);
+  return others < own_urgency || (slice_is_over && others == own_urgency);
 }
 
 std::vector<RunningBuild> Slots::running() const {
@@ -88,7 +88,7 @@ std::vector<RunningBuild> Slots::running() const {
   return builds;
 }
 
-bool Slots::take_skipped() {
+bool Slots::reset_skipped() {
   std::lock_guard lock(mutex_);
   return std::exchange(skipped_, false);
 }
@@ -98,18 +98,18 @@ bool Slots::is_large(const jobs::DueJob& job, MonotonicTime now) const {
 }
 
 int Slots::urgency(const jobs::DueJob& job, MonotonicTime now) const {
-  // It has waited for its turn.
+  // It has waited long enough.
   if (job.priority == kOverduePriority) return static_cast<int>(kCatchUpPriority);
   if (!slow_.contains(job.id, now))
     return static_cast<int>(std::clamp<std::int64_t>(job.priority, 0, INT_MAX));
   return job.priority == kQueryPriority ? kSlowQueryUrgency : static_cast<int>(kBuildPriority);
 }
 
-// Whether one more build of the database may run. `without`: a build that does not count.
+// Returns true if one more build of the database may run. `without`: a build that is not counted.
 bool Slots::may_begin(std::string_view database, bool large, std::int64_t priority,
                       std::optional<Id> without) const {
   if (!large && priority == kQueryPriority) return true;
-  std::size_t others = 0;  // that leave the last thread to queries
+  std::size_t others = 0;  // builds that do not use the last thread, which is for queries
   std::size_t all_large = 0;
   std::size_t own_large = 0;
   for (const auto& [id, build] : running_) {
@@ -124,7 +124,7 @@ bool Slots::may_begin(std::string_view database, bool large, std::int64_t priori
   return !large || (all_large < large_ && own_large < most_of_one);
 }
 
-// Returns whether it skipped any.
+// Returns true if it skipped any jobs.
 bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> without) const {
   const MonotonicTime now = clock_.now();
   const auto skipped = std::erase_if(due, [&](const jobs::DueJob& job) {

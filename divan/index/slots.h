@@ -1,14 +1,14 @@
-// What builds of a process run, and which may begin.
+// The builds that run in a process, and which may begin.
 //
-// Builds are small or large. A small one is urgent (a query waits for it, or its index is not far behind),
-// and takes a moment. The process has two threads more than large builds may occupy: one that only small
-// builds use, and one that only small builds for queries use. So a query waits neither for large builds, nor
-// for small ones whose functions turn out to be slow. A build that turns out not to be small gets the slot of
-// a large one, or is given back until there is one; its job is remembered as slow for a while, and counts as
-// large from the beginning.
+// Builds are small or large. A small build is urgent (a query waits for it, or its index is not far behind),
+// and takes about a second at most. The process has two threads more than large builds may occupy: one for
+// small builds only, and one for small builds of queries only. Queries therefore wait neither for large
+// builds, nor for small ones with slow functions. A build that turns out not to be small gets a slot of a
+// large one, or is released until there is one; its job is cached as slow for a while, and is large from the
+// beginning.
 //
-// Due jobs are taken by urgency; among the same, that of the database with the fewest builds here is next.
-// One database never has the slots of all large builds.
+// Due jobs are accepted by urgency. Among equally urgent ones, the next job belongs to the database with the
+// fewest builds in this process. One database never occupies all slots of large builds.
 #pragma once
 
 #include <map>
@@ -20,45 +20,47 @@
 
 namespace divan::index {
 
-/// A build that runs in this process.
+/// A running build of this process.
 struct RunningBuild {
   std::string type;
   std::string job;  // its id
   std::string database;
-  std::string design_document;  // empty until it is known
+  std::string design_document;  // empty until known
   std::int64_t priority = 0;    // of its job
   bool small = false;
   std::int64_t started_at = 0;  // milliseconds since 1970
 };
 
-/// Thread-safe. The clock must outlive it.
+/// Assigns threads to builds. Thread-safe. The clock must outlive it.
 class Slots {
  public:
   using Id = std::uint64_t;
 
   Slots(std::size_t large, const Clock& clock);
 
-  /// The build begins; nullopt if it may not now.
+  /// Begins a build; returns nullopt if it may not begin now.
   std::optional<Id> begin(RunningBuild build);
   void end(Id id);
   void set_design_document(Id id, std::string_view design_document);
 
-  /// The build is not small. False if there is no slot: it is to be given back.
+  /// Makes a small build large. Returns false if there is no slot: the build must then be released.
   bool enlarge(Id id);
   bool is_small(Id id) const;
 
-  /// Puts due jobs into the order in which they are to be taken, without those that may not begin now.
+  /// Sorts due jobs in the order in which they must be accepted, and removes those that may not begin now.
   void order(std::vector<jobs::DueJob>& due);
-  /// Whether a build is to make way for one of these jobs. `free_thread`: there is a thread without a build.
-  bool gives_way(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool turn_is_over);
+  /// Returns true if a build must yield to one of these jobs. `free_thread`: there is a thread without a
+  /// build.
+  bool yields_to(Id id, const std::vector<jobs::DueJob>& due, bool free_thread, bool slice_is_over);
 
   std::vector<RunningBuild> running() const;
-  /// Whether order() skipped jobs since the last call: somebody is to look for jobs when a build ends.
-  bool take_skipped();
+  /// Returns true if order() skipped jobs since the last call: the queue must then be polled when a build
+  /// ends.
+  bool reset_skipped();
 
-  /// Builds that are no small ones, at most.
+  /// Maximum number of large builds.
   std::size_t large() const { return large_; }
-  /// All builds, at most.
+  /// Maximum number of builds.
   std::size_t threads() const { return large_ + 2; }
 
  private:
@@ -73,7 +75,7 @@ class Slots {
   mutable std::mutex mutex_;
   std::map<Id, RunningBuild> running_;
   Id next_id_ = 0;
-  RecentKeys slow_;  // ids of jobs that count as large
+  RecentKeys slow_;  // ids of jobs that are large
   bool skipped_ = false;
 };
 

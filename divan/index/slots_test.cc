@@ -42,8 +42,8 @@ TEST_F(SlotsTest, LargeBuildsLeaveTheLastThreadToSmallOnes) {
   EXPECT_THAT(ordered({due(job("c"), kQueryPriority), due(job("d"), kCatchUpPriority),
                        due(job("e"), kBuildPriority)}),
               ElementsAre(job("c"), job("d")));
-  EXPECT_TRUE(slots.take_skipped());
-  EXPECT_FALSE(slots.take_skipped());
+  EXPECT_TRUE(slots.reset_skipped());
+  EXPECT_FALSE(slots.reset_skipped());
   EXPECT_TRUE(begin("c", kQueryPriority));
   slots.end(*second);
   EXPECT_THAT(ordered({due(job("e"), kBuildPriority)}), ElementsAre(job("e")));
@@ -55,15 +55,15 @@ TEST_F(SlotsTest, TheLastThreadIsForQueries) {
   EXPECT_EQ(slots.threads(), 4u);
   for (const auto priority : {kCatchUpPriority, kOverduePriority, kBuildPriority}) {
     EXPECT_FALSE(begin("d", priority));
-    EXPECT_TRUE(slots.take_skipped());
+    EXPECT_TRUE(slots.reset_skipped());
     EXPECT_THAT(ordered({due(job("d"), priority), due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
-    EXPECT_TRUE(slots.take_skipped());
+    EXPECT_TRUE(slots.reset_skipped());
     EXPECT_THAT(ordered({due(job("e"), kQueryPriority)}), ElementsAre(job("e")));
-    EXPECT_FALSE(slots.take_skipped());
+    EXPECT_FALSE(slots.reset_skipped());
   }
   const auto query = begin("d", kQueryPriority);
   EXPECT_TRUE(query);
-  // If it is not small, it is to leave that thread, too.
+  // If it is not small, it must leave that thread, too.
   EXPECT_FALSE(slots.enlarge(*query));
   slots.end(*query);
   slots.end(*one);
@@ -84,7 +84,7 @@ TEST_F(SlotsTest, TheDatabaseWithTheFewestBuildsIsNextAmongTheSameUrgency) {
               ElementsAre(job("a", 2), job("b"), job("a", 3), job("c")));
 }
 
-TEST_F(SlotsTest, ABuildThatIsNotSmallGetsASlotOrIsGivenBack) {
+TEST_F(SlotsTest, ABuildThatIsNotSmallGetsASlotOrIsReleased) {
   const auto small = begin("a", kCatchUpPriority);
   EXPECT_TRUE(slots.is_small(*small));
   EXPECT_TRUE(slots.enlarge(*small));
@@ -100,7 +100,7 @@ TEST_F(SlotsTest, ABuildThatIsNotSmallGetsASlotOrIsGivenBack) {
   slots.end(*small);
   EXPECT_THAT(ordered({due(job("d"), kBuildPriority), due(job("c"), kQueryPriority)}),
               ElementsAre(job("c"), job("d")));
-  // Not for ever.
+  // The cache entry expires.
   begin("e", kBuildPriority);
   clock.advance(std::chrono::minutes(11));
   EXPECT_THAT(ordered({due(job("c"), kQueryPriority)}), ElementsAre(job("c")));
@@ -115,16 +115,16 @@ TEST_F(SlotsTest, AnOverdueLargeBuildIsAsUrgentAsSmallOnesAndStillLarge) {
   EXPECT_FALSE(begin("a", kOverduePriority));
 }
 
-TEST_F(SlotsTest, ABuildGivesWayOnlyToWhatCanUseItsPlace) {
+TEST_F(SlotsTest, ABuildYieldsOnlyToJobsThatCanUseItsThread) {
   const auto large = begin("a", kBuildPriority, 1);
   begin("b", kBuildPriority);
   const std::vector<jobs::DueJob> small{due(job("c"), kCatchUpPriority)};
   const std::vector<jobs::DueJob> same{due(job("c"), kBuildPriority)};
-  EXPECT_TRUE(slots.gives_way(*large, small, false, false));
-  EXPECT_FALSE(slots.gives_way(*large, small, true, false));
-  EXPECT_FALSE(slots.gives_way(*large, same, true, false));
-  EXPECT_TRUE(slots.gives_way(*large, same, true, true));
-  EXPECT_FALSE(slots.gives_way(*large, {}, false, true));
+  EXPECT_TRUE(slots.yields_to(*large, small, false, false));
+  EXPECT_FALSE(slots.yields_to(*large, small, true, false));
+  EXPECT_FALSE(slots.yields_to(*large, same, true, false));
+  EXPECT_TRUE(slots.yields_to(*large, same, true, true));
+  EXPECT_FALSE(slots.yields_to(*large, {}, false, true));
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ struct BuildScheduling : testing::Test {
   void SetUp() override {
     kinds.push_back(std::make_unique<ViewKind>(pool));
     declare_builds(queue, *store, kinds);
-    builder =
-        std::make_unique<Builder>(*store, catalog, queue, monitor, kinds, clock,
-                                  BuilderOptions{.batch_documents = 10, .turn = std::chrono::seconds(10)});
+    builder = std::make_unique<Builder>(
+        *store, catalog, queue, monitor, kinds, clock,
+        BuilderOptions{.batch_documents = 10, .time_slice = std::chrono::seconds(10)});
     create("large", 100);
     create("small", 3);
   }

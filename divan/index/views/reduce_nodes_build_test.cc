@@ -36,7 +36,7 @@ TEST_F(ViewNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
 TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
   Kinds piecemeal;
   piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.at_once = 100}));
-  Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.turn = Duration(0)});
+  Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.time_slice = Duration(0)});
   put_design(
       R"({"v":{"map":"function(doc) { for (var i = 0; i < 2000; i++) emit(i, i); }","reduce":"_sum"}})");
   put("{}");

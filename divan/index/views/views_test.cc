@@ -496,7 +496,7 @@ TEST_F(Views, AnIndexThatIsRemovedWhileItIsBuiltIsBuiltAgain) {
 
 TEST_F(Views, ALongBuildYieldsToOthers) {
   Builder in_turns(*store, catalog, queue, monitor, kinds, clock,
-                   {.batch_documents = 7, .turn = Duration(0)});
+                   {.batch_documents = 7, .time_slice = Duration(0)});
   for (int i = 0; i < 50; ++i) put("{}");
   put_design(R"({"v":{"map":"function(doc) { emit(1); }"}})");
   request();
