@@ -29,11 +29,11 @@ std::vector<std::string> read_rows(divan::fuzz::Rows& rows, const divan::index::
   std::size_t sum = 0;
   views::visit_rows(rows, keys, 0, views::all_rows(keys, 0), descending, [&](const views::ViewRow& row) {
     // Touching all of it is what the sanitizer watches.
-    for (const auto part : {row.encoded_key, row.id, row.key, row.value, row.place}) {
+    for (const auto part : {row.encoded_key, row.id, row.key, row.value, row.position}) {
       for (const char c : part) sum += static_cast<unsigned char>(c);
     }
     check(divan::is_utf8(row.id));
-    found.push_back(std::string(row.place) + std::string(row.key) + "\n" + std::string(row.value));
+    found.push_back(std::string(row.position) + std::string(row.key) + "\n" + std::string(row.value));
     return true;
   });
   check(sum > 0 || found.empty());
@@ -71,7 +71,7 @@ void take_ranges(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys, s
     std::size_t taken = 0;
     views::visit_range(rows, keys, 0, fan_out, nodes, range,
                        {[&](const views::ViewRow& row) {
-                          check(row.place >= whole.begin && row.place < whole.end);
+                          check(row.position >= whole.begin && row.position < whole.end);
                           return ++taken < 1000;
                         },
                         [&](const views::Partial& partial) {

@@ -35,7 +35,7 @@ LockoutSettings lockout_settings(const Config& config) {
 }  // namespace
 
 Accounts::Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options)
-    : rng_(rng), nobody_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0}, checks_(clock, std::move(options)) {}
+    : rng_(rng), no_password_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0}, checks_(clock, std::move(options)) {}
 
 void Accounts::configure(const Config& config) {
   const auto iterations = password_iterations(config);
@@ -73,7 +73,7 @@ void Accounts::add_admin(const std::string& name, const std::string& password) {
 }
 
 PasswordHash Accounts::placeholder() const {
-  PasswordHash hash = nobody_;
+  PasswordHash hash = no_password_;
   hash.iterations = std::max<int>(user_iterations_, admin_iterations_);
   return hash;
 }
@@ -89,10 +89,10 @@ std::optional<User> Accounts::authenticate(std::optional<std::string_view> autho
   const auto admin = admins_.find(credentials->name);
   std::optional<Account> account;
   if (admin == admins_.end() && find_user_) account = find_user_(credentials->name);
-  const PasswordHash nobody = placeholder();
-  const PasswordHash& hash = admin != admins_.end() ? admin->second : (account ? account->password : nobody);
+  const PasswordHash unknown = placeholder();
+  const PasswordHash& hash = admin != admins_.end() ? admin->second : (account ? account->password : unknown);
   const auto right = checks_.check(
-      {credentials->name, credentials->password, address, hash, nobody.iterations}, std::move(waiter));
+      {credentials->name, credentials->password, address, hash, unknown.iterations}, std::move(waiter));
   if (!right) return std::nullopt;
   if (!*right) throw unauthorized("Name or password is incorrect.");
   if (admin != admins_.end()) return User{credentials->name, true};

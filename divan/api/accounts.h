@@ -78,7 +78,7 @@ class Accounts {
   std::map<std::string, PasswordHash> admins_;
   int admin_iterations_ = 1;  // the maximum of all administrators' hashes
   FindUser find_user_;
-  const PasswordHash nobody_;  // matches no password; placeholder() sets its iterations
+  const PasswordHash no_password_;  // matches no password; placeholder() sets its iterations
   std::atomic<int> user_iterations_ = kDefaultPasswordIterations;
   PasswordChecks checks_;
 };

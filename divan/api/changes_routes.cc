@@ -226,7 +226,7 @@ Answer changes(const Context& context, const CallPtr& call) {
   context.store.run([&](kv::Transaction& tx) {
     const auto database = context.catalog.open(tx, name);
     feed.since = kv::Versionstamp();
-    // As in CouchDB, `since` is the end of a descending feed, which begins with the last change.
+    // As in CouchDB, a descending feed ignores `since`: it goes from the last change to the first.
     if (since && !feed.descending)
       feed.since = *since == "now" ? docs::last_sequence(tx, database) : parse_since(tx, *since);
     feed.reader = std::make_shared<ChangesReader>(context, database, shape);

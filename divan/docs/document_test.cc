@@ -94,12 +94,12 @@ TEST_F(Documents, UnsupportedFeaturesAreRejectedForEachDocument) {
     revisions.push_back(parse_document(text));
     revisions.back().revision = Revision{2, "r"};
   }
-  const auto told = bulk_replicate(*store, catalog, "db", revisions);
-  ASSERT_EQ(told.size(), 3u);
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    EXPECT_EQ(told[i].id, revisions[i + 1].id);
-    EXPECT_EQ(told[i].revision.to_string(), "2-r");
-    EXPECT_EQ(told[i].error->status(), 501);
+  const auto rejected = bulk_replicate(*store, catalog, "db", revisions);
+  ASSERT_EQ(rejected.size(), 3u);
+  for (std::size_t i = 0; i < rejected.size(); ++i) {
+    EXPECT_EQ(rejected[i].id, revisions[i + 1].id);
+    EXPECT_EQ(rejected[i].revision.to_string(), "2-r");
+    EXPECT_EQ(rejected[i].error->status(), 501);
   }
   EXPECT_EQ(info().doc_count, 2);
   const auto local = parse_document(R"({"_id":"_local/l",)" + stub + "}");

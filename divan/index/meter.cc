@@ -12,12 +12,12 @@ constexpr const char* kOthers = "_other";
 }  // namespace
 
 void Meter::mapped(const std::string& database, const std::string& design_document, const MappedBatch& batch,
-                   Duration took) {
+                   Duration elapsed) {
   std::lock_guard lock(mutex_);
   Line& line = line_of(database, design_document);
   line.documents->Increment(static_cast<double>(batch.documents()));
   line.rows->Increment(static_cast<double>(batch.rows()));
-  line.seconds->Increment(std::chrono::duration<double>(took).count());
+  line.seconds->Increment(std::chrono::duration<double>(elapsed).count());
 }
 
 // mutex_ must be held.

@@ -16,9 +16,9 @@ class Meter {
  public:
   explicit Meter(Metrics& metrics) : metrics_(metrics) {}
 
-  /// Counts documents that were mapped for an index, and the time that it took.
+  /// Counts documents that were mapped for an index, and the elapsed time.
   void mapped(const std::string& database, const std::string& design_document, const MappedBatch& batch,
-              Duration took);
+              Duration elapsed);
 
  private:
   struct Line {

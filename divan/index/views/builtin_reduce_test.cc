@@ -246,11 +246,11 @@ TEST(BuiltinReduce, sum_must_shrink) {
   EXPECT_EQ(reduce(BuiltinReduce::sum, growing_objects(300), limit).size(), 6901u);
   limit.limit.ratio = 2;
   limit.limit.mode = js::ReduceLimit::Mode::log;
-  std::vector<std::string> told;
-  limit.log = [&](const std::string& message) { told.push_back(message); };
+  std::vector<std::string> messages;
+  limit.log = [&](const std::string& message) { messages.push_back(message); };
   EXPECT_EQ(reduce(BuiltinReduce::sum, growing_objects(300), limit).size(), 6901u);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_TRUE(told[0].starts_with("Reduce output must shrink more rapidly")) << told[0];
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_TRUE(messages[0].starts_with("Reduce output must shrink more rapidly")) << messages[0];
   Values twice = growing_objects(300);
   for (const std::string& value : growing_objects(300)) twice.push_back(value);
   EXPECT_EQ(reduce(BuiltinReduce::sum, twice).size(), 6901u);

@@ -86,7 +86,7 @@ void Check::row_row(std::string_view rest, std::string_view value) {
   const auto view = required(behind_view.take_int());
   const auto [position_in_view, chunk] = split_row_key(behind_view.rest());
   const std::string_view position = split_row_key(rest).first;
-  if (row_ && row_->position() != position) end_row();
+  if (row_ && row_->place() != position) end_row();
   if (!row_) row_.emplace(std::string(position));
   tally_->rows.add(rest);
   if (chunk == 0) {
@@ -141,8 +141,8 @@ void Check::end_row() {
   if (!row_) return;
   const auto row = *std::exchange(row_, std::nullopt);
   try {
-    if (const auto text = row.text()) check_row(row.position(), *text);
-  } catch (const Error& error) { tally_->values.add(error.reason(), row.position()); }
+    if (const auto text = row.text()) check_row(row.place(), *text);
+  } catch (const Error& error) { tally_->values.add(error.reason(), row.place()); }
 }
 
 void Check::list_row(std::string_view rest, std::string_view value) {

@@ -88,18 +88,18 @@ void StringCollator::append_key_by_icu(std::string& out, std::string_view text) 
     throw internal_error(fmt::format("A view's key is not UTF-8: {}.", u_errorName(status)));
 
   const std::size_t start = out.size();
-  std::size_t room = 2 * static_cast<std::size_t>(units) + 16;
+  std::size_t capacity = 2 * static_cast<std::size_t>(units) + 16;
   for (;;) {
-    out.resize(start + room);
+    out.resize(start + capacity);
     const auto needed = static_cast<std::size_t>(
         ucol_getSortKey(collator_.get(), utf16_.data(), units, reinterpret_cast<uint8_t*>(out.data() + start),
-                        static_cast<int32_t>(room)));
+                        static_cast<int32_t>(capacity)));
     if (needed == 0) throw internal_error("ICU returned no sort key.");
-    if (needed <= room) {
+    if (needed <= capacity) {
       out.resize(start + needed);
       break;
     }
-    room = needed;
+    capacity = needed;
   }
   if (utf16_.capacity() > kKeptBufferSize) utf16_ = std::u16string();
 }

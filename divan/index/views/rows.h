@@ -93,7 +93,7 @@ std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key_be
 /// error if they are not those of a row, or contain invalid JSON.
 void check_row(std::string_view position, std::string_view value);
 
-/// How many rows a view has.
+/// Returns the number of rows of a view.
 std::int64_t count_rows(kv::Transaction& tx, const IndexKeys& keys, int view);
 /// Adds to the number of rows of a view; `rows` is negative for removed rows.
 void add_to_count(kv::Transaction& tx, const IndexKeys& keys, int view, std::int64_t rows);
