@@ -35,7 +35,9 @@ LockoutSettings lockout_settings(const Config& config) {
 }  // namespace
 
 Accounts::Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options)
-    : rng_(rng), no_password_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0}, checks_(clock, std::move(options)) {}
+    : rng_(rng),
+      no_password_{"SHA256", rng.bytes(kKeyBytes), rng.uuid(), 0},
+      checks_(clock, std::move(options)) {}
 
 void Accounts::configure(const Config& config) {
   const auto iterations = password_iterations(config);

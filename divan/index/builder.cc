@@ -9,24 +9,24 @@
 namespace divan::index {
 namespace {
 
-// A build fails if the store has broken it off so often, and for so long, without letting it get any further.
-constexpr int kMaxBrokenOff = 20;
-constexpr Duration kMaxBrokenOffFor = std::chrono::minutes(2);
-// What was longer ago is another matter.
-constexpr Duration kBrokenOffLapse = std::chrono::minutes(10);
+// A build fails if the store has interrupted it this often, and for this long, without progress.
+constexpr int kMaxInterruptions = 20;
+constexpr Duration kMaxInterruptedFor = std::chrono::minutes(2);
+// Older interruptions do not count.
+constexpr Duration kInterruptionLifetime = std::chrono::minutes(10);
 
-// Whether it may work another time: the store has not answered, or not in time. A build need not fail for
-// that.
-bool is_of_the_moment(const Error& error) {
+// Returns true if the store did not respond, or not in time. Such an error interrupts a build, but need not
+// fail it.
+bool is_transient(const Error& error) {
   const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
   return of_store != nullptr &&
          (of_store->retryable() || of_store->code() == kv::ErrorCode::transaction_timed_out);
 }
 
-// A build has turned out not to be small, and there is no slot for a large one.
+// A build turned out not to be small, and there is no slot for a large one.
 class NotSmall : public std::exception {
  public:
-  const char* what() const noexcept override { return "The build takes long, and is to wait for its turn."; }
+  const char* what() const noexcept override { return "The build is large, and must wait for a slot."; }
 };
 
 }  // namespace
@@ -65,14 +65,14 @@ void Builder::start(std::string_view worker_id) {
   }
 }
 
-// One of the idle threads, until it has its job or the transaction that was to take one has come to nothing.
+// One of the idle threads, until it has its job or the transaction that accepts the job has failed.
 class Builder::Claim {
  public:
   explicit Claim(Builder& builder) : builder_(builder) {}
   ~Claim() {
-    // Its transaction has failed for good. If that was for want of an answer, the commit may have been made
-    // or be made yet: then the job has nobody to run it. (After a failure that is tried again it was not
-    // made.)
+    // The transaction has failed permanently. If the result of its commit is unknown, it may have committed
+    // or may still commit: the job then has no thread. (After a failure that is retried it has not
+    // committed.)
     if (job_ && std::uncaught_exceptions() > 0) builder_.acceptor_.give_back_later({&*job_, 1}, true);
     std::lock_guard lock(builder_.mutex_);
     --builder_.claimed_;
@@ -81,10 +81,10 @@ class Builder::Claim {
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
 
-  void take(jobs::AcceptedJob job) { job_ = std::move(job); }
-  void hand_over() {
+  void set(jobs::AcceptedJob job) { job_ = std::move(job); }
+  void commit() {
     std::lock_guard lock(builder_.mutex_);
-    builder_.taken_.push_back(*std::move(job_));
+    builder_.claimed_jobs_.push_back(*std::move(job_));
     job_.reset();
   }
 
@@ -96,7 +96,7 @@ class Builder::Claim {
 void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
   {
     std::lock_guard lock(mutex_);
-    if (stopping_ || claimed_ + taken_.size() >= idle_) return;
+    if (stopping_ || claimed_ + claimed_jobs_.size() >= idle_) return;
     ++claimed_;
   }
   const auto claim = std::make_shared<Claim>(*this);
@@ -105,8 +105,8 @@ void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
   jobs::accept_for(queue_, tx, types, std::nullopt, requests, nullptr,
                    [this](std::vector<jobs::DueJob>& due) { slots_.order(due); });
   if (requests.front().jobs.empty()) return;
-  claim->take(std::move(requests.front().jobs.front()));
-  tx.after_commit([claim] { claim->hand_over(); });
+  claim->set(std::move(requests.front().jobs.front()));
+  tx.after_commit([claim] { claim->commit(); });
 }
 
 void Builder::pause() {
@@ -127,29 +127,30 @@ void Builder::work() {
         return;
       }
     } catch (const Error& error) {
-      log::error("Index jobs could not be accepted, which is tried again in a second: {}", error.what());
+      log::error("Cannot accept index jobs; retrying in a second: {}", error.what());
       pause();
     }
   }
 }
 
-// Waits for one; none if there is nothing to wait for any more.
+// Waits for a job; returns nullopt if there may be none, or when stopping.
 std::optional<jobs::AcceptedJob> Builder::next_job() {
   std::unique_lock lock(mutex_);
   ++idle_;
-  // A thread that was claimed stays.
-  clock_.wait_until(lock, changed_, MonotonicTime::max(),
-                    [this] { return !taken_.empty() || (idle_ > claimed_ && (stopping_ || !accepting_)); });
+  // A claimed thread keeps waiting.
+  clock_.wait_until(lock, changed_, MonotonicTime::max(), [this] {
+    return !claimed_jobs_.empty() || (idle_ > claimed_ && (stopping_ || !accepting_));
+  });
   --idle_;
-  if (!taken_.empty()) {
-    auto job = std::move(taken_.front());
-    taken_.pop_front();
+  if (!claimed_jobs_.empty()) {
+    auto job = std::move(claimed_jobs_.front());
+    claimed_jobs_.pop_front();
     return job;
   }
   if (stopping_) return std::nullopt;
   accepting_ = true;
   lock.unlock();
-  // Another thread waits for the next one.
+  // Another thread polls the queue next.
   const absl::Cleanup leave = [this] {
     std::lock_guard again(mutex_);
     accepting_ = false;
@@ -166,7 +167,7 @@ std::optional<jobs::AcceptedJob> Builder::accept_job() {
   return std::move(jobs.front());
 }
 
-// The worker may have been evicted and registered again in between: jobs are accepted for its name.
+// Without an incarnation, since the worker may have been evicted and registered again meanwhile.
 workers::WorkerRef Builder::worker() const {
   const auto ref = worker_->ref();
   return {ref.role, ref.id, {}};
@@ -178,8 +179,8 @@ void Builder::run(const jobs::AcceptedJob& job) {
   state.priority = job.job.priority;
   state.started_on = clock_.wall_ms() / 1000;
   state.began = clock_.now();
-  const BrokenOff before = take_broken_off(state.attempt);
-  std::atomic<bool> deleted = false;  // the database, as far as was heard
+  const Interruptions before = take_interruptions(state.attempt);
+  std::atomic<bool> deleted = false;  // whether a deletion of the database was published
   const auto slot = slots_.begin({.type = state.attempt.type,
                                   .job = state.attempt.id,
                                   .database = std::string(database_of_build(state.attempt.id)),
@@ -189,16 +190,16 @@ void Builder::run(const jobs::AcceptedJob& job) {
     if (slot) slots_.end(*slot);
     if (slots_.reset_skipped()) acceptor_.poll_again();
   };
-  // The worker lives, so nobody misses the job.
-  const auto break_off = [&](const std::exception& error) {
-    log::warning("{} was broken off; it is given back as soon as possible: {}", state.name(), error.what());
+  // The worker is alive, so that the job would not be reclaimed.
+  const auto interrupt = [&](const std::exception& error) {
+    log::warning("{} was interrupted; it is released as soon as possible: {}", state.name(), error.what());
     pause();
-    // If it is to stop, its worker's end gives all back.
+    // When stopping, the end of the worker releases all jobs.
     if (!stopping_) acceptor_.give_back({&job, 1});
   };
   try {
-    // Two threads have found the last slot free.
-    if (!slot) return give_back(state);
+    // Another thread has taken the last slot.
+    if (!slot) return release(state);
     state.slot = *slot;
     state.limits = {.urgent = slots_.is_small(*slot),
                     .waited_for = state.priority == kQueryPriority,
@@ -216,67 +217,68 @@ void Builder::run(const jobs::AcceptedJob& job) {
                                   stop.request_stop();
                                 });
       build(state);
-    } catch (const NotSmall&) { give_back(state); } catch (const Error& error) {
+    } catch (const NotSmall&) { release(state); } catch (const Error& error) {
       if (error.name() == "halt") throw;
-      if (stopping_ && error.status() == 503) return give_back(state);
+      if (stopping_ && error.status() == 503) return release(state);
       if (deleted && error.status() == 503) return end_stopped(state);
-      if (is_of_the_moment(error) && may_break_off(state, before)) throw;
-      give_up(state, error);
-    } catch (const std::exception& error) { give_up(state, internal_error(error.what())); }
+      if (is_transient(error) && may_interrupt(state, before)) throw;
+      fail(state, error);
+    } catch (const std::exception& error) { fail(state, internal_error(error.what())); }
   } catch (const Error& error) {
-    // Somebody else has the job, or nobody needs it any more.
+    // Another worker has the job, or it is not needed any more.
     if (error.name() == "halt")
-      return log::info("{} was left to others, as far as it is needed: {}", state.name(), error.what());
-    break_off(error);
-  } catch (const std::exception& error) { break_off(error); }
+      return log::info("{} was reclaimed or is no longer needed: {}", state.name(), error.what());
+    interrupt(error);
+  } catch (const std::exception& error) { interrupt(error); }
 }
 
-void Builder::give_up(Build& state, const Error& error) {
+void Builder::fail(Build& state, const Error& error) {
   bool gone = false;
   store_.run([&](kv::Transaction& tx) {
-    gone = is_gone(state, tx);
+    gone = is_database_deleted(state, tx);
     if (gone) return jobs::finish(queue_, tx, state.attempt);
     if (!state.keys) return jobs::fail(queue_, tx, state.attempt, error.what());
     fail_build(queue_, tx, *state.keys, state.attempt, error.what(), error.name() == kFunctionFailed,
                state.worked);
   });
-  if (gone) return log::info("{} ends with the database.", state.name());
-  log::warning("{} failed; it goes on when ken or a query asks for it again: {}", state.name(), error.what());
+  if (gone) return log::info("{} ends, since its database was deleted.", state.name());
+  log::warning("{} failed; it resumes when ken or a query requests it again: {}", state.name(), error.what());
 }
 
-// Its database was deleted, or one of that name that was there before.
+// The build was stopped because its database, or an earlier one of the same name, was deleted.
 void Builder::end_stopped(Build& state) {
   const bool gone = store_.run([&](kv::Transaction& tx) {
-    if (!is_gone(state, tx)) return false;
+    if (!is_database_deleted(state, tx)) return false;
     jobs::finish(queue_, tx, state.attempt);
     return true;
   });
-  if (!gone) return give_back(state);
-  log::info("{} ends with the database.", state.name());
+  if (!gone) return release(state);
+  log::info("{} ends, since its database was deleted.", state.name());
 }
 
-// Notes that the store broke a build off; false if it is to fail for that.
-bool Builder::may_break_off(const Build& state, const BrokenOff& before) {
+// Records that the store interrupted a build; returns false if the build must fail.
+bool Builder::may_interrupt(const Build& state, const Interruptions& before) {
   const MonotonicTime now = clock_.now();
-  BrokenOff after{1, now, now};
-  if (!state.worked && before.count > 0 && now - before.last < kBrokenOffLapse)
+  Interruptions after{1, now, now};
+  if (!state.worked && before.count > 0 && now - before.last < kInterruptionLifetime)
     after = {before.count + 1, before.first, now};
-  if (after.count >= kMaxBrokenOff && now - after.first >= kMaxBrokenOffFor) return false;
+  if (after.count >= kMaxInterruptions && now - after.first >= kMaxInterruptedFor) return false;
   std::lock_guard lock(mutex_);
-  std::erase_if(broken_off_, [&](const auto& entry) { return now - entry.second.last >= kBrokenOffLapse; });
-  broken_off_.insert_or_assign({state.attempt.type, state.attempt.id}, after);
+  std::erase_if(interruptions_,
+                [&](const auto& entry) { return now - entry.second.last >= kInterruptionLifetime; });
+  interruptions_.insert_or_assign({state.attempt.type, state.attempt.id}, after);
   return true;
 }
 
-// What is known of the job from before; it is forgotten unless it is broken off again.
-Builder::BrokenOff Builder::take_broken_off(const jobs::Attempt& attempt) {
+// Removes and returns the previous interruptions of the job.
+Builder::Interruptions Builder::take_interruptions(const jobs::Attempt& attempt) {
   std::lock_guard lock(mutex_);
-  const auto found = broken_off_.extract({attempt.type, attempt.id});
-  return found.empty() ? BrokenOff() : found.mapped();
+  const auto found = interruptions_.extract({attempt.type, attempt.id});
+  return found.empty() ? Interruptions() : found.mapped();
 }
 
-// Whether its database was deleted.
-bool Builder::is_gone(const Build& state, kv::Transaction& tx) {
+// Returns true if the database was deleted.
+bool Builder::is_database_deleted(const Build& state, kv::Transaction& tx) {
   if (state.request.database.empty()) return false;
   const auto database = catalog_.find(tx, state.request.database);
   return !database || database->number() != state.request.database_number;

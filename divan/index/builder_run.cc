@@ -1,4 +1,4 @@
-// One build from its beginning to its end: batches are read, mapped and written.
+// One run of a build: reads, maps and writes batches.
 #include <absl/cleanup/cleanup.h>
 
 #include "divan/docs/document.h"
@@ -9,31 +9,31 @@
 namespace divan::index {
 namespace {
 
-// How many changes are counted for a build's progress: it is a walk over their rows.
+// Maximum number of changes counted for a build's progress, since counting reads their rows.
 constexpr std::int64_t kMaxCounted = 1'000'000;
-// A build of no more changes does not say that it has begun.
+// A build of at most this many changes does not report that it has begun.
 constexpr std::int64_t kSilentBuild = 100;
-// A small build has no more changes before it, and takes no longer.
+// Maximum number of changes and duration of a small build.
 constexpr std::int64_t kSmallBuild = 1000;
 constexpr Duration kSmallBuildFor = std::chrono::seconds(1);
-// The first batch of another one is short: no further one is read before it is written.
+// Maximum size of the first batch of a build that is not small: no other batch is read before it is written.
 constexpr std::size_t kFirstBatch = 100;
 
 }  // namespace
 
-// Until the index is up to date, or nobody wants it any more, or this process is to stop: ends the attempt in
-// each case.
+// Runs until the index is up to date, or is no longer defined, or this process stops; in each case ends the
+// attempt.
 void Builder::build(Build& state) {
   if (!begin(state)) return;
-  if (!may_go_on(state) || !do_more_work(state, true)) return give_back(state);
+  if (!may_continue(state) || !run_more_work(state, true)) return release(state);
   std::deque<Batch> ahead;
-  // What is being mapped is not waited for when a batch before it has failed.
+  // If a batch has failed, the mapping of later ones is cancelled.
   const absl::Cleanup stop_mapping = [&] { state.stop.request_stop(); };
   bool leaving = false;
   for (;;) {
-    leaving = leaving || others_wait(state) || !may_go_on(state);
-    // What is mapped already is not thrown away.
-    if (stopping_ || (leaving && ahead.empty())) return give_back(state);
+    leaving = leaving || should_yield(state) || !may_continue(state);
+    // Batches that are already mapped are written.
+    if (stopping_ || (leaving && ahead.empty())) return release(state);
     while (!leaving && !state.cancelled && state.wanted && !state.read_all &&
            ahead.size() < (state.worked ? options_.batches_ahead : 1)) {
       Batch batch = read_batch(state, ahead.empty());
@@ -41,19 +41,19 @@ void Builder::build(Build& state) {
       ahead.push_back(std::move(batch));
     }
     if (ahead.empty() || !state.wanted) {
-      if (!do_more_work(state, false)) return give_back(state);
+      if (!run_more_work(state, false)) return release(state);
       if (finish(state)) return;
       state.read_all = false;
       continue;
     }
     const bool is_last = state.read_all && ahead.size() == 1;
-    if (!write_batch(state, ahead.front(), is_last)) return give_back(state);
+    if (!write_batch(state, ahead.front(), is_last)) return release(state);
     if (state.finished) return;
     ahead.pop_front();
   }
 }
 
-// Finds out what there is to do; ends the attempt and answers false if nobody wants the index any more.
+// Determines the work to do; ends the attempt and returns false if the index is no longer defined.
 bool Builder::begin(Build& state) {
   return store_.run([&](kv::Transaction& tx) {
     const auto database = catalog_.find(tx, state.request.database);
@@ -73,31 +73,32 @@ bool Builder::begin(Build& state) {
     state.written = state.read = read_sequence(tx, *state.keys);
     state.failed_before =
         tx.get(state.keys->record(IndexKeys::Record::failures), kv::Isolation::snapshot).has_value();
-    // A document has one place in the changes, and one that is met again is met beyond their present end.
+    // Each document occurs once in the changes; if it changes again, it occurs after their current end.
     if (state.written == kv::Versionstamp()) state.all_new = docs::last_sequence(tx, *database);
     const auto info = docs::read_info(tx, *database);
     state.total = state.written == kv::Versionstamp()
                       ? info.doc_count + info.doc_del_count
                       : docs::count_changes(tx, *database, state.written, kMaxCounted);
-    // A small build tells of itself when its rows are there: somebody waits for them, and a commit is a sync.
+    // A small build reports its progress with its rows: a query may wait for them, and each commit is a sync.
     if (state.total > kSilentBuild)
       jobs::update(queue_, tx, state.attempt, std::nullopt, state.progress(clock_));
     return true;
   });
 }
 
-// What the index keeps beside its rows, piece by piece; false if there is no time for all of it.
-bool Builder::do_more_work(Build& state, bool resume_only) {
+// Writes the other data of the index, piece by piece; returns false if the build must be released before the
+// end.
+bool Builder::run_more_work(Build& state, bool resume_only) {
   while (!state.cancelled && state.wanted) {
     const auto work = state.index->more_work(store_, *state.keys, resume_only);
     if (!work) return true;
     write(state, [&](kv::Transaction& tx, Build&) { work->write(tx, *state.keys); });
-    if (stopping_ || others_wait(state)) return false;
+    if (stopping_ || should_yield(state)) return false;
   }
   return true;
 }
 
-// Ends the attempt if nothing has changed since its last batch was read.
+// Ends the attempt if there were no changes since its last batch was read; otherwise returns false.
 bool Builder::finish(Build& state) {
   return store_.run([&](kv::Transaction& tx) {
     if (!state.wanted) {
@@ -109,11 +110,11 @@ bool Builder::finish(Build& state) {
   });
 }
 
-// The look at the end of the changes conflicts with a change that is committed at the same time: so whoever
-// finds the job running need not ask for another run.
+// Reading the end of the changes conflicts with a concurrent change, so that a request that finds the job
+// running need not request another run.
 bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
   const auto database = state.open(tx, catalog_);
-  // A look that finds more is none to conflict for.
+  // If there are more changes, the read must not cause a conflict.
   for (const auto isolation : {kv::Isolation::snapshot, kv::Isolation::serializable}) {
     const auto last = docs::last_sequence(tx, database, isolation);
     if (last > state.written && !state.cancelled && state.wanted) return false;
@@ -123,15 +124,15 @@ bool Builder::finish_in(kv::Transaction& tx, const Build& state) {
   return true;
 }
 
-// To be gone on with later, here or elsewhere, behind those that wait and are as urgent.
-void Builder::give_back(Build& state) {
+// Releases the job, to be resumed by any process after the pending jobs that are equally urgent.
+void Builder::release(Build& state) {
   const auto delay = stopping_ ? std::nullopt : std::optional(Duration());
   store_.run([&](kv::Transaction& tx) { jobs::release(queue_, tx, state.attempt, delay); });
 }
 
-// Whether somebody else is to have the thread: an index that needs a minute is not to wait for one that needs
-// a day.
-bool Builder::others_wait(const Build& state) {
+// Returns true if another build should get the thread: an index that needs a minute must not wait for one
+// that needs a day.
+bool Builder::should_yield(const Build& state) {
   if (!state.worked) return false;
   const bool slice_is_over = clock_.now() - state.began >= options_.time_slice;
   const auto due =
@@ -140,8 +141,8 @@ bool Builder::others_wait(const Build& state) {
   return slots_.yields_to(state.slot, due, free_thread, slice_is_over);
 }
 
-// False if the build is not small, and there is no slot for a large one.
-bool Builder::may_go_on(Build& state) {
+// Returns false if the build is not small, and there is no slot for a large one.
+bool Builder::may_continue(Build& state) {
   if (!state.limits.urgent) return true;
   if (state.total - state.done <= kSmallBuild && clock_.now() - state.began <= kSmallBuildFor) return true;
   if (!slots_.enlarge(state.slot)) return false;
@@ -149,8 +150,8 @@ bool Builder::may_go_on(Build& state) {
   return true;
 }
 
-// Sets state.read_all if it met the end of the changes. `is_next`: it is written before anything else is
-// read.
+// Sets state.read_all if it has reached the end of the changes. `is_next`: the batch is written before
+// another one is read.
 Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   Batch batch;
   const bool is_short = !state.worked && state.total > kSmallBuild;
@@ -170,7 +171,7 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
     state.read_all = changes.size() < most && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
-    // As in CouchDB, functions see which other leaves there are.
+    // As in CouchDB, functions receive the ids of conflicting leaves.
     const auto may_have_conflicts = [](const docs::Change& change) {
       return !change.deleted && change.other_leaves != 0;
     };
@@ -195,9 +196,9 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   });
   if (batch.documents.empty()) return batch;
   state.read = batch.documents.back().change.sequence;
-  // The documents stay where they are when the batch is moved.
+  // Remains valid when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
-  // A thread of its own has nothing to overlap with if this is all.
+  // Without other batches there is nothing to overlap with, and no need for another thread.
   batch.mapped = std::async(is_next && state.read_all ? std::launch::deferred : std::launch::async,
                             [this, index = state.index, database = state.request.database, documents] {
                               return map(*index, database, documents);
@@ -214,7 +215,8 @@ std::unique_ptr<MappedBatch> Builder::map(const Index& index, const std::string&
   return mapped;
 }
 
-// False if it was left unfinished. `is_last`: the changes end with it.
+// Returns false if the build must be released before all of it is written. `is_last`: the changes end with
+// this batch.
 bool Builder::write_batch(Build& state, Batch& batch, bool is_last) {
   auto mapped = batch.mapped.get();
   std::span<const SourceDocument> documents = batch.documents;
@@ -224,13 +226,13 @@ bool Builder::write_batch(Build& state, Batch& batch, bool is_last) {
     documents = documents.subspan(mapped->documents());
     write_rows(state, *mapped, these, is_last && documents.empty());
     if (documents.empty()) return true;
-    if (stopping_ || others_wait(state)) return false;
+    if (stopping_ || should_yield(state)) return false;
     mapped = map(*state.index, state.request.database, documents);
   }
 }
 
-// Writes what was mapped, in as many transactions as it needs. The last one of all ends the attempt if it
-// can: one commit less.
+// Writes mapped documents in as many transactions as needed. The last transaction of the build ends the
+// attempt if possible, to save a commit.
 void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const SourceDocument> documents,
                          bool is_last) {
   std::size_t first = 0;
@@ -252,16 +254,16 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
   }
 }
 
-// Does some work on the index in a transaction that only who has the job, and nobody but him has written to
-// the index, can commit. `work` changes a copy of the build, which takes its place.
+// Runs `work` in a transaction that commits only if the worker still has the job and no other writer has
+// written to the index. `work` changes a copy of the build, which then replaces it.
 void Builder::write(Build& state, const std::function<void(kv::Transaction&, Build&)>& work) {
   Build after = state;
   store_.run([&](kv::Transaction& tx) {
     after = state;
-    after.open(tx, catalog_);  // throws if it is not there any more
-    // Its rows were removed, say. The next attempt begins where the index is then.
+    after.open(tx, catalog_);  // throws if it was deleted
+    // For example, its rows were removed. The next attempt begins at the index's sequence.
     if (read_sequence(tx, *after.keys) != after.written)
-      throw conflict("Somebody else has written to the index.");
+      throw conflict("Another writer has changed the index.");
     work(tx, after);
     after.worked = true;
     if (after.finished) return;

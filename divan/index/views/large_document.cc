@@ -66,7 +66,7 @@ class Removal final : public IndexWork {
   void write(kv::Transaction& tx, const IndexKeys& keys) const override {
     const auto record = read_record(tx, keys, kv::Isolation::serializable);
     if (!record || record->id != before_.id || record->removed != before_.removed)
-      throw conflict("Another builder has written to the index.");
+      throw conflict("Another writer has changed the index.");
     for (std::size_t i = before_.removed; i < end_; ++i) clear_row(tx, keys, before_.id, positions_[i]);
     if (end_ < positions_.size()) return write_record(tx, keys, {before_.id, end_});
     clear_list(tx, keys, before_.id);
@@ -133,7 +133,7 @@ void LargeDocument::plan_piece(std::size_t size, Step after,
 void LargeDocument::write(kv::Transaction& tx, const IndexKeys& keys) const {
   if (step_ == Step::begin) return begin(tx, keys);
   const auto record = read_record(tx, keys, kv::Isolation::serializable);
-  if (!record || record->id != rows_.id) throw conflict("Another builder has written to the index.");
+  if (!record || record->id != rows_.id) throw conflict("Another writer has changed the index.");
   switch (step_) {
     case Step::begin: break;
     case Step::clear:
@@ -159,7 +159,7 @@ void LargeDocument::write(kv::Transaction& tx, const IndexKeys& keys) const {
 // From here on queries skip all rows of the document.
 void LargeDocument::begin(kv::Transaction& tx, const IndexKeys& keys) const {
   if (read_record(tx, keys, kv::Isolation::serializable))
-    throw conflict("Another builder has written to the index.");
+    throw conflict("Another writer has changed the index.");
   write_record(tx, keys, {rows_.id, 0});
   add_to_counts(tx, keys, rows_.before, -1);
   std::set<int> changed;
