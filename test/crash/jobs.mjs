@@ -5,8 +5,8 @@
 import { Lost, check, sleep, until } from './client.mjs';
 import { Actor } from './load.mjs';
 
-/** Jobs of `crash-alone` live by their own sign of life, those of `crash-riding` by their worker's. */
-export const kTypes = ['crash-alone', 'crash-riding'];
+/** A running `crash-attempt` job is kept by its attempt's updates, a `crash-worker` job by its worker's heartbeats. */
+export const kTypes = ['crash-attempt', 'crash-worker'];
 const kSettings = { timeout: 2000, backoff_min: 100, backoff_max: 500, max_attempts: 100_000 };
 const kRole = 'crash';
 const kPage = 1000;
@@ -232,8 +232,8 @@ export class JobWorker extends Actor {
   }
 }
 
-/** The same, for a worker whose heartbeat speaks for its jobs; it registers anew now and then. */
-export class RidingWorker extends JobWorker {
+/** The same, for a worker whose heartbeats keep the locks of its jobs. It registers again now and then. */
+export class RegisteredWorker extends JobWorker {
   type = kTypes[1];
   incarnation = null;
   beatAt = 0;

@@ -8,7 +8,7 @@ import { run_arguments } from './arguments.mjs';
 import { Catalog } from './catalog.mjs';
 import { Client, check, sleep, until } from './client.mjs';
 import { compare_seq, path_of } from './documents.mjs';
-import { Holder, JobAdder, JobWorker, Jobs, Registrar, RidingWorker } from './jobs.mjs';
+import { Holder, JobAdder, JobWorker, Jobs, RegisteredWorker, Registrar } from './jobs.mjs';
 import { Load } from './load.mjs';
 import { Random } from './random.mjs';
 import { Server } from './server.mjs';
@@ -59,7 +59,7 @@ const actors = [
   new Reader(world, 'reader'),
   new JobAdder(world, 'adder'),
   ...[1, 2].map((n) => new JobWorker(world, `worker ${n}`)),
-  new RidingWorker(world, 'rider'),
+  new RegisteredWorker(world, 'registered'),
   registrar,
   holder,
   changesFollower,
