@@ -1,5 +1,5 @@
-# Every name that depends on a distribution's version of a library stands here (Debian 12: Boost 1.81,
-# SpiderMonkey 102).
+# What the modules stand on. Every name that depends on a distribution's version of a library stands here and in
+# DivanProgramDependencies.cmake (Debian 12: Boost 1.81, SpiderMonkey 102).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -10,19 +10,6 @@ find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(absl REQUIRED)
 find_package(RocksDB REQUIRED)
-find_package(CLI11 REQUIRED)
 find_package(ICU REQUIRED COMPONENTS i18n uc)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
-pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
-pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(mozjs REQUIRED IMPORTED_TARGET mozjs-102)
-
-if(DIVAN_TESTS)
-  find_package(GTest REQUIRED)
-  find_package(rapidcheck REQUIRED)
-endif()
-if(DIVAN_BENCHMARKS)
-  find_package(benchmark REQUIRED)
-  pkg_check_modules(lmdb REQUIRED IMPORTED_TARGET lmdb)
-endif()

@@ -106,7 +106,7 @@ function(divan_install)
   include(GNUInstallDirs)
   include(CMakePackageConfigHelpers)
   get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
-  list(FILTER modules EXCLUDE REGEX "_(conformance|model|reference|testing)$") # those of the tests
+  list(FILTER modules EXCLUDE REGEX "_(conformance|model|reference|testing|app)$") # those of tests and of the server
   if(NOT TARGET divan)
     return()
   endif()

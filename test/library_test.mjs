@@ -22,6 +22,9 @@ test('library: a program finds it, compiles, and has a queue of its own', { skip
   writeFileSync(path.join(directory, 'main.cc'), cpp)
   await run('cmake', '-S', '.', '-B', 'build', '-DCMAKE_PREFIX_PATH=' + path.join(directory, 'installed'))
   await run('cmake', '--build', 'build')
-  assert.equal(await run('build/example', 'data'), 'letter to {"to":"ann"}\n')
-  assert.equal(await run('build/example', 'data'), 'letter to {"to":"ann"}\n')
+  assert.equal(await run('build/example', 'data'), 'mail {"letter":"ann"}\n')
+  // It needs neither SpiderMonkey nor HTTP, to be configured, linked or run.
+  assert.doesNotMatch(await run('find', 'installed', '-name', '*.cmake', '-exec', 'cat', '{}', '+'), /mozjs/)
+  assert.doesNotMatch(await run('ldd', 'build/example'), /mozjs|libssl/)
+  assert.doesNotMatch(await run('nm', '--demangle', 'build/example'), /divan::(js|http|api)::/)
 })

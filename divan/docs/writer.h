@@ -6,6 +6,12 @@
 // transaction's versionstamp, which the store fills in, with a number for each write of the transaction.
 #pragma once
 
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "divan/docs/catalog.h"
 #include "divan/docs/document.h"
 
