@@ -54,7 +54,7 @@ Resume parse_resume(const Context& context, const std::optional<std::string>& te
   const auto dash = text->find('-');
   const auto until = json::int_value(std::string_view(*text).substr(0, dash));
   if (dash == std::string::npos || !until || *until < 0)
-    throw bad_request(fmt::format("`start` is `{}`; expected the `next` of an earlier answer.", *text));
+    throw bad_request(fmt::format("`start` is `{}`; expected the `next` of an earlier response.", *text));
   return {*until, text->substr(dash + 1)};
 }
 

@@ -31,7 +31,7 @@ void add_connection(CLI::App& command, ConnectionOptions& connection) {
 
 void add_query(CLI::App& command, QueryOptions& options) {
   add_connection(command, options.connection);
-  command.add_flag("--json", options.json, "The server's answer as JSON");
+  command.add_flag("--json", options.json, "Print the server's response as JSON");
 }
 
 }  // namespace divan::app

@@ -134,11 +134,10 @@ CLI::App* add_restore(CLI::App& app, CommandLine& line) {
   restore->add_flag("--quiet", line.restore.quiet, "No progress bar");
   add_connection(*restore, line.restore.connection);
   restore->footer(
-      "With --data-dir DIR: makes DIR, a new data directory with all that the backup has; no server is "
-      "needed. With --store fdb:FILE: fills an empty store in a cluster.\n"
-      "Otherwise: makes the backup's databases in the running server, where none of their names may be "
-      "taken;\n"
-      "jobs stay as they are there.");
+      "With --data-dir DIR: creates the data directory DIR from the whole backup; no server is needed. "
+      "With --store fdb:FILE: fills an empty store in a cluster.\n"
+      "Otherwise: creates the backup's databases in the running server, which must not have databases of "
+      "these names;\nits jobs are not changed.");
   restore->add_option("--store", line.restore.store, "The empty shared store, fdb:CLUSTER_FILE, to fill")
       ->type_name("STORE")
       ->excludes("--url")
