@@ -173,7 +173,7 @@ it('what cannot be added is refused, and nothing is added', async (server) => {
   await refused(server, ['jobs', 'add', type, '--data', ''], /--data: invalid UTF-8 JSON/)
   await refused(server, ['jobs', 'add', type, '--data', '-'], /standard input: invalid UTF-8 JSON/, { input: '{} {}' })
   await refused(server, ['jobs', 'add', type, '--data', '@/no/such/file'], /\/no\/such\/file cannot be read/)
-  await refused(server, ['jobs', 'add', type, '--data', `@${empty}`], /empty cannot be read or is empty/)
+  await refused(server, ['jobs', 'add', type, '--data', `@${empty}`], /empty is empty or cannot be read/)
   await refused(server, ['jobs', 'add', type, '--at', 'tomorrow'], /Invalid time `tomorrow`/)
   await refused(server, ['jobs', 'add', type, '--in', '10'], /Invalid duration `10`/)
   await refused(server, ['jobs', 'add', type, '--schedule', '61 * * * *'], /minute of a cron expression, `61`/)

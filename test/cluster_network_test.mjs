@@ -55,7 +55,7 @@ onNetwork(3, 'a node is cut off until others give it up, and comes back', async 
       assert.match(json.reason, NO_ANSWER)
     }
     assert.equal((await lost.client.get('/')).status, 200)
-    await waitFor('it to leave the build', () => /The build of .* was broken off/.test(lost.log))
+    await waitFor('it to leave the build', () => /The build of .* was interrupted/.test(lost.log))
     await load.goesOn()
     await waitFor('it to be given up', async () => !(await isMember(one, lost)))
     await waitFor('its job to be free', async () => (await one.client.ok('POST', '/_jobs/alone/_accept', {})).jobs[0])
@@ -78,7 +78,7 @@ onNetwork(1, 'a build goes on after a moment without the cluster', async (nodes,
   const [node] = nodes
   const { complete } = await building(nodes, 'shop')
   link.held = 'both'
-  await waitFor('the build to be broken off', () => /The build of .* was broken off/.test(node.log))
+  await waitFor('the build to be interrupted', () => /The build of .* was interrupted/.test(node.log))
   link.held = undefined
   await complete(node)
 }, { env: ONE_PROCESS })

@@ -97,7 +97,7 @@ TEST_F(Writers, EditsCanExceedTheHighestReplicatedGeneration) {
   });
   const auto error = edit(R"({"_id":"c","_rev":"4294967295-z"})").error;
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), testing::HasSubstr("has the highest number"));
+  EXPECT_THAT(error->what(), testing::HasSubstr("has the highest possible generation"));
 }
 
 TEST_F(Writers, APathThatJoinsTwoLeavesReplacesBoth) {
