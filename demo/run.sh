@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job, seen: a database of all Debian packages, whose indexes build themselves. Called by ./dev demo [--exit].
+# The demo: a database of all Debian packages, whose indexes build themselves. Called by ./dev demo [--exit].
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +11,7 @@ exit_at_end=0
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
-# Values of a member of the small, flat JSON texts that the server answers here.
+# Values of a member in the small, flat JSON answers of the server.
 member() { sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" | sed -n 1p; }
 
 get() { curl -sSf -u "$user" "$url/$1"; }
@@ -49,7 +49,7 @@ make_lines() {
   mv "$lines.new" "$lines"
 }
 
-# One bar for the build of the design document's views, from what the server says of it.
+# A progress bar for the build of the design document's views, as the server reports it.
 show_build() {
   local info done total width=30 filled bar tasks
   while :; do
@@ -82,7 +82,7 @@ start_server
 echo "$url, data in $work/data, log in $work/server.log"
 "$divan" load packages "$lines" --url "$url" --user "$user"
 
-step "3. A design document with three views; nobody asks for them"
+step "3. A design document with three views; nobody queries them"
 began=$(date +%s%N)
 curl -sSf -u "$user" -X PUT "$url/packages/_design/packages" --data-binary @demo/design.json
 show_build
@@ -94,12 +94,12 @@ echo "Packages by section (_count), the largest sections:"
 get "$view/by_section?group=true" | largest 5 | sed 's/^/  /'
 echo "Installed size of section games in KiB (_stats):"
 get "$view/size_by_section?key=%22games%22" | sed -n 's/^{"key":null,"value":\(.*\)}$/  \1/p'
-echo "What most packages depend on (reverse dependencies, _count):"
+echo "The packages that most others depend on (reverse dependencies, _count):"
 get "$view/reverse_dependencies?group=true" | largest 5 | sed 's/^/  /'
-echo "Who depends on sqlite3:"
+echo "Packages that depend on sqlite3:"
 get "$view/reverse_dependencies?key=%22sqlite3%22&reduce=false&limit=5" | sed -n 's/^{"id":"\([^"]*\)".*/  \1/p'
 
-step "5. What /_db_updates says"
+step "5. The rows of /_db_updates"
 get _db_updates | sed -n 's/^\({.*}\),\{0,1\}$/  \1/p'
 
 step "6. The jobs that ran"
@@ -107,7 +107,7 @@ step "6. The jobs that ran"
 "$divan" jobs list views --url "$url" --user "$user" | cut -c 1-160
 
 [ $exit_at_end = 1 ] && exit 0
-step "The server goes on at $url (Ctrl-C ends it). To look at:"
+step "The server continues to run at $url (Ctrl-C ends it). URLs to try:"
 auth=${url/\/\//\/\/$user@}
 cat <<TXT
   $auth/packages
