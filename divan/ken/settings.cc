@@ -12,15 +12,14 @@ constexpr std::int64_t kMost = 1'000'000;
 constexpr std::int64_t kDayMs = 86'400'000;
 
 constexpr SettingInfo kInfos[] = {
-    {"limit", 20, 1, kMost, "indexes of one database that ken has built at once"},
-    {"batch_channels", 20, 1, kMost, "builds, however large, that ken asks for at once"},
-    {"incremental_channels", 80, 0, kMost, "further ones, of indexes that are not far behind"},
-    {"max_incremental_updates", 1000, 1, kMost, "changes from which on an index is far behind"},
-    {"delay", 5000, 0, kDayMs,
-     "milliseconds for which an index rests after a build unless a batch channel is free"},
-    {"batch_size", 1, 1, kMost, "changes for which an index is built before it has rested"},
-    {"prune_interval", 60'000, 1001, kDayMs,
-     "milliseconds between two times at which ken forgets idle indexes"},
+    {"limit", 20, 1, kMost, "builds of one database that ken asks for at once"},
+    {"batch_channels", 20, 1, kMost, "builds of any size that ken asks for at once"},
+    {"incremental_channels", 80, 0, kMost, "further builds, of indexes that are not far behind"},
+    {"max_incremental_updates", 1000, 1, kMost,
+     "number of changes from which on an index counts as far behind"},
+    {"delay", 5000, 0, kDayMs, "milliseconds between builds of an index unless a batch channel is free"},
+    {"batch_size", 1, 1, kMost, "number of changes that start a build before `delay` has passed"},
+    {"prune_interval", 60'000, 1001, kDayMs, "milliseconds after which ken forgets idle indexes"},
 };
 
 const SettingInfo& info(std::string_view name) {
