@@ -1,0 +1,22 @@
+# cmake -DTESTS=PROGRAM -DFOLDER=DIR -P run_unit_tests.cmake
+#
+# Runs those tests of the program whose sources are in the folder.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB sources ${FOLDER}/*_test.cc)
+set(suites "")
+foreach(source IN LISTS sources)
+  file(STRINGS ${source} lines REGEX "^(TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\\(")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^[A-Z_]+\\(([A-Za-z0-9_]+).*" "\\1" suite "${line}")
+    list(APPEND suites ${suite})
+  endforeach()
+endforeach()
+if(NOT suites)
+  message(FATAL_ERROR "There are no tests in ${FOLDER}.")
+endif()
+list(REMOVE_DUPLICATES suites)
+set(filter "")
+foreach(suite IN LISTS suites)
+  string(APPEND filter ":${suite}.*:*/${suite}.*:${suite}/*")
+endforeach()
+execute_process(COMMAND ${TESTS} --gtest_brief=1 --gtest_filter=${filter} COMMAND_ERROR_IS_FATAL ANY)
