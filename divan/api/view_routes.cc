@@ -87,7 +87,7 @@ class ViewTask final : public PageStream {
     auto waiting = std::move(waiting_);
     bool ready = false;
     std::shared_ptr<const ViewIndex> index;
-    kv::Versionstamp seen;
+    kv::Versionstamp sequence;
     std::string etag;
     context_.store.run([&](kv::Transaction& tx) {
       const auto found = find_views(context_, tx, name_, design_id_);
@@ -99,10 +99,10 @@ class ViewTask final : public PageStream {
       for (const auto& params : queries_) check_params(params, !view.reduce.empty(), view.collation);
       ready = poll(tx, found);
       if (!ready) return;
-      seen = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
+      sequence = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
                                   kv::Isolation::snapshot);
       // A POST is not repeated with If-None-Match.
-      if (call_->method() == "GET") etag = etag_of(tx, found, *index, seen);
+      if (call_->method() == "GET") etag = etag_of(tx, found, *index, sequence);
     });
     if (!ready) {
       if (!std::exchange(wakes_on_stop_, true)) wake_on_stop();
@@ -128,7 +128,7 @@ class ViewTask final : public PageStream {
     std::vector<std::unique_ptr<PageSource>> pages;
     for (const auto& params : queries_) {
       pages.push_back(std::make_unique<QueryPages>(
-          Query(context_.store, context_.catalog, name_, index, view, params, seen)));
+          Query(context_.store, context_.catalog, name_, index, view, params, sequence)));
     }
     return several_ ? multi_query_pages(std::move(pages)) : std::move(pages.front());
   }
