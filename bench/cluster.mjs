@@ -15,8 +15,8 @@ const CONNECTIONS = 32;
 const BULK = 1000;
 const JOBS = 20_000;
 
-// Each kind of operation: one turn of a client, which answers how many operations it was (0: there is no more to do), what
-// is done before, and how many connections do it.
+// Each kind of operation: one turn of a client, which returns how many operations it was (0: there is no more
+// to do), what is done before, and how many connections do it.
 const KINDS = {
   GET: {
     turn: async (connection) => {

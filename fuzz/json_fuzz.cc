@@ -12,7 +12,7 @@ namespace {
 namespace json = divan::json;
 using divan::fuzz::check;
 
-// Whether there may be a number with an exponent that is too large for a double.
+// Returns true if there may be a number with an exponent that is too large for a double.
 bool has_large_number(std::string_view text) {
   constexpr std::string_view kNumber = "0123456789.eE+-";
   for (std::size_t begin = 0; (begin = text.find_first_of(kNumber, begin)) != text.npos;) {

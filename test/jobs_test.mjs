@@ -6,7 +6,7 @@ import { waitFor } from './support/wait.mjs'
 const it = shareServer()
 let types = 0
 
-// Declares a type of the test's own and answers what the test does with it.
+// Declares a type of the test's own and returns what the test does with it.
 async function newType(server, settings = {}) {
   const type = `type${++types}`
   const { client } = server

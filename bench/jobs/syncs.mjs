@@ -21,7 +21,7 @@ function family(pid) {
   return [pid, ...[...parents].filter(([, parent]) => parent === pid).map(([child]) => child)];
 }
 
-// Answers a function that ends the count and answers it.
+// Returns a function that ends the count and returns it.
 export async function countSyncs(pid) {
   if (!allowed) return async () => undefined;
   const perf = spawn('perf', ['stat', '-x,', '-e', EVENTS, '-p', family(pid).join(',')], { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -25,7 +25,7 @@ export function openFeed(server, path, onText = () => {}) {
   });
 }
 
-// A kept connection for small requests, one after the other; answers the time at which the answer came.
+// A kept connection for small requests, one after the other; returns the time at which the answer came.
 export class Requests {
   static async connect(server) {
     const requests = new Requests();

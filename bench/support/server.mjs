@@ -27,7 +27,7 @@ export class Server {
     return server;
   }
 
-  // Answers the body, parsed; throws for a status of 400 or more.
+  // Returns the body, parsed; throws for a status of 400 or more.
   async ask(method, path, body) {
     const text = await this.send(method, path, body === undefined ? undefined : JSON.stringify(body));
     return JSON.parse(text);

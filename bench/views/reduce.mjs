@@ -18,7 +18,7 @@ async function quiet(server) {
   for (let before = -1, now; (now = cpu(server.pid).all) - before > 0.01; before = now) await pause(300);
 }
 
-// Until the index is up to date; answers what that took: seconds of processor time, and the most memory.
+// Until the index is up to date; returns what that took: seconds of processor time, and the most memory.
 async function build(server, database, design, views) {
   await quiet(server);
   const before = cpu(server.pid).all;

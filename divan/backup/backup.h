@@ -6,8 +6,8 @@
 namespace divan::backup {
 
 /// Writes all rows as they are at one version while the store goes on (but for marks of commits, which mean
-/// nothing later). Answers whether the sink took them all. Throws what the store throws.
-/// Sets `header.shared`.
+/// nothing later). Returns true if the sink took them all. Throws what the store throws. Sets
+/// `header.shared`.
 bool write_backup(kv::Database& store, Header header, const ByteSink& sink);
 
 /// The version from which a store goes on that was restored from a backup which ends with `version`: greater

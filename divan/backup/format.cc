@@ -136,7 +136,7 @@ void Parser::feed(std::string_view bytes) {
   }
 }
 
-// Reads what stands at the beginning of `bytes` and answers how long it is; 0 if it is not complete.
+// Reads what stands at the beginning of `bytes` and returns how long it is; 0 if it is not complete.
 std::size_t Parser::next_block(std::string_view bytes) {
   if (expected_ == Expected::head) {
     check_head(bytes.substr(0, kHeadBytes));

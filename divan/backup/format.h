@@ -33,7 +33,7 @@ struct Header {
   bool shared = false;          // of a store on a cluster, which counts its versions by itself
 };
 
-/// Takes the next bytes of a backup; answers whether to go on.
+/// Takes the next bytes of a backup; returns false to stop.
 using ByteSink = std::function<bool(std::string_view bytes)>;
 
 /// Writes a backup. Once the sink does not want to go on, it gets nothing more. Not thread-safe.
@@ -41,7 +41,7 @@ class Writer {
  public:
   Writer(const Header& header, ByteSink sink);
 
-  /// The next row; keys come in their order. Answers whether the sink wants more.
+  /// The next row; keys come in their order. Returns true if the sink wants more.
   bool add(std::string_view key, std::string_view value);
   /// The end. `version` is that of the store, so that none of the rows has a later versionstamp.
   bool finish(kv::Version version);

@@ -44,7 +44,7 @@ class Restores {
   /// Starts the thread that clears away what was given up.
   void start();
 
-  /// Begins to restore from a backup of this version, and answers the restore's id. Throws file_exists (412)
+  /// Begins to restore from a backup of this version, and returns the restore's id. Throws file_exists (412)
   /// naming a database that is there (but see Catalog::can_adopt()), bad_request for names that cannot be or
   /// come twice, and for versions beyond kMaxRaisedVersion, too_many_databases (413) if one transaction
   /// cannot make them all.

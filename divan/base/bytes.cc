@@ -68,7 +68,7 @@ std::string to_base64(std::string_view bytes) {
 
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
-  // EVP_DecodeBlock takes padding anywhere, for zero bits.
+  // EVP_DecodeBlock accepts padding anywhere, as zero bits.
   const std::size_t digits = text.find_last_not_of('=') + 1;
   const std::size_t padding = text.size() - digits;
   if (padding > 2 || text.substr(0, digits).find('=') != std::string_view::npos) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::string> from_base64(std::string_view text) {
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
   if (length < 0) return std::nullopt;
-  // EVP_DecodeBlock counts the padding as zero bytes and trims white space, which is not base64's own.
+  // EVP_DecodeBlock counts the padding as zero bytes and trims white space, which is not part of base64.
   if (static_cast<std::size_t>(length) != out.size()) return std::nullopt;
   out.resize(out.size() - padding);
   return out;

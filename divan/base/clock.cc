@@ -32,7 +32,7 @@ std::int64_t ManualClock::wall_ms() const { return wall_start_ms_ + elapsed_ns_.
 
 bool ManualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                              MonotonicTime deadline, const std::function<bool()>& done) const {
-  // advance() does not know who waits, so a waiter looks at the virtual time now and then.
+  // advance() does not wake waiters, so each polls the virtual time.
   while (!done()) {
     if (now() >= deadline) return done();
     changed.wait_for(lock, std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
-// Time, injected. Nothing below the application reads a clock or sleeps by itself: it is given a Clock, so
-// that an hour of leases and retries is a test of milliseconds.
+// Injected time. Modules below the application do not read a clock or sleep themselves: they use a Clock, so
+// that a test of an hour of leases and retries takes milliseconds.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace divan {
 
 using Duration = std::chrono::nanoseconds;
-/// A point on a clock that never goes back; comparable within one process only.
+/// A point in time on a monotonic clock; comparable within one process only.
 using MonotonicTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 /// A source of time. Thread-safe.
@@ -23,11 +23,11 @@ class Clock {
   /// Monotonic time: for deadlines and durations.
   virtual MonotonicTime now() const = 0;
 
-  /// Milliseconds since 1970-01-01 UTC, for what is shown to people or scheduled for a date. May jump.
+  /// Milliseconds since 1970-01-01 UTC, for times that users see and for schedules. May jump.
   virtual std::int64_t wall_ms() const = 0;
 
-  /// Waits on `changed` until `done()` or the deadline; answers `done()`. `lock` is held on entry, while
-  /// `done` runs and on return. A deadline of MonotonicTime::max() never passes.
+  /// Waits on `changed` until `done()` is true or the deadline has passed; returns `done()`. `lock` is held
+  /// on entry, while `done` runs and on return. A deadline of MonotonicTime::max() never passes.
   virtual bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                           MonotonicTime deadline, const std::function<bool()>& done) const = 0;
 
@@ -35,7 +35,7 @@ class Clock {
   void sleep(Duration duration) const;
 };
 
-/// The machine's clocks.
+/// The system's clocks.
 class SystemClock final : public Clock {
  public:
   MonotonicTime now() const override;
@@ -44,7 +44,7 @@ class SystemClock final : public Clock {
                   MonotonicTime deadline, const std::function<bool()>& done) const override;
 };
 
-/// A clock that moves when it is told to. For tests and the simulation.
+/// A clock that advances only by advance(). For tests and the simulation.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(std::int64_t wall_ms = 1'700'000'000'000) : wall_start_ms_(wall_ms) {}
@@ -54,7 +54,7 @@ class ManualClock final : public Clock {
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                   MonotonicTime deadline, const std::function<bool()>& done) const override;
 
-  /// Moves both clocks on. Waiters whose deadline has passed wake within a few real milliseconds.
+  /// Advances both clocks. Waiters whose deadline has passed wake within a few real milliseconds.
   void advance(Duration by);
 
  private:

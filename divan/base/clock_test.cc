@@ -25,7 +25,7 @@ TEST(ManualClock, AWaiterWakesWhenItsDeadlineHasPassedVirtually) {
   EXPECT_EQ(clock.wall_ms() - wall, 3'600'000);
 }
 
-TEST(SystemClock, WaitAnswersWhetherTheConditionHolds) {
+TEST(SystemClock, WaitReturnsWhetherTheConditionHolds) {
   SystemClock clock;
   std::mutex mutex;
   std::condition_variable changed;

@@ -29,7 +29,7 @@ Config::Sections read_file(const std::string& path) {
   char buffer[4096];
   while (file.read(buffer, sizeof buffer), file.gcount() > 0)
     text.append(buffer, static_cast<std::size_t>(file.gcount()));
-  if (!opened || file.bad()) throw internal_error(fmt::format("Settings file {} cannot be read.", path));
+  if (!opened || file.bad()) throw internal_error(fmt::format("Cannot read settings file {}.", path));
   try {
     return ini::parse(text);
   } catch (const Error& error) {
@@ -43,7 +43,7 @@ void merge(Config::Sections& into, const Config::Sections& from) {
   }
 }
 
-// Written beside the file and moved over it, so that a crash leaves the old one or the new one.
+// Writes a temporary file and renames it to `path`, so that a crash leaves the old file or the new one.
 void write_file(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
   const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -51,7 +51,7 @@ void write_file(const std::string& path, const std::string& text) {
   written = written && ::fsync(fd) == 0;
   if (fd >= 0) ::close(fd);
   if (!written || std::rename(fresh.c_str(), path.c_str()) != 0) {
-    throw internal_error(fmt::format("Settings cannot be written to {}: {}", path, std::strerror(errno)));
+    throw internal_error(fmt::format("Cannot write settings to {}: {}", path, std::strerror(errno)));
   }
 }
 
@@ -110,7 +110,7 @@ std::string Config::get(std::string_view section, std::string_view key, std::str
 
 namespace {
 
-// `fallback` if there is no such text.
+// Parses `text`; `fallback` if it is nullopt.
 template <class Number>
 Number in_range(const std::optional<std::string>& text, std::string_view section, std::string_view key,
                 Number fallback, Number min, Number max) {
@@ -141,7 +141,8 @@ bool Config::get_bool(std::string_view section, std::string_view key, bool fallb
   if (!text) return fallback;
   if (*text == "true") return true;
   if (*text == "false") return false;
-  throw bad_request(fmt::format("Setting [{}] {} = {} is neither true nor false.", section, key, *text));
+  throw bad_request(
+      fmt::format("Setting [{}] {} = {} is invalid; expected true or false.", section, key, *text));
 }
 
 Config::Sections Config::all() const {
@@ -173,8 +174,8 @@ std::optional<std::string> Config::change(const std::string& section, const std:
       if (found->second.empty()) sections.erase(found);
     }
   };
-  // Were two to mix, taking back the one would take back the other, and listeners might learn an old value
-  // last.
+  // Changes are serialized: otherwise undoing one could undo another, and a listener could be called with the
+  // older value last.
   std::lock_guard changing(changing_);
   const auto old = get(section, key);
   Sections changes_before;
@@ -202,7 +203,7 @@ std::optional<std::string> Config::change(const std::string& section, const std:
 
 void Config::write_changes() const {
   if (changes_path_.empty()) return;
-  write_file(changes_path_, "; Settings that were changed while running.\n" + ini::to_text(changes_));
+  write_file(changes_path_, "; Settings that were changed at run time.\n" + ini::to_text(changes_));
 }
 
 }  // namespace divan

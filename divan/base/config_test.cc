@@ -56,7 +56,7 @@ TEST_F(ConfigTest, ChangesAreKept) {
   EXPECT_FALSE(config.get("ken", "delay"));
 }
 
-TEST_F(ConfigTest, OnlyWhatIsReadBackIsTaken) {
+TEST_F(ConfigTest, SettingsThatAFileCannotHoldAreRejected) {
   const std::string long_value(1000, 'x');
   {
     Config config;
@@ -83,7 +83,7 @@ TEST_F(ConfigTest, NumbersAreInTheirRange) {
   }
 }
 
-TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
+TEST_F(ConfigTest, AListenersVetoUndoesTheChange) {
   Config config;
   config.override_with("ken", "delay", "1");
   config.on_change([&](const std::string&, const std::string&) { config.get_int("ken", "delay", 0, 0, 10); });
@@ -93,9 +93,9 @@ TEST_F(ConfigTest, AListenerThatRefusesUndoesTheChange) {
   EXPECT_EQ(config.get("ken", "delay"), "2");
 }
 
-// What one thread is refused is taken back without what others set meanwhile, and listeners end with what is
-// set.
-TEST_F(ConfigTest, ChangesOfSeveralThreadsDoNotMix) {
+// Undoing a vetoed change keeps what other threads have set meanwhile, and the listeners' last calls have the
+// final values.
+TEST_F(ConfigTest, ChangesOfSeveralThreadsAreSerialized) {
   Config config;
   config.keep_changes_in(directory + "/local.ini");
   std::atomic<std::int64_t> heard[3] = {};

@@ -1,7 +1,7 @@
 // Errors that end a whole request, transaction or job.
 //
-// Everywhere else a function says that something is absent with std::optional. What a user sees of an Error
-// is CouchDB's form, {"error": name, "reason": reason} with an HTTP status
+// Absence is not an Error: functions return std::optional. Users see an Error in CouchDB's form, {"error":
+// name, "reason": reason}, with an HTTP status
 // (https://docs.couchdb.org/en/stable/json-structure.html#couchdb-error-status).
 #pragma once
 
@@ -11,8 +11,7 @@
 
 namespace divan {
 
-/// An error with CouchDB's name for it, a reason in words and the HTTP status that goes with both. A value
-/// type.
+/// An error: CouchDB's name for it, a reason as text, and the HTTP status. A value type.
 class Error : public std::exception {
  public:
   /// `status` is an HTTP status, 400 to 599.

@@ -15,7 +15,7 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_comment(std::string_view line) { return line.starts_with(';') || line.starts_with('#'); }
 
-// A semicolon inside a word is no comment: "a;b".
+// A semicolon within a word does not start a comment: "a;b".
 std::string_view without_comment(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool begins_word = i == 0 || kSpace.find(text[i - 1]) != std::string_view::npos;
@@ -24,7 +24,7 @@ std::string_view without_comment(std::string_view text) {
   return text;
 }
 
-// Takes the lines in order; each take() answers whether the line means something.
+// Parses the lines in order; take() returns false if its line is malformed.
 class Parser {
  public:
   bool take(std::string_view line) {
@@ -63,7 +63,7 @@ class Parser {
   }
 
   std::string section_;
-  std::string* value_ = nullptr;  // of the last setting, for lines that go on with it
+  std::string* value_ = nullptr;  // of the last setting, for continuation lines
 };
 
 }  // namespace

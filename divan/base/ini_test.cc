@@ -12,18 +12,18 @@ TEST(IniTest, ReadsSectionsAndComments) {
             expected);
 }
 
-TEST(IniTest, LinesThatGoOn) {
+TEST(IniTest, ContinuationLines) {
   const Sections expected = {{"a", {{"k", "one two three"}, {"l", "x"}}}};
   EXPECT_EQ(parse("[a]\nk = one\n  two ; comment\n; between\n\n\tthree\nl =\n x\n"), expected);
   EXPECT_THROW(parse("[a]\n  two\n"), Error);
 }
 
-TEST(IniTest, LongLinesAreWhole) {
+TEST(IniTest, LongLinesAreRead) {
   const std::string value(100'000, 'x');
   EXPECT_EQ(parse("[a]\nk = " + value + "\n").at("a").at("k"), value);
 }
 
-TEST(IniTest, WhatIsNoSettingIsNamed) {
+TEST(IniTest, AMalformedLineIsNamed) {
   for (const auto* text :
        {"k = v\n", "[a\nk = v\n", "[]\n", "[a] b\n", "[a]\nk\n", "[a]\n= v\n", "[a]\nk = \xff\n"}) {
     EXPECT_THROW(parse(text), Error) << text;
@@ -34,7 +34,7 @@ TEST(IniTest, WhatIsNoSettingIsNamed) {
   } catch (const Error& error) { EXPECT_EQ(error.reason(), "line 3: not a setting"); }
 }
 
-TEST(IniTest, TextIsReadBack) {
+TEST(IniTest, RoundTrip) {
   const Sections sections = {{"a", {{"k", "v;w"}, {"l", ""}}}, {"b", {{"x", "[y] = #z"}}}};
   EXPECT_EQ(parse(to_text(sections)), sections);
 }

@@ -191,7 +191,7 @@ std::string quoted(std::string_view text) {
 }
 
 boost::json::value parse(std::string_view text) {
-  // One judge of what is JSON: boost::json sees checked text only.
+  // compact() decides what is valid JSON: boost::json parses checked text only.
   const std::string checked = compact(text);
   boost::json::parse_options options;
   options.max_depth = kMaxDepth;

@@ -1,9 +1,9 @@
 // JSON text (RFC 8259).
 //
-// Documents travel through Divan as the text that a client sent: order of members, spelling of numbers and
-// duplicates are kept. compact() checks foreign text and takes the white space out; for_each_member() and
-// for_each_element() then find their way through such checked text without building a tree. Small things at
-// the edges (settings, request bodies of our own API) are parsed into boost::json values.
+// Divan handles documents as the text that a client sent: the order of members, the spelling of numbers and
+// duplicates are kept. compact() validates untrusted text and removes white space; for_each_member() and
+// for_each_element() then walk the validated text without building a tree. Small inputs (settings, request
+// bodies of our own API) are parsed into boost::json values.
 #pragma once
 
 #include <boost/json.hpp>
@@ -16,65 +16,65 @@
 
 namespace divan::json {
 
-/// The deepest nesting that compact() takes.
+/// The deepest nesting that compact() accepts.
 inline constexpr int kMaxDepth = 1000;
 
-/// Checks that `text` is exactly one JSON value in valid UTF-8 and answers it without white space between
-/// tokens. Throws bad_request ("invalid UTF-8 JSON: ...") for anything else. Numbers of any size and
-/// precision pass.
+/// Checks that `text` is exactly one JSON value in valid UTF-8, and returns it without white space between
+/// tokens. Throws bad_request ("invalid UTF-8 JSON: ...") otherwise. Integers may have any number of digits;
+/// a number beyond the range of a double is an error.
 std::string compact(std::string_view text);
 
-/// Whether `text` is exactly one JSON value in compact()'s form. Unlike compact() it takes any depth, and
-/// escapes of lone surrogates: what JavaScript's JSON.stringify() writes.
+/// Returns true if `text` is exactly one JSON value in compact()'s form. Unlike compact() it accepts any
+/// depth, and escapes of lone surrogates, which JavaScript's JSON.stringify() writes.
 bool is_compact(std::string_view text);
 
-/// Called with the member's name as written between its quotes (escapes not undone) and its value's text.
-/// Answers whether to go on.
+/// Called with the member's name as written between its quotes (escapes not decoded) and its value's text.
+/// Returns false to stop.
 using MemberVisitor = std::function<bool(std::string_view raw_name, std::string_view value)>;
-/// Called with an element's text; answers whether to go on.
+/// Called with an element's text; returns false to stop.
 using ElementVisitor = std::function<bool(std::string_view value)>;
 
-// The walks take text in compact()'s form. Of any other they find something within it, or nothing.
+// The functions below require text in compact()'s form. For other text their result is unspecified, but they
+// do not read beyond it.
 
-/// Walks over the members of an object. False if `object` is not an object.
+/// Visits the members of an object. Returns false if `object` is not an object.
 bool for_each_member(std::string_view object, const MemberVisitor& visit);
 
-/// Walks over the elements of an array. False if `array` is not an array.
+/// Visits the elements of an array. Returns false if `array` is not an array.
 bool for_each_element(std::string_view array, const ElementVisitor& visit);
 
-/// The value of the object's member of this name, which must need no escapes; the last one where it is
-/// repeated. Nothing where it is missing.
+/// The value of the member of this name, which must need no escapes; of the last one if the name is repeated;
+/// nullopt if the member is missing.
 std::optional<std::string_view> member(std::string_view object, std::string_view name);
-/// The answer is a part of `object`, which must last as long.
+/// Deleted: the result refers to `object`, so a temporary would dangle.
 template <std::same_as<std::string> Temporary>
 std::optional<std::string_view> member(Temporary&& object, std::string_view name) = delete;
 
-/// The text of a string token in compact()'s form, escapes undone; nothing if it is no string.
+/// The decoded value of a string token; nullopt if the token is not a string.
 std::optional<std::string> string_value(std::string_view token);
 
-/// The text between a string's quotes, escapes undone.
+/// Decodes the text between a string's quotes.
 std::string unescape(std::string_view raw);
 
-/// An integer token's value; nothing if it is no integer or does not fit.
+/// An integer token's value; nullopt if the token is not an integer or does not fit.
 std::optional<std::int64_t> int_value(std::string_view token);
 
 /// Appends `text`, which must be UTF-8, as a JSON string with its quotes.
 void append_string(std::string& out, std::string_view text);
 
-/// Appends the shortest digits that read back as `value`; infinities and NaN, which JSON lacks, become null.
+/// Appends the shortest decimal that parses as `value`; infinities and NaN become null.
 void append_double(std::string& out, double value);
 
 /// `text` as a JSON string.
 std::string quoted(std::string_view text);
 
-/// Parses foreign text into a tree; throws bad_request as compact() does. For small inputs.
+/// Parses untrusted text into a tree; throws bad_request as compact() does. For small inputs.
 boost::json::value parse(std::string_view text);
 
-/// Parses foreign text that must be an object; throws bad_request ("Request body must be a JSON object").
+/// Parses untrusted text that must be an object; throws bad_request ("Request body must be a JSON object").
 boost::json::object parse_object(std::string_view text);
 
-/// Appends JSON to a string and puts the commas in. A thin, trusting helper: the caller calls in a sensible
-/// order.
+/// Appends JSON to a string and inserts the commas. Does not check the order of calls.
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}

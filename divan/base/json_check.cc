@@ -1,8 +1,8 @@
-// The check of foreign JSON. simdjson's On-Demand parser finds the tokens (and checks UTF-8 and control
-// characters); it looks at a value only when asked, so check() asks for every one. Numbers are checked by
-// their grammar, because On-Demand would take 01, and by their exponent: 1e400 is no number that anybody
-// could calculate with. (Integers of many digits are good.) is_compact() looks at text that was checked once
-// and may have been damaged since.
+// Validates untrusted JSON. simdjson's On-Demand parser finds the tokens and checks UTF-8 and control
+// characters; it validates a value only on access, so check() accesses each one. Numbers are also checked
+// against the grammar, since On-Demand accepts 01, and against the range of a double: 1e400 is an error.
+// (Integers of many digits are valid.) is_compact() checks text that was valid once and may have been damaged
+// in the store.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -62,7 +62,8 @@ std::string_view trimmed(std::string_view token) {
   return token;
 }
 
-// Whether a number with an exponent is beyond the largest double. Less than the smallest is zero.
+// Returns true if a number with an exponent exceeds the largest double. A number below the smallest one is
+// zero.
 bool is_infinite(std::string_view token) {
   const auto exponent = token.find_first_of("eE");
   if (exponent == std::string_view::npos) return false;
@@ -74,7 +75,7 @@ void check_number(std::string_view token) {
   token = trimmed(token);
   if (!is_number(token)) refuse(fmt::format("`{}` is not a value.", utf8_prefix(token, 40)));
   if (is_infinite(token))
-    refuse(fmt::format("the number `{}` is beyond the largest one, 1.8e308.", utf8_prefix(token, 40)));
+    refuse(fmt::format("the number `{}` exceeds the largest one, 1.8e308.", utf8_prefix(token, 40)));
 }
 
 void check_scalar(ondemand::value& value, ondemand::json_type type) {
@@ -143,12 +144,13 @@ struct Parser {
 };
 
 Parser& this_threads_parser() {
-  // On-Demand's own limit on depth only has to be out of the way of ours.
+  // On-Demand's own limit on depth only has to exceed ours.
   thread_local Parser instance;
   return instance;
 }
 
-// They move `text` behind what they find at its beginning; false if something else is there.
+// Each skip function removes a token from the front of `text`; false if `text` does not begin with that
+// token.
 
 bool skip(std::string_view& text, std::string_view token) {
   if (!text.starts_with(token)) return false;
@@ -182,23 +184,23 @@ bool skip_scalar(std::string_view& text) {
   return is_number(token);
 }
 
-// What stands before a member's value.
+// Skips a member's name and colon.
 bool skip_name(std::string_view& text) { return skip_string(text) && skip(text, ":"); }
 
-// A large request leaves no large buffer behind.
-constexpr std::size_t kKeptBufferBytes = 64 << 10;  // a thread
+// Larger buffers are freed after the request.
+constexpr std::size_t kKeptBufferBytes = 64 << 10;  // per thread
 
 }  // namespace
 
 std::string compact(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) refuse("there is nothing.");
+  if (first == std::string_view::npos) refuse("the text is empty.");
   if (text[first] != '{' && text[first] != '[') {
     // On-Demand treats a scalar at the root specially; as the only element of an array it is like any other.
     const std::string wrapped = compact(fmt::format("[{}]", text));
     std::size_t elements = 0;
     for_each_element(wrapped, [&](std::string_view) { return ++elements < 2; });
-    if (elements != 1) refuse("there is more after the value.");
+    if (elements != 1) refuse("there is text after the value.");
     return wrapped.substr(1, wrapped.size() - 2);
   }
 
@@ -220,7 +222,7 @@ std::string compact(std::string_view text) {
     check_object(object, 1);
   }
   const char* rest;
-  if (!document.current_location().get(rest)) refuse("there is more after the value.");
+  if (!document.current_location().get(rest)) refuse("there is text after the value.");
 
   std::string out(text.size(), '\0');
   std::size_t length = 0;
@@ -250,7 +252,7 @@ bool is_compact(std::string_view text) {
     } else if (!skip_scalar(text)) {
       return false;
     }
-    // It is over, and perhaps what it is in.
+    // The value ends, and possibly its containers.
     while (!open.empty() && skip(text, {&open.back(), 1})) open.pop_back();
     if (open.empty()) return text.empty();
     if (!skip(text, ",") || (open.back() == '}' && !skip_name(text))) return false;

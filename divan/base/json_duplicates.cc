@@ -9,11 +9,11 @@
 namespace divan::json {
 namespace {
 
-// Finds the members that a later one replaces, in one walk over the text and without building anything: most
+// Finds the members that a later one replaces, in one pass over the text and without building a tree: most
 // texts have none.
 class Search {
  public:
-  // A part of the text: a member with the comma behind it.
+  // A part of the text: a member and the comma after it.
   struct Range {
     std::size_t begin;
     std::size_t end;
@@ -21,7 +21,7 @@ class Search {
 
   explicit Search(std::string_view text) : text_(text) {}
 
-  // In the order in which they begin. A member that is replaced may have others within it.
+  // The replaced members, ordered by their beginnings. A replaced member may contain others.
   std::vector<Range> replaced() {
     for (std::size_t i = 0; i < text_.size(); ++i) {
       switch (text_[i]) {
@@ -41,7 +41,7 @@ class Search {
 
  private:
   struct Name {
-    std::string_view text;  // as it stands, without its quotes
+    std::string_view text;  // as written, without its quotes
     bool escaped;
   };
 
@@ -54,13 +54,13 @@ class Search {
       escaped = true;
       ++end;
     }
-    // Nothing but a member's name stands before a colon.
+    // Only a member's name is followed by a colon.
     if (end + 1 < text_.size() && text_[end + 1] == ':')
       names_.push_back({text_.substr(begin + 1, end - begin - 1), escaped});
     return end;
   }
 
-  // The members of the object that ends have the names from `first` on.
+  // Called at the end of an object; `names_` from `first` on are its members.
   void end_object(std::size_t first) {
     if (!has_duplicates(first)) return;
     std::map<std::string, std::size_t> last;
@@ -97,8 +97,8 @@ class Search {
   }
 
   const std::string_view text_;
-  std::vector<Name> names_;               // of the members, so far, of the objects that are open
-  std::vector<std::size_t> open_;         // where the names of each of these begin
+  std::vector<Name> names_;               // of the members of all open objects
+  std::vector<std::size_t> open_;         // the index of the first name of each open object
   std::vector<std::string_view> sorted_;  // names of one object
   std::vector<Range> replaced_;
 };
@@ -112,7 +112,7 @@ std::optional<std::string> without_duplicates(std::string_view text) {
   out.reserve(text.size());
   std::size_t done = 0;
   for (const auto& range : replaced) {
-    if (range.begin < done) continue;  // within one that is left out
+    if (range.begin < done) continue;  // within a member that is left out
     out.append(text, done, range.begin - done);
     done = range.end;
   }

@@ -1,6 +1,7 @@
-// Members of JSON objects that have one name.
+// Removes duplicate members of JSON objects.
 //
-// RFC 8259 leaves open what they mean. Here, as in JavaScript and in CouchDB, the last one stands.
+// RFC 8259 does not define the meaning of several members of one name. Here, as in JavaScript and CouchDB,
+// the last one is used.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,8 @@
 
 namespace divan::json {
 
-/// The same JSON where, of the members of an object that have one name, only the last one is left; nullopt if
-/// no object has such members. Names are compared without their escapes. `text` is in compact()'s form.
+/// Returns `text` without each member that a later member of the same object and name replaces; nullopt if
+/// there are none. Names are compared after decoding. `text` must be in compact()'s form.
 std::optional<std::string> without_duplicates(std::string_view text);
 
 }  // namespace divan::json

@@ -13,21 +13,21 @@ namespace {
 
 std::string unique(std::string_view text) { return without_duplicates(text).value_or("none"); }
 
-TEST(JsonDuplicates, TheLastMemberOfANameStands) {
+TEST(JsonDuplicates, TheLastMemberOfANameIsKept) {
   EXPECT_EQ(unique(R"({"a":1,"b":2,"a":3})"), R"({"b":2,"a":3})");
   EXPECT_EQ(unique(R"({"a":1,"a":{"x":1,"x":[{"y":0,"y":1}]},"z":[]})"), R"({"a":{"x":[{"y":1}]},"z":[]})");
   EXPECT_EQ(unique(R"([1,{"a":"\"a\":","\u0061":2},"{"])"), R"([1,{"\u0061":2},"{"])");
   EXPECT_EQ(unique(R"({"":1,"":2})"), R"({"":2})");
 }
 
-TEST(JsonDuplicates, WhatIsReplacedMayHaveDuplicatesItself) {
+TEST(JsonDuplicates, AReplacedMemberMayContainDuplicates) {
   EXPECT_EQ(unique(R"({"a":{"x":1,"x":2},"b":[{"y":1,"y":2}],"a":{"x":3,"x":4}})"),
             R"({"b":[{"y":2}],"a":{"x":4}})");
   EXPECT_EQ(unique(R"({"a":1,"a":{"a":1,"a":{"a":1,"a":2}},"a":{"a":3,"a":4}})"), R"({"a":{"a":4}})");
   EXPECT_EQ(unique(R"({"a":1,"a":2,"a":3,"\u0061":4,"b":5,"a":6,"b":7})"), R"({"a":6,"b":7})");
 }
 
-// One walk does, however deep the text is: walks for each depth would take minutes.
+// One pass suffices for any depth: a pass for each depth would take minutes.
 TEST(JsonDuplicates, DeepTexts) {
   constexpr int kDepth = 900;
   const std::string large(8'000'000, 'x');

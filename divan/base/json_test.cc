@@ -19,7 +19,7 @@ bool accepts(std::string_view text) {
   }
 }
 
-TEST(Json, CompactTakesWhiteSpaceOutAndNothingElse) {
+TEST(Json, CompactRemovesWhiteSpaceOnly) {
   EXPECT_EQ(
       compact(
           " { \"b\" : [ 1 , 2.50 , 1e308 , 123456789012345678901234567890 ] ,\n\"a\" : \"x  y\\u0041\" } "),
@@ -32,14 +32,14 @@ TEST(Json, CompactTakesWhiteSpaceOutAndNothingElse) {
   EXPECT_EQ(compact("{}"), "{}");
 }
 
-// The reason shows a part of the text.
+// The reason contains a part of the text.
 TEST(Json, ReasonsAreUtf8WhereverTheTextIsCut) {
   for (int ahead = 0; ahead < 4; ++ahead) {
     EXPECT_FALSE(accepts("1" + std::string(36 + ahead, 'x') + "\xf0\x9f\x9b\x8b\xd0\xb1"));
   }
 }
 
-TEST(Json, RefusesWhatIsNotJson) {
+TEST(Json, RejectsInvalidJson) {
   for (const std::string_view text : {"",
                                       " ",
                                       "{",
@@ -172,7 +172,7 @@ TEST(Json, WalksOverDamagedTextStayWithinIt) {
     string_value(value);
   };
   for (std::size_t size = 0; size <= text.size(); ++size) {
-    const std::string cut = text.substr(0, size);  // of its own, so that a sanitizer sees its end
+    const std::string cut = text.substr(0, size);  // a copy, so that a sanitizer detects reads beyond its end
     walk(cut);
     for (const char wrong : {'"', '{', ']', '\\', '\0'}) {
       std::string damaged = cut;
@@ -186,7 +186,7 @@ TEST(Json, WalksOverDamagedTextStayWithinIt) {
   EXPECT_GT(seen, 1000u);
 }
 
-TEST(Json, StringsSurviveTheRoundTrip) {
+TEST(Json, StringsRoundTrip) {
   for (const std::string& text :
        {std::string("plain"), std::string("quote \" backslash \\ slash /"), std::string("\b\f\n\r\t\x01\x1f"),
         std::string("zero \0 inside", 13), std::string("gr\xc3\xbc\xc3\x9f \xf0\x9f\x9b\x8b")}) {
@@ -207,7 +207,7 @@ TEST(Json, Numbers) {
   EXPECT_EQ(out, "0.1 null");
 }
 
-TEST(Json, WriterPutsTheCommasIn) {
+TEST(Json, WriterInsertsTheCommas) {
   std::string out;
   Writer(out)
       .begin_object()

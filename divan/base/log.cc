@@ -42,7 +42,8 @@ Level parse_level(std::string_view name) {
   if (name == "warning" || name == "warn" || name == "notice") return Level::warning;
   if (name == "error") return Level::error;
   if (name == "none") return Level::off;
-  throw bad_request(fmt::format("Log level `{}` is none of debug, info, warning, error, none.", name));
+  throw bad_request(
+      fmt::format("Unknown log level `{}`; expected one of debug, info, warning, error, none.", name));
 }
 
 void configure(Level level, const std::string& path) {
@@ -53,7 +54,7 @@ void configure(Level level, const std::string& path) {
   try {
     logger() = make_logger(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path), level);
   } catch (const spdlog::spdlog_ex& e) {
-    throw internal_error(fmt::format("Log file {}: {}", path, e.what()));
+    throw internal_error(fmt::format("Cannot open log file {}: {}", path, e.what()));
   }
 }
 

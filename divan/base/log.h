@@ -1,4 +1,5 @@
-// The logger: the one piece of global state. Lines go to standard error, or to the file of [log] file.
+// The logger, the only global state of the process. Writes to standard error, or to the file of the setting
+// [log] file. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>
@@ -10,12 +11,12 @@ namespace divan::log {
 
 enum class Level { debug, info, warning, error, off };
 
-/// Reads "debug", "info", "warning" (or "warn", "notice"), "error" or "none"; throws bad_request for anything
-/// else.
+/// Parses "debug", "info", "warning" (or "warn", "notice"), "error" or "none"; throws bad_request for any
+/// other name.
 Level parse_level(std::string_view name);
 
-/// Sets where lines go (an empty path: standard error) and the least severe level that is written.
-/// Thread-safe, but meant for start-up. Throws if the file cannot be opened.
+/// Sets the log file (empty: standard error) and the least severe level that is written. Call during
+/// start-up. Throws internal_error if the file cannot be opened.
 void configure(Level level, const std::string& path = {});
 void set_level(Level level);
 

@@ -1,4 +1,4 @@
-// A map of bounded size that forgets what was not used for longest.
+// A map of bounded size with least-recently-used eviction.
 #pragma once
 
 #include <list>
@@ -25,7 +25,7 @@ class LruMap {
     return &found->second->second;
   }
 
-  /// The same without counting as a use.
+  /// Like touch(), without counting as a use.
   const Value* find(std::string_view key) const {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : &found->second->second;
@@ -57,8 +57,9 @@ class LruMap {
   using Entries = std::list<std::pair<const std::string, Value>>;
 
   const std::size_t capacity_;
-  Entries entries_;                                                         // the most recently used first
-  std::unordered_map<std::string_view, typename Entries::iterator> index_;  // its keys are those of entries_
+  Entries entries_;  // the most recently used first
+  std::unordered_map<std::string_view, typename Entries::iterator>
+      index_;  // keys are in entries_
 };
 
 }  // namespace divan

@@ -5,13 +5,13 @@
 namespace divan {
 namespace {
 
-TEST(LruMap, ForgetsWhatWasNotUsedForLongest) {
+TEST(LruMap, EvictsTheLeastRecentlyUsed) {
   LruMap<int> map(3);
   map["a"] = 1;
   map["b"] = 2;
   map["c"] = 3;
   EXPECT_EQ(*map.touch("a"), 1);
-  EXPECT_EQ(*map.find("b"), 2);  // no use
+  EXPECT_EQ(*map.find("b"), 2);  // does not count as a use
   map["c"] = 4;
   map["d"] = 5;
   EXPECT_EQ(map.size(), 3u);

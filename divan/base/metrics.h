@@ -1,4 +1,4 @@
-// What the server counts about itself, in Prometheus' text format.
+// The server's metrics, in Prometheus' text format.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Registry;
 
 namespace divan {
 
-/// A registry of metrics. Thread-safe. What it hands out lives as long as it does.
+/// A registry of metrics. Thread-safe. Returned references are valid for its lifetime.
 class Metrics {
  public:
   using Labels = std::map<std::string, std::string>;
@@ -28,17 +28,18 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// The counter of this name and these labels, made at the first call.
+  /// The counter of this name and these labels; the first call creates it.
   prometheus::Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
   prometheus::Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
   /// `buckets` are upper bounds, in the metric's unit.
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,
                                    const std::vector<double>& buckets, const Labels& labels = {});
 
-  /// Called before the metrics are shown, to set gauges from what is counted elsewhere. For start-up.
+  /// Adds a function that text() calls first, to set gauges from values that are counted elsewhere. Call
+  /// during start-up only.
   void on_collect(std::function<void()> collector) { collectors_.push_back(std::move(collector)); }
 
-  /// Everything, in Prometheus' text exposition format 0.0.4.
+  /// All metrics, in Prometheus' text exposition format 0.0.4.
   std::string text();
 
  private:

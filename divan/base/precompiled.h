@@ -1,4 +1,4 @@
-// The headers that nearly every translation unit of the core includes, parsed once.
+// Precompiled header: the headers that nearly every translation unit of the core includes.
 #pragma once
 
 #include <fmt/core.h>

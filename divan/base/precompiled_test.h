@@ -1,4 +1,4 @@
-// The same for unit tests.
+// Precompiled header of the unit tests.
 #pragma once
 
 #include <gmock/gmock.h>

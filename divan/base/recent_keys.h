@@ -1,4 +1,4 @@
-// Keys that are remembered for a while.
+// A set of keys that expire.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace divan {
 
-/// Forgets each key some time after it was added last, and the oldest keys if there are too many. Not
+/// Removes each key some time after it was last added, and the oldest keys if there are too many. Not
 /// thread-safe.
 class RecentKeys {
  public:

@@ -5,7 +5,7 @@
 namespace divan {
 namespace {
 
-TEST(RecentKeys, AreForgottenWithTimeAndWhenThereAreTooMany) {
+TEST(RecentKeys, ExpireWithTimeAndWhenThereAreTooMany) {
   RecentKeys keys(std::chrono::seconds(10), 2);
   const auto at = [](int seconds) { return MonotonicTime(std::chrono::seconds(seconds)); };
   keys.add("b", at(0));
@@ -15,7 +15,7 @@ TEST(RecentKeys, AreForgottenWithTimeAndWhenThereAreTooMany) {
   keys.add("a", at(5));
   keys.add("b", at(6));  // anew
   EXPECT_TRUE(keys.contains("b", at(15)));
-  keys.add("c", at(7));  // in the place of the oldest
+  keys.add("c", at(7));  // replaces the oldest
   EXPECT_FALSE(keys.contains("a", at(7)));
   EXPECT_TRUE(keys.contains("b", at(7)));
   EXPECT_TRUE(keys.contains("c", at(7)));

@@ -27,18 +27,18 @@ std::string Rng::uuid_at(std::int64_t wall_ms) {
 }
 
 std::uint64_t SystemRng::next() {
-  // Most of the time goes into the call, however few the bytes are.
-  struct Stock {
+  // The system call dominates the cost of few bytes, so bytes are fetched in batches.
+  struct Buffer {
     std::array<std::uint64_t, 64> numbers;
     std::size_t left = 0;
   };
-  thread_local Stock stock;
-  if (stock.left == 0) {
-    if (RAND_bytes(reinterpret_cast<unsigned char*>(stock.numbers.data()), sizeof stock.numbers) != 1)
-      throw internal_error("The operating system gave no random numbers.");
-    stock.left = stock.numbers.size();
+  thread_local Buffer buffer;
+  if (buffer.left == 0) {
+    if (RAND_bytes(reinterpret_cast<unsigned char*>(buffer.numbers.data()), sizeof buffer.numbers) != 1)
+      throw internal_error("The operating system returned no random numbers.");
+    buffer.left = buffer.numbers.size();
   }
-  return stock.numbers[--stock.left];
+  return buffer.numbers[--buffer.left];
 }
 
 }  // namespace divan

@@ -1,4 +1,4 @@
-// Chance, injected: see clock.h.
+// Injected randomness (compare clock.h).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Rng {
   /// 32 lower-case hexadecimal digits, as CouchDB writes its UUIDs.
   std::string uuid();
 
-  /// The same, in the order of their times (RFC 9562, version 7; milliseconds since 1970): what is made at
-  /// the same time lies together in the store.
+  /// The same form, ordered by time (RFC 9562, version 7; milliseconds since 1970): objects that are created
+  /// together are adjacent in the store.
   std::string uuid_at(std::int64_t wall_ms);
 };
 
@@ -37,7 +37,7 @@ class SystemRng final : public Rng {
   std::uint64_t next() override;
 };
 
-/// The same numbers for the same seed. For tests and the simulation.
+/// A deterministic generator: the same seed yields the same numbers. For tests and the simulation.
 class SeededRng final : public Rng {
  public:
   explicit SeededRng(std::uint64_t seed) : engine_(seed) {}

@@ -17,7 +17,7 @@ TEST(Rng, UuidsOfATimeAreThoseOfVersion7) {
   EXPECT_LT(uuid, rng.uuid_at(kTime + 1));
 }
 
-TEST(Rng, TheSystemsNumbersAreDifferentOnes) {
+TEST(Rng, TheSystemsNumbersDiffer) {
   SystemRng rng;
   std::set<std::uint64_t> seen;
   for (int i = 0; i < 1000; ++i) seen.insert(rng.next());

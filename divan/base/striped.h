@@ -1,5 +1,5 @@
-// What many threads touch all the time without touching each other's cache lines: a counter that is written
-// often and read seldom, and a gate for data that is read often and replaced seldom.
+// Data that many threads use without sharing cache lines: a counter that is written often and read rarely,
+// and a gate for data that is read often and replaced rarely.
 #pragma once
 
 #include <array>
@@ -11,28 +11,28 @@
 
 namespace divan {
 
-/// Bytes that two processors cannot write at once without taking turns. What one thread writes often is kept
-/// this far from what others read often.
+/// The size of a cache line, in bytes. Data that one thread writes often is kept this far from data that
+/// others read often.
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Into how many stripes striped data is divided. More threads than this share stripes: slower, never wrong.
+/// The number of stripes. If there are more threads, some share a stripe, which is slower but correct.
 inline constexpr std::size_t kStripes = 16;
 
-/// The calling thread's stripe, 0 to kStripes - 1: threads take them in turn as they first ask.
+/// The calling thread's stripe, 0 to kStripes - 1. Stripes are assigned round-robin at a thread's first call.
 inline std::size_t thread_stripe() noexcept {
   static std::atomic<std::size_t> next{0};
   thread_local const std::size_t stripe = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
   return stripe;
 }
 
-/// A sum that any thread adds to without disturbing others. Thread-safe.
+/// A sum that many threads add to without contention. Thread-safe.
 class StripedCounter {
  public:
   void add(std::uint64_t n) noexcept {
     stripes_[thread_stripe()].value.fetch_add(n, std::memory_order_relaxed);
   }
 
-  /// The sum of all that was added before this call, and perhaps of some that is added during it.
+  /// The sum of all additions before this call, and possibly of some that are concurrent with it.
   std::uint64_t total() const noexcept;
 
  private:
@@ -42,16 +42,16 @@ class StripedCounter {
   std::array<Stripe, kStripes> stripes_;
 };
 
-/// Lets readers walk a shared structure without a lock while a writer takes parts out of it: the writer
-/// unlinks a part, waits for the readers, and then may destroy it. striped.cc says why that is safe.
+/// Lets readers walk a shared structure without a lock while a writer removes parts of it: the writer unlinks
+/// a part, waits for the readers, and then may destroy the part. striped.cc explains why that is safe.
 /// Thread-safe.
 ///
 /// A reader loads the structure's pointers inside a Section, as std::atomic with memory_order_seq_cst; a
-/// writer stores them in the same way. Sections are meant to be very short (a look-up), since a writer waits
-/// for them; a thread must not wait for the readers while it is inside a section itself.
+/// writer stores them in the same way. Sections must be very short (a lookup), since a writer waits for them.
+/// A thread must not call wait_for_readers() inside a section.
 class ReaderGate {
  public:
-  /// A reader's stay. Sections may nest.
+  /// A read-side critical section. Sections may nest.
   class Section {
    public:
     Section(Section&& other) noexcept : inside_(std::exchange(other.inside_, nullptr)) {}
@@ -76,13 +76,13 @@ class ReaderGate {
     return Section(stripes_[thread_stripe()].inside[phase_.load(std::memory_order_relaxed)]);
   }
 
-  /// Returns when every section that could have seen what the caller has unlinked before is over. Sections
-  /// that begin later do not delay it.
+  /// Returns when every section that could have seen what the caller has unlinked has ended. Sections that
+  /// begin later do not delay it.
   void wait_for_readers();
 
  private:
   struct alignas(kCacheLine) Stripe {
-    std::array<std::atomic<std::uint32_t>, 2> inside{};  // readers by the phase that they began in
+    std::array<std::atomic<std::uint32_t>, 2> inside{};  // readers, by the phase in which they entered
   };
   std::array<Stripe, kStripes> stripes_;
   alignas(kCacheLine) std::atomic<std::uint32_t> phase_{0};

@@ -41,7 +41,7 @@ TEST(ReaderGate, AWriterWaitsForAReaderThatIsInside) {
   }
 }
 
-TEST(ReaderGate, ReadersWhoAlwaysOverlapDoNotKeepAWriterWaiting) {
+TEST(ReaderGate, OverlappingReadersDoNotBlockAWriter) {
   ReaderGate gate;
   std::atomic<bool> written = false;
   std::promise<void> inside;
@@ -56,7 +56,7 @@ TEST(ReaderGate, ReadersWhoAlwaysOverlapDoNotKeepAWriterWaiting) {
   reader.join();
 }
 
-TEST(ReaderGate, WhatAReaderHoldsIsNotDestroyedUnderIt) {
+TEST(ReaderGate, APartIsNotDestroyedWhileAReaderUsesIt) {
   struct Value {
     std::atomic<int> alive{1};
     ~Value() { alive = 0; }

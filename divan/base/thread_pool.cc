@@ -7,8 +7,8 @@
 namespace divan {
 namespace {
 
-// Threads that are being woken at once. With more, each of many small tasks costs a thread's waking; with
-// one, threads whose tasks block follow each other slowly.
+// The most threads that are being woken at a time. With more, each of many small tasks costs a wake-up; with
+// one, threads start too slowly if their tasks block.
 constexpr std::size_t kMaxWaking = 2;
 
 }  // namespace
@@ -36,8 +36,8 @@ bool ThreadPool::submit(std::function<void()> task) {
   return true;
 }
 
-// Whether an idle thread is to be woken now. Each that comes wakes the next one if there is still something
-// to do: most of a burst of small tasks is done by threads that are awake already.
+// Returns true if an idle thread must be woken now. A thread that wakes up wakes the next one if tasks are
+// still queued: threads that are awake already do most of a burst of small tasks.
 bool ThreadPool::needs_waking() {
   if (waking_ >= kMaxWaking || waking_ >= idle_ || waking_ >= tasks_.size()) return false;
   ++waking_;

@@ -1,4 +1,4 @@
-// A bounded thread pool: where the synchronous core runs.
+// A bounded thread pool, which runs the synchronous core.
 #pragma once
 
 #include <condition_variable>
@@ -11,20 +11,21 @@
 
 namespace divan {
 
-/// Runs tasks on a fixed number of threads, first come, first served. Thread-safe. A task must not throw:
-/// what it throws is logged and lost. The destructor waits for all tasks that were taken.
+/// Runs tasks on a fixed number of threads, in FIFO order. Thread-safe. A task should not throw: its
+/// exception is logged and dropped. The destructor waits for all submitted tasks.
 class ThreadPool {
  public:
-  /// `name` (at most 15 characters) is what a debugger shows. At most `max_queued` tasks wait for a thread.
+  /// `name` (at most 15 characters) is the threads' name in a debugger. At most `max_queued` tasks wait for a
+  /// thread.
   ThreadPool(std::string name, std::size_t threads, std::size_t max_queued);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Takes a task, or refuses it (false) when too many wait or the pool is stopping.
+  /// Queues a task. Returns false if the queue is full or the pool is stopping.
   bool submit(std::function<void()> task);
 
-  /// Takes no more tasks, runs those that wait, and joins the threads. Idempotent; not to be called from a
+  /// Rejects further tasks, runs the queued ones, and joins the threads. Idempotent; must not be called by a
   /// task.
   void stop();
 
@@ -40,7 +41,7 @@ class ThreadPool {
   std::deque<std::function<void()>> tasks_;
   bool stopping_ = false;
   std::size_t idle_ = 0;    // threads that wait for a task
-  std::size_t waking_ = 0;  // those of them that have been woken and have not come yet
+  std::size_t waking_ = 0;  // idle threads that were notified and do not run yet
   std::vector<std::thread> threads_;
 };
 

@@ -5,7 +5,7 @@
 namespace divan {
 namespace {
 
-TEST(ThreadPool, RunsEverythingThatItTookBeforeItEnds) {
+TEST(ThreadPool, RunsAllQueuedTasksBeforeItEnds) {
   std::atomic<int> ran = 0;
   {
     ThreadPool pool("test", 3, 1000);
@@ -14,7 +14,7 @@ TEST(ThreadPool, RunsEverythingThatItTookBeforeItEnds) {
   EXPECT_EQ(ran, 500);
 }
 
-TEST(ThreadPool, RefusesWhenTooManyWait) {
+TEST(ThreadPool, RejectsTasksWhenItsQueueIsFull) {
   ThreadPool pool("test", 1, 2);
   std::promise<void> started, release;
   ASSERT_TRUE(pool.submit([&] {
@@ -31,9 +31,9 @@ TEST(ThreadPool, RefusesWhenTooManyWait) {
   EXPECT_FALSE(pool.submit([] {}));
 }
 
-// Tasks that go on only when as many as there are threads have begun, submitted from outside and from within:
-// whoever sleeps while one of them waits holds up all.
-TEST(ThreadPool, EveryThreadIsWokenThatIsNeeded) {
+// Each task blocks until as many tasks as there are threads have started; they are submitted from outside and
+// from within tasks. A thread that is not woken blocks all of them.
+TEST(ThreadPool, AllNeededThreadsAreWoken) {
   constexpr int kThreads = 6;
   constexpr int kRounds = 2000;
   std::mutex mutex;
@@ -67,7 +67,7 @@ TEST(ThreadPool, EveryThreadIsWokenThatIsNeeded) {
   }
 }
 
-TEST(ThreadPool, ATaskThatThrowsEndsNothing) {
+TEST(ThreadPool, ATaskThatThrowsDoesNotEndItsThread) {
   std::atomic<bool> ran = false;
   {
     ThreadPool pool("test", 1, 10);

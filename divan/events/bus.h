@@ -1,10 +1,9 @@
-// The event bus: channels by name, within one process. Code that does something others may want to know
-// publishes it; code that wants to know subscribes. Neither knows the other, and an event point that nobody
-// listens to costs a look.
+// The event bus: channels by name, within one process. Publishers and subscribers do not know each other.
+// Publishing to a channel without subscribers costs one lookup.
 //
 // Order: all subscribers of one channel see its events in one order, which keeps the order of each publisher.
-// Nothing is promised between channels. A subscriber gets what is published after subscribe() has returned,
-// and perhaps what is published during it.
+// There is no order between channels. A subscriber receives the events that are published after subscribe()
+// has returned, and possibly those that are published during the call.
 #pragma once
 
 #include <atomic>
@@ -25,35 +24,36 @@
 
 namespace divan::events {
 
-/// One subscriber's interest in one channel, with its own mailbox; it ends with this handle. Movable. The
-/// mailbox may be read from any thread; moving or ending the handle needs external synchronisation.
+/// A handle of one subscription to one channel, with its own mailbox; destroying the handle ends the
+/// subscription. Movable. The mailbox may be read from any thread; moving or ending the handle requires
+/// external synchronisation.
 ///
-/// A mailbox that is full drops its oldest events, and a marker (Message::lagged) stands in their place: the
-/// stream is complete but for what its markers count.
+/// A full mailbox drops its oldest events and puts a marker (Message::lagged) in their position. The stream
+/// is complete except for the events that its markers count.
 class Subscription {
  public:
-  /// A handle of nothing, to be assigned to. Only assignment and end() are for it.
+  /// An empty handle: only assignment and end() may be called.
   Subscription() = default;
   Subscription(Subscription&& other) noexcept = default;
-  /// Ends the subscription that this handle was.
+  /// Ends the current subscription, if any, and takes over the other one.
   Subscription& operator=(Subscription&& other) noexcept;
   ~Subscription() { end(); }
 
-  /// Unlike any other subscription's of this bus.
+  /// Unique within the bus.
   std::uint64_t id() const { return mailbox_->id(); }
   const std::string& channel() const { return channel_->name(); }
 
-  /// The next entry of the stream, if one is there.
+  /// The next entry of the stream; nullopt if the mailbox is empty.
   std::optional<Message> try_next() { return mailbox_->take(); }
 
-  /// The next entry of the stream; waits for it until `deadline`, then nothing.
+  /// The next entry of the stream; waits for one until `deadline`, then returns nullopt.
   std::optional<Message> next_until(const Clock& clock, MonotonicTime deadline) {
     return mailbox_->take_until(clock, deadline);
   }
 
-  /// Ends the subscription, as the destructor does: nothing more is put into its mailbox, what waits there is
-  /// dropped, and when this returns its callback is not running and will not be called again; unless it is
-  /// that callback which ends it, and which then still has to return. Idempotent.
+  /// Ends the subscription, as the destructor does: no further events are put into its mailbox, and those in
+  /// it are dropped. After the return its callback is not running and will not be called again; if the
+  /// callback itself calls end(), it still has to return. Idempotent.
   void end();
 
  private:
@@ -65,23 +65,24 @@ class Subscription {
   std::shared_ptr<Mailbox> mailbox_;
 };
 
-/// A publisher's hold on a channel, for hot paths: it pays no look-up. Movable; publish() is thread-safe.
+/// A publisher's handle of a channel, for hot paths: it avoids the lookup. Movable; publish() is thread-safe.
 ///
-/// While a handle exists, its name keeps its channel: subscribers who come later, leave and come back are
-/// reached through the same handle, and by name all the same.
+/// While a handle exists, its name keeps its channel: later subscribers are reached through the same handle,
+/// and by name as well.
 class Publisher {
  public:
-  /// Publishes the Event that `make_event` returns, which is not called if nobody listens: then this is one
-  /// load. What `make_event` throws goes to the caller; subscribers' failures never do. Answers how many
-  /// subscriptions it reached: those that are told that they missed it count, too.
+  /// Publishes the Event that `make_event` returns. If there is no subscriber, `make_event` is not called and
+  /// the cost is one load. Exceptions of `make_event` propagate to the caller; those of subscribers'
+  /// callbacks do not. Returns the number of subscriptions, including those whose mailbox dropped the event.
   template <class MakeEvent>
   std::size_t publish(MakeEvent&& make_event) const {
-    if (!is_listened_to()) return 0;
+    if (!has_subscribers()) return 0;
     return channel_->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
   }
 
-  /// For those who prepare an event before it is time to publish it: one load.
-  bool is_listened_to() const { return channel_->listened(); }
+  /// Returns true if the channel has subscribers (one load). For callers that prepare an event before they
+  /// publish it.
+  bool has_subscribers() const { return channel_->has_subscribers(); }
 
  private:
   friend class Bus;
@@ -90,37 +91,38 @@ class Publisher {
   ChannelUse channel_;
 };
 
-/// What a bus has done and holds. What was published to nobody is not counted anywhere.
+/// Statistics of a bus. Events that had no subscriber are not counted.
 struct BusStats {
-  std::size_t channels;     ///< channels that somebody listens to now
-  std::size_t subscribers;  ///< subscriptions now
-  std::uint64_t published;  ///< events that were published to somebody
+  std::size_t channels;     ///< current channels that have subscribers
+  std::size_t subscribers;  ///< current subscriptions
+  std::uint64_t published;  ///< events that had a subscriber
   std::uint64_t delivered;  ///< times that an event was put into a mailbox
-  std::uint64_t lagged;     ///< times that an event was dropped from a mailbox (with room for any) unread
+  std::uint64_t lagged;  ///< times that an event was dropped unread from a mailbox whose max_events is not 0
 };
 
 /// All channels of a process. Thread-safe. It must outlive its subscriptions and publishers.
 class Bus {
  public:
-  /// Subscribes to the channel of this name, which exists from the first subscriber to the last.
+  /// Subscribes to the channel of this name. A channel exists from its first subscriber to its last.
   [[nodiscard]] Subscription subscribe(std::string_view name, SubscribeOptions options = {});
 
-  /// A handle to publish with. Making and dropping one costs more than publishing by name: keep it.
+  /// Returns a handle for publishing. Creating and destroying one costs more than publishing by name: keep
+  /// it.
   [[nodiscard]] Publisher publisher(std::string_view name) { return Publisher(directory_.use(name)); }
 
-  /// Publishes by name: as Publisher::publish, with a look-up that takes no lock.
+  /// Publishes by name: like Publisher::publish, with a lock-free lookup.
   template <class MakeEvent>
   std::size_t publish(std::string_view name, MakeEvent&& make_event) {
-    const auto channel = directory_.find_listened(name);
+    const auto channel = directory_.find_subscribed(name);
     if (channel == nullptr) return 0;
     return channel->deliver(std::make_shared<const Event>(std::forward<MakeEvent>(make_event)()));
   }
 
   BusStats stats() const;
 
-  /// The channels that somebody listens to now, in no order. For people who look: it keeps subscribers from
-  /// coming and going while it lists.
-  std::vector<ChannelStats> channels() { return directory_.listened(); }
+  /// The channels that have subscribers now, unordered. For diagnostics: subscribing and unsubscribing block
+  /// meanwhile.
+  std::vector<ChannelStats> channels() { return directory_.subscribed(); }
 
  private:
   Counters counters_;

@@ -1,5 +1,5 @@
-// What an event point costs: with nobody listening (the case that must be free), with few and many
-// subscribers, beside a subscriber who never reads, and while channels come and go.
+// The cost of publishing: without subscribers (which must be nearly free), with few and many subscribers,
+// next to a subscriber that never reads, and while channels are created and removed.
 #include "divan/events/bus.h"
 
 #include <benchmark/benchmark.h>
@@ -14,8 +14,8 @@ namespace {
 
 Event make_event() { return {"updated", "orders", {}, {}}; }
 
-/// One bus for all threads of a benchmark, with `count` subscribers to "orders" that are emptied now and
-/// then.
+/// One bus for all threads of a benchmark, with `count` subscribers to "orders" whose mailboxes are drained
+/// periodically.
 class Setup {
  public:
   explicit Setup(std::int64_t count) {
@@ -31,7 +31,7 @@ class Setup {
   Subscription other_;
 };
 
-/// Keeps making and removing the channel "orders" and a hundred others, as long polls do.
+/// Keeps creating and removing the channel "orders" and a hundred others, as long polls do.
 class Churn {
  public:
   explicit Churn(Bus& bus)
@@ -92,8 +92,7 @@ void BM_TwoThreadsOnChannelsOfTheirOwn(benchmark::State& state) {
 }
 BENCHMARK(BM_TwoThreadsOnChannelsOfTheirOwn)->Threads(1)->Threads(2)->UseRealTime();
 
-/// Whether one subscriber never reads (1) or takes each event at once (0) must make no difference that
-/// counts.
+/// A subscriber that never reads (1) must cost about the same as one that reads each event at once (0).
 void BM_BesideAStalledSubscriber(benchmark::State& state) {
   Setup setup(0);
   auto subscription = setup.bus.subscribe("orders");
@@ -130,8 +129,7 @@ void BM_ByNameUnderChurn(benchmark::State& state) {
 }
 BENCHMARK(BM_ByNameUnderChurn)->Threads(1)->Threads(2)->UseRealTime();
 
-/// Subscribers of one channel come and go beside those that stay: what BM_SignalUnderChurn does with a
-/// signal.
+/// Subscribers of one channel come and go next to those that stay: the counterpart of BM_SignalUnderChurn.
 void BM_ByHandleUnderChurn(benchmark::State& state) {
   static std::unique_ptr<Setup> setup;
   static std::atomic<bool> done;
@@ -152,7 +150,7 @@ void BM_ByHandleUnderChurn(benchmark::State& state) {
 }
 BENCHMARK(BM_ByHandleUnderChurn)->ArgName("subscribers")->Arg(8)->Threads(1)->Threads(2)->UseRealTime();
 
-/// A channel is made and removed, as a long poll does, beside `channels` others.
+/// A channel is created and removed, as by a long poll, next to `channels` others.
 void BM_SubscribeAndLeave(benchmark::State& state) {
   Bus bus;
   std::vector<Subscription> others;

@@ -8,7 +8,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(Bus, NobodyListeningBuildsNoEvent) {
+TEST(Bus, WithoutSubscribersNoEventIsBuilt) {
   Bus bus;
   const auto other = bus.subscribe("other");
   const auto handle = bus.publisher("orders");
@@ -18,7 +18,7 @@ TEST(Bus, NobodyListeningBuildsNoEvent) {
     return event_of("updated");
   };
   bus.publish("orders", make);
-  bus.publish("nobody has ever named this", make);
+  bus.publish("never subscribed", make);
   handle.publish(make);
   bus.subscribe("orders").end();
   bus.publish("orders", make);
@@ -105,7 +105,7 @@ TEST(Bus, TheLastSubscriberToLeaveRemovesTheChannel) {
   EXPECT_THAT(drain(again), ElementsAre("1"));
 }
 
-TEST(Bus, AHandleReachesWhoeverSubscribesLater) {
+TEST(Bus, AHandleReachesLaterSubscribers) {
   Bus bus;
   auto handle = bus.publisher("orders");
   auto early = bus.subscribe("orders");
@@ -122,7 +122,7 @@ TEST(Bus, AHandleReachesWhoeverSubscribesLater) {
   EXPECT_THAT(drain(late), ElementsAre("1", "2", "3", "4"));
 }
 
-TEST(Bus, APublisherLearnsHowManyItReached) {
+TEST(Bus, PublishReturnsTheNumberOfSubscriptions) {
   Bus bus;
   const auto handle = bus.publisher("orders");
   const auto make = [] { return event_of("1"); };
@@ -137,7 +137,7 @@ TEST(Bus, APublisherLearnsHowManyItReached) {
   EXPECT_EQ(bus.publish("orders", make), 1u);
 }
 
-TEST(Bus, ListsTheChannelsThatSomebodyListensTo) {
+TEST(Bus, ListsTheChannelsThatHaveSubscribers) {
   Bus bus;
   const auto list = [&] {
     std::map<std::string, std::size_t> subscribers;
@@ -157,7 +157,7 @@ TEST(Bus, ListsTheChannelsThatSomebodyListensTo) {
 }
 
 // There are more channels than the directory has chains, so many share one.
-TEST(Bus, NamesThatMeetInOneChainAreKeptApart) {
+TEST(Bus, NamesOfOneChainAreDistinguished) {
   constexpr int kNames = 10'000;
   Bus bus;
   std::vector<Subscription> subscriptions;
@@ -183,7 +183,7 @@ TEST(Bus, ANameIsBytes) {
   EXPECT_THAT(drain(two), IsEmpty());
 }
 
-TEST(Bus, WhatThePublishersCallableThrowsGoesToThePublisher) {
+TEST(Bus, AnExceptionOfThePublishersCallablePropagates) {
   Bus bus;
   auto subscription = bus.subscribe("orders");
   const auto make = []() -> Event { throw std::runtime_error("on purpose"); };
@@ -193,7 +193,7 @@ TEST(Bus, WhatThePublishersCallableThrowsGoesToThePublisher) {
   EXPECT_EQ(bus.stats().published, 0u);
 }
 
-TEST(Bus, AStalledSubscriberIsToldWhatItMissedAndOthersMissNothing) {
+TEST(Bus, AStalledSubscriberGetsAMarkerAndOthersMissNoEvent) {
   Bus bus;
   auto stalled = bus.subscribe("orders", {.max_events = 3});
   auto stalled_worse = bus.subscribe("orders", {.max_events = 1});
@@ -212,8 +212,8 @@ TEST(Bus, AStalledSubscriberIsToldWhatItMissedAndOthersMissNothing) {
   EXPECT_EQ(bus.stats().lagged, 19'997u + 19'999u);
 }
 
-// As the waking of a feed: such a subscriber reads elsewhere what has happened.
-TEST(Bus, ASubscriberWithRoomForNothingIsNotCountedAsSlow) {
+// For example a feed that only wants to be woken, and then reads the changes from the store.
+TEST(Bus, ASubscriberThatOnlyCountsIsNotCountedAsLagged) {
   Bus bus;
   auto wakes = bus.subscribe("orders", {.max_events = 0});
   for (int i = 0; i < 3; ++i) bus.publish("orders", [] { return event_of("1"); });
@@ -230,7 +230,7 @@ TEST(Bus, ASubscriberWaitsForAnEventOrItsDeadline) {
   EXPECT_EQ(text_of(*subscription.next_until(clock, clock.now())), "1");
   EXPECT_FALSE(subscription.next_until(clock, clock.now()));
 
-  // On the real clock, which unlike the manual one does not look by itself now and then.
+  // With the real clock: unlike the manual one, it does not poll the condition.
   std::thread publisher([&] { bus.publish("orders", [] { return event_of("2"); }); });
   EXPECT_EQ(text_of(*subscription.next_until(SystemClock(), MonotonicTime::max())), "2");
   publisher.join();

@@ -1,5 +1,5 @@
-// Races: first subscribers, the last leave against a new subscription, and everything at once. These are the
-// tests that are meant for the thread sanitizer.
+// Races: concurrent first subscribers, the last unsubscription against a new subscription, and all operations
+// together. Meant for the thread sanitizer.
 #include <barrier>
 #include <future>
 #include <thread>
@@ -41,16 +41,17 @@ TEST(BusThreads, ConcurrentFirstSubscribersShareOneChannel) {
   EXPECT_EQ(bus.stats().channels, 0u);
 }
 
-/// Room for all that a test publishes, however long the scheduler keeps a subscriber from reading.
-SubscribeOptions roomy() { return {.max_events = 100'000, .max_bytes = std::size_t{1} << 30}; }
+/// Limits that hold all events of a test, however long the scheduler delays a subscriber.
+SubscribeOptions large_mailbox() { return {.max_events = 100'000, .max_bytes = std::size_t{1} << 30}; }
 
-// Each thread is in turn the last to leave and the first to come; whoever has subscribed must be reached.
+// Each thread is in turn the last to unsubscribe and the first to subscribe; every subscriber must be
+// reached.
 TEST(BusThreads, ASubscriptionDuringTheRemovalOfItsChannelWorks) {
   Bus bus;
   std::atomic<int> missed = 0;
   on_threads(4, [&](int i) {
     for (int round = 0; round < 2000; ++round) {
-      auto subscription = bus.subscribe("orders", roomy());
+      auto subscription = bus.subscribe("orders", large_mailbox());
       const auto mine = fmt::format("{}/{}", i, round);
       bus.publish("orders", [&] { return event_of(mine); });
       const auto texts = drain(subscription);
@@ -62,13 +63,13 @@ TEST(BusThreads, ASubscriptionDuringTheRemovalOfItsChannelWorks) {
   EXPECT_EQ(bus.stats().subscribers, 0u);
 }
 
-TEST(BusThreads, AHandleReachesSubscribersWhoComeAndGo) {
+TEST(BusThreads, AHandleReachesSubscribersThatComeAndGo) {
   Bus bus;
   std::atomic<int> missed = 0;
   on_threads(3, [&](int i) {
     const auto handle = bus.publisher("orders");
     for (int round = 0; round < 2000; ++round) {
-      auto subscription = bus.subscribe("orders", roomy());
+      auto subscription = bus.subscribe("orders", large_mailbox());
       const auto mine = fmt::format("{}/{}", i, round);
       handle.publish([&] { return event_of(mine); });
       const auto texts = drain(subscription);
@@ -81,8 +82,8 @@ TEST(BusThreads, AHandleReachesSubscribersWhoComeAndGo) {
 TEST(BusThreads, AllSubscribersSeeOneOrderThatKeepsEachPublishers) {
   constexpr int kPublishers = 3, kEvents = 2000;
   Bus bus;
-  auto first = bus.subscribe("orders", roomy());
-  auto second = bus.subscribe("orders", roomy());
+  auto first = bus.subscribe("orders", large_mailbox());
+  auto second = bus.subscribe("orders", large_mailbox());
   on_threads(kPublishers, [&](int i) {
     for (int n = 0; n < kEvents; ++n) {
       bus.publish("orders", [&] { return event_of(fmt::format("{}/{}", i, n)); });
@@ -98,7 +99,7 @@ TEST(BusThreads, AllSubscribersSeeOneOrderThatKeepsEachPublishers) {
   }
 }
 
-/// Something that stands still until it is told to go on, and whoever waits for it to stand there.
+/// Blocks a thread until the gate is opened; another thread can wait until the first is blocked.
 class Gate {
  public:
   void stand() {
@@ -113,7 +114,7 @@ class Gate {
   std::shared_future<void> opened_ = open_.get_future().share();
 };
 
-/// Whether `work` comes to its end while `gate` is closed; opens it afterwards.
+/// Returns true if `work` finishes while `gate` is closed; opens the gate afterwards.
 template <class Work>
 bool ends_before(Gate& gate, Work work) {
   auto done = std::async(std::launch::async, work);
@@ -133,7 +134,7 @@ void use(Bus& bus, std::string_view channel) {
   EXPECT_EQ(std::count(texts.begin(), texts.end(), "2"), 1);
 }
 
-TEST(BusThreads, ACallbackThatDoesNotReturnHoldsNobodyElseUp) {
+TEST(BusThreads, ACallbackThatDoesNotReturnBlocksNoOtherSubscriber) {
   Bus bus;
   Gate gate;
   auto stuck = bus.subscribe("orders", {.notify = [&] { gate.stand(); }});
@@ -146,7 +147,7 @@ TEST(BusThreads, ACallbackThatDoesNotReturnHoldsNobodyElseUp) {
   publisher.join();
 }
 
-TEST(BusThreads, APublisherThatStillBuildsItsEventHoldsNobodyUp) {
+TEST(BusThreads, APublisherThatStillBuildsItsEventBlocksNoOther) {
   Bus bus;
   Gate gate;
   std::optional<Subscription> leaves = bus.subscribe("orders");
@@ -165,7 +166,7 @@ TEST(BusThreads, APublisherThatStillBuildsItsEventHoldsNobodyUp) {
   publisher.join();
 }
 
-/// A clock on which a wait holds on to the lock that it should let go of while it waits.
+/// A clock whose wait does not release the lock.
 class StuckClock final : public Clock {
  public:
   explicit StuckClock(Gate& gate) : gate_(gate) {}
@@ -181,15 +182,14 @@ class StuckClock final : public Clock {
   Gate& gate_;
 };
 
-// With one lock or one queue for all channels, whoever publishes on one would wait for the other's.
-TEST(BusThreads, PublishersOfDifferentChannelsDoNotMeet) {
+// With one lock or one queue for all channels, a publisher would wait for publishers of other channels.
+TEST(BusThreads, PublishersOfDifferentChannelsDoNotContend) {
   Bus bus;
   Gate gate;
   auto orders = bus.subscribe("orders");
   auto users = bus.subscribe("users");
   const auto handle = bus.publisher("users");
-  // The mailbox of one subscriber is locked for good, so that a publisher stands in the midst of its
-  // delivery.
+  // The mailbox of one subscriber stays locked, so that a publisher blocks during its delivery.
   std::thread subscriber([&] { orders.next_until(StuckClock(gate), MonotonicTime::max()); });
   gate.wait_for_somebody();
   std::thread publisher([&] { bus.publish("orders", [] { return event_of("0"); }); });
@@ -206,8 +206,8 @@ TEST(BusThreads, PublishersOfDifferentChannelsDoNotMeet) {
   subscriber.join();
 }
 
-/// Publishers by name and by handle, slow and quick subscribers, and subscribers with callbacks who come and
-/// go, on channels that are made and removed all the time.
+/// Publishers by name and by handle, slow and fast subscribers, and subscribers with callbacks that come and
+/// go, on channels that are created and removed all the time.
 class Churn {
  public:
   void publish(int publisher) {
@@ -225,7 +225,8 @@ class Churn {
     ++publishers_done_;
   }
 
-  /// Stays for the whole run, and accounts for every event of its channel.
+  /// Stays subscribed for the whole run, and checks that each event of its channel was received or counted as
+  /// dropped.
   void stay(Subscription subscription) {
     std::array<int, kPublishers> last;
     last.fill(-1);
@@ -248,7 +249,7 @@ class Churn {
     EXPECT_EQ(seen, static_cast<std::uint64_t>(kPublishers) * kEvents);
   }
 
-  /// Comes and goes, with a callback that would notice being called after its end.
+  /// Subscribes and unsubscribes, with a callback that detects a call after its end.
   void come_and_go() {
     for (int round = 0; publishers_done_ < kPublishers || round < 100; ++round) {
       std::atomic<bool> alive = true;

@@ -18,11 +18,11 @@ std::size_t Channel::deliver(const EventPtr& event) {
     }
     delivered = mailboxes_.size();
   }
-  if (delivered == 0) return 0;  // all have left since the publisher looked
+  if (delivered == 0) return 0;  // all have unsubscribed since the publisher checked
   counters_.published.add(1);
   counters_.delivered.add(delivered);
   if (dropped > 0) counters_.lagged.add(dropped);
-  // A callback may end subscriptions: nothing of this channel is touched any more.
+  // A callback may end subscriptions and so destroy this channel: do not access its members from here on.
   for (const auto& mailbox : to_notify) mailbox->notify();
   return delivered;
 }
@@ -30,7 +30,7 @@ std::size_t Channel::deliver(const EventPtr& event) {
 void Channel::join(std::shared_ptr<Mailbox> mailbox) {
   std::lock_guard lock(mutex_);
   mailboxes_.push_back(std::move(mailbox));
-  listeners_.store(mailboxes_.size(), std::memory_order_release);
+  subscriber_count_.store(mailboxes_.size(), std::memory_order_release);
   ++counters_.subscribers;
   if (mailboxes_.size() == 1) ++counters_.channels;
 }
@@ -41,7 +41,7 @@ void Channel::leave(const Mailbox& mailbox) {
                                [&mailbox](const auto& candidate) { return candidate.get() == &mailbox; });
   std::swap(*it, mailboxes_.back());
   mailboxes_.pop_back();
-  listeners_.store(mailboxes_.size(), std::memory_order_release);
+  subscriber_count_.store(mailboxes_.size(), std::memory_order_release);
   --counters_.subscribers;
   if (mailboxes_.empty()) --counters_.channels;
 }

@@ -1,4 +1,5 @@
-// One channel: who listens, and how an event gets to them. Internal to the module: bus.h is what others use.
+// One channel: its subscribers, and the delivery of events to them. Internal to the module; others include
+// bus.h.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace divan::events {
 
-/// What a bus counts. Thread-safe.
+/// The counters of a bus. Thread-safe.
 struct Counters {
   StripedCounter published;
   StripedCounter delivered;
@@ -23,7 +24,7 @@ struct Counters {
   std::atomic<std::size_t> subscribers{0};
 };
 
-/// What one channel has. A value type.
+/// Statistics of one channel. A value type.
 struct ChannelStats {
   std::string name;
   std::size_t subscribers;
@@ -31,9 +32,9 @@ struct ChannelStats {
 
 /// The subscribers of one name. Thread-safe.
 ///
-/// Everything but listened() happens under the channel's own lock, which is held for as long as it takes to
-/// put a pointer into each mailbox: publishers of one channel take turns (so that all its subscribers see one
-/// order), and those of different channels do not meet. Callbacks run after the lock is released.
+/// All functions except has_subscribers() take the channel's own lock, which is held while a pointer is put
+/// into each mailbox. So publishers of one channel are serialized (all its subscribers see one order), and
+/// those of different channels do not contend. Callbacks run after the lock is released.
 class alignas(kCacheLine) Channel : public std::enable_shared_from_this<Channel> {
  public:
   Channel(std::string_view name, std::size_t hash, Counters& counters)
@@ -41,22 +42,22 @@ class alignas(kCacheLine) Channel : public std::enable_shared_from_this<Channel>
 
   const std::string& name() const { return name_; }
 
-  /// Whether anybody listens: the one look that a publisher takes. True for a subscription that began before.
-  bool listened() const noexcept { return listeners() != 0; }
-  std::size_t listeners() const noexcept { return listeners_.load(std::memory_order_acquire); }
+  /// Returns true if there are subscribers: a publisher's only check. True if a subscription began before the
+  /// call.
+  bool has_subscribers() const noexcept { return subscribers() != 0; }
+  std::size_t subscribers() const noexcept { return subscriber_count_.load(std::memory_order_acquire); }
 
-  /// Puts the event into every mailbox and makes the callbacks that this calls for. Answers how many
-  /// mailboxes there were.
+  /// Puts the event into every mailbox and makes the resulting callbacks. Returns the number of mailboxes.
   std::size_t deliver(const EventPtr& event);
 
   void join(std::shared_ptr<Mailbox> mailbox);
-  /// When it returns, nothing more is put into the mailbox.
+  /// Removes the mailbox. After the return no event is put into it.
   void leave(const Mailbox& mailbox);
 
  private:
   friend class Directory;  // keeps its own three fields here, so that a channel is a node of its table
 
-  std::atomic<std::size_t> listeners_{0};  // mailboxes_.size(), for those who do not hold the lock
+  std::atomic<std::size_t> subscriber_count_{0};  // mailboxes_.size(), readable without the lock
   const std::string name_;
   const std::size_t hash_;
   std::atomic<Channel*> next_{nullptr};

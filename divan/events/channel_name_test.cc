@@ -14,8 +14,8 @@ TEST(ChannelName, IsAJsonPointer) {
   EXPECT_EQ(channel_name({std::string_view("\0\xff", 2)}), std::string("/\0\xff", 3));
 }
 
-// So different tuples have different names.
-RC_GTEST_PROP(ChannelName, StandsForItsTuple, ()) {
+// Hence different tuples have different names.
+RC_GTEST_PROP(ChannelName, RoundTrip, ()) {
   const auto part = rc::gen::container<std::string>(rc::gen::elementOf(std::string("/~01a_")));
   const auto tuple = *rc::gen::container<std::vector<std::string>>(part);
   const auto name = channel_name(tuple);

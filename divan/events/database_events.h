@@ -1,5 +1,5 @@
-// What happens to databases, as events. Each is published on two channels: that of the database, ("_db",
-// name), and that of all databases, ("_dbs"). Whoever listens to both gets two messages.
+// Events of databases. Each is published on two channels: that of the database, ("_db", name), and that of
+// all databases, ("_dbs"). A subscriber of both gets two messages.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,16 @@ namespace divan::events {
 enum class DatabaseEvent {
   created,        ///< the database was created
   deleted,        ///< the database was deleted
-  updated,        ///< documents changed: after the commit, once for a batch
+  updated,        ///< documents changed; published after the commit, once per batch
   ddoc_updated,   ///< a design document changed, in addition to `updated`; Event::id is its id
   local_updated,  ///< a _local document changed
-  index_commit,   ///< an index reached a new sequence; Event::id says which index
+  index_commit,   ///< an index reached a new sequence; Event::id identifies the index
 };
 
 /// "created", "deleted" and so on.
 std::string_view kind_name(DatabaseEvent kind);
 
-/// The kind of that name; nothing for any other name.
+/// The kind of this name; nullopt if it is unknown.
 std::optional<DatabaseEvent> database_event_of(std::string_view kind);
 
 /// The channel of one database's events.

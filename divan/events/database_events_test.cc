@@ -20,7 +20,7 @@ TEST(DatabaseEvents, EachKindHasItsNameAndBack) {
   EXPECT_EQ(database_event_of(""), std::nullopt);
 }
 
-TEST(DatabaseEvents, GoToTheDatabasesChannelAndToThatOfAll) {
+TEST(DatabaseEvents, ArePublishedOnTheDatabasesChannelAndThatOfAll) {
   Bus bus;
   auto orders = bus.subscribe(database_channel("orders"));
   auto users = bus.subscribe(database_channel("users"));
@@ -42,7 +42,7 @@ TEST(DatabaseEvents, GoToTheDatabasesChannelAndToThatOfAll) {
   }
 }
 
-TEST(DatabaseEvents, WhoAsksForOneAndForAllGetsTwo) {
+TEST(DatabaseEvents, ASubscriberOfOneAndOfAllGetsTwo) {
   Bus bus;
   auto one = bus.subscribe(database_channel("orders"));
   auto all = bus.subscribe(all_databases_channel());
@@ -52,8 +52,8 @@ TEST(DatabaseEvents, WhoAsksForOneAndForAllGetsTwo) {
   EXPECT_EQ(bus.stats().delivered, 2u);
 }
 
-// A database may be called "s" and its channel must not be that of all; slashes are common in names. Nor can
-// whoever names channels freely, but without an underscore, reach those of databases.
+// The channel of a database called "s" must differ from that of all databases, and slashes are common in
+// names. A client that names channels without a leading underscore must not reach those of databases.
 TEST(DatabaseEvents, ADatabasesNameCannotReachAnotherChannel) {
   Bus bus;
   auto all = bus.subscribe(all_databases_channel());

@@ -1,5 +1,4 @@
-// Finds channels by name. Internal to the module: bus.h is what others use; directory.cc opens with how it
-// works.
+// Finds channels by name. Internal to the module; others include bus.h. directory.cc explains the algorithm.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ namespace divan::events {
 class Directory;
 
 /// Keeps a channel in its directory: a subscription and a publisher's handle each hold one. Movable, not
-/// copyable; needs external synchronisation. The directory must outlive it.
+/// copyable; requires external synchronisation. The directory must outlive it.
 class ChannelUse {
  public:
   ChannelUse() = default;
@@ -44,24 +43,24 @@ class ChannelUse {
 class Directory {
  public:
   explicit Directory(Counters& counters) : counters_(counters) {}
-  /// No channel may be in use any more.
+  /// No channel may be in use.
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  /// The channel of this name, made if there is none.
+  /// Returns the channel of this name; creates it if it is missing.
   ChannelUse use(std::string_view name);
 
-  /// The channel of this name if somebody listens to it, else null.
-  std::shared_ptr<Channel> find_listened(std::string_view name);
+  /// The channel of this name if it has subscribers, else null.
+  std::shared_ptr<Channel> find_subscribed(std::string_view name);
 
-  /// All channels that somebody listens to.
-  std::vector<ChannelStats> listened();
+  /// All channels that have subscribers.
+  std::vector<ChannelStats> subscribed();
 
  private:
   friend class ChannelUse;
 
-  /// 32 KiB of heads of chains: with ten thousand channels a chain has two or three.
+  /// 32 KiB of chain heads: with ten thousand channels a chain has two or three.
   static constexpr std::size_t kChains = 4096;
 
   std::atomic<Channel*>& chain(std::size_t hash) { return chains_[hash % kChains]; }
@@ -70,7 +69,7 @@ class Directory {
 
   Counters& counters_;
   ReaderGate gate_;
-  std::mutex mutex_;  // for whoever changes a chain or a number of users
+  std::mutex mutex_;  // held to change a chain or a number of users
   std::array<std::atomic<Channel*>, kChains> chains_{};
 };
 

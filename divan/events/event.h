@@ -1,4 +1,4 @@
-// What travels on a channel, and what a subscriber takes out of its mailbox.
+// Events, and the messages that a subscriber reads from its mailbox.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace divan::events {
 
-/// Something that happened. Immutable once published: all subscribers share one copy.
+/// An event. Immutable once published: all subscribers share one copy.
 struct Event {
   std::string kind;      ///< what happened; documented with the channel that it is published on
-  std::string database;  ///< the database that it happened to; empty if it is not about one
-  std::string id;        ///< the document or index that it happened to; empty if it is not about one
-  std::string payload;   ///< anything else, as JSON text by convention; may be empty
+  std::string database;  ///< the database concerned; may be empty
+  std::string id;        ///< the document or index concerned; may be empty
+  std::string payload;   ///< further data, by convention JSON text; may be empty
 };
 
 using EventPtr = std::shared_ptr<const Event>;
 
-/// One entry of a subscriber's stream: an event, or a marker that stands where events are missing because the
-/// subscriber was slow. A value type.
+/// One entry of a subscriber's stream: an event, or a marker in the position of events that were dropped
+/// because the subscriber was slow. A value type.
 struct Message {
-  std::uint64_t subscription;  ///< Subscription::id() of the subscription that it came through
+  std::uint64_t subscription;  ///< Subscription::id() of the subscription
   EventPtr event;              ///< null in a marker
-  std::uint64_t lagged = 0;    ///< how many events are missing at this place; 0 beside an event
+  std::uint64_t lagged = 0;    ///< the number of events dropped here; 0 with an event
 };
 
 }  // namespace divan::events

@@ -38,18 +38,18 @@ void Listener::unregister() {
 }
 
 void Listener::replace_sources(std::set<std::string> channels) {
-  // To end a subscription is to wait for its callback, which takes mutex_: so they end without it.
-  std::vector<Subscription> gone;
+  // Ending a subscription waits for its callback, which locks mutex_: so they end after it is released.
+  std::vector<Subscription> ended;
   {
     std::lock_guard lock(mutex_);
     for (auto it = sources_.begin(); it != sources_.end();) {
       const bool stays = channels.erase(it->first) > 0;
-      if (!stays) gone.push_back(std::move(it->second.subscription));
+      if (!stays) ended.push_back(std::move(it->second.subscription));
       it = stays ? std::next(it) : sources_.erase(it);
     }
     std::erase_if(ready_, [this](const auto& channel) { return !sources_.contains(channel); });
   }
-  gone.clear();
+  ended.clear();
   for (const auto& channel : channels) {
     SubscribeOptions options;
     options.notify = [this, channel] { became_ready(channel); };
@@ -72,7 +72,7 @@ void Listener::became_ready(const std::string& channel) {
   changed_.notify_all();
 }
 
-/// The next message of the sources, which take turns. Needs mutex_.
+/// The next message of the sources, round-robin. mutex_ must be held.
 std::optional<Message> Listener::next() {
   while (!ready_.empty()) {
     auto channel = std::move(ready_.front());

@@ -1,5 +1,4 @@
-// Someone who acts on what happens to databases, on a thread of its own: what couch_event_listener is in
-// CouchDB.
+// Handles the events of databases on a thread of its own, as CouchDB's couch_event_listener does.
 #pragma once
 
 #include <condition_variable>
@@ -19,54 +18,52 @@
 
 namespace divan::events {
 
-/// Which databases a listener wants to hear of. One that names a database and wants all, too, gets two
+/// The databases that a listener subscribes to. If it names a database and sets `all`, too, it gets two
 /// messages for each event of that database.
 struct Databases {
   bool all = false;
   std::vector<std::string> names = {};
 };
 
-/// What a listener does. All run on its thread, one at a time; what they throw is logged, and the listener
-/// goes on. Those that are not set do nothing.
+/// A listener's callbacks. All run on its thread, one at a time. Exceptions are logged, and the listener
+/// continues. Each may be empty.
 struct ListenerCallbacks {
-  /// Something happened to a database.
+  /// Called for each event.
   std::function<void(const Event& event)> event = {};
-  /// The listener was so slow that `missed` events are gone: look at the databases themselves.
+  /// Called when `missed` events were dropped since the listener was slow: read the databases themselves.
   std::function<void(std::uint64_t missed)> lagged = {};
-  /// Nothing happened for `idle_after`; again each time that as much time has passed.
+  /// Called when there was no event for `idle_after`, and again after each further `idle_after`.
   std::function<void()> idle = {};
   Duration idle_after = Duration::max();
-  /// The listener's end: the last call, made while it is still registered.
+  /// Called last, when the listener ends; it is still registered then.
   std::function<void()> terminate = {};
 };
 
-/// A registered set of databases and the thread that handles their events, in order for each database. It
-/// ends with this object, so that a parent ends its listener by owning it. Thread-safe, but must not be
-/// destroyed by its own callbacks. Bus and clock must outlive it.
+/// A registered set of databases and the thread that handles their events, in order for each database. The
+/// thread ends with this object. Thread-safe, but must not be destroyed by its own callbacks. Bus and clock
+/// must outlive it.
 class Listener {
  public:
-  /// Starts the thread. Nothing is registered yet.
+  /// Starts the thread. The listener is not registered yet.
   Listener(Bus& bus, const Clock& clock, ListenerCallbacks callbacks);
 
-  /// Lets a callback that runs come to its end, drops the events that wait, calls `terminate`, and only then
-  /// unregisters.
+  /// Waits for a running callback, drops the pending events, calls `terminate`, and then unregisters.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// Asks for the events of these databases instead of those asked for before. Events of a database that is
-  /// in both sets are not lost. After the return no event of a database that is not in the set any more comes
-  /// to be handled; the one in hand may still be.
+  /// Replaces the set of databases. Events of a database that is in both sets are not lost. After the return
+  /// no event of a database that was removed from the set is handled, except one whose callback is running.
   void listen(const Databases& databases);
 
-  /// Asks for nothing any more; the listener may listen() again. Throws not_registered (404) if it does not
-  /// listen.
+  /// Removes the registration; listen() may be called again. Throws not_registered (404) if the listener is
+  /// not registered.
   void unregister();
 
  private:
   struct Source {
     Subscription subscription;
-    bool ready = true;  // whether it stands in ready_; at first it does, since an event may have come already
+    bool ready = true;  // whether it is in ready_; initially true, since an event may have arrived already
   };
 
   void replace_sources(std::set<std::string> channels);
@@ -85,10 +82,10 @@ class Listener {
   std::mutex registering_;  // one listen() or unregister() at a time; taken before mutex_
   bool registered_ = false;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::map<std::string, Source> sources_;  // by channel
-  std::deque<std::string> ready_;          // channels that may have something, each once
+  std::deque<std::string> ready_;          // channels that may have messages, each once
   bool stopping_ = false;
 
   std::thread thread_;

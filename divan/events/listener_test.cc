@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-/// What a listener did, as text, and a wait for it.
+/// Records a listener's calls as text; tests can wait for them.
 class Record {
  public:
   void add(std::string text) {
@@ -21,7 +21,7 @@ class Record {
     changed_.notify_all();
   }
 
-  /// What there is when at least `count` texts are there, or after a generous while.
+  /// Returns the texts as soon as there are at least `count`, or after a generous timeout.
   std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60), [&] { return texts_.size() >= count; });
@@ -52,7 +52,7 @@ class ListenerTest : public testing::Test {
   Record record_;
 };
 
-TEST_F(ListenerTest, HearsOfTheDatabasesThatItNamed) {
+TEST_F(ListenerTest, ReceivesEventsOfItsDatabases) {
   Listener listener(bus_, clock_, recording());
   listener.listen({.names = {"orders", "users"}});
   publish("orders", DatabaseEvent::created);
@@ -63,7 +63,7 @@ TEST_F(ListenerTest, HearsOfTheDatabasesThatItNamed) {
   EXPECT_THAT(record_.wait_for(3), ElementsAre("created orders", "deleted orders", "updated users"));
 }
 
-TEST_F(ListenerTest, HearsOfAllDatabases) {
+TEST_F(ListenerTest, ReceivesEventsOfAllDatabases) {
   Listener listener(bus_, clock_, recording());
   listener.listen({.all = true});
   publish("orders");
@@ -94,8 +94,8 @@ TEST_F(ListenerTest, RegisteringAgainReplaces) {
   EXPECT_EQ(bus_.stats().published, 2u);
 }
 
-// The listener is held up in its first event while others wait and it is registered anew.
-TEST_F(ListenerTest, RegisteringAgainDropsWhatWaitsForTheOldAndKeepsWhatWaitsForTheRest) {
+// The listener blocks in its first event while others are pending and it is registered again.
+TEST_F(ListenerTest, RegisteringAgainDropsPendingEventsOfRemovedDatabasesOnly) {
   std::promise<void> entered, go_on;
   auto callbacks = recording();
   callbacks.event = [&, record = callbacks.event](const Event& event) {
@@ -130,13 +130,13 @@ TEST_F(ListenerTest, UnregisteringEndsTheMessagesUntilItListensAgain) {
   EXPECT_THAT(record_.wait_for(1), ElementsAre("deleted orders"));
 }
 
-TEST_F(ListenerTest, WhoIsNotRegisteredCannotUnregister) {
+TEST_F(ListenerTest, UnregisteringThrowsIfItIsNotRegistered) {
   Listener registered(bus_, clock_, recording());
   registered.listen({.names = {"orders"}});
   Listener stranger(bus_, clock_, {});
   try {
     stranger.unregister();
-    FAIL() << "a stranger was unregistered";
+    FAIL() << "unregister() must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), 404);
     EXPECT_EQ(error.name(), "not_registered");
@@ -146,7 +146,7 @@ TEST_F(ListenerTest, WhoIsNotRegisteredCannotUnregister) {
   EXPECT_THROW(registered.unregister(), Error);
 }
 
-TEST_F(ListenerTest, AFailingOneGoesOnAndLeavesTheOthers) {
+TEST_F(ListenerTest, AFailingCallbackEndsNoListener) {
   ListenerCallbacks failing = recording();
   failing.event = [record = failing.event](const Event& event) {
     record(event);
@@ -161,7 +161,7 @@ TEST_F(ListenerTest, AFailingOneGoesOnAndLeavesTheOthers) {
   EXPECT_EQ(record_.wait_for(4).size(), 4u);
 }
 
-TEST_F(ListenerTest, TheDeathOfOneLeavesTheOthers) {
+TEST_F(ListenerTest, DestroyingOneDoesNotAffectOthers) {
   std::optional<Listener> dies;
   dies.emplace(bus_, clock_, recording());
   Listener stays(bus_, clock_, recording());
@@ -179,7 +179,7 @@ TEST_F(ListenerTest, TerminatesBeforeItIsUnregistered) {
     ListenerCallbacks callbacks;
     callbacks.terminate = [&] {
       subscribers = bus_.stats().subscribers;
-      publish("orders");  // nobody is left to handle it, and nothing hangs
+      publish("orders");  // it is not handled, and does not block
       throw std::runtime_error("on purpose");
     };
     Listener listener(bus_, clock_, callbacks);
@@ -208,7 +208,7 @@ TEST_F(ListenerTest, AParentsEndStopsItsListener) {
   EXPECT_EQ(bus_.stats().published, 1u);
 }
 
-/// A manual clock that tells until when somebody waits.
+/// A manual clock that records the deadline of the current wait.
 class DeadlineClock final : public Clock {
  public:
   MonotonicTime now() const override { return clock_.now(); }
@@ -226,7 +226,7 @@ class DeadlineClock final : public Clock {
   mutable Record deadlines_;
 };
 
-TEST_F(ListenerTest, IsToldThatNothingHappened) {
+TEST_F(ListenerTest, IdleIsCalledWithoutEvents) {
   DeadlineClock clock;
   auto callbacks = recording();
   callbacks.idle_after = std::chrono::minutes(1);
@@ -234,7 +234,7 @@ TEST_F(ListenerTest, IsToldThatNothingHappened) {
   Listener listener(bus_, clock, callbacks);
   EXPECT_THAT(clock.deadlines().wait_for(1), ElementsAre("60 s"));
 
-  // An event puts it off. (What is registered is looked at once, which does not.)
+  // An event postpones the call. (Registering wakes the listener once, which does not.)
   listener.listen({.names = {"orders"}});
   EXPECT_THAT(clock.deadlines().wait_for(2), ElementsAre("60 s", "60 s"));
   clock.advance(std::chrono::seconds(50));
@@ -248,7 +248,7 @@ TEST_F(ListenerTest, IsToldThatNothingHappened) {
   EXPECT_THAT(record_.wait_for(3), ElementsAre("updated orders", "idle", "idle"));
 }
 
-TEST_F(ListenerTest, AsksForNoIdleCallUnlessItIsWanted) {
+TEST_F(ListenerTest, WithoutAnIdleCallbackItWaitsForEver) {
   DeadlineClock clock;
   const auto never = fmt::format("{} s", MonotonicTime::max().time_since_epoch() / std::chrono::seconds(1));
   auto without_time = recording();
@@ -259,7 +259,7 @@ TEST_F(ListenerTest, AsksForNoIdleCallUnlessItIsWanted) {
   EXPECT_THAT(clock.deadlines().wait_for(2), ElementsAre(never, never));
 }
 
-TEST_F(ListenerTest, OneThatIsTooSlowIsToldWhatItMissed) {
+TEST_F(ListenerTest, ASlowListenerLearnsHowManyEventsItMissed) {
   std::promise<void> entered, go_on;
   auto callbacks = recording();
   callbacks.event = [&, first = true](const Event&) mutable {
@@ -292,7 +292,7 @@ TEST_F(ListenerTest, MayRegisterAgainFromItsOwnCallback) {
   EXPECT_THAT(record_.wait_for(2), ElementsAre("updated orders", "updated users"));
 }
 
-TEST_F(ListenerTest, ListensAnewWhileOthersPublish) {
+TEST_F(ListenerTest, RegistersAgainWhileOthersPublish) {
   std::atomic<bool> done = false;
   Listener listener(bus_, clock_, recording());
   std::thread publisher([&] {

@@ -86,7 +86,7 @@ void Mailbox::close() {
   {
     std::unique_lock lock(mutex_);
     closed_ = true;
-    // A call by this very thread cannot be waited for: it is the one that ends its own subscription.
+    // Do not wait for a call of this thread: its callback ends its own subscription.
     changed_.wait(lock, [this, self = std::this_thread::get_id()] { return only_called_by(self); });
     waiting.swap(waiting_);
     if (callers_.empty()) callback.swap(callback_);

@@ -1,5 +1,5 @@
-// A subscription's bounded queue, between publishers who never wait for it and one subscriber who may be
-// slow. Internal to the module: bus.h is what others use.
+// A subscription's bounded queue between publishers, which never wait for it, and one subscriber, which may
+// be slow. Internal to the module; others include bus.h.
 #pragma once
 
 #include <condition_variable>
@@ -16,56 +16,56 @@
 
 namespace divan::events {
 
-/// The most events that wait for a subscriber who did not say otherwise.
+/// The default of SubscribeOptions::max_events.
 inline constexpr std::size_t kDefaultMailboxEvents = 1024;
-/// The most bytes of events that wait for a subscriber who did not say otherwise.
+/// The default of SubscribeOptions::max_bytes.
 inline constexpr std::size_t kDefaultMailboxBytes = std::size_t{1} << 20;
 
-/// How a subscriber wants its events.
+/// The options of a subscription.
 struct SubscribeOptions {
-  /// The most events that wait in the mailbox. With 0 the subscriber only learns how many events there were.
+  /// The most events in the mailbox. With 0 the subscriber only learns the number of events.
   std::size_t max_events = kDefaultMailboxEvents;
-  /// The most bytes of waiting events: their strings and the Event itself, as if it were not shared.
+  /// The most bytes of events in the mailbox: their strings and the Event itself, as if it were not shared.
   std::size_t max_bytes = kDefaultMailboxBytes;
-  /// Called when the empty mailbox gets its first entry, so that the subscriber can arrange to come and take
-  /// until nothing is left. It runs on the publisher's thread, under none of the bus's locks: it must be
-  /// quick, and safe to call from several threads at a time and before subscribe() has returned. What it
-  /// throws is logged and harms nobody. It may end its own subscription. A callback that ends another
-  /// subscription waits for that one's callback, if it runs: two that end each other wait for ever.
+  /// Called when the empty mailbox gets its first entry, so that the subscriber can arrange to read until the
+  /// mailbox is empty. Runs on the publisher's thread without a lock of the bus. It must be fast and
+  /// thread-safe, and may be called before subscribe() has returned. Its exceptions are logged. It may end
+  /// its own subscription. A callback that ends another subscription waits for that one's running callback:
+  /// two that end each other deadlock.
   std::function<void()> notify = {};
 };
 
-/// A queue of events that drops its oldest when it is full and remembers how many. Thread-safe.
+/// A queue of events that drops and counts its oldest ones when it is full. Thread-safe.
 ///
-/// The oldest go, not the newest, since what a subscriber wants to know is how things are now. So what is
-/// missing is always missing before the first event that waits, and one number is the whole marker.
+/// The oldest events are dropped, not the newest, since a subscriber needs the current state. So dropped
+/// events always precede the first queued event, and one number suffices as marker.
 class Mailbox {
  public:
-  /// What became of an event that was put in.
+  /// The result of put().
   struct Put {
     std::uint64_t
-        dropped;  ///< how many events gave way, perhaps the new one itself; none if none were wanted
-    bool notify;  ///< the caller is to call notify() when it holds no lock
+        dropped;  ///< the number of events dropped, perhaps the new one itself; 0 if max_events is 0
+    bool notify;  ///< the caller must call notify() when it holds no lock
   };
 
   Mailbox(std::uint64_t id, SubscribeOptions options);
 
   std::uint64_t id() const { return id_; }
 
-  /// Adds an event. Not after close().
+  /// Adds an event. Must not be called after close().
   Put put(const EventPtr& event);
 
-  /// Makes the call that put() has asked for, unless the mailbox is closed by now.
+  /// Calls the callback, unless the mailbox is closed by now.
   void notify() noexcept;
 
-  /// The first entry, if there is one.
+  /// Removes the first entry; nullopt if the mailbox is empty.
   std::optional<Message> take();
 
-  /// The same, but waits for one until the deadline.
+  /// Like take(), but waits for an entry until the deadline.
   std::optional<Message> take_until(const Clock& clock, MonotonicTime deadline);
 
-  /// Drops what waits. When it returns, the callback does not run and will not be called, except that the
-  /// callback which closes its own mailbox still has to return. No more put() may follow.
+  /// Drops all entries. After the return the callback is not running and will not be called; if it closes its
+  /// own mailbox, it still has to return. put() must not be called afterwards.
   void close();
 
  private:
@@ -81,9 +81,9 @@ class Mailbox {
   std::condition_variable changed_;
   std::deque<EventPtr> waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::uint64_t missed_ = 0;              // events that were dropped before waiting_.front()
-  std::function<void()> callback_;        // not changed while a call of it runs
-  std::vector<std::thread::id> callers_;  // one entry for each call that runs
+  std::uint64_t missed_ = 0;              // events dropped before waiting_.front()
+  std::function<void()> callback_;        // not changed while a call runs
+  std::vector<std::thread::id> callers_;  // one entry per running call
   bool closed_ = false;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 EventPtr shared(std::string kind) { return std::make_shared<const Event>(event_of(std::move(kind))); }
 
-/// The slow, obvious mailbox: it keeps everything, and works out what would be left when it is asked.
+/// The reference model: it keeps all events, and computes on demand which ones a mailbox would hold.
 class ReferenceMailbox {
  public:
   explicit ReferenceMailbox(std::size_t max_events) : max_events_(max_events) {}
@@ -55,14 +55,14 @@ RC_GTEST_PROP(Mailbox, GivesWhatTheReferenceGives, ()) {
       const auto message = mailbox.take();
       RC_ASSERT((message ? std::optional(text_of(*message)) : std::nullopt) == expected);
     }
-    // The reference is asked on a copy whether it is empty.
+    // Test whether the reference is empty on a copy.
     auto copy = reference;
     empty = !copy.take();
     RC_ASSERT(notified == expected_notified);
   }
 }
 
-TEST(Mailbox, TheMarkerStandsWhereTheEventsAreMissing) {
+TEST(Mailbox, TheMarkerIsInThePositionOfTheDroppedEvents) {
   Mailbox mailbox(1, {.max_events = 2});
   const auto next = [&] { return text_of(*mailbox.take()); };
   mailbox.put(shared("1"));
@@ -81,7 +81,7 @@ TEST(Mailbox, TheMarkerStandsWhereTheEventsAreMissing) {
   EXPECT_FALSE(mailbox.take());
 }
 
-TEST(Mailbox, BytesAreBoundedToo) {
+TEST(Mailbox, BytesAreLimited) {
   const auto big = [](char c) {
     return std::make_shared<const Event>(Event{"big", {}, {}, std::string(400, c)});
   };
@@ -92,7 +92,7 @@ TEST(Mailbox, BytesAreBoundedToo) {
   EXPECT_EQ(mailbox.take()->lagged, 1u);
   EXPECT_EQ(mailbox.take()->event->payload[0], '2');
   EXPECT_EQ(mailbox.put(big('4')).dropped, 0u);
-  // An event that is over the limit by itself is missed like any other, and so is what waited before it.
+  // An event that exceeds the limit by itself is dropped, and so are the ones before it.
   EXPECT_EQ(mailbox.put(std::make_shared<const Event>(Event{{}, {}, {}, std::string(2000, 'x')})).dropped,
             3u);
   EXPECT_EQ(mailbox.take()->lagged, 3u);
@@ -101,7 +101,7 @@ TEST(Mailbox, BytesAreBoundedToo) {
   EXPECT_EQ(mailbox.take()->event->payload[0], '5');
 }
 
-TEST(Mailbox, WithRoomForNothingItOnlyCounts) {
+TEST(Mailbox, WithMaxEventsZeroItOnlyCounts) {
   Mailbox mailbox(1, {.max_events = 0});
   for (int i = 0; i < 5; ++i) mailbox.put(shared("x"));
   EXPECT_EQ(mailbox.take()->lagged, 5u);

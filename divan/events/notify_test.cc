@@ -1,4 +1,4 @@
-// The callback of a subscription: when it is called, and what holds when the subscription ends.
+// The callback of a subscription: when it is called, and the guarantees when the subscription ends.
 #include <future>
 
 #include "divan/events/bus.h"
@@ -13,7 +13,7 @@ void publish(Bus& bus, std::string kind) {
   bus.publish("orders", [&] { return event_of(std::move(kind)); });
 }
 
-TEST(Notify, IsCalledWhenTheEmptyMailboxGetsSomething) {
+TEST(Notify, IsCalledWhenTheEmptyMailboxGetsAnEntry) {
   Bus bus;
   int calls = 0;
   auto subscription = bus.subscribe("orders", {.notify = [&] { ++calls; }});
@@ -43,7 +43,7 @@ TEST(Notify, MayTakeAndPublishItself) {
   EXPECT_THAT(taken, ElementsAre("a", "a+", "a++"));
 }
 
-TEST(Notify, ACallbackThatThrowsHarmsNobody) {
+TEST(Notify, ACallbackThatThrowsAffectsNoOther) {
   Bus bus;
   const auto fails = [] { throw std::runtime_error("on purpose"); };
   const auto fails_oddly = [] { throw 42; };
@@ -92,7 +92,7 @@ TEST(Notify, EndDoesNotWaitForACallbackThatHasNotBegun) {
   auto ends = bus.subscribe("orders", {.notify = [&, held] { called = true; }});
   std::thread publisher([&] { publish(bus, "1"); });
   running.get_future().wait();
-  ends.end();  // its call was due behind the one that blocks
+  ends.end();  // its call was to follow the one that blocks
   EXPECT_EQ(held.use_count(), 1) << "the publisher still holds what the callback captured";
   go_on.set_value();
   publisher.join();
@@ -119,7 +119,7 @@ TEST(Notify, ACallbackMayEndItsOwnSubscription) {
   EXPECT_EQ(bus.stats().subscribers, 1u);
 }
 
-// Another publisher owes a call to the subscription that its callback is just ending.
+// Another publisher is about to call the callback of the subscription while the callback ends it.
 TEST(Notify, AfterACallbackHasEndedItsOwnSubscriptionItIsNotCalledAgain) {
   Bus bus;
   std::promise<void> emptied, blocked, go_on;

@@ -1,7 +1,7 @@
-// What the bus costs beside Boost.Signals2, the usual library for the same thing, used as its documentation
-// shows: a signal for each channel, slots that are held by scoped connections. Its slots have what the bus's
-// subscribers have, a bounded mailbox for shared events. They are not tracked, for which Signals2 would
-// charge. A benchmark here is named as its counterpart in bus_bench.cc, with Signal before it.
+// Compares the bus with Boost.Signals2, the usual library for this purpose, used as in its documentation: one
+// signal per channel, slots held by scoped connections. Each slot has a bounded mailbox for shared events, as
+// the bus's subscribers have. Slots are not tracked, which would cost Signals2 more. Each benchmark is named
+// after its counterpart in bus_bench.cc, prefixed with Signal.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -19,14 +19,14 @@ using Signal = boost::signals2::signal<void(const EventPtr&)>;
 
 EventPtr make_event() { return std::make_shared<const Event>(Event{"updated", "orders", {}, {}}); }
 
-// A slot may still run when its connection has ended: it shares the mailbox.
+// A slot may still run after its connection has ended, so it shares the mailbox.
 boost::signals2::connection connect(Signal& signal) {
   return signal.connect([mailbox = std::make_shared<Mailbox>(0, SubscribeOptions())](const EventPtr& event) {
     if (mailbox->put(event).notify) mailbox->notify();
   });
 }
 
-/// One signal for all threads of a benchmark, with `count` slots whose mailboxes nobody reads.
+/// One signal for all threads of a benchmark, with `count` slots whose mailboxes are never read.
 class Setup {
  public:
   explicit Setup(std::int64_t count) {
@@ -56,7 +56,7 @@ class Churn {
   std::thread thread_;
 };
 
-/// The event is made for every call, as a signal's argument is.
+/// The event is created for every call, as a signal's argument is.
 void BM_Signal(benchmark::State& state) {
   static std::unique_ptr<Setup> setup;
   if (state.thread_index() == 0) setup = std::make_unique<Setup>(state.range(0));
@@ -73,7 +73,7 @@ BENCHMARK(BM_Signal)
     ->Threads(2)
     ->UseRealTime();
 
-/// Nobody listens, and the event is there already: what the call alone costs.
+/// No slots, and the event exists already: the cost of the call alone.
 void BM_SignalWithoutMakingTheEvent(benchmark::State& state) {
   static std::unique_ptr<Setup> setup;
   static const EventPtr event = make_event();
@@ -83,7 +83,7 @@ void BM_SignalWithoutMakingTheEvent(benchmark::State& state) {
 }
 BENCHMARK(BM_SignalWithoutMakingTheEvent)->Threads(1)->Threads(2)->UseRealTime();
 
-/// Nobody listens, and the caller looks first, which Signals2 does under its lock.
+/// No slots, and the caller checks empty() first, which locks in Signals2.
 void BM_SignalThatIsEmpty(benchmark::State& state) {
   static std::unique_ptr<Setup> setup;
   if (state.thread_index() == 0) setup = std::make_unique<Setup>(0);

@@ -8,7 +8,7 @@
 
 namespace divan::events {
 
-/// An event that is nothing but its kind.
+/// An event that has a kind only.
 inline Event event_of(std::string kind) { return {std::move(kind), {}, {}, {}}; }
 
 /// Events by their kind, markers as "lagged(n)".
@@ -16,7 +16,7 @@ inline std::string text_of(const Message& message) {
   return message.event ? message.event->kind : fmt::format("lagged({})", message.lagged);
 }
 
-/// All that waits in the mailbox.
+/// Reads all entries of the mailbox.
 inline std::vector<std::string> drain(Subscription& subscription) {
   std::vector<std::string> texts;
   while (const auto message = subscription.try_next()) texts.push_back(text_of(*message));

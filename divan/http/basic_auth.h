@@ -14,8 +14,8 @@ struct Credentials {
   friend bool operator==(const Credentials&, const Credentials&) = default;
 };
 
-/// Reads an Authorization field's value. Nothing if it is of another scheme; throws bad_request if it is
-/// Basic but malformed (not base64, or without a colon).
+/// Parses an Authorization field's value. Returns nullopt for any other scheme; throws bad_request if the
+/// scheme is Basic and the credentials are malformed (not base64, or without a colon).
 std::optional<Credentials> parse_basic(std::string_view field);
 
 /// The Authorization field's value for these credentials. The name must not contain a colon.

@@ -13,11 +13,11 @@ TEST(HttpBasicAuth, RoundTrip) {
   EXPECT_EQ(basic_authorization({"admin", "secret"}), "Basic YWRtaW46c2VjcmV0");
 }
 
-TEST(HttpBasicAuth, TheSchemeHasNoCaseAndMayBeFollowedBySpaces) {
+TEST(HttpBasicAuth, TheSchemeIsCaseInsensitiveAndMayBeFollowedBySpaces) {
   EXPECT_EQ(parse_basic("bAsIc   YTpi"), (Credentials{"a", "b"}));
 }
 
-TEST(HttpBasicAuth, OtherSchemesAreNotItsBusiness) {
+TEST(HttpBasicAuth, OtherSchemesAreIgnored) {
   for (const auto* field : {"", "Basic", "Bearer abc", "BasicYTpi", "Digest x"}) {
     EXPECT_EQ(parse_basic(field), std::nullopt) << field;
   }

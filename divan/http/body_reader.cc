@@ -11,7 +11,7 @@ BodyError malformed(const char* reason = "The chunked body is malformed.") {
   return {400, "bad_request", reason};
 }
 
-// Text as in a header's value: no control characters but tabs.
+// Field text: no control characters except tabs.
 bool is_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
@@ -32,7 +32,7 @@ BodyReader::BodyReader(Framing framing, std::uint64_t length, std::uint64_t max_
       return;
     case Framing::chunked: part_ = Part::chunk_size; return;
     case Framing::until_close:
-      // One byte more, so that there is one to complain about.
+      // One byte over the limit, so that reading it fails.
       left_ = max_bytes + (max_bytes == ~std::uint64_t{0} ? 0 : 1);
       part_ = Part::data;
       return;
@@ -46,14 +46,15 @@ void BodyReader::use_data(std::uint64_t size) {
   if (left_ == 0) part_ = framing_ == Framing::chunked ? Part::chunk_end : Part::done;
 }
 
-// Answers the line's size, 0 if it is not complete.
+// Returns the line's size, 0 if it is not complete.
 std::size_t BodyReader::feed_line(std::string_view bytes) {
   if (part_ == Part::chunk_end && !std::string_view("\r\n").starts_with(bytes.substr(0, 2)))
     throw malformed();
   const auto end = bytes.find('\n', scanned_);
   const bool complete = end != std::string_view::npos;
   const auto size = complete ? end + 1 : bytes.size();
-  // The reader's buffer need not be larger than the limit, so a line that fills it must not wait for its end.
+  // The reader's buffer need not be larger than the limit, so a line that fills the buffer is rejected before
+  // its end arrives.
   if (trailer_bytes_ + size + (complete ? 0 : 1) > max_line_bytes_) {
     throw malformed("A chunk's header or the trailer is too large.");
   }
@@ -75,7 +76,7 @@ std::size_t BodyReader::feed_line(std::string_view bytes) {
   return size;
 }
 
-// chunk-size [ chunk-ext ] (RFC 9112, section 7.1). Extensions mean nothing to anybody and are read over.
+// chunk-size [ chunk-ext ] (RFC 9112, section 7.1). Extensions are ignored.
 void BodyReader::read_chunk_size(std::string_view line) {
   const auto* end = line.data() + line.size();
   const auto digits = std::from_chars(line.data(), end, left_, 16);

@@ -1,8 +1,8 @@
-// A message's body, out of the bytes that follow its head.
+// Reads a message's body from the bytes that follow its head.
 //
-// Written by us and not left to Beast: what its parser makes of a malformed chunk depends on the pieces in
-// which the bytes come (a quote that is not closed in a chunk's extension makes it look for the other one in
-// the chunk's data), and with "0\r\n" and one byte more it runs into an assertion.
+// Beast's parser is not used for bodies. Its result for a malformed chunk depends on how the bytes are split
+// into reads (after an unclosed quote in a chunk extension it searches for the closing quote in the chunk's
+// data), and "0\r\n" followed by one byte fails an assertion in it.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class BodyError final : public Error {
 class BodyReader {
  public:
   BodyReader() = default;
-  /// `length` counts for Framing::length. A body may have `max_bytes`, a chunk's header and the trailer
-  /// `max_line_bytes` each. Throws BodyError.
+  /// `length` is used with Framing::length only. `max_bytes` limits the body; `max_line_bytes` limits each
+  /// chunk header and the trailer. Throws BodyError if `length` exceeds `max_bytes`.
   BodyReader(Framing framing, std::uint64_t length, std::uint64_t max_bytes, std::size_t max_line_bytes);
 
-  /// Uses bytes off the front and gives those that belong to the body to `sink(std::string_view)`; answers
-  /// how many were used, never beyond the body's end. The next call gets the rest with more behind it. Throws
-  /// BodyError.
+  /// Consumes bytes from the front and passes those of the body to `sink(std::string_view)`. Returns how many
+  /// were consumed, never more than up to the body's end. Pass the rest again in the next call, with further
+  /// bytes appended. Throws BodyError.
   template <class Sink>
   std::size_t feed(std::string_view bytes, Sink&& sink) {
     std::size_t used = 0;
@@ -49,7 +49,7 @@ class BodyReader {
   }
 
   bool done() const { return part_ == Part::done; }
-  /// Whether the connection may end here.
+  /// Returns true if the end of the connection ends the body.
   bool ends_with_connection() const { return framing_ == Framing::until_close; }
 
  private:
@@ -62,7 +62,7 @@ class BodyReader {
   Framing framing_ = Framing::none;
   Part part_ = Part::done;
   std::uint64_t left_ = 0;     // of the body or of the chunk
-  std::uint64_t allowed_ = 0;  // bytes of the body that may still come
+  std::uint64_t allowed_ = 0;  // bytes of the body that are still allowed
   std::size_t max_line_bytes_ = 0;
   std::size_t scanned_ = 0;  // bytes at the front that are known to have no line end
   std::size_t trailer_bytes_ = 0;

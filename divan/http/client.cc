@@ -22,16 +22,16 @@ void check(std::string_view text, bool spaces_allowed) {
     return c == '\r' || c == '\n' || c == '\0' || (c == ' ' && !spaces_allowed);
   };
   if (std::any_of(text.begin(), text.end(), breaks)) {
-    throw bad_request("A request's target or header has a character that cannot be sent.");
+    throw bad_request("A request's target or header contains a control character.");
   }
 }
 
-// Cuts a body into lines.
+// Splits a body into lines.
 class Lines {
  public:
   Lines(const Client::LineSink& sink, std::uint64_t max_bytes) : sink_(sink), max_bytes_(max_bytes) {}
 
-  // Whether to go on.
+  // Returns false if the sink has stopped.
   bool take(std::string_view bytes) {
     for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
       line_ += bytes.substr(0, end);
@@ -43,7 +43,7 @@ class Lines {
     return true;
   }
 
-  // The last line may have no end.
+  // The last line may lack a line end.
   void finish() {
     if (!line_.empty()) give();
   }
@@ -129,20 +129,20 @@ Error Client::connection_lost(std::string_view when) const {
 }
 
 bool Client::reuse() {
-  // What comes unasked on an idle connection is its end.
+  // An idle connection that is readable has been closed by the server.
   if (socket_ && !socket_->readable()) return true;
   socket_ = std::make_unique<ClientSocket>(host_, port_, options_.connect_timeout, options_.io_timeout);
   return false;
 }
 
-// Nothing if the connection ended before anything came.
+// Returns nullopt if the connection ended before the first byte of a response.
 std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> socket, std::string_view bytes,
                                               bool head_only, const BodySink* sink) {
   ClientResponse response;
   bool enough = false;
   ParserLimits limits;
   limits.max_header_bytes = options_.max_header_bytes;
-  limits.max_body_bytes = std::numeric_limits<std::uint64_t>::max();  // ours
+  limits.max_body_bytes = std::numeric_limits<std::uint64_t>::max();  // limited by this class
   ResponseParser parser(limits, head_only, [&](std::string_view part) {
     if (enough) return;
     if (sink != nullptr && parser.status() / 100 == 2) {
@@ -152,12 +152,12 @@ std::optional<ClientResponse> Client::attempt(std::unique_ptr<ClientSocket> sock
     if (response.body.size() + part.size() > options_.max_body_bytes) throw too_large();
     response.body += part;
   });
-  // A server may answer and close before it has read all of the request, so a failure here says nothing yet.
+  // A server may respond and close before it has read the whole request, so a failure here is not final.
   socket->send(bytes);
   InputBuffer input;
   bool any = false;
   while (!parser.done() && !enough) {
-    input.make_room(options_.max_header_bytes, false);
+    input.ensure_space(options_.max_header_bytes, false);
     const auto size = socket->receive(input.space(), any || !options_.wait_for_response);
     if (!any && size.value_or(0) == 0) return std::nullopt;
     if (!size) throw connection_lost("within its response");

@@ -19,9 +19,9 @@ namespace divan::http {
 struct ClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};  ///< for each of the host's addresses
   std::chrono::milliseconds io_timeout{60'000};      ///< without a byte sent or received
-  bool wait_for_response = false;                    ///< for the beginning of a response without limit
+  bool wait_for_response = false;                    ///< no timeout before a response's first byte
   std::uint32_t max_header_bytes = 64 << 10;
-  std::uint64_t max_body_bytes = 1 << 30;  ///< of a response that is not streamed; also of one line
+  std::uint64_t max_body_bytes = 1 << 30;  ///< of a response that is not streamed, and of one line
 };
 
 struct ClientResponse {
@@ -35,33 +35,32 @@ struct ClientResponse {
 
 /// One connection to one server, opened at the first request and kept. Not thread-safe; calls block.
 ///
-/// Any status is a response; what is not a response is thrown as an Error: 503 "connection_failed" (cannot
-/// connect), 503 "connection_lost" (it ended before a response or broke within it), 504 "timeout", 502
+/// A response of any status is returned. Throws Error if there is none: 503 "connection_failed" (cannot
+/// connect), 503 "connection_lost" (the connection ended before or within the response), 504 "timeout", 502
 /// "bad_response".
 class Client {
  public:
   Client(std::string host, std::uint16_t port, std::optional<Credentials> credentials = std::nullopt,
          ClientOptions options = {});
 
-  /// Sends a request (with Host, Authorization and Content-Length set here) and waits for the response. A
-  /// kept connection that the server has closed meanwhile is opened anew; once a request has been sent, it is
-  /// repeated only if its method is idempotent (RFC 9112, section 9.3.1).
+  /// Sends a request (with Host, Authorization and Content-Length set here) and waits for the response. If
+  /// the server has closed the kept connection meanwhile, a new one is opened. A request that was already
+  /// sent is repeated only if its method is idempotent (RFC 9112, section 9.3.1).
   ClientResponse request(std::string_view method, std::string_view target, std::string_view body = {},
                          const Headers& headers = {});
 
-  /// Gets a line without its line end; answers whether to go on.
+  /// Receives one line without its line end; returns false to stop.
   using LineSink = std::function<bool(std::string_view line)>;
 
-  /// Gets a piece of a body; answers whether to go on.
+  /// Receives a piece of a body; returns false to stop.
   using BodySink = std::function<bool(std::string_view bytes)>;
 
-  /// As request(), but a 2xx response's body goes to `sink` as it comes, and not into the response. When
-  /// `sink` has had enough the connection is closed and the response returned.
+  /// Like request(), but the body of a 2xx response is passed to `sink` as it arrives and is not part of the
+  /// returned response. If `sink` returns false, the connection is closed and the response returned.
   ClientResponse stream(std::string_view method, std::string_view target, const BodySink& sink,
                         std::string_view body = {}, const Headers& headers = {});
 
-  /// As stream(), but line by line. When `sink` has had enough the connection is closed and the response
-  /// returned.
+  /// Like stream(), but line by line.
   ClientResponse stream_lines(std::string_view method, std::string_view target, const LineSink& sink,
                               std::string_view body = {}, const Headers& headers = {});
 

@@ -26,7 +26,7 @@ Error connection_failed(std::string_view peer, std::string_view why) {
   return {503, "connection_failed", fmt::format("Cannot connect to {}: {}.", peer, why)};
 }
 
-// Whether one of `events` came in time. A signal begins the wait anew.
+// Returns true if one of `events` occurs in time. A signal restarts the wait.
 bool poll_for(int fd, short events, std::chrono::milliseconds timeout) {
   pollfd poll_fd{fd, events, 0};
   int ready = 0;
@@ -44,7 +44,7 @@ Addresses resolve(const std::string& host, std::uint16_t port, std::string_view 
   return {found, freeaddrinfo};
 }
 
-// Answers 0 or the error number.
+// Returns 0, or errno's value on failure.
 int connect_within(int fd, const addrinfo& address, std::chrono::milliseconds timeout) {
   if (connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;

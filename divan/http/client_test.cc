@@ -16,7 +16,7 @@ using testing::TestServer;
 
 constexpr auto kLocal = "127.0.0.1";
 
-// Takes connections on a free port and does with each what a script says: answers with bytes and closes.
+// Accepts connections on a free port; for each it sends the bytes that a script names, and closes.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
@@ -94,12 +94,12 @@ TEST(HttpClient, ARequestAsTheServerSeesIt) {
   EXPECT_EQ(test.server.connections(), 1u) << "the connection is kept";
 }
 
-TEST(HttpClient, AKeptConnectionThatTheServerHasClosedIsOpenedAnew) {
+TEST(HttpClient, AKeptConnectionThatTheServerHasClosedIsReopened) {
   ScriptedServer server({answer("one"), answer("two"), answer("three")});
   Client client(kLocal, server.port());
   EXPECT_EQ(client.request("GET", "/").body, "one");
   EXPECT_EQ(client.request("GET", "/").body, "two");
-  // Even for a method that must not be sent twice: it is seen before sending that the connection has ended.
+  // This holds for a POST too, since the end of the connection is detected before sending.
   EXPECT_TRUE(testing::eventually([&] { return server.served() == 2; }));
   EXPECT_EQ(client.request("POST", "/").body, "three");
 }
@@ -107,7 +107,7 @@ TEST(HttpClient, AKeptConnectionThatTheServerHasClosedIsOpenedAnew) {
 TEST(HttpClient, ARequestIsRepeatedOnceIfItsConnectionEndsUnanswered) {
   std::atomic<int> asked = 0;
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
-    // The second request finds its connection cut.
+    // Drop the connection of the second request.
     if (++asked == 2) {
       exchange->start({});
       return;
@@ -152,7 +152,7 @@ TEST(HttpClient, AServerThatDoesNotAnswerTimesOut) {
   test.server.stop();
 }
 
-TEST(HttpClient, AServerMayTakeItsTimeIfToldSo) {
+TEST(HttpClient, WaitForResponseDisablesTheTimeout) {
   TestServer test([&](std::shared_ptr<Exchange> exchange) {
     exchange->after(milliseconds(200), [exchange] { exchange->respond({}); });
   });
@@ -185,7 +185,7 @@ TEST(HttpClient, AResponseThatIsTooLargeIsAnError) {
   EXPECT_EQ(error_of([&] { client.request("GET", "/"); }).name(), "bad_response");
 }
 
-TEST(HttpClient, WhatWouldBreakARequestInTwoIsNotSent) {
+TEST(HttpClient, ControlCharactersInARequestAreRejected) {
   Client client(kLocal, 1);
   for (const auto* target : {"/a b", "/a\r\nX: y", "/\n"}) {
     EXPECT_EQ(error_of([&] { client.request("GET", target); }).status(), 400) << target;
@@ -205,7 +205,7 @@ TEST(HttpClient, LinesComeAsTheyAreWritten) {
   std::vector<std::string> lines;
   const auto response = client.stream_lines("GET", "/", [&](std::string_view line) {
     lines.emplace_back(line);
-    // Each line is answered by the next piece, so the lines cannot have come all at once.
+    // The server sends the next piece after it sees the line, so the lines cannot have arrived all at once.
     if (lines.size() == 1) {
       EXPECT_TRUE(asked.wait());
       feed->write("o\r\n\n");
@@ -245,7 +245,7 @@ TEST(HttpClient, AStreamThatBreaksIsAnErrorAfterItsLines) {
   EXPECT_EQ(lines, 1);
 }
 
-TEST(HttpClient, AStreamIsLeftWhenTheCallerHasEnough) {
+TEST(HttpClient, AStreamEndsWhenTheSinkStops) {
   Flag closed;
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
     exchange->start({200, {}, "one\ntwo\nthree\n"});

@@ -15,7 +15,7 @@ Error request_timeout() { return {408, "timeout", "The request did not arrive in
 
 Error half_close_timeout(std::chrono::milliseconds limit) {
   return {408, "timeout",
-          fmt::format("The client ended its side of the connection, and there was no answer within {} ms.",
+          fmt::format("The client ended its side of the connection, and there was no response within {} ms.",
                       limit.count())};
 }
 
@@ -33,8 +33,8 @@ void Connection::start() {
   if (!ec) peer_ = remote.address().to_string();
   if (!ec) socket_.set_option(Tcp::no_delay(true), ec);
   if (!ec) socket_.set_option(Socket::keep_alive(true), ec);
-  // Heartbeats that a client which was cut off does not confirm end its connection, not in a quarter of an
-  // hour (the system's patience) but when send_timeout is over.
+  // Without this, unacknowledged heartbeats to a client that is cut off would end the connection only after
+  // the system's default of about 15 minutes; with it, after send_timeout.
   using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
   const auto patience = std::min<std::int64_t>(loop_.options().send_timeout.count(), INT_MAX);
   if (!ec) socket_.set_option(UserTimeout(static_cast<int>(patience)), ec);
@@ -44,7 +44,7 @@ void Connection::start() {
   read();
 }
 
-// The present timeout begins.
+// Restarts the current timeout.
 void Connection::touch() {
   since_ = std::chrono::steady_clock::now();
   loop_.time(*this);
@@ -53,7 +53,7 @@ void Connection::touch() {
 void Connection::read() {
   if (reading_ || input_ended_ || phase_ == Phase::closed) return;
   const bool idle = phase_ != Phase::reading || parser_.stage() == RequestParser::Stage::idle;
-  if (!input_.make_room(loop_.options().max_header_bytes, idle)) return;
+  if (!input_.ensure_space(loop_.options().max_header_bytes, idle)) return;
   reading_ = true;
   const auto space = input_.space();
   socket_.async_read_some(
@@ -79,7 +79,7 @@ void Connection::on_input_end() {
   switch (phase_) {
     case Phase::reading:
       if (parser_.stage() == RequestParser::Stage::idle) return close();
-      return refuse(bad_request("The request is cut short."));
+      return refuse(bad_request("The request is truncated."));
     case Phase::answering: touch(); return exchange_->half_close();
     case Phase::lingering: return close();
     case Phase::refusing:
@@ -171,8 +171,8 @@ void Connection::finish_exchange() {
 }
 
 void Connection::end_output() {
-  // Closing while bytes wait that were never read makes the kernel send a reset, at which clients throw away
-  // the answer that they have not read yet. So the client is given time to read it and to close first.
+  // If the socket is closed while received bytes are unread, the kernel sends a reset, and the client
+  // discards the response if it has not read it yet. So the client gets time to read it and to close first.
   if (input_ended_ || (phase_ == Phase::answering && input_.empty())) return close();
   phase_ = Phase::lingering;
   touch();

@@ -1,10 +1,11 @@
 // One client's connection, from accept to close.
 //
-// It goes round: reading a request, answering it (the handler has the exchange), reading the next one from
-// what the client has sent meanwhile. A read is under way nearly always, also while a request is answered, so
-// that a client that leaves is noticed; only a client that has sent a full buffer ahead is not read from.
-// Output is one batch at a time: the head, a body that is never copied, a chunk's end, gathered into one
-// write; what the handler adds in the meantime gathers in the exchange's state and is the next batch.
+// A connection repeats a cycle: it reads a request, responds (the handler has the exchange), and reads the
+// next request, which may have been received already. A read is nearly always pending, also while the handler
+// works, so that a client's disconnect is detected; reading pauses only while the input buffer is full.
+// Output is written one batch at a time: the head, a body that is never copied, and a chunk's end in one
+// gathered write. What the handler adds meanwhile is collected in the exchange's state and becomes the next
+// batch.
 #pragma once
 
 #include <map>
@@ -20,34 +21,34 @@ namespace divan::http {
 
 class Loop;
 
-/// Lives on its loop's io thread: everything is called there.
+/// Not thread-safe: all functions are called on the loop's io thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, Loop& loop);
 
   void start();
-  /// The exchange's state has something new.
+  /// Processes what the exchange's state has collected.
   void service();
-  /// Closes or answers 408 if the client has been waited for too long.
+  /// Closes the connection or responds with 408 if a timeout has expired.
   void check_timeouts(SteadyTime now);
-  /// Whether the client is waited for.
+  /// Returns true if a timeout is running: the connection waits for its client.
   bool is_timed() const {
     return writing_ || phase_ == Phase::reading || phase_ == Phase::lingering || is_half_closed();
   }
-  /// Closes if no request is under way; otherwise the answer will be the last one.
+  /// Closes the connection if no request is in progress, otherwise after its response.
   void stop();
-  /// Closes at once; what the client has not read is lost to it.
+  /// Closes at once; the client loses what it has not read.
   void abort();
 
-  /// The loop's: where in its table this connection stands.
+  /// The index in the loop's table. Used by the loop only.
   std::size_t index = 0;
 
  private:
   enum class Phase {
     reading,    ///< a request, or waiting for one
-    answering,  ///< exchange_ is at the handler
-    refusing,   ///< sending the answer to a request that was not understood
-    lingering,  ///< all is sent and our side has ended; reading until the client ends, too
+    answering,  ///< the handler has exchange_
+    refusing,   ///< sending the error response to an invalid request
+    lingering,  ///< all is sent and our side is shut down; reading until the client closes
     closed,
   };
 
@@ -63,7 +64,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end_output();
   void close();
   void touch();
-  // The client has ended its side, and its answer is not complete.
+  // Returns true if the client has ended its side and the response is incomplete.
   bool is_half_closed() const { return phase_ == Phase::answering && input_ended_; }
 
   // Output (connection_output.cc).
@@ -88,18 +89,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   InputBuffer input_;
   RequestParser parser_;
-  bool reading_ = false;      // a read is under way
+  bool reading_ = false;      // a read is pending
   bool input_ended_ = false;  // the client has ended its side
   bool processing_ = false;   // process() is on the stack
   bool continued_ = false;    // "100 Continue" has been sent for this request
   RequestParser::Stage timed_stage_ = RequestParser::Stage::idle;
-  SteadyTime since_;  // what the present timeout counts from
+  SteadyTime since_;  // the start of the current timeout
 
   std::shared_ptr<ExchangeState> exchange_;
   std::map<ExchangeState::TimerId, Timer> timers_;
   bool keep_alive_ = true;
   bool is_head_ = false;
-  bool streaming_ = false;           // the answer is a stream
+  bool streaming_ = false;           // the response is a stream
   Framing framing_ = Framing::none;  // of the stream
   std::uint64_t stream_left_ = 0;    // for Framing::length
 
@@ -107,8 +108,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string body_;
   std::string_view tail_;
   std::size_t sent_ = 0;     // of the batch: head_, body_, tail_
-  bool writing_ = false;     // waiting for the socket to take more of the batch
-  bool last_batch_ = false;  // it completes the answer
+  bool writing_ = false;     // waiting until the socket is writable
+  bool last_batch_ = false;  // it completes the response
 };
 
 }  // namespace divan::http

@@ -7,10 +7,10 @@
 namespace divan::http {
 namespace {
 
-// What a connection may send before others of its io thread get their turn.
+// The bytes that a connection may send before other connections of its io thread are served.
 constexpr std::size_t kFairShare = 1 << 20;
 
-// Further away, a timer's time would not fit the clock's.
+// A longer delay would overflow the clock's time_point.
 constexpr std::chrono::hours kLongestDelay{24 * 365};
 
 bool has_no_body(int status) { return status == 204 || status == 304; }
@@ -30,7 +30,7 @@ void Connection::pump(ExchangeState::Work work) {
     if (work.cut) return abort();
     if (writing_) return;
     if (!work.response && work.data.empty() && !work.ended) return exchange_->drained();
-    if (input_ended_) touch();  // something is sent: half_close_timeout begins anew
+    if (input_ended_) touch();  // there is output: restart half_close_timeout
     if (!stage(std::move(work))) return abort();
     if (!flush()) return;
     if (last_batch_) return finish_exchange();
@@ -44,7 +44,7 @@ void Connection::set_timers(ExchangeState::Work& work) {
     timer.expires_after(std::min<std::chrono::milliseconds>(delay, kLongestDelay));
     timer.async_wait([self = shared_from_this(), exchange = exchange_, id = id](const ErrorCode& ec) {
       if (ec) return;
-      // Another exchange's timers may have the same numbers.
+      // Another exchange's timers may have the same ids.
       if (self->exchange_ == exchange) self->timers_.erase(id);
       exchange->run_timer(id);
     });
@@ -89,7 +89,7 @@ void Connection::stage_stream_head(const Response& response) {
   if (is_head_) framing_ = Framing::none;
 }
 
-// Answers whether the stream has kept to its length.
+// Returns false if the stream's length differs from its Content-Length.
 bool Connection::stage_data(std::string data, bool ended) {
   last_batch_ = ended;
   switch (framing_) {
@@ -97,7 +97,7 @@ bool Connection::stage_data(std::string data, bool ended) {
     case Framing::until_close: body_ = std::move(data); return true;
     case Framing::length:
       if (data.size() > stream_left_ || (ended && data.size() < stream_left_)) {
-        log::error("The answer to {} {} is not as long as its Content-Length says.",
+        log::error("The length of the response to {} {} differs from its Content-Length.",
                    exchange_->request.method(), exchange_->request.path());
         return false;
       }
@@ -144,7 +144,8 @@ void Connection::clear_batch() {
   last_batch_ = false;
 }
 
-// Answers whether all is sent. Otherwise it goes on by itself, or the connection is closed.
+// Returns true if all is sent. Otherwise sending continues when the socket is writable, or the connection was
+// closed.
 bool Connection::flush() {
   const auto total = head_.size() + body_.size() + tail_.size();
   for (std::size_t share = 0; sent_ < total;) {

@@ -26,7 +26,7 @@ bool if_none_match(std::string_view field, std::string_view etag) {
     if (field.front() == '*') return true;
     field = without_weakness(field);
     if (!field.starts_with('"')) return false;
-    // A tag may hold commas, so only its closing quote ends it.
+    // A tag may contain commas: only its closing quote ends it.
     const auto close = field.find('"', 1);
     if (close == std::string_view::npos) return false;
     if (field.substr(0, close + 1) == wanted) return true;

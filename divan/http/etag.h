@@ -6,12 +6,12 @@
 
 namespace divan::http {
 
-/// A strong tag that is another one for other bytes, quotes included.
+/// A strong entity tag of `bytes` (a digest), including its quotes.
 std::string etag_of(std::string_view bytes);
 
-/// Whether If-None-Match's value names `etag` (with its quotes, perhaps weak: W/"..."), so that a GET is to
-/// be answered with 304. Compares weakly, as RFC 9110 asks for this field; "*" matches every tag. What is
-/// malformed matches nothing.
+/// Returns true if the If-None-Match value `field` contains `etag` (with its quotes, perhaps weak: W/"..."),
+/// so that the response to a GET is 304. Uses the weak comparison, as RFC 9110 requires for this field; "*"
+/// matches every tag. A malformed value matches no tag.
 bool if_none_match(std::string_view field, std::string_view etag);
 
 }  // namespace divan::http

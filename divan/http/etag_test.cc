@@ -13,7 +13,7 @@ TEST(HttpEtag, AListMatchesByAnyOfItsTags) {
   EXPECT_FALSE(if_none_match("", "\"1-a\""));
 }
 
-TEST(HttpEtag, WeaknessDoesNotMatter) {
+TEST(HttpEtag, ComparesWeakly) {
   EXPECT_TRUE(if_none_match("W/\"1\"", "\"1\""));
   EXPECT_TRUE(if_none_match("\"1\"", "W/\"1\""));
   EXPECT_TRUE(if_none_match("W/\"0\", W/\"1\"", "W/\"1\""));
@@ -25,7 +25,7 @@ TEST(HttpEtag, ACommaOrAStarWithinQuotesIsPartOfTheTag) {
   EXPECT_FALSE(if_none_match("\"*\"", "\"1\""));
 }
 
-TEST(HttpEtag, WhatIsMalformedMatchesNothing) {
+TEST(HttpEtag, AMalformedValueMatchesNoTag) {
   for (const auto* field : {"1", "\"1", "W/", "W/1", "1\"", "x \"1\"", ",", "w/\"1\""}) {
     EXPECT_FALSE(if_none_match(field, "\"1\"")) << field;
   }

@@ -54,7 +54,7 @@ void ExchangeState::schedule(std::unique_lock<std::mutex> lock) {
 
 void ExchangeState::begin(std::unique_lock<std::mutex> lock, Phase next, Response response) {
   if (phase_ != Phase::waiting) {
-    log::error("A second answer to {} {} is ignored.", request.method(), request.path());
+    log::error("Ignored a second response to {} {}.", request.method(), request.path());
     return;
   }
   phase_ = next;
@@ -161,7 +161,7 @@ void ExchangeState::abandon() {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::complete) return;
   if (phase_ == Phase::waiting) {
-    const auto error = internal_error("The request was not answered.");
+    const auto error = internal_error("The handler did not respond to the request.");
     if (!over_) log_failure(request, error);
     begin(std::move(lock), Phase::complete, error_response(error));
     return;

@@ -1,4 +1,4 @@
-// A request and the way to answer it.
+// A request and its response, as the handler sees them.
 #pragma once
 
 #include <chrono>
@@ -13,19 +13,18 @@ namespace divan::http {
 
 class ExchangeState;
 
-/// Logs a failure of the server while it worked on a request: a status from 500 on, except 501 (which says
-/// what the server does not have).
+/// Logs the error if it is a failure of the server: a status of 500 or above, except 501 (not implemented).
 void log_failure(const Request& request, const Error& error);
 
-/// One request and its answer, which is either respond(), or start(), write()s and end(). The handler keeps
-/// it as long as it needs to answer, on any thread and beyond the end of the handler's call. Destroyed
-/// unanswered, it answers 500; destroyed between start() and end(), it cuts the connection, so that the
-/// client sees that something is missing.
+/// One request and its response: either one call of respond(), or start(), any number of write() and end().
+/// The handler may keep the exchange after it has returned, and respond on any thread. If the exchange is
+/// destroyed before a response, the client gets a 500; if it is destroyed between start() and end(), the
+/// connection is cut, so that the client sees that the response is incomplete.
 ///
-/// Thread-safe (request() and take_body() excepted: one thread at a time). Nothing here blocks. Callbacks run
-/// on the connection's io thread: they must not block or throw, and may call anything here. They are
-/// destroyed when the answer is complete or the connection is lost, so they may own the exchange. After the
-/// client has gone every call is allowed and does nothing.
+/// Thread-safe, except request() and take_body(): one thread at a time. No function blocks. Callbacks run on
+/// the connection's io thread: they must not block or throw, and may call every function of this class. They
+/// are destroyed when the response is complete or the connection is lost, so they may own the exchange. After
+/// the client has disconnected, every call is allowed and has no effect.
 class Exchange {
  public:
   using Callback = std::function<void()>;
@@ -40,47 +39,49 @@ class Exchange {
   /// Moves the request's body out.
   std::string take_body();
 
-  /// Answers. For HEAD, answer as for GET: the body is counted but not sent.
+  /// Sends the response. For HEAD, respond as for GET: the body counts for Content-Length but is not sent.
   void respond(Response response);
-  /// Answers with the error, and logs it if log_failure() does.
+  /// Responds with the error and calls log_failure().
   void fail(const Error& error);
 
-  /// Begins a streamed answer; the head's body, if any, is its first part. Chunked for HTTP/1.1 and ended by
-  /// the connection's end for HTTP/1.0, unless the head has a Content-Length field: then the stream must have
-  /// exactly so many bytes, or the connection is cut.
+  /// Starts a streamed response; the head's body, if any, is its first part. The stream is chunked for
+  /// HTTP/1.1, and ends with the connection for HTTP/1.0. If the head has a Content-Length field, the stream
+  /// must have exactly that many bytes, or the connection is cut.
   void start(Response head);
-  /// Whether an answer has begun, so that it is too late for another.
+  /// Returns true once respond(), fail() or start() was called.
   bool answered() const;
 
-  /// Adds to the stream. Writes of one thread keep their order; what gathers before the socket takes it goes
-  /// out together. More than ServerOptions::max_unsent_bytes unsent drops the client.
+  /// Appends to the stream. Writes of one thread keep their order; writes that are pending when the socket
+  /// becomes writable are sent together. The client is disconnected if more than
+  /// ServerOptions::max_unsent_bytes are unsent.
   void write(std::string bytes);
   /// Ends the stream.
   void end();
-  /// Bytes of the stream that the socket has not taken yet.
+  /// Bytes of the stream that were not yet written to the socket.
   std::size_t unsent() const;
-  /// Calls once, as soon as unsent() is 0 (also if it is already). A second one replaces the first.
+  /// Calls `callback` once, as soon as unsent() is 0 (also if it is 0 already). A later call replaces the
+  /// callback.
   void on_drained(Callback callback);
 
-  /// Calls once when the client has ended its side of the connection before the answer is complete; also if
-  /// that has happened already. A second one replaces the first. The client may be gone, or have closed its
-  /// side only (a half-close) and wait for the answer: nothing tells the two apart before something is
-  /// written. So what is finite is answered to its end, and what would wait or go on without end (a feed)
-  /// ends now. What is not answered within ServerOptions::half_close_timeout is dropped.
+  /// Calls `callback` once when the client ends its side of the connection before the response is complete
+  /// (also if it has done so already). A later call replaces the callback. The client may have disconnected,
+  /// or have half-closed the connection and wait for the response; the two cannot be distinguished before
+  /// something is written. So complete a finite response, and end one that would wait or continue without end
+  /// (a feed). The client is disconnected if nothing is written within ServerOptions::half_close_timeout.
   void on_half_close(Callback callback);
   /// Returns true if the client has ended its side of the connection.
   bool half_closed() const;
 
-  /// Calls once when the connection is lost (or the client dropped, or the server stopped) before the answer
-  /// is complete; also if that has happened already. A second one replaces the first. Not called after the
-  /// server has stopped.
+  /// Calls `callback` once when the connection is lost (or the client is disconnected, or the server stops)
+  /// before the response is complete; also if that has happened already. A later call replaces the callback.
+  /// Not called after the server has stopped.
   void on_close(Callback callback);
-  /// Returns true if the connection is lost: nothing that is written reaches the client.
+  /// Returns true if the connection is lost: further writes do not reach the client.
   bool closed() const;
 
-  /// Calls once after `delay`, unless the exchange is over by then or the timer is cancelled.
+  /// Calls `callback` once after `delay`, unless the exchange has ended or the timer is cancelled.
   TimerId after(std::chrono::milliseconds delay, Callback callback);
-  /// The callback will not begin any more, though it may be running just now on the io thread.
+  /// After the return the callback does not start any more; it may still be running on the io thread.
   void cancel(TimerId timer);
 
  private:

@@ -1,10 +1,10 @@
-// What a handler has said about an exchange and its connection has not done yet: the meeting place of any
-// thread with the connection's io thread.
+// The state that an exchange (any thread) shares with its connection (the io thread): what the handler has
+// called and the connection has not done yet.
 //
-// A handler's call changes the state under its mutex and, unless that has been done already, puts it into the
-// io thread's mailbox; there Connection::service takes everything that has gathered. So many calls cost one
-// wake-up, and the connection itself needs no lock. While the handler is called on the io thread the state
-// counts as being in the mailbox: service follows anyway, and an answer at once wakes nobody.
+// A handler's call changes the state under its mutex and puts the state into the io thread's mailbox unless
+// it is there already; Connection::service then takes everything that was collected. So many calls cost one
+// wake-up, and the connection needs no lock. While the handler is called on the io thread, the state counts
+// as being in the mailbox: service() follows anyway, so an immediate response causes no wake-up.
 #pragma once
 
 #include <chrono>
@@ -23,15 +23,15 @@ namespace divan::http {
 class Connection;
 class ExchangeState;
 
-/// Where states wait for their io thread. Thread-safe.
+/// The queue of states that their io thread has to serve. Thread-safe.
 class Mailbox {
  public:
   virtual ~Mailbox() = default;
-  /// Has the io thread serve `state` soon. False once that thread has ended.
+  /// Makes the io thread serve `state` soon. Returns false if that thread has ended.
   virtual bool push(std::shared_ptr<ExchangeState> state) = 0;
 };
 
-/// Thread-safe, but for what is marked as the io thread's.
+/// Thread-safe, except members that are marked as the io thread's.
 class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
   using Callback = Exchange::Callback;
@@ -42,22 +42,22 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     std::chrono::milliseconds delay;
   };
 
-  /// What has gathered for the connection.
+  /// What was collected for the connection.
   struct Work {
     std::vector<NewTimer> new_timers{};
     std::vector<TimerId> cancelled_timers{};
-    bool cut = false;                    ///< drop the client
-    std::optional<Response> response{};  ///< the answer or, for a stream, its head
+    bool cut = false;                    ///< disconnect the client
+    std::optional<Response> response{};  ///< the response or, for a stream, its head
     bool stream = false;
     std::string data{};  ///< the stream's next bytes
-    bool ended = false;  ///< nothing comes after `data`
+    bool ended = false;  ///< `data` is the last of the stream
   };
 
   ExchangeState(Request request_in, std::shared_ptr<Mailbox> mailbox, std::size_t max_unsent)
       : request(std::move(request_in)), mailbox_(std::move(mailbox)), max_unsent_(max_unsent) {}
 
   Request request;
-  /// The io thread's: nothing once the exchange is over.
+  /// The io thread's: null once the exchange has ended.
   Connection* connection = nullptr;
 
   // For the handler.
@@ -74,24 +74,24 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool closed() const;
   TimerId after(std::chrono::milliseconds delay, Callback callback);
   void cancel(TimerId timer);
-  /// The handler has let go of the exchange.
+  /// Called when the handler has destroyed the exchange.
   void abandon();
 
   // For the connection, on its io thread.
   /// Takes timers and `cut`, and the output if `with_output`.
   Work take(bool with_output);
-  /// So many bytes of the stream are with the socket.
+  /// Called when `bytes` of the stream were written to the socket.
   void sent(std::size_t bytes);
   /// Calls on_drained's callback if nothing is unsent.
   void drained();
   void run_timer(TimerId id);
-  /// The client has ended its side: calls on_half_close's callback, if there is one now.
+  /// Called when the client has ended its side: calls on_half_close's callback if it is set.
   void half_close();
-  /// The mailbox has given out a state whose exchange is over.
+  /// Called when the mailbox has returned a state whose exchange has ended.
   void served_late();
-  /// The answer is complete.
+  /// Called when the response is complete.
   void finish();
-  /// The connection is lost: calls on_close's callback.
+  /// Called when the connection is lost: calls on_close's callback.
   void lose();
 
  private:
@@ -115,7 +115,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   Phase phase_ = Phase::waiting;
   bool scheduled_ = true;
   bool half_closed_ = false;  // the client's side has ended
-  bool lost_ = false;         // the connection is lost before the answer was complete
+  bool lost_ = false;         // the connection was lost before the response was complete
   bool over_ = false;         // the connection does not serve this exchange any more
   std::size_t unsent_ = 0;
   TimerId last_timer_ = 0;

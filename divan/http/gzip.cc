@@ -26,7 +26,8 @@ class Inflater {
 };
 
 Error malformed(const char* why) {
-  return bad_request(fmt::format("The body is not gzip, which its Content-Encoding says it is: {}.", why));
+  return bad_request(
+      fmt::format("The body is not valid gzip, though its Content-Encoding is gzip: {}.", why));
 }
 
 }  // namespace
@@ -45,9 +46,9 @@ std::string gunzip(std::string_view compressed, std::size_t max_bytes) {
       stream.next_out = reinterpret_cast<Bytef*>(piece.data());
       stream.avail_out = static_cast<uInt>(piece.size());
       result = inflate(&stream, Z_NO_FLUSH);
-      if (result == Z_BUF_ERROR) throw malformed("it is cut short");
+      if (result == Z_BUF_ERROR) throw malformed("it is truncated");
       if (result != Z_OK && result != Z_STREAM_END)
-        throw malformed(stream.msg != nullptr ? stream.msg : "its data are damaged");
+        throw malformed(stream.msg != nullptr ? stream.msg : "its data is corrupt");
       compressed.remove_prefix(given - stream.avail_in);
       const std::size_t size = piece.size() - stream.avail_out;
       if (size > max_bytes - out.size())

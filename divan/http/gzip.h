@@ -7,9 +7,9 @@
 
 namespace divan::http {
 
-/// The uncompressed bytes. A body may have several gzip members, one after the other. Throws bad_request
-/// (400) if it is malformed or cut short, and too_large (413) as soon as there are more than `max_bytes`: a
-/// small body may stand for gigabytes.
+/// Returns the uncompressed bytes. A body may consist of several gzip members. Throws bad_request (400) if it
+/// is malformed or truncated, and too_large (413) as soon as the output exceeds `max_bytes`, since a small
+/// body may expand to gigabytes.
 std::string gunzip(std::string_view compressed, std::size_t max_bytes);
 
 }  // namespace divan::http

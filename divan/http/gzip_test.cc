@@ -29,7 +29,7 @@ int status_of(std::string_view compressed, std::size_t max_bytes = 1000) {
   return 200;
 }
 
-TEST(Gzip, GivesBackWhatWasCompressed) {
+TEST(Gzip, RoundTrip) {
   const std::string large(3'000'000, 'x');
   for (const std::string& text : {std::string(), std::string("{\"a\":1}"), large})
     EXPECT_EQ(gunzip(gzip(text), large.size()), text);
@@ -37,7 +37,7 @@ TEST(Gzip, GivesBackWhatWasCompressed) {
   EXPECT_EQ(gunzip("", 0), "");
 }
 
-TEST(Gzip, RefusesWhatIsMalformed) {
+TEST(Gzip, RejectsMalformedInput) {
   const std::string good = gzip("some text that is long enough to have a body");
   for (std::size_t size = 1; size < good.size(); ++size)
     EXPECT_EQ(status_of(good.substr(0, size)), 400) << size;
@@ -48,10 +48,10 @@ TEST(Gzip, RefusesWhatIsMalformed) {
   EXPECT_EQ(status_of("{\"a\":1}"), 400);
 }
 
-TEST(Gzip, StopsAtTheLimitWithoutTheRest) {
+TEST(Gzip, StopsAtTheLimit) {
   EXPECT_EQ(status_of(gzip(std::string(1000, 'x'))), 200);
   EXPECT_EQ(status_of(gzip(std::string(1001, 'x'))), 413);
-  // The rest is damaged, and was not looked at.
+  // The rest is corrupt, and is not read.
   std::string bomb = gzip(std::string(100'000'000, 'x'));
   bomb.back() ^= 1;
   EXPECT_EQ(status_of(bomb), 413);

@@ -1,4 +1,4 @@
-// Bytes that were received and not used yet.
+// A buffer of received bytes that are not consumed yet.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace divan::http {
 
-/// A buffer that is read into at its end and used up at its front. It grows when a read fills it. Not
-/// thread-safe. While a read into space() is under way only consume() and clear() may be called: they leave
-/// the bytes where they are.
+/// A buffer that is filled at its end and consumed at its front. It grows when a read fills it. Not
+/// thread-safe. While a read into space() is pending, only consume() and clear() may be called: they do not
+/// move the bytes.
 class InputBuffer {
  public:
   static constexpr std::size_t kSmall = 2048;
@@ -22,9 +22,9 @@ class InputBuffer {
   void consume(std::size_t size) { begin_ += size; }
   void clear() { begin_ = end_; }
 
-  /// Makes space() at least one byte, unless data() has `limit` bytes: then answers false. `idle` says that
-  /// nothing is expected soon: an empty buffer becomes small again, since thousands may idle.
-  bool make_room(std::size_t limit, bool idle) {
+  /// Ensures that space() has at least one byte. Returns false if data() has `limit` bytes already. With
+  /// `idle` (no input is expected soon) an empty buffer shrinks, since thousands of connections may be idle.
+  bool ensure_space(std::size_t limit, bool idle) {
     if (data().size() >= limit) return false;
     if (empty()) begin_ = end_ = 0;
     if (empty() && (idle || capacity_ == 0)) {
@@ -39,14 +39,14 @@ class InputBuffer {
   /// Where the next read goes.
   std::span<char> space() { return {bytes_.get() + end_, capacity_ - end_}; }
 
-  /// The read has put `size` bytes there.
+  /// Called after a read of `size` bytes into space().
   void commit(std::size_t size) {
     end_ += size;
     filled_ = end_ == capacity_;
   }
 
  private:
-  // Moves what there is to the front of a buffer of `capacity` bytes, in which it leaves space.
+  // Moves the data to the front of a buffer of `capacity` bytes, which must exceed its size.
   void resize(std::size_t capacity) {
     auto bytes = capacity == capacity_ ? nullptr : std::make_unique_for_overwrite<char[]>(capacity);
     const auto size = data().size();

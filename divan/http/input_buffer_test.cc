@@ -5,10 +5,10 @@
 namespace divan::http {
 namespace {
 
-TEST(HttpInputBuffer, ItGrowsToItsLimitAndBecomesSmallWhenIdle) {
+TEST(HttpInputBuffer, GrowsToItsLimitAndShrinksWhenIdle) {
   InputBuffer buffer;
   constexpr std::size_t kLimit = 10'000;
-  while (buffer.make_room(kLimit, false)) {
+  while (buffer.ensure_space(kLimit, false)) {
     const auto space = buffer.space();
     ASSERT_FALSE(space.empty());
     std::memset(space.data(), 'x', space.size());
@@ -16,20 +16,20 @@ TEST(HttpInputBuffer, ItGrowsToItsLimitAndBecomesSmallWhenIdle) {
   }
   EXPECT_EQ(buffer.data(), std::string(kLimit, 'x'));
   buffer.clear();
-  ASSERT_TRUE(buffer.make_room(kLimit, false));
+  ASSERT_TRUE(buffer.ensure_space(kLimit, false));
   EXPECT_EQ(buffer.space().size(), kLimit);
-  ASSERT_TRUE(buffer.make_room(kLimit, true));
+  ASSERT_TRUE(buffer.ensure_space(kLimit, true));
   EXPECT_EQ(buffer.space().size(), InputBuffer::kSmall);
 }
 
-TEST(HttpInputBuffer, ItGivesBackWhatWentIn) {
+TEST(HttpInputBuffer, BehavesAsAString) {
   EXPECT_TRUE(rc::check("as a string that is appended to and cut", [](const std::vector<int>& steps) {
     InputBuffer buffer;
     std::string model;
     char next = 0;
     for (const int step : steps) {
       const auto amount = static_cast<std::size_t>(std::abs(step % 100)) * 97;
-      if (step >= 0 && buffer.make_room(5'000, step % 2 == 0)) {
+      if (step >= 0 && buffer.ensure_space(5'000, step % 2 == 0)) {
         RC_ASSERT(!buffer.space().empty());
         const auto space = buffer.space().first(std::min(amount + 1, buffer.space().size()));
         for (char& c : space) c = next++;

@@ -8,8 +8,8 @@
 namespace divan::http {
 namespace {
 
-// Timeouts are looked after by one timer a loop instead of one a connection, so that they cost a request
-// nothing. They are late by at most a tick, a quarter of the shortest of them.
+// One timer per loop checks all timeouts, so that a request does not pay for a timer of its own. A timeout is
+// late by at most one tick, a quarter of the shortest timeout.
 std::chrono::milliseconds tick_length(const ServerOptions& options) {
   const auto shortest = std::min({options.idle_timeout, options.head_timeout, options.body_timeout,
                                   options.send_timeout, options.linger_timeout, options.half_close_timeout});
@@ -36,7 +36,7 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  /// Swaps what waits into `states`, which is empty.
+  /// Swaps the queued states into `states`, which must be empty.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
     std::lock_guard lock(mutex_);
     posted_ = false;
@@ -110,7 +110,7 @@ void Loop::remove(Connection& connection) {
   }
 }
 
-// Runs an action on a connection. What it throws costs that connection and no other.
+// Runs an action on a connection. If it throws, only this connection is closed.
 template <class Action>
 void Loop::guarded(Connection& connection, Action action) {
   try {

@@ -13,28 +13,28 @@
 
 namespace divan::http {
 
-/// A loop ends by itself once it is told to stop and its last connection has closed. All is called on its own
-/// thread unless marked otherwise.
+/// A loop ends after stop() once its last connection has closed. Not thread-safe: called on its own thread
+/// unless marked otherwise.
 class Loop {
  public:
-  /// The references must outlive it.
+  /// The references must outlive the loop.
   Loop(const ServerOptions& options, const Clock& clock, const Handler& handler);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// Serves until it ends: the thread's function.
+  /// The thread's function: serves until the loop ends.
   void run();
 
   // From any thread.
   asio::io_context& context() { return *context_; }
   std::size_t connections() const { return count_; }
-  /// Counts a connection that adopt() is about to get.
+  /// Counts a connection before adopt() is called with it.
   void expect_connection() { ++count_; }
 
   void adopt(Socket socket);
   void remove(Connection& connection);
-  /// The connection has a timeout to be looked after, for as long as it says so.
+  /// Checks the connection's timeouts at each tick, for as long as its is_timed() is true.
   void time(const Connection& connection) { timed_[connection.index] = true; }
   void begin_stop();
   bool stopping() const { return stopping_; }
@@ -42,7 +42,7 @@ class Loop {
   const ServerOptions& options() const { return options_; }
   const Handler& handler() const { return handler_; }
   std::shared_ptr<Mailbox> mailbox() const;
-  /// The Date and Server fields' lines, made anew each second.
+  /// The lines of the Date and Server fields, updated each second.
   std::string_view own_fields();
 
  private:
@@ -70,7 +70,7 @@ class Loop {
   bool stopping_ = false;
   std::atomic<std::size_t> count_ = 0;
   std::vector<std::shared_ptr<Connection>> connections_;
-  // Of each of them, whether a tick looks at it: ten thousand feeds that wait cost it next to nothing.
+  // For each connection, whether a tick checks it: ten thousand waiting feeds cost a tick next to nothing.
   std::vector<char> timed_;
   std::vector<std::shared_ptr<ExchangeState>> mail_;
   std::int64_t own_fields_second_ = -1;

@@ -1,5 +1,5 @@
-// What travels over an HTTP connection: a request as the server received it and a response as a handler wrote
-// it (RFC 9110). Plain values without sockets.
+// HTTP messages (RFC 9110): a request as the server received it and a response as a handler made it. Plain
+// values without sockets.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace divan::http {
 
-/// One header field. The name is compared without regard to case.
+/// One header field. Names are case-insensitive.
 struct Header {
   std::string name;
   std::string value;
 };
 using Headers = std::vector<Header>;
 
-/// Compares ASCII letters without regard to case, everything else as bytes.
+/// Compares ASCII letters case-insensitively and all other bytes exactly.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
-/// A complete request: start line, header fields and body. Not thread-safe; a value that moves from thread to
-/// thread. Views that it gives stay valid until it is moved or destroyed.
+/// A complete request: start line, header fields and body. Not thread-safe; it may be moved from thread to
+/// thread. Returned views are valid until it is moved or destroyed.
 class Request {
  public:
   /// `minor_version` is 0 for HTTP/1.0 and 1 for HTTP/1.1.
@@ -59,8 +59,8 @@ class Request {
   void set_peer(const std::string& peer) { peer_ = peer; }
 
  private:
-  // Start line and fields stand one after the other in text_, so that a request costs two allocations and
-  // not two a field.
+  // Start line and fields are stored one after the other in text_: two allocations per request instead of two
+  // per field.
   struct Span {
     std::uint32_t begin = 0;
     std::uint32_t size = 0;
@@ -85,7 +85,7 @@ class Request {
   std::string peer_;
 };
 
-/// An answer. The server itself sets Date, Server, Connection, Content-Length and Transfer-Encoding; fields
+/// A response. The server itself sets Date, Server, Connection, Content-Length and Transfer-Encoding; fields
 /// of the first three names and the last are ignored here. (For Content-Length see Exchange::start.)
 struct Response {
   int status = 200;  ///< 200 to 599
@@ -96,7 +96,7 @@ struct Response {
 /// The error in CouchDB's form: {"error": ..., "reason": ...}.
 Response error_response(const Error& error);
 
-/// RFC 9110's words for a status; "Unknown" for one that it does not list.
+/// RFC 9110's reason phrase of a status; "Unknown" for a status that it does not list.
 std::string_view reason_phrase(int status);
 
 }  // namespace divan::http

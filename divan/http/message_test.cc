@@ -29,7 +29,7 @@ TEST(HttpRequest, ATargetIsSplitAtItsFirstQuestionMark) {
   }
 }
 
-TEST(HttpRequest, HeadersAreFoundWithoutRegardToCaseAndTheFirstCounts) {
+TEST(HttpRequest, HeaderNamesAreCaseInsensitiveAndTheFirstFieldCounts) {
   Request request("PUT", "/");
   request.add_header("X-One", "1");
   request.add_header("x-one", "2");

@@ -1,9 +1,9 @@
-// The parts of Boost.Asio that the server stands on, with the io_context's own executor: a type-erased one
-// costs a microsecond a request. Only *.cc files of this module include this, directly or through loop.h.
+// The parts of Boost.Asio that the server uses, with the io_context's own executor: a type-erased one costs a
+// microsecond a request. Only *.cc files of this module include this, directly or through loop.h.
 #pragma once
 
-// GCC's thread sanitizer does not understand the fences that Asio puts around handlers; the locks of its
-// queues, which order the same things, it does understand.
+// GCC's thread sanitizer does not support the fences that Asio puts around handlers. The locks of its queues,
+// which order the same accesses, are supported.
 #ifdef __SANITIZE_THREAD__
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK
 #endif

@@ -21,21 +21,21 @@ std::string_view view(beast::string_view text) { return {text.data(), text.size(
 Error uri_too_long() { return {414, "uri_too_long", "The request's URL is too long."}; }
 Error headers_too_large() { return {431, "headers_too_large", "The request's headers are too large."}; }
 
-// Looks at a head's lines as they come, before Beast does: Beast looks at a head that comes in pieces only
-// when its last line is there, so nonsense would wait for a timeout and the limits would depend on the
-// pieces.
+// Scans a head's lines as they arrive, before Beast parses them. Beast parses a head that arrives in pieces
+// only when its last line is complete, so garbage would be rejected only by a timeout, and the limits would
+// depend on the pieces.
 class HeadScanner {
  public:
   enum class State { partial, whole, too_large, malformed };
 
-  /// `bytes` begin with the head. `first_line_is_good(line)` is asked once.
+  /// `bytes` begin with the head. `first_line_is_good(line)` is called once.
   template <class Predicate>
   State scan(std::string_view bytes, std::size_t limit, Predicate first_line_is_good) {
     for (;;) {
       const auto end = bytes.find('\n', scanned_);
       const bool complete = end != std::string_view::npos;
       const auto size = complete ? end + 1 : bytes.size();
-      // A buffer of the limit's size that is full must not wait for more.
+      // A full buffer of the limit's size cannot receive more.
       if (complete ? size > limit : size >= limit) return State::too_large;
       if (!complete) return State::partial;
       const auto line = bytes.substr(scanned_, size - scanned_);
@@ -54,16 +54,16 @@ class HeadScanner {
   bool any_line_ = false;
 };
 
-// Beast's parser for one whole head.
+// Beast's parser for one complete head.
 template <bool kRequest>
 class HeadSink : public beast::http::basic_parser<kRequest> {
  public:
   HeadSink() {
-    this->header_limit(std::numeric_limits<std::uint32_t>::max());  // the scanner's task
-    this->skip(true);                                               // bodies are BodyReader's
+    this->header_limit(std::numeric_limits<std::uint32_t>::max());  // HeadScanner checks it
+    this->skip(true);                                               // BodyReader reads bodies
   }
 
-  /// Answers the head's size.
+  /// Returns the head's size.
   std::size_t put_head(std::string_view bytes, error_code& ec) {
     const auto used = this->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
     if (!ec && !this->is_done()) ec = beast::http::error::partial_message;
@@ -83,7 +83,7 @@ class HeadSink : public beast::http::basic_parser<kRequest> {
   std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view, error_code&) override { return 0; }
 };
 
-// Fills a Request and refuses what the server does not take.
+// Fills a Request; throws for fields that the server does not support.
 class RequestSink final : public HeadSink<true> {
  public:
   explicit RequestSink(const ParserLimits& limits) : limits_(limits) {}
@@ -121,10 +121,11 @@ class RequestSink final : public HeadSink<true> {
         return;
       case field::transfer_encoding:
         if (request->minor_version() == 0) {
-          throw bad_request("HTTP/1.0 knows no Transfer-Encoding header.");
+          throw bad_request("HTTP/1.0 does not allow the Transfer-Encoding header.");
         }
         if (!equal_ignoring_case(value, "chunked")) {
-          throw Error(501, "not_implemented", "The only Transfer-Encoding that is understood is chunked.");
+          throw Error(501, "not_implemented",
+                      "Unsupported Transfer-Encoding; the only supported one is chunked.");
         }
         return;
       case field::content_encoding:
@@ -133,7 +134,8 @@ class RequestSink final : public HeadSink<true> {
                     fmt::format("{} is not a supported content encoding.", is_utf8(value) ? value : "This"));
       case field::expect:
         if (!equal_ignoring_case(value, "100-continue")) {
-          throw Error(417, "expectation_failed", "The only expectation that can be met is 100-continue.");
+          throw Error(417, "expectation_failed",
+                      "Unsupported Expect header; the only supported one is 100-continue.");
         }
         expects_continue = request->minor_version() >= 1;
         return;
@@ -189,7 +191,7 @@ std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
   const auto length = sink->content_length();
   const auto framing = sink->chunked() ? Framing::chunked : length ? Framing::length : Framing::none;
   body = BodyReader(framing, length.value_or(0), limits.max_body_bytes, limits.max_header_bytes);
-  // What a client merely announces costs little.
+  // Limits the memory that a client can reserve by merely announcing a length.
   if (length) sink->request->reserve_body(std::min<std::uint64_t>(*length, 64 << 10));
   stage = Stage::body;
   return used;
@@ -265,7 +267,7 @@ struct ResponseParser::Impl {
   bool head_done = false;
 };
 
-// Uses a whole head or nothing.
+// Consumes a complete head, or 0 bytes.
 std::size_t ResponseParser::Impl::feed_head(std::string_view bytes) {
   const auto state = scanner.scan(bytes, limits.max_header_bytes,
                                   [](std::string_view line) { return line.starts_with("HTTP/1."); });
@@ -312,7 +314,7 @@ std::size_t ResponseParser::feed(std::string_view bytes) {
 }
 
 void ResponseParser::feed_end() {
-  if (!impl_->head_done || !impl_->body.ends_with_connection()) throw bad_response("it is cut short.");
+  if (!impl_->head_done || !impl_->body.ends_with_connection()) throw bad_response("it is truncated.");
 }
 
 bool ResponseParser::head_done() const { return impl_->head_done; }

@@ -1,9 +1,8 @@
-// From bytes to messages: Boost.Beast's parser behind our own types, with the rules that it leaves to its
-// user.
+// Parses messages: Boost.Beast's parser behind our own types, with the checks that it leaves to its user.
 //
 // Both sides of a connection must agree where a message ends, or a second request can be smuggled in the
-// first one's body. So what RFC 9112 allows to be read in two ways is refused: a repeated Content-Length,
-// Content-Length beside Transfer-Encoding, any Transfer-Encoding but "chunked".
+// first one's body. So framing that RFC 9112 leaves ambiguous is rejected: a repeated Content-Length,
+// Content-Length together with Transfer-Encoding, and any Transfer-Encoding except "chunked".
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct ParserLimits {
   std::uint64_t max_body_bytes = 64 << 20;
 };
 
-/// Reads one request after the other from a stream of bytes. Not thread-safe.
+/// Parses consecutive requests from a stream of bytes. Not thread-safe.
 class RequestParser {
  public:
   explicit RequestParser(const ParserLimits& limits);
@@ -30,26 +29,27 @@ class RequestParser {
   RequestParser& operator=(const RequestParser&) = delete;
 
   enum class Stage {
-    idle,  ///< nothing of the request has come
+    idle,  ///< no byte of the request has arrived
     head,
     body,
-    done,  ///< take() it
+    done,  ///< ready for take()
   };
 
-  /// Takes bytes off the front of `bytes` and answers how many; never beyond the end of the request. The next
-  /// call gets the bytes that were left, with more behind them. Throws Error (400, 413, 414, 415, 417, 431,
-  /// 501) for what cannot be understood or is too large; the connection is of no use afterwards.
+  /// Consumes bytes from the front of `bytes` and returns how many, never more than up to the end of the
+  /// request. Pass the rest again in the next call, with further bytes appended. Throws Error (400, 413, 414,
+  /// 415, 417, 431, 501) if the request is invalid, too large or unsupported; the connection must then be
+  /// closed.
   std::size_t feed(std::string_view bytes);
 
   Stage stage() const;
 
-  /// Whether the client waits for "100 Continue" before it sends the body.
+  /// Returns true if the client waits for "100 Continue" before it sends the body.
   bool wants_continue() const;
 
-  /// Whether the client allows another request on the connection. At stage body and later.
+  /// Returns true if the client allows another request on the connection. Valid from stage body on.
   bool keep_alive() const;
 
-  /// Gives out the request and begins with the next one. At stage done.
+  /// Returns the request and starts with the next one. Call at stage done.
   Request take();
 
  private:
@@ -57,27 +57,28 @@ class RequestParser {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads one response. Not thread-safe.
+/// Parses one response. Not thread-safe.
 class ResponseParser {
  public:
   using BodySink = std::function<void(std::string_view)>;
 
-  /// `head_only`: the request was HEAD, so that no body follows. `sink` gets the body as it comes.
+  /// `head_only`: the request was HEAD, so that no body follows. `sink` receives the body as it arrives.
   ResponseParser(const ParserLimits& limits, bool head_only, BodySink sink);
   ~ResponseParser();
   ResponseParser(const ResponseParser&) = delete;
   ResponseParser& operator=(const ResponseParser&) = delete;
 
-  /// As RequestParser::feed, but every error is a 502 "bad_response". Interim (1xx) responses are skipped.
+  /// Like RequestParser::feed, but every error is a 502 "bad_response". Interim (1xx) responses are skipped.
   std::size_t feed(std::string_view bytes);
 
-  /// The connection has ended; the response may end with it. Throws 502 if it is cut short.
+  /// Call when the connection has ended, which may complete the response. Throws 502 if the response is
+  /// truncated.
   void feed_end();
 
-  /// What the sink gets is this response's body from here on.
+  /// Returns true once the response's head is complete.
   bool head_done() const;
   bool done() const;
-  /// Whether the connection serves another request. When done.
+  /// Returns true if the connection can be used for another request. Valid when done().
   bool keep_alive() const;
 
   /// Valid when head_done().

@@ -13,7 +13,7 @@ std::string get(std::string_view fields) {
   return "GET / HTTP/1.1\r\n" + std::string(kHost) + std::string(fields) + "\r\n";
 }
 
-// Feeds `bytes` as a connection would, at most `step` new ones at a time; answers the requests.
+// Feeds `bytes` as a connection would, at most `step` new ones at a time, and returns the requests.
 std::vector<Request> parse(std::string_view bytes, std::size_t step = std::string_view::npos,
                            const ParserLimits& limits = {}) {
   RequestParser parser(limits);
@@ -31,7 +31,7 @@ std::vector<Request> parse(std::string_view bytes, std::size_t step = std::strin
   return requests;
 }
 
-// The status that refuses `bytes`; 0 if they are taken.
+// The error's status for `bytes`; 0 if they are valid.
 int refusal(std::string_view bytes, const ParserLimits& limits = {}) {
   int whole = 0, bytewise = 0;
   try {
@@ -117,7 +117,7 @@ TEST(HttpRequestParser, KeepAliveDependsOnTheVersion) {
   }
 }
 
-TEST(HttpRequestParser, WhatIsMalformedIsRefused) {
+TEST(HttpRequestParser, MalformedRequestsAreRejected) {
   const std::string bad[] = {
       "GET /\r\n",
       "GET\r\n",
@@ -144,7 +144,7 @@ TEST(HttpRequestParser, WhatIsMalformedIsRefused) {
   for (const auto& bytes : bad) EXPECT_EQ(refusal(bytes), 400) << bytes;
 }
 
-TEST(HttpRequestParser, WhereABodyEndsMustNotBeInDoubt) {
+TEST(HttpRequestParser, AmbiguousFramingIsRejected) {
   const std::string bad[] = {
       get("Content-Length: 5\r\nContent-Length: 6\r\n"),
       get("Content-Length: 5\r\nContent-Length: 5\r\n"),
@@ -166,7 +166,7 @@ TEST(HttpRequestParser, WhereABodyEndsMustNotBeInDoubt) {
   }
 }
 
-TEST(HttpRequestParser, MalformedChunksAreRefused) {
+TEST(HttpRequestParser, MalformedChunksAreRejected) {
   const auto head = get("Transfer-Encoding: chunked\r\n");
   for (const auto& chunks :
        {"x\r\n"s, "-1\r\n"s, "+1\r\n"s, "0x1\r\n"s, "\r\n"s, "1 \r\n"s, " 1\r\n"s, "1\n"s, "1 2\r\n"s,
@@ -212,7 +212,7 @@ TEST(HttpRequestParser, Limits) {
   EXPECT_EQ(refusal(chunked + "0\r\n" + field(500) + field(500), limits), 400);
 }
 
-TEST(HttpRequestParser, WhatTheServerCannotDoIsNamed) {
+TEST(HttpRequestParser, UnsupportedFeaturesAreNamed) {
   EXPECT_EQ(refusal(get("Expect: something\r\n")), 417);
   EXPECT_EQ(refusal(get("Content-Encoding: identity\r\n")), 0);
   EXPECT_EQ(refusal(get("Content-Encoding: gzip\r\n")), 0);
@@ -245,7 +245,7 @@ ParsedResponse parse_response(std::string_view bytes, std::size_t step, bool hea
   return {parser.status(), body, done};
 }
 
-TEST(HttpResponseParser, TheWaysABodyEnds) {
+TEST(HttpResponseParser, Framings) {
   for (const std::size_t step : {1, 5, 1000}) {
     auto parsed = parse_response("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", step);
     EXPECT_EQ(parsed.body, "abc");
@@ -264,7 +264,7 @@ TEST(HttpResponseParser, TheWaysABodyEnds) {
   }
 }
 
-TEST(HttpResponseParser, WhatIsMalformedOrCutShortIsRefused) {
+TEST(HttpResponseParser, MalformedAndTruncatedResponsesAreRejected) {
   for (const auto* bytes :
        {"", "H", "garbage\r\n\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",

@@ -21,7 +21,7 @@ TEST(HttpSerializer, AHeadByteForByte) {
   EXPECT_EQ(head_of({599}, {Framing::until_close}), "HTTP/1.1 599 Unknown\r\n\r\n");
 }
 
-TEST(HttpSerializer, FieldsOfTheServersOwnAreNotTakenFromTheHandler) {
+TEST(HttpSerializer, TheHandlersValuesOfServerFieldsAreIgnored) {
   const Response response{200,
                           {{"content-length", "7"},
                            {"DATE", "x"},

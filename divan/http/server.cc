@@ -13,12 +13,12 @@
 namespace divan::http {
 namespace {
 
-// How long accepting rests when the process is out of file descriptors.
+// The pause of accepting after the process has run out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::string too_many_connections() {
-  auto response = error_response(
-      Error(503, "too_many_connections", "The server has as many connections as it may have."));
+  auto response =
+      error_response(Error(503, "too_many_connections", "The server has reached its limit of connections."));
   std::string out;
   append_head(out, response, {Framing::length, response.body.size(), "close", {}});
   return out + response.body;
@@ -103,7 +103,7 @@ void Server::Impl::on_accept(const ErrorCode& ec, Loop& loop, Socket socket) {
   accept();
 }
 
-// As well as it can be done without waiting.
+// Best effort: does not wait until the socket is writable.
 void Server::Impl::refuse(Socket socket) const {
   ErrorCode ec;
   socket.non_blocking(true, ec);

@@ -1,8 +1,8 @@
 // The HTTP/1.1 server (RFC 9112).
 //
 // A few io threads each run their own event loop; a connection lives on one of them from accept to close.
-// Each connection serves one request at a time and answers in order: what a client sends ahead waits in a
-// bounded buffer. A request is handed to the handler when it is complete, body included.
+// Each connection serves one request at a time and responds in order; pipelined requests wait in a bounded
+// buffer. The handler is called with a complete request, body included.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace divan::http {
 
-/// Takes a request. Called on an io thread, so it must not block: it answers at once or hands the exchange
-/// on. What it throws becomes the answer (Error) or 500.
+/// Handles a request. Called on an io thread, so it must not block: it responds at once or passes the
+/// exchange to another thread. If it throws, the response is the Error, or 500 for any other exception.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
-/// Listens from construction to stop(). Thread-safe; stop() and the destructor must not be called on an io
-/// thread.
+/// Listens from its construction until stop(). Thread-safe; stop() and the destructor must not be called on
+/// an io thread.
 class Server {
  public:
   using Options = ServerOptions;
 
-  /// Throws internal_error, naming address and port, if it cannot listen there. `clock` gives the Date field
-  /// its time and must outlive the server.
+  /// Throws internal_error, naming address and port, if it cannot listen there. `clock` is used for the Date
+  /// field and must outlive the server.
   Server(Options options, const Clock& clock, Handler handler);
   ~Server();
   Server(const Server&) = delete;
@@ -36,8 +36,9 @@ class Server {
   /// Open connections.
   std::size_t connections() const;
 
-  /// Takes no more connections and requests, lets those under way end within Options::stop_timeout, then cuts
-  /// them off. Returns when all connections are closed and the io threads have ended. Idempotent.
+  /// Stops accepting connections and requests, lets requests in progress finish within Options::stop_timeout,
+  /// then cuts their connections. Returns when all connections are closed and the io threads have ended.
+  /// Idempotent.
   void stop();
 
  private:

@@ -1,7 +1,6 @@
-// What a small keep-alive request costs the server in CPU time: 64 connections, of which a client in the same
-// process sends on all and then reads from all. The client's thread is left out of the account. Sending on
-// the loopback device includes the kernel's work of receiving, so the server pays for the client's side of
-// its answers.
+// Measures the server's CPU time for a small keep-alive request. A client in the same process sends on all of
+// 64 connections and then reads from all; the client's thread is not counted. Sending on the loopback device
+// includes the kernel's work of receiving, so the server is charged for the client's side of its responses.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <poll.h>
@@ -35,7 +34,7 @@ Response answer() {
           std::string(kBody)};
 }
 
-// All other threads of the process but the benchmark's own, which is the client.
+// The CPU time of all threads except the benchmark's own, which is the client.
 double server_seconds() { return cpu_seconds(RUSAGE_SELF) - cpu_seconds(RUSAGE_THREAD); }
 
 void drive(benchmark::State& state, const Handler& handler) {
@@ -80,7 +79,7 @@ void BM_AnswerThroughAThreadPool(benchmark::State& state) {
 }
 BENCHMARK(BM_AnswerThroughAThreadPool)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
 
-// Heap that an open stream takes while nothing happens on it (the kernel's sockets not counted).
+// Measures the heap memory of an idle open stream, without the kernel's socket buffers.
 void BM_IdleStreams(benchmark::State& state) {
   std::mutex mutex;
   std::vector<std::shared_ptr<Exchange>> streams;

@@ -1,4 +1,4 @@
-// What the server refuses, and whom it does not wait for.
+// The server's limits and timeouts.
 #include "divan/base/json.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"
@@ -22,7 +22,7 @@ void never(const std::shared_ptr<Exchange>& exchange) {
   exchange->respond({});
 }
 
-// Sends `bytes`, expects a refusal in CouchDB's form and then the connection's end.
+// Sends `bytes`, expects an error in CouchDB's form and then the end of the connection.
 void expect_refusal(const Server& server, std::string_view bytes, int status, const std::string& error) {
   RawClient client(server);
   client.send(bytes);
@@ -36,7 +36,7 @@ void expect_refusal(const Server& server, std::string_view bytes, int status, co
   EXPECT_EQ(client.until_end(), "");
 }
 
-TEST(HttpServerLimits, MalformedRequestsAreRefusedAndTheConnectionClosed) {
+TEST(HttpServerLimits, MalformedRequestsAreRejectedAndTheConnectionClosed) {
   TestServer test(never);
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\n";
   const std::string bad[] = {
@@ -53,7 +53,7 @@ TEST(HttpServerLimits, MalformedRequestsAreRefusedAndTheConnectionClosed) {
   for (const auto& bytes : bad) expect_refusal(test.server, bytes, 400, "bad_request");
 }
 
-TEST(HttpServerLimits, WhatIsTooLargeIsRefusedByItsStatus) {
+TEST(HttpServerLimits, TooLargeRequestsAreRejectedWithTheirStatus) {
   auto options = testing::options();
   options.max_body_bytes = 1000;
   TestServer test(never, options);
@@ -79,8 +79,9 @@ TEST(HttpServerLimits, ABodyOfTheLimitPasses) {
   EXPECT_EQ(client.response().body, "1000");
 }
 
-// Were the connection closed at once, the client's sending would fail, and many clients then look no further.
-TEST(HttpServerLimits, ARefusalReachesAClientThatGoesOnSending) {
+// If the connection were closed at once, the client's send would fail, and many clients then do not read the
+// response.
+TEST(HttpServerLimits, AnErrorReachesAClientThatContinuesToSend) {
   auto options = testing::options();
   options.max_body_bytes = 1000;
   options.linger_timeout = testing::kPatience * 10;
@@ -121,7 +122,7 @@ TEST(HttpServerLimits, SlowHeadsAndBodiesTimeOut) {
   }
 }
 
-// Each byte comes in time, but all of them together would take forever.
+// Each byte arrives in time, but the head as a whole would take forever.
 TEST(HttpServerLimits, AHeadThatTricklesTimesOutAsAWhole) {
   auto options = testing::options();
   options.head_timeout = milliseconds(200);
@@ -148,8 +149,8 @@ TEST(HttpServerLimits, IdleConnectionsAreClosed) {
   EXPECT_TRUE(eventually([&] { return test.server.connections() == 0; }));
 }
 
-// Nobody waits for a client while its request is worked on: that takes as long as it takes.
-TEST(HttpServerLimits, AConnectionIsIdleOnlyAfterItsAnswer) {
+// No timeout runs while the handler works on a request.
+TEST(HttpServerLimits, AConnectionIsIdleOnlyAfterItsResponse) {
   auto options = testing::options();
   options.idle_timeout = milliseconds(20);
   TestServer test(
@@ -163,7 +164,7 @@ TEST(HttpServerLimits, AConnectionIsIdleOnlyAfterItsAnswer) {
   EXPECT_EQ(client.until_end(), "");
 }
 
-TEST(HttpServerLimits, AnAnswerThatIsNotReadTimesOut) {
+TEST(HttpServerLimits, AResponseThatIsNotReadTimesOut) {
   auto options = testing::options();
   options.send_timeout = milliseconds(40);
   TestServer test(
@@ -200,7 +201,7 @@ TEST(HttpServerLimits, ConnectionsBeyondTheLimitAreRefused) {
   EXPECT_EQ(again.response().status, 200);
 }
 
-// While a request is answered, what the client sends ahead is read up to the limit and no further.
+// While a request is in progress, pipelined bytes are read up to the limit only.
 TEST(HttpServerLimits, PipelinedBytesAreBounded) {
   auto options = testing::options();
   std::shared_ptr<Exchange> held;
@@ -223,7 +224,7 @@ TEST(HttpServerLimits, PipelinedBytesAreBounded) {
       ASSERT_TRUE(socket.send(request));
     } catch (const Error&) { blocked = true; }
   }
-  EXPECT_TRUE(blocked) << "the server has taken 60 MB ahead";
+  EXPECT_TRUE(blocked) << "the server has read 60 MB ahead";
   held->respond({});
   char bytes[16];
   EXPECT_GT(socket.receive(bytes).value_or(0), 0u);

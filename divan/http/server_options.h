@@ -10,7 +10,7 @@ namespace divan::http {
 /// Every limit of the server, with its default.
 struct ServerOptions {
   std::string address = "127.0.0.1";  ///< numeric IPv4 or IPv6 address to listen on
-  std::uint16_t port = 0;             ///< 0: any free one; Server::port() tells which
+  std::uint16_t port = 0;             ///< 0: any free one, see Server::port()
   unsigned threads = 0;               ///< io threads; 0: as many as there are cores
   std::string version = "0";          ///< for the Server field: "Divan/<version>"
 
@@ -18,18 +18,18 @@ struct ServerOptions {
                                               ///< KiB. Pipelined bytes beyond it stay in the socket.
   std::size_t max_target_bytes = 16 << 10;    ///< a request's target: else 414
   std::uint64_t max_body_bytes = 64 << 20;    ///< a request's body: else 413
-  std::size_t max_connections = 10'000;       ///< further ones are answered 503 and closed
-  std::size_t max_unsent_bytes = 16 << 20;    ///< of a stream, before a client that does not read is dropped
+  std::size_t max_connections = 10'000;       ///< further ones get a 503 and are closed
+  std::size_t max_unsent_bytes = 16 << 20;    ///< of a stream; then its client is disconnected
 
   std::chrono::milliseconds idle_timeout{120'000};  ///< between two requests of a connection
   std::chrono::milliseconds head_timeout{30'000};   ///< from a request's first byte to the end of its head
-  std::chrono::milliseconds body_timeout{60'000};   ///< without a byte of a body that is under way
-  std::chrono::milliseconds send_timeout{60'000};   ///< without a byte taken by a client that is sent to
-  std::chrono::milliseconds half_close_timeout{
-      30'000};                                      ///< without a byte of an answer to send, for a client
-                                                    ///< that has ended its side; else it is dropped
-  std::chrono::milliseconds linger_timeout{2'000};  ///< for a client to read a last answer before the close
-  std::chrono::milliseconds stop_timeout{10'000};   ///< for requests under way when the server stops
+  std::chrono::milliseconds body_timeout{60'000};   ///< without a byte of an incomplete body
+  std::chrono::milliseconds send_timeout{60'000};   ///< without progress of a write to the client
+  std::chrono::milliseconds half_close_timeout{30'000};  ///< without output for a client that has ended its
+                                                         ///< side; then it is disconnected
+  std::chrono::milliseconds linger_timeout{
+      2'000};  ///< for a client to read its last response
+  std::chrono::milliseconds stop_timeout{10'000};  ///< for requests in progress when the server stops
 };
 
 }  // namespace divan::http

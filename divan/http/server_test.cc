@@ -14,14 +14,14 @@ std::string get(std::string_view target, std::string_view fields = {}) {
   return fmt::format("GET {} HTTP/1.1\r\nHost: h\r\n{}\r\n", target, fields);
 }
 
-// Answers with what it was asked.
+// Responds with the request's method, target and body.
 void echo(const std::shared_ptr<Exchange>& exchange) {
   const auto& request = exchange->request();
   exchange->respond(
       {200, {}, fmt::format("{} {} {}", request.method(), request.target(), exchange->take_body())});
 }
 
-TEST(HttpServer, AnAnswerByteForByte) {
+TEST(HttpServer, AResponseByteForByte) {
   ManualClock clock(784'111'777'500);
   Server server(testing::options(), clock, [](const std::shared_ptr<Exchange>& exchange) {
     EXPECT_EQ(exchange->request().peer(), "127.0.0.1");
@@ -53,7 +53,7 @@ TEST(HttpServer, BodiesWithLengthAndInChunks) {
   EXPECT_EQ(client.response().body, "PUT /3 " + large);
 }
 
-TEST(HttpServer, PipelinedRequestsAreAnsweredInOrder) {
+TEST(HttpServer, PipelinedRequestsAreServedInOrder) {
   TestServer test(echo);
   RawClient client(test.server);
   std::string requests;
@@ -62,7 +62,7 @@ TEST(HttpServer, PipelinedRequestsAreAnsweredInOrder) {
   for (int i = 0; i < 500; ++i) EXPECT_EQ(client.response().body, fmt::format("GET /{} ", i));
 }
 
-TEST(HttpServer, HeadIsAnsweredAsGetWithoutTheBody) {
+TEST(HttpServer, HeadIsGetWithoutTheBody) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
     if (exchange->request().path() == "/stream") {
       exchange->start({200, {}, "first"});
@@ -82,7 +82,7 @@ TEST(HttpServer, HeadIsAnsweredAsGetWithoutTheBody) {
   EXPECT_EQ(head("/").header("Content-Length"), "4");
   EXPECT_EQ(head("/stream").header("Transfer-Encoding"), "chunked");
   EXPECT_EQ(head("/own-length").header("Content-Length"), "12345");
-  // Had a body been sent, this would be read after it.
+  // If a body had been sent, the next response would be read after it.
   client.send(get("/"));
   EXPECT_EQ(client.response().body, "body");
 }
@@ -131,7 +131,7 @@ TEST(HttpServer, KeepAliveIsTheClientsChoice) {
   }
 }
 
-TEST(HttpServer, ContinueIsSaidToClientsThatWaitForIt) {
+TEST(HttpServer, ContinueIsSentToClientsThatWaitForIt) {
   TestServer test(echo);
   RawClient client(test.server);
   for (int i = 0; i < 2; ++i) {
@@ -146,22 +146,22 @@ TEST(HttpServer, ContinueIsSaidToClientsThatWaitForIt) {
   EXPECT_TRUE(client.until("\r\n").starts_with("HTTP/1.1 200"));
 }
 
-TEST(HttpServer, WhatTheHandlerThrowsIsTheAnswer) {
+TEST(HttpServer, AnErrorThatTheHandlerThrowsIsTheResponse) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
-    if (exchange->request().path() == "/error") throw not_found("no such thing");
+    if (exchange->request().path() == "/error") throw not_found("no such document");
     throw std::runtime_error("a secret");
   });
   RawClient client(test.server);
   client.send(get("/error") + get("/exception"));
   auto response = client.response();
   EXPECT_EQ(response.status, 404);
-  EXPECT_EQ(response.body, "{\"error\":\"not_found\",\"reason\":\"no such thing\"}\n");
+  EXPECT_EQ(response.body, "{\"error\":\"not_found\",\"reason\":\"no such document\"}\n");
   response = client.response();
   EXPECT_EQ(response.status, 500);
   EXPECT_EQ(response.body.find("secret"), std::string::npos);
 }
 
-TEST(HttpServer, AnExchangeThatIsDroppedUnansweredIs500) {
+TEST(HttpServer, AnExchangeThatIsDestroyedWithoutAResponseIs500) {
   ThreadPool pool("test", 1, 10);
   TestServer test([&](std::shared_ptr<Exchange> exchange) {
     if (exchange->request().path() == "/now") return;
@@ -173,7 +173,7 @@ TEST(HttpServer, AnExchangeThatIsDroppedUnansweredIs500) {
   EXPECT_EQ(client.response().status, 500);
 }
 
-TEST(HttpServer, OnlyTheFirstAnswerCounts) {
+TEST(HttpServer, OnlyTheFirstResponseCounts) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
     EXPECT_FALSE(exchange->answered());
     exchange->respond({200, {}, "first"});
@@ -189,7 +189,7 @@ TEST(HttpServer, OnlyTheFirstAnswerCounts) {
   EXPECT_EQ(client.response().body, "first");
 }
 
-TEST(HttpServer, AnAnswerMayComeFromAnyThread) {
+TEST(HttpServer, AResponseMayComeFromAnyThread) {
   ThreadPool pool("test", 4, 1000);
   TestServer test([&](std::shared_ptr<Exchange> exchange) {
     ASSERT_TRUE(pool.submit([exchange = std::move(exchange)] { echo(exchange); }));
@@ -209,7 +209,7 @@ TEST(HttpServer, AnAnswerMayComeFromAnyThread) {
   for (auto& client : clients) client.join();
 }
 
-TEST(HttpServer, AnswersThatTheClientReadsSlowlyArriveWhole) {
+TEST(HttpServer, ResponsesThatTheClientReadsSlowlyArriveComplete) {
   const std::string large(20 << 20, 'x');
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) { exchange->respond({200, {}, large}); });
   RawClient client(test.server);
@@ -218,7 +218,7 @@ TEST(HttpServer, AnswersThatTheClientReadsSlowlyArriveWhole) {
   EXPECT_EQ(client.response().body, large);
 }
 
-TEST(HttpServer, AClientThatEndsItsSideStillGetsItsAnswers) {
+TEST(HttpServer, AClientThatHalfClosesStillGetsItsResponses) {
   ThreadPool pool("test", 1, 10);
   TestServer test([&](std::shared_ptr<Exchange> exchange) {
     pool.submit([exchange = std::move(exchange)] { echo(exchange); });

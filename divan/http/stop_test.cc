@@ -1,4 +1,4 @@
-// The end of a server.
+// Stopping a server.
 #include "divan/base/thread_pool.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"
@@ -13,7 +13,7 @@ using testing::TestServer;
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-TEST(HttpServerStop, IdleConnectionsAreClosedAndNoNewOnesTaken) {
+TEST(HttpServerStop, IdleConnectionsAreClosedAndNoNewOnesAccepted) {
   auto options = testing::options();
   options.stop_timeout = testing::kPatience * 10;
   TestServer test([](const std::shared_ptr<Exchange>& exchange) { exchange->respond({}); }, options);
@@ -28,7 +28,7 @@ TEST(HttpServerStop, IdleConnectionsAreClosedAndNoNewOnesTaken) {
   test.server.stop();
 }
 
-TEST(HttpServerStop, RequestsUnderWayAreAnswered) {
+TEST(HttpServerStop, RequestsInProgressAreCompleted) {
   auto options = testing::options();
   options.stop_timeout = testing::kPatience * 10;
   options.linger_timeout = milliseconds(40);
@@ -48,7 +48,7 @@ TEST(HttpServerStop, RequestsUnderWayAreAnswered) {
   ahead.send(std::string(kGet) + std::string(kGet));
   ASSERT_TRUE(asked.wait(2));
   std::thread stopper([&] { test.server.stop(); });
-  // Once the server does not listen any more, it is stopping.
+  // The server is stopping once it does not listen any more.
   EXPECT_TRUE(testing::eventually([&] {
     try {
       RawClient another(test.server);

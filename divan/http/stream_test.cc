@@ -1,4 +1,4 @@
-// Streamed answers: order, bounds, and clients that come and go.
+// Streamed responses: order, limits, and clients that connect and disconnect.
 #include "divan/base/thread_pool.h"
 #include "divan/http/server.h"
 #include "divan/http/testing.h"
@@ -61,13 +61,13 @@ TEST(HttpStream, ChunksArriveAsTheyAreWritten) {
   EXPECT_EQ(client.until("\r\n").size(), 258u);
   exchange->end();
   EXPECT_EQ(client.until("0\r\n\r\n"), "0\r\n\r\n");
-  // The connection goes on.
+  // The connection stays open.
   client.send(kGet);
   held.take()->respond({200, {}, "next"});
   EXPECT_EQ(client.response().body, "next");
 }
 
-TEST(HttpStream, WhatIsSaidAtOnceGoesOutTogether) {
+TEST(HttpStream, PendingWritesAreSentTogether) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
     exchange->start({200, {}, "one "});
     exchange->write("two ");
@@ -107,8 +107,8 @@ TEST(HttpStream, AStreamOfKnownLength) {
   EXPECT_EQ(response.header("Transfer-Encoding"), std::nullopt);
 }
 
-// Or the next answer would be read as its rest.
-TEST(HttpStream, AStreamThatIsNotAsLongAsItSaidIsCut) {
+// Otherwise the next response would be read as the rest of the stream.
+TEST(HttpStream, AStreamWhoseLengthDiffersFromItsContentLengthIsCut) {
   Held held;
   for (const auto* body : {"abc", "abcdefg"}) {
     RawClient client(held.server());
@@ -123,7 +123,7 @@ TEST(HttpStream, AStreamThatIsNotAsLongAsItSaidIsCut) {
   }
 }
 
-TEST(HttpStream, AStreamThatIsDroppedIsSeenToBeCut) {
+TEST(HttpStream, AStreamThatIsDestroyedIsCut) {
   Held held;
   for (const auto* request : {"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"}) {
     RawClient client(held.server());
@@ -159,7 +159,7 @@ TEST(HttpStream, WritesOfAThreadKeepTheirOrder) {
   EXPECT_EQ(next, std::vector<int>(kThreads, kWrites));
 }
 
-TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
+TEST(HttpStream, ADisconnectIsDetectedWhileTheStreamIsIdle) {
   auto options = testing::options();
   options.half_close_timeout = milliseconds(20);
   Held held(options);
@@ -183,7 +183,7 @@ TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
   client->reset_at_close();
   client.reset();
   EXPECT_TRUE(in_stream.wait());
-  // All of this does nothing now.
+  // None of these has an effect now.
   stream->write("x");
   stream->end();
   waiting->respond({});
@@ -192,7 +192,7 @@ TEST(HttpStream, ADisconnectIsNoticedWhileNothingIsWritten) {
   EXPECT_EQ(in_stream.times(), 1);
 }
 
-TEST(HttpStream, AClientThatEndsItsSideGetsTheRestOfAStream) {
+TEST(HttpStream, AClientThatHalfClosesGetsTheRestOfAStream) {
   Held held;
   RawClient client(held.server());
   client.send(kGet);
@@ -214,8 +214,8 @@ TEST(HttpStream, AClientThatEndsItsSideGetsTheRestOfAStream) {
   EXPECT_EQ(half_closed.times(), 1);
 }
 
-// It may be gone, so nothing is kept for it forever.
-TEST(HttpStream, AClientThatHasEndedItsSideIsAnsweredInTimeOrNotAtAll) {
+// The client may have disconnected, so its exchange is not kept for ever.
+TEST(HttpStream, AHalfClosedConnectionIsDroppedAfterItsTimeout) {
   auto options = testing::options();
   options.half_close_timeout = milliseconds(20);
   Held held(options);
@@ -240,14 +240,14 @@ TEST(HttpStream, AClientThatHasEndedItsSideIsAnsweredInTimeOrNotAtAll) {
   EXPECT_TRUE(reading.broken());
 }
 
-TEST(HttpStream, OnCloseIsCalledAlsoForOneThatComesTooLate) {
+TEST(HttpStream, OnCloseIsCalledIfItIsSetAfterTheDisconnect) {
   Held held;
   std::optional<RawClient> client(held.server());
   client->send(kGet);
   const auto exchange = held.take();
   exchange->start({});
   client.reset();
-  // Writing finds out that nobody reads, and the connection is gone altogether.
+  // Writing fails since the client does not read any more, and the connection is closed.
   EXPECT_TRUE(eventually([&] {
     exchange->write("x");
     return held.server().connections() == 0;
@@ -257,7 +257,7 @@ TEST(HttpStream, OnCloseIsCalledAlsoForOneThatComesTooLate) {
   EXPECT_TRUE(closed.wait());
 }
 
-TEST(HttpStream, OnCloseIsNotCalledAfterTheAnswer) {
+TEST(HttpStream, OnCloseIsNotCalledAfterTheResponse) {
   Held held;
   std::optional<RawClient> client(held.server());
   Flag closed;
@@ -272,7 +272,7 @@ TEST(HttpStream, OnCloseIsNotCalledAfterTheAnswer) {
   client.reset();
   EXPECT_TRUE(eventually([&] { return held.server().connections() == 0; }));
   EXPECT_EQ(closed.times(), 0);
-  // Nor if the client leaves before it has read all of it.
+  // Nor if the client disconnects before it has read the whole response.
   client.emplace(held.server());
   client->send(kGet);
   exchange = held.take();
@@ -284,7 +284,7 @@ TEST(HttpStream, OnCloseIsNotCalledAfterTheAnswer) {
   EXPECT_EQ(closed.times(), 0);
 }
 
-TEST(HttpStream, AClientThatDoesNotReadIsDroppedAtTheBound) {
+TEST(HttpStream, AClientThatDoesNotReadIsDisconnectedAtTheLimit) {
   auto options = testing::options();
   options.max_unsent_bytes = 1 << 20;
   Held held(options);
@@ -294,7 +294,7 @@ TEST(HttpStream, AClientThatDoesNotReadIsDroppedAtTheBound) {
   Flag closed;
   exchange->on_close([&] { closed.raise(); });
   exchange->start({});
-  // Far more than the kernel's buffers take on top of the bound.
+  // Far more than the limit and the kernel's buffers together.
   std::size_t most = 0;
   for (int i = 0; i < 10'000 && !exchange->closed(); ++i) {
     exchange->write(std::string(64 << 10, 'x'));
@@ -306,7 +306,7 @@ TEST(HttpStream, AClientThatDoesNotReadIsDroppedAtTheBound) {
   EXPECT_EQ(exchange->unsent(), 0u);
 }
 
-// A writer that heeds unsent() and on_drained() sends any amount to any reader.
+// A writer that observes unsent() and on_drained(): it can send any amount to a reader of any speed.
 class Producer : public std::enable_shared_from_this<Producer> {
  public:
   Producer(std::shared_ptr<Exchange> exchange, std::size_t total)
@@ -339,7 +339,7 @@ TEST(HttpStream, OnDrainedCarriesALargeStreamToASlowReader) {
   RawClient client(test.server);
   client.send(kGet);
   client.until("\r\n\r\n");
-  client.send(kGet);  // waits for its turn
+  client.send(kGet);  // waits until the stream has ended
   std::size_t received = 0;
   while (received < kTotal) {
     const auto size = std::stoul(client.until("\r\n"), nullptr, 16);
@@ -356,7 +356,7 @@ class FailingClock final : public Clock {
  public:
   MonotonicTime now() const override { return clock_.now(); }
   std::int64_t wall_ms() const override {
-    if (fails.exchange(false)) throw std::runtime_error("the clock fails, as the test says");
+    if (fails.exchange(false)) throw std::runtime_error("injected failure of the clock");
     return clock_.wall_ms();
   }
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
@@ -370,7 +370,7 @@ class FailingClock final : public Clock {
   SystemClock clock_;
 };
 
-TEST(HttpStream, AnAnswerThatFailsCostsItsOwnConnectionAlone) {
+TEST(HttpStream, AResponseThatFailsClosesItsOwnConnectionOnly) {
   auto options = testing::options();
   options.threads = 1;
   FailingClock clock;
@@ -388,7 +388,7 @@ TEST(HttpStream, AnAnswerThatFailsCostsItsOwnConnectionAlone) {
     clients.back()->send(kGet);
     ASSERT_TRUE(came.wait(i));
   }
-  // What is said while the io thread is held is served in one go afterwards.
+  // Calls that are made while the io thread is blocked are served together afterwards.
   exchanges[0]->after(milliseconds(0), [&] {
     held_up.raise();
     go_on.wait();
@@ -405,7 +405,7 @@ TEST(HttpStream, AnAnswerThatFailsCostsItsOwnConnectionAlone) {
   server.stop();
 }
 
-TEST(HttpStream, OnDrainedIsCalledAlsoIfNothingIsUnsent) {
+TEST(HttpStream, OnDrainedIsCalledIfNothingIsUnsent) {
   Held held;
   RawClient client(held.server());
   client.send(kGet);
@@ -449,13 +449,13 @@ TEST(HttpStream, TimersEndWithTheirExchange) {
   Flag second;
   client.send(kGet);
   auto exchange = held.take();
-  // It owns the exchange, as feeds do.
-  exchange->after(milliseconds(30), [exchange, token] { ADD_FAILURE() << "the exchange was over"; });
+  // The callback owns the exchange, as those of feeds do.
+  exchange->after(milliseconds(30), [exchange, token] { ADD_FAILURE() << "the exchange has ended"; });
   exchange->respond({});
   exchange.reset();
   EXPECT_EQ(client.response().status, 200);
   EXPECT_TRUE(eventually([&] { return token.use_count() == 1; }));
-  // The next exchange's timers have the same numbers.
+  // The next exchange's timers have the same ids.
   client.send(kGet);
   exchange = held.take();
   exchange->after(milliseconds(60), [&] { second.raise(); });

@@ -1,5 +1,5 @@
-// What the tests of servers and clients share: a server on a free port, a raw connection that sends whatever
-// bytes it is told to, and a flag to wait for. Limits of waiting are generous: they end a test that hangs.
+// Shared by the tests of servers and clients: a server on a free port, a raw connection that sends arbitrary
+// bytes, and a flag to wait for. Time limits are generous: they only end a test that hangs.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Flag {
     ++raised_;
     changed_.notify_all();
   }
-  /// Whether it has been raised so often within kPatience.
+  /// Returns true if the flag has been raised `times` times within kPatience.
   bool wait(int times = 1) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return raised_ >= times; });
@@ -40,7 +40,7 @@ class Flag {
   int raised_ = 0;
 };
 
-/// Waits until `condition()`; whether that came true within kPatience.
+/// Waits for `condition()`. Returns true if it became true within kPatience.
 template <class Condition>
 bool eventually(Condition condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -66,16 +66,16 @@ struct TestServer {
   Server server;
 };
 
-/// A connection for bytes of any kind. Not thread-safe.
+/// A connection that sends arbitrary bytes. Not thread-safe.
 class RawClient {
  public:
   explicit RawClient(const Server& server) : socket_("127.0.0.1", server.port(), kPatience, kPatience) {}
 
-  /// False if the server has closed the connection.
+  /// Returns false if the server has closed the connection.
   bool send(std::string_view bytes) { return socket_.send(bytes); }
   void end_output() { socket_.end_output(); }
   void reset_at_close() { socket_.reset_at_close(); }
-  /// Whether the connection did not end but broke.
+  /// Returns true if the connection was reset instead of closed.
   bool broken() const { return broken_; }
   bool readable() const { return !input_.empty() || socket_.readable(); }
 
@@ -98,7 +98,7 @@ class RawClient {
     return response;
   }
 
-  /// The bytes up to and with `mark`; all up to the connection's end if it does not come.
+  /// The bytes up to and including `mark`; all up to the end of the connection if `mark` does not occur.
   std::string until(std::string_view mark) {
     for (;;) {
       const auto at = input_.find(mark);

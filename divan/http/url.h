@@ -8,24 +8,24 @@
 
 namespace divan::http {
 
-/// Undoes percent-encoding, as in one segment of a path; '+' stands for itself. The bytes need not be UTF-8.
-/// Throws bad_request for a '%' that two hexadecimal digits do not follow.
+/// Decodes percent-encoding, as in one segment of a path; '+' stands for itself. The result need not be
+/// UTF-8. Throws bad_request if a '%' is not followed by two hexadecimal digits.
 std::string percent_decode(std::string_view text);
 
-/// Percent-encodes all but RFC 3986's unreserved characters, so that the result can stand as one segment of
-/// a path or as a name or value in a query string.
+/// Percent-encodes all characters except RFC 3986's unreserved ones, so that the result can be used as one
+/// segment of a path or as a name or value in a query string.
 std::string percent_encode(std::string_view bytes);
 
 /// One name and value of a query string, decoded.
 struct QueryParameter {
   std::string name;
-  std::string value;  ///< empty where there is no '='
+  std::string value;  ///< empty if there is no '='
 
   friend bool operator==(const QueryParameter&, const QueryParameter&) = default;
 };
 
-/// The parameters of a raw query string in their order, repetitions kept. '+' stands for a space, as HTML
-/// forms write it. Throws bad_request as percent_decode does.
+/// The parameters of a raw query string, in order and with repetitions. '+' stands for a space, as in HTML
+/// forms. Throws bad_request as percent_decode() does.
 std::vector<QueryParameter> parse_query(std::string_view query);
 
 }  // namespace divan::http

@@ -17,7 +17,7 @@ TEST(HttpUrl, PercentDecoding) {
   EXPECT_EQ(percent_decode(""), "");
 }
 
-TEST(HttpUrl, MalformedEscapesAreRefused) {
+TEST(HttpUrl, MalformedEscapesAreRejected) {
   for (const auto* text : {"%", "%1", "a%", "a%2", "%zz", "%2g", "%%20", "% 1", "%-1"}) {
     EXPECT_THROW(percent_decode(text), Error) << text;
     EXPECT_THROW(parse_query(text), Error) << text;

@@ -63,7 +63,7 @@ struct CandidateWindow : QueueTest {
     EXPECT_EQ(races.losses, 0);
     return ids;
   }
-  // Whether one of some accepts, each after a loss, begins behind the front of the queue.
+  // Returns true if one of some accepts, each after a loss, begins behind the front of the queue.
   bool leaves_the_front() {
     std::set<std::string> left;
     for (int i = 0; i < 20; ++i) {

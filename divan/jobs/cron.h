@@ -32,9 +32,8 @@ class Cron {
   /// microseconds, or a millisecond where there is none in decades.
   std::optional<LocalMinute> next(LocalMinute from, LocalMinute end) const;
 
-  /// Whether it repeats by elapsed time, rather than naming times of the day: the minute or the hour begins
-  /// with
-  /// `*`. It matters when clocks change: schedule.h
+  /// Returns true if it repeats by elapsed time, rather than naming times of the day: the minute or the hour
+  /// begins with `*`. It matters when clocks change: schedule.h
   bool repeats() const { return repeats_; }
 
  private:

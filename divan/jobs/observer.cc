@@ -75,7 +75,7 @@ void Observer::measure(Metrics& metrics) { metrics_ = &metrics; }
 
 void Observer::publish(events::Bus& bus) { publisher_.emplace(bus.publisher(jobs_channel())); }
 
-bool Observer::is_listened_to() const { return publisher_ && publisher_->is_listened_to(); }
+bool Observer::is_listened_to() const { return publisher_ && publisher_->has_subscribers(); }
 
 Observer::Change Observer::change_of(const Job& job, std::string_view state, std::int64_t now) const {
   Change change{.type = job.type, .state = state, .time = now, .attempt = job.attempt};

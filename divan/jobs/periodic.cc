@@ -11,7 +11,7 @@ constexpr std::int64_t kTryAgainMs = 60'000;
 // How the last error of such a job begins, until it is.
 constexpr std::string_view kUnknownSchedule = "It is not known when the job is to run next: ";
 
-// Whether the job's time is none of its schedule's, but one to look again.
+// Returns true if the job's time is none of its schedule's, but one to look again.
 bool waits_for_schedule(const Job& job) { return job.last_error.starts_with(kUnknownSchedule); }
 
 }  // namespace

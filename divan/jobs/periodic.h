@@ -18,8 +18,8 @@ inline bool is_periodic(const Job& job) { return !job.schedule.empty(); }
 /// The job's occurrence has ended: it is pending at the next tick after both `now` and the occurrence's.
 void begin_next_occurrence(Job& job, std::int64_t now);
 
-/// Whether the occurrence is not to run, since nobody has begun it before the tick after it and its schedule
-/// says that it is skipped then.
+/// Returns true if the occurrence is not to run, since nobody has begun it before the tick after it and its
+/// schedule says that it is skipped then.
 bool is_to_be_skipped(const Job& job, std::int64_t now);
 
 }  // namespace divan::jobs

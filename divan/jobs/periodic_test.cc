@@ -28,7 +28,7 @@ struct PeriodicJobs : QueueTest {
   void set_type(const TypeSettings& settings) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", settings); });
   }
-  // Whether that wrote anything.
+  // Returns true if that wrote anything.
   bool add(const Queue::AddOptions& options, std::string_view data = "{}", std::string_view id = "a") {
     const auto tx = store->begin();
     queue.add(*tx, "t", id, data, options);

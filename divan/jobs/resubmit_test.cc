@@ -20,7 +20,7 @@ struct ResubmittedJobs : QueueTest {
       queue.set_type(tx, "t", {.max_attempts = 2, .backoff_min = Duration(), .backoff_max = Duration()});
     });
   }
-  // Whether it wrote anything.
+  // Returns true if it wrote anything.
   bool add(std::string_view data, const Queue::AddOptions& options = {}, std::string_view id = "a") {
     return in_tx([&](kv::Transaction& tx) {
       queue.add(tx, "t", id, data, options);

@@ -51,7 +51,7 @@ void prefetch_job(kv::Prefetch& reads, std::string_view type, std::string_view i
 /// A job from its header row. Throws an internal error if it is damaged.
 Job decode_job(std::string_view type, std::string_view id, std::string_view header);
 
-/// Whether a header row is of a layout that only newer versions of Divan know.
+/// Returns true if a header row is of a layout that only newer versions of Divan know.
 bool is_of_newer_layout(std::string_view header);
 
 /// The key of the one entry that the job has in its state; of a running job that has none, its header's

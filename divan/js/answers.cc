@@ -42,7 +42,7 @@ std::string read_message(Reader& in) {
   return in.failed() ? std::string() : printable(text);
 }
 
-// The head of an outcome: nothing if the function succeeded.
+// The head of an outcome: nullopt if the function succeeded.
 std::optional<Failure> read_failure(Reader& in) {
   const auto kind = in.u8();
   if (kind == 0) return std::nullopt;

@@ -25,7 +25,7 @@ class LogRateLimiter {
 
   void set_rate(double lines_per_second) { rate_ = lines_per_second; }
 
-  /// Whether this writer may write a line now: nothing if not, else how many it lacks since its last one.
+  /// Whether this writer may write a line now: nullopt if not, else how many it lacks since its last one.
   std::optional<std::uint64_t> take(const std::string& writer, MonotonicTime now);
   /// Lines that were lost on the way here.
   void lose(const std::string& writer, std::uint64_t lines, MonotonicTime now);

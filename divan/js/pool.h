@@ -165,7 +165,7 @@ class Pool {
   std::vector<Reduction> reduce_some(const Program& program, bool rereduce,
                                      std::span<const ReduceGroup> groups, const Limits& limits);
 
-  // What an urgent request gets at once; nothing if it took too long.
+  // What an urgent request gets at once; nullopt if it took too long.
   template <class Result, class Attempt>
   std::optional<Result> try_urgent(const Program& program, std::size_t count, const Limits& limits,
                                    const Attempt& attempt);

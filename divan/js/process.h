@@ -33,14 +33,14 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   /// Sends a frame and waits for the answer's content for at most `limit`, or until `stop` is requested.
-  /// Nothing if the process ended, said something that is no frame, or said nothing in time: then it is of no
+  /// nullopt if the process ended, said something that is no frame, or said nothing in time: then it is of no
   /// more use, and failure() says why.
   std::optional<std::string> ask(std::string_view frame, Duration limit, const std::stop_token& stop = {});
 
   /// Why ask() had no answer: `timeout`, if it did not come in time, or `crashed`.
   const Failure& failure() const { return failure_; }
 
-  /// Whether the process has ended by itself.
+  /// Returns true if the process has ended by itself.
   bool ended();
 
   /// Bytes of memory that it occupies; 0 if that cannot be read.
@@ -51,7 +51,7 @@ class Process {
   /// Lets the system prefer other processes to its scripts, for good.
   void make_nice();
   bool is_nice() const { return nice_; }
-  /// Whether its system call filter is active.
+  /// Returns true if its system call filter is active.
   bool locked() const { return locked_; }
 
   /// The slot that holds the program of this key.

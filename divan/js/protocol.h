@@ -157,7 +157,7 @@ class Reader {
     rest_ = {};
   }
   bool failed() const { return failed_; }
-  /// Whether everything was there and nothing is left over.
+  /// Returns true if everything was there and nothing is left over.
   bool finished() const { return !failed_ && rest_.empty(); }
 
  private:

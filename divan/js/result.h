@@ -45,7 +45,7 @@ class MapResult {
   /// Calls of functions that failed.
   std::size_t failures() const { return failures_.size(); }
 
-  /// Whether one of them ran out of time.
+  /// Returns true if one of them ran out of time.
   bool timed_out() const;
 
   /// Puts the documents of `more`, of the same functions, behind these.

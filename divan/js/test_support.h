@@ -108,7 +108,7 @@ inline std::vector<pid_t> children() {
   return found;
 }
 
-// Whether the process, which nobody has waited for, is dead with all its threads.
+// Returns true if the process, which nobody has waited for, is dead with all its threads.
 inline bool is_zombie(pid_t pid) {
   return status_field(pid, "State").starts_with("Z") &&
          entries("/proc/" + std::to_string(pid) + "/task").size() == 1;

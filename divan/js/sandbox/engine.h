@@ -53,7 +53,7 @@ class Engine {
     too_large_ = true;
     return false;
   }
-  /// Whether that happened since this was asked last.
+  /// Returns true if that happened since this was asked last.
   bool take_too_large() { return std::exchange(too_large_, false); }
 
   /// What log() was called with while a request ran.

@@ -33,7 +33,7 @@ void shed_inheritance();
 /// the process (SIGSYS), also by the numbers of another architecture: only a broken engine asks for it, and
 /// should not get to ask twice.
 ///
-/// Built with a sanitizer it leaves out the memory limit and the filter. Answers whether the filter is
+/// Built with a sanitizer it leaves out the memory limit and the filter. Returns true if the filter is
 /// active. Ends the process with kExitSetUp if the kernel refuses.
 bool lock_down(std::size_t data_bytes);
 

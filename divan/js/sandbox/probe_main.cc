@@ -22,7 +22,7 @@
 
 namespace {
 
-// Answers whether a new process or thread came about; ends it where it did.
+// Returns true if a new process or thread came about; ends it where it did.
 bool fork_once() {
   const auto child = fork();
   if (child == 0) _exit(0);

@@ -89,7 +89,7 @@ inline ReduceRequest parse_reduce(protocol::Reader& in) {
 
 }  // namespace detail
 
-/// The request that `frame` (without its length) holds; nothing if it is malformed.
+/// The request that `frame` (without its length) holds; nullopt if it is malformed.
 inline std::optional<Request> parse_request(std::string_view frame) {
   protocol::Reader in(frame);
   Request request;

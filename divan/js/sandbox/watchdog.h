@@ -39,9 +39,9 @@ class Watchdog {
   void begin_invocation() { step(); }
   void end_invocation() { step(); }
 
-  /// Whether the invocation that runs was found over its limit.
+  /// Returns true if the invocation that runs was found over its limit.
   bool invocation_expired() const { return expired_.load() == invocation_.load(std::memory_order_relaxed); }
-  /// Whether the batch was found over its limit.
+  /// Returns true if the batch was found over its limit.
   bool batch_expired() const { return batch_expired_.load(std::memory_order_relaxed); }
 
  private:

@@ -48,7 +48,7 @@ class Turns {
   Call join(std::int64_t database, Purpose purpose);
   /// The call does not wait any more.
   void leave(const Call& call);
-  /// Whether a waiting call may have a process now.
+  /// Returns true if a waiting call may have a process now.
   bool is_next(const Call& call) const;
   /// The call has a process, until end().
   void begin(const Call& call);
