@@ -8,7 +8,8 @@ namespace {
 using protocol::Reader;
 using protocol::RequestKind;
 
-// What the process adds to a message's kMaxMessage bytes: a prefix, a line number with a file and a hint.
+// The most bytes that the process adds to the kMaxMessage bytes of a message: a prefix, a line number with a
+// file, and a hint.
 constexpr std::size_t kMessageExtra = 500;
 
 void expect(bool good, Reader& in) {
@@ -17,7 +18,7 @@ void expect(bool good, Reader& in) {
 
 void expect_kind(RequestKind kind, Reader& in) { expect(in.u8() == static_cast<std::uint8_t>(kind), in); }
 
-// Messages go to the log and to terminals: no line breaks and nothing that moves a cursor.
+// Messages are written to the log and to terminals: line breaks and control characters are escaped.
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -42,7 +43,7 @@ std::string read_message(Reader& in) {
   return in.failed() ? std::string() : printable(text);
 }
 
-// The head of an outcome: nullopt if the function succeeded.
+// Reads the head of an outcome; nullopt if the function succeeded.
 std::optional<Failure> read_failure(Reader& in) {
   const auto kind = in.u8();
   if (kind == 0) return std::nullopt;
@@ -50,7 +51,7 @@ std::optional<Failure> read_failure(Reader& in) {
   return Failure{static_cast<FailureKind>(kind), read_message(in)};
 }
 
-// A count of documents or groups that were done, of `sent`.
+// Reads the number of documents or groups done, 1 to `sent`.
 std::uint32_t read_done(Reader& in, std::size_t sent) {
   const auto done = in.u32();
   expect(done >= 1 && done <= sent, in);

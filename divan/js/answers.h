@@ -1,5 +1,5 @@
-// Reading the answers of a process that may have been taken over by a script: every length is checked, and
-// anything that protocol.h does not allow makes the whole answer void.
+// Parses the answers of a process. A script may have taken control of the process, so every length is
+// checked, and an answer that violates protocol.h is rejected as a whole.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 
 namespace divan::js {
 
-/// What scripts wrote with log() while a request ran.
+/// The lines that scripts wrote with log() during a request.
 struct Log {
   struct Line {
-    std::uint32_t function;  ///< its place in the program
+    std::uint32_t function;  ///< its index in the program
     std::string text;
   };
-  std::uint32_t dropped = 0;  ///< lines over protocol::kMaxLogLines
+  std::uint32_t dropped = 0;  ///< lines dropped beyond protocol::kMaxLogLines
   std::vector<Line> lines;
 };
 
-/// Whether `frame` greets in this version of the protocol, and then whether the process says that its system
-/// call filter is active.
+/// Parses a hello frame: returns whether the process reports that its system call filter is active; nullopt
+/// if `frame` is not a hello of this version of the protocol.
 std::optional<bool> parse_hello(std::string_view frame);
 
-/// For each function why it does not compile. `functions` is how many were sent.
+/// For each function the compilation failure, if any. `functions` is the number sent.
 std::optional<std::vector<std::optional<Failure>>> parse_load_answer(std::string_view frame,
                                                                      std::size_t functions, Log& log);
 
-/// `documents` (at least one) is how many were sent.
+/// `documents` (at least one) is the number sent.
 std::optional<MapResult> parse_map_answer(std::string frame, std::size_t documents, std::size_t functions,
                                           Log& log);
 
-/// `groups` (at least one) is how many were sent; the answer may have fewer, from the first on.
+/// `groups` (at least one) is the number sent; the answer may cover only the first of them.
 std::optional<std::vector<Reduction>> parse_reduce_answer(std::string_view frame, std::size_t groups,
                                                           Log& log);
 
-/// The number of the document or group in which a function could not be interrupted, if that is the answer.
+/// Parses a stuck answer: the index of the document or group in which a function could not be interrupted.
 std::optional<std::uint32_t> parse_stuck_answer(std::string_view frame);
 
 }  // namespace divan::js

@@ -1,4 +1,4 @@
-// Functions that SpiderMonkey 1.8.5 took: the message says what to write instead.
+// Functions that SpiderMonkey 1.8.5 accepted: the message suggests a replacement.
 #include "divan/base/error.h"
 #include "divan/base/precompiled_test.h"
 #include "divan/js/test_support.h"
@@ -18,7 +18,7 @@ void PrintTo(const Old& old, std::ostream* out) { *out << old.name; }
 
 class JsHints : public testing::TestWithParam<Old> {};
 
-TEST_P(JsHints, SayWhatToWrite) {
+TEST_P(JsHints, SuggestAReplacement) {
   SystemClock clock;
   Pool pool(test_options(), clock);
   const auto result = map_all(pool, {GetParam().source, "doc => emit(1)"}, {R"({"tags":["a"]})"});
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
         Old{"LetBlock", "function (doc) {\n let (x = 1) { emit(x); } }", "{ let x = 1; ... }"},
         Old{"LetExpression", "function (doc) {\n emit(let (x = 1) x); }", "{ let x = 1; ... }"},
         Old{"ConditionalCatch", "function (doc) {\n try { f(); } catch (e if e instanceof TypeError) {} }",
-            "catch, test, and throw again"},
+            "catch, test, and rethrow"},
         Old{"Xml", "function (doc) {\n emit(<a>{doc.b}</a>); }", "E4X"},
         Old{"XmlList", "function (doc) {\n var x = <></>; }", "E4X"},
         Old{"XmlNamespace", "function (doc) {\n default xml namespace = 'x'; }", "E4X"},
@@ -63,10 +63,10 @@ INSTANTIATE_TEST_SUITE_P(
         Old{"ToLocaleFormat", "function (doc) {\n emit(new Date(0).toLocaleFormat('%Y')); }", "toISOString"},
         Old{"ArrayGenerics", "function (doc) {\n Array.forEach(doc.tags, function (t) { emit(t); }); }",
             "list.forEach(f)"},
-        Old{"StringGenerics", "function (doc) {\n emit(String.trim(' x ')); }", "gone from JavaScript"}),
+        Old{"StringGenerics", "function (doc) {\n emit(String.trim(' x ')); }", "removed from JavaScript"}),
     [](const auto& old) { return old.param.name; });
 
-TEST(JsNoHint, MistakesOfTodayHaveNone) {
+TEST(JsNoHint, OrdinarySyntaxErrorsHaveNone) {
   SystemClock clock;
   Pool pool(test_options(), clock);
   for (const std::string source :
@@ -77,7 +77,7 @@ TEST(JsNoHint, MistakesOfTodayHaveNone) {
   }
 }
 
-TEST(JsHint, StandsInTheCheckOfADesignDocument) {
+TEST(JsHint, IsPartOfTheCheckOfADesignDocument) {
   SystemClock clock;
   Pool pool(test_options(), clock);
   try {
@@ -87,7 +87,7 @@ TEST(JsHint, StandsInTheCheckOfADesignDocument) {
     EXPECT_EQ(
         error.reason(),
         "Compilation of the map function in the 'v' view failed: SyntaxError: missing ( after for (line 3) "
-        "`for each (x in y)` is gone from JavaScript: write `for (const x of Object.values(y))`.");
+        "`for each (x in y)` was removed from JavaScript: write `for (const x of Object.values(y))`.");
   }
 }
 

@@ -1,5 +1,4 @@
-// Scripts that try to do harm. Whatever they do, the functions beside them have their rows and the pool goes
-// on.
+// Malicious scripts. Other functions of the same batch must get their rows, and the pool must keep working.
 #include "divan/base/error.h"
 #include "divan/base/precompiled_test.h"
 #include "divan/js/test_support.h"
@@ -13,14 +12,14 @@ using testing::ElementsAre;
 struct Attack {
   std::string name;
   std::string body;
-  std::vector<FailureKind> outcomes;  // any of these; none: it does nothing that can be seen
+  std::vector<FailureKind> outcomes;  // any of these; empty: no observable effect
 };
 
 void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
 
 class JsHostile : public testing::TestWithParam<Attack> {
  protected:
-  // Eating all memory takes a while; where a loop is all there is to see, less will do.
+  // Exhausting memory takes a while; an endless loop needs less time.
   static Limits limits() {
     const bool eats = testing::Value(GetParam().outcomes, Contains(FailureKind::out_of_memory));
     Limits limits;
@@ -39,7 +38,7 @@ class JsHostile : public testing::TestWithParam<Attack> {
   Pool pool_{options(), clock_};
 };
 
-TEST_P(JsHostile, HurtsOnlyItself) {
+TEST_P(JsHostile, DoesNotAffectOtherFunctions) {
   const std::string good = "function (doc) { emit(doc.n, [doc.n].map(n => n + 1)); }";
   const auto result = map_all(
       pool_, {good, "function (doc) { if (doc.n == 2) { " + GetParam().body + " } emit(doc.n); }", good},
@@ -58,7 +57,7 @@ TEST_P(JsHostile, HurtsOnlyItself) {
     ASSERT_NE(failure, nullptr);
     EXPECT_THAT(GetParam().outcomes, Contains(failure->kind)) << failure->message;
   }
-  // Only a process that dies takes the document's other functions with it.
+  // The document's other functions fail only if the process dies.
   if (pool_.stats().died == 0) { EXPECT_EQ(shown(result, 1, 0), "2=[3]"); }
   EXPECT_EQ(map_one(pool_, good, R"({"n":4})"), "4=[5]");
 }
@@ -122,14 +121,14 @@ class JsHostilePrograms : public testing::Test {
   Pool pool_{test_options(), clock_};
 };
 
-TEST_F(JsHostilePrograms, AnEndlessLoopInEveryDocumentCostsAFewLimits) {
+TEST_F(JsHostilePrograms, AnEndlessLoopInEveryDocumentCostsAFewTimeouts) {
   std::vector<std::string> lines;
   auto options = test_options();
   options.log = [&](const Function& function, std::string_view) { lines.push_back(function.name); };
   Pool pool(options, clock_);
   Limits limits;
   limits.invocation = std::chrono::milliseconds(20);
-  limits.batch = std::chrono::minutes(5);  // a few limits of processor time, on a machine that may be busy
+  limits.batch = std::chrono::minutes(5);  // a few timeouts in processor time, on a machine that may be busy
   const std::vector<std::string_view> documents(300, "{}");
   const auto result =
       pool.map(program_of({"doc => { log(1); for (;;); }", "doc => emit(1)"}), documents, limits);
@@ -152,7 +151,7 @@ TEST_F(JsHostilePrograms, TheDocumentThatKillsTheProcessFailsAlone) {
               {"doc => emit(doc.n)",
                "doc => { if (doc.kill) 'a'.repeat(4e7).indexOf('a'.repeat(2e7) + 'b'); emit(0); }"},
               {R"({"n":1})", R"({"n":2})", R"({"n":3,"kill":true})", R"({"n":4,"kill":true})"}, limits);
-  // The caller asks again for the rest.
+  // The caller requests the rest.
   ASSERT_EQ(result.documents(), 3u);
   for (std::size_t document : {0u, 1u}) {
     EXPECT_EQ(shown(result, document, 0), std::to_string(document + 1) + "=null");
@@ -162,9 +161,9 @@ TEST_F(JsHostilePrograms, TheDocumentThatKillsTheProcessFailsAlone) {
     ASSERT_NE(result.failure(2, function), nullptr);
     EXPECT_EQ(result.failure(2, function)->kind, FailureKind::timeout);
     EXPECT_EQ(result.failure(2, function)->message,
-              "ran for longer than one call may, and could not be interrupted");
+              "exceeded the time limit of one call and could not be interrupted");
   }
-  EXPECT_EQ(pool_.stats().died, 1u);  // it has cost its time once
+  EXPECT_EQ(pool_.stats().died, 1u);  // the time is spent once only
   EXPECT_EQ(children().size(), 1u);
 }
 
@@ -188,7 +187,7 @@ TEST_F(JsHostilePrograms, CompilingIsLimitedToo) {
   EXPECT_EQ(shown(result, 0, 1), "1=null");
 }
 
-TEST_F(JsHostilePrograms, AProgramThatKillsWhileItIsCompiledIsAnErrorOfTheCall) {
+TEST_F(JsHostilePrograms, AProgramThatKillsItsProcessDuringCompilationFailsTheCall) {
   Limits limits;
   limits.invocation = std::chrono::milliseconds(50);
   const std::string killer = "('a'.repeat(4e7).indexOf('a'.repeat(2e7) + 'b'), doc => emit(1))";
@@ -202,8 +201,8 @@ TEST_F(JsHostilePrograms, AProgramThatKillsWhileItIsCompiledIsAnErrorOfTheCall) 
   EXPECT_EQ(map_one(pool_, "doc => emit(1)"), "1=null");
 }
 
-TEST_F(JsHostilePrograms, MemoryThatAProgramHoldsIsNotLeftToTheNext) {
-  // The first fills what its global object can hold; the pool's next program has room again.
+TEST_F(JsHostilePrograms, MemoryOfAProgramIsFreedForTheNext) {
+  // The first program fills the heap through its global object; the next one has memory again.
   Limits limits;
   limits.invocation = std::chrono::seconds(20);
   map_all(pool_, {"doc => { kept = []; for (;;) kept.push(new Array(1e5).fill(1)); }"}, {"{}"}, limits);

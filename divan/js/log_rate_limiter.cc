@@ -14,7 +14,7 @@ std::optional<std::uint64_t> LogRateLimiter::take(const std::string& writer, Mon
   return std::exchange(found.lost, 0);
 }
 
-void LogRateLimiter::lose(const std::string& writer, std::uint64_t lines, MonotonicTime now) {
+void LogRateLimiter::add_dropped(const std::string& writer, std::uint64_t lines, MonotonicTime now) {
   find(writer, now).lost += lines;
 }
 

@@ -1,7 +1,7 @@
-// How much strangers' functions may write into the server's log.
+// Limits how much untrusted functions write to the server's log.
 //
-// Each writer (a design document of a database) has so many lines a second, and may save up for a burst. What
-// is too much is counted, and the next line that may be written says how many are missing before it.
+// A token bucket per writer (a design document of a database). Lines over the limit are counted, and the next
+// line that is written reports how many were dropped before it.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ namespace divan::js {
 /// Not thread-safe.
 class LogRateLimiter {
  public:
-  /// Lines that a writer may write at once when it was silent for long.
+  /// The size of a writer's bucket, in lines.
   static constexpr double kBurst = 100;
-  /// Writers that are remembered; the budget of one that is forgotten begins anew.
+  /// The most writers that are tracked; the bucket of an evicted writer starts full again.
   static constexpr std::size_t kMaxWriters = 1000;
 
   explicit LogRateLimiter(double lines_per_second) : rate_(lines_per_second) {}
 
   void set_rate(double lines_per_second) { rate_ = lines_per_second; }
 
-  /// Whether this writer may write a line now: nullopt if not, else how many it lacks since its last one.
+  /// Takes a token for one line. Returns the number of lines dropped since the writer's last one; nullopt if
+  /// the writer is over its limit.
   std::optional<std::uint64_t> take(const std::string& writer, MonotonicTime now);
-  /// Lines that were lost on the way here.
-  void lose(const std::string& writer, std::uint64_t lines, MonotonicTime now);
+  /// Counts lines that were dropped before they reached this limiter.
+  void add_dropped(const std::string& writer, std::uint64_t lines, MonotonicTime now);
 
  private:
   struct Writer {

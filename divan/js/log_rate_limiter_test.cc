@@ -10,18 +10,18 @@ using std::chrono::seconds;
 
 class JsLogRateLimiter : public testing::Test {
  protected:
-  // How many of `tries` lines may be written now.
+  // Returns how many of `tries` lines are allowed now.
   int taken(const std::string& writer, int tries) {
     int count = 0;
-    for (int i = 0; i < tries; ++i) count += budget_.take(writer, now_) ? 1 : 0;
+    for (int i = 0; i < tries; ++i) count += limiter_.take(writer, now_) ? 1 : 0;
     return count;
   }
 
   MonotonicTime now_{std::chrono::hours(5)};
-  LogRateLimiter budget_{10};
+  LogRateLimiter limiter_{10};
 };
 
-TEST_F(JsLogRateLimiter, ABurstAndThenSoManyASecond) {
+TEST_F(JsLogRateLimiter, ABurstAndThenARatePerSecond) {
   EXPECT_EQ(taken("a", 1000), 100);
   now_ += seconds(1);
   EXPECT_EQ(taken("a", 1000), 10);
@@ -33,20 +33,20 @@ TEST_F(JsLogRateLimiter, ABurstAndThenSoManyASecond) {
   EXPECT_EQ(taken("a", 1000), 100);
 }
 
-TEST_F(JsLogRateLimiter, WhoWritesMuchCostsNobodyElseALine) {
+TEST_F(JsLogRateLimiter, WritersAreLimitedIndependently) {
   taken("a", 1000);
   EXPECT_EQ(taken("b", 5), 5);
 }
 
-TEST_F(JsLogRateLimiter, TheNextLineSaysWhatIsMissing) {
+TEST_F(JsLogRateLimiter, TheNextLineReportsDroppedLines) {
   taken("a", 103);
-  budget_.lose("a", 4, now_);
+  limiter_.add_dropped("a", 4, now_);
   now_ += milliseconds(200);
-  EXPECT_EQ(budget_.take("a", now_), std::optional<std::uint64_t>(7));
-  EXPECT_EQ(budget_.take("a", now_), std::optional<std::uint64_t>(0));
+  EXPECT_EQ(limiter_.take("a", now_), std::optional<std::uint64_t>(7));
+  EXPECT_EQ(limiter_.take("a", now_), std::optional<std::uint64_t>(0));
 }
 
-TEST_F(JsLogRateLimiter, TheOneThatWasSilentForLongestIsForgotten) {
+TEST_F(JsLogRateLimiter, TheWriterThatWasIdleForLongestIsEvicted) {
   taken("first", 100);
   now_ += milliseconds(1);
   for (std::size_t i = 0; i < LogRateLimiter::kMaxWriters - 1; ++i) taken(std::to_string(i), 100);
@@ -59,10 +59,10 @@ TEST_F(JsLogRateLimiter, TheOneThatWasSilentForLongestIsForgotten) {
 
 TEST_F(JsLogRateLimiter, TheRateMayChange) {
   taken("a", 100);
-  budget_.set_rate(0);
+  limiter_.set_rate(0);
   now_ += seconds(100);
   EXPECT_EQ(taken("a", 10), 0);
-  budget_.set_rate(2);
+  limiter_.set_rate(2);
   now_ += seconds(1);
   EXPECT_EQ(taken("a", 10), 2);
 }

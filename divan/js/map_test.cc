@@ -67,7 +67,7 @@ TEST_F(JsMap, KeysAndValuesAreWhatJsonStringifyWritesInAnArray) {
   }
 }
 
-TEST_F(JsMap, TakesFunctionsAsPeopleWriteThem) {
+TEST_F(JsMap, AcceptsAllCommonFormsOfFunctions) {
   for (const std::string source : {
            "function (doc) { emit(doc.a, 1); }",
            "function(doc){emit(doc.a,1)};",
@@ -76,8 +76,8 @@ TEST_F(JsMap, TakesFunctionsAsPeopleWriteThem) {
            "doc => emit(doc.a, 1)",
            "(doc) => { emit(doc.a, 1); };",
            "(function (doc) { emit(doc.a, 1); })",
-           "// before\nfunction (doc) { emit(doc.a, 1); } // behind",
-           "/* before */ function (doc) { emit(doc.a, 1); }; /* behind; */ // end",
+           "// before\nfunction (doc) { emit(doc.a, 1); } // after",
+           "/* before */ function (doc) { emit(doc.a, 1); }; /* after; */ // end",
            "function ({a}) { emit(a, 1); }",
            "(function () { var one = 1; return function (doc) { emit(doc.a, one); }; })()",
            "function (doc) { emit(doc.a, helper()); }\nfunction helper() { return 1; }",
@@ -86,7 +86,7 @@ TEST_F(JsMap, TakesFunctionsAsPeopleWriteThem) {
   }
 }
 
-TEST_F(JsMap, WhatIsNoFunctionFailsForEveryDocumentAndLeavesTheOthersAlone) {
+TEST_F(JsMap, ASourceThatIsNotAFunctionFailsForEveryDocumentAndAffectsNoOther) {
   const auto result = map_all(
       pool_, {"1 + 1", "doc => emit(1)", "function (doc) {\n  emit(doc.;\n}", "", "throw new Error('early')"},
       {"{}", "{}"});
@@ -116,7 +116,7 @@ TEST_F(JsMap, EveryFunctionSeesEveryDocument) {
   EXPECT_EQ(shown(result, 2, 0), R"("x"=null)");
 }
 
-TEST_F(JsMap, NoDocumentsOrNoFunctionsIsNoWork) {
+TEST_F(JsMap, AnEmptyBatchOrProgramIsValid) {
   EXPECT_EQ(map_all(pool_, {"d => emit(1)"}, {}).documents(), 0u);
   EXPECT_EQ(pool_.stats().started, 0u);
   EXPECT_EQ(map_all(pool_, {}, {"{}", "{}"}).documents(), 2u);
@@ -148,16 +148,16 @@ TEST_F(JsMap, AnythingCanBeThrown) {
       {"throw {forbidden: 'no'}", R"(!{"forbidden":"no"} (line 1))"},
       {"throw new RangeError('far')", "!RangeError: far (line 1)"},
       {"throw Object.create(null)", "!{} (line 1)"},
-      {"throw {toJSON() { throw 1; }}", "!an exception that cannot be shown (line 1)"},
-      {"throw {get a() { throw 1; }}", "!an exception that cannot be shown (line 1)"},
+      {"throw {toJSON() { throw 1; }}", "!an exception that cannot be converted to text (line 1)"},
+      {"throw {get a() { throw 1; }}", "!an exception that cannot be converted to text (line 1)"},
       {"throw new Proxy({}, {get() { throw 1; }, ownKeys() { throw 2; }})",
-       "!an exception that cannot be shown (line 1)"},
+       "!an exception that cannot be converted to text (line 1)"},
       {"emit({toJSON() { throw new Error('in toJSON'); }})", "!Error: in toJSON (line 1)"},
       {"emit(1, {get a() { throw new Error('in getter'); }})", "!Error: in getter (line 1)"},
       {"var a = []; a[0] = a; emit(a)", "!TypeError: cyclic object value"},
       {"emit(1n)", "!TypeError: BigInt value can't be serialized in JSON"},
       {"Promise.resolve().then(() => emit(1))",
-       "!Error: promises and async functions do not run here (line 1)"},
+       "!Error: promises and async functions are not supported (line 1)"},
   };
   for (const auto& [body, failure] : cases) {
     EXPECT_EQ(map_one(pool_, "doc => { emit(0); " + body + " }"), failure) << body;
@@ -189,7 +189,7 @@ TEST_F(JsMap, TheDocumentIsFrozenForAllFunctions) {
   EXPECT_EQ(shown(result, 0, 3), "4=" + document);
 }
 
-TEST_F(JsMap, HelpersAreCouchDbs) {
+TEST_F(JsMap, HelpersAreThoseOfCouchDb) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"sum([1, 2, 3.5])", "6.5"},
       {"sum([])", "0"},
@@ -207,7 +207,7 @@ TEST_F(JsMap, HelpersAreCouchDbs) {
   }
 }
 
-TEST_F(JsMap, NothingReachesOutsideAndTimeIsUtc) {
+TEST_F(JsMap, NoHostObjectsAndTimeIsUtc) {
   for (const std::string name : {"require", "load", "read", "readline", "print", "quit", "system", "os",
                                  "evalcx", "setTimeout", "fetch", "XMLHttpRequest", "WebAssembly",
                                  "SharedArrayBuffer", "Atomics", "console", "process", "importScripts"}) {
@@ -217,7 +217,7 @@ TEST_F(JsMap, NothingReachesOutsideAndTimeIsUtc) {
             "1593561600000=0");
 }
 
-TEST_F(JsMap, WhatIsNoJsonFailsAlone) {
+TEST_F(JsMap, InvalidJsonFailsItsDocumentOnly) {
   const auto result =
       map_all(pool_, {"doc => emit(doc)"}, {"{}", "{", "", "\xff", "7", "{\"a\":\"\xc3\x28\"}"});
   ASSERT_EQ(result.documents(), 6u);
@@ -234,8 +234,8 @@ TEST_F(JsMap, EmitWorksOnlyWhileTheFunctionRuns) {
   EXPECT_EQ(shown(result, 1, 0), "1=null");
 }
 
-TEST_F(JsMap, AProgramsGlobalsAreItsOwn) {
-  // What the first one wrecks is its own, and not the protocol's.
+TEST_F(JsMap, ProgramsDoNotShareGlobals) {
+  // The first program breaks its own globals only, not those of the protocol.
   const auto wrecked =
       map_all(pool_,
               {"doc => { emit(1); JSON.stringify = () => 'x'; JSON = null; Array.prototype.push = null;"
@@ -265,7 +265,7 @@ TEST_F(JsMap, LogLinesComeBackWithTheirFunction) {
               ElementsAre("f0: from 1", R"(f1: {"a":[1]})", cut, "f0: from 2", R"(f1: {"a":[1]})", cut));
 }
 
-TEST_F(JsMap, ALineIsALineWhateverIsLogged) {
+TEST_F(JsMap, ControlCharactersInLogLinesAreEscaped) {
   std::vector<std::string> lines;
   auto options = test_options();
   options.log = [&](const Function&, std::string_view line) { lines.emplace_back(line); };
@@ -275,7 +275,7 @@ TEST_F(JsMap, ALineIsALineWhateverIsLogged) {
   EXPECT_EQ(map_one(pool, R"(doc => { throw 'c\nd'; })"), R"(!c\nd (line 1))");
 }
 
-TEST_F(JsMap, LogLinesAreSoManyASecond) {
+TEST_F(JsMap, LogLinesAreRateLimited) {
   ManualClock clock;
   std::vector<std::string> lines;
   auto options = test_options();
@@ -291,7 +291,7 @@ TEST_F(JsMap, LogLinesAreSoManyASecond) {
     pool.map(program, documents);
   };
   run("a", "for (var i = 0; i < 250; i++) log(i);");
-  ASSERT_EQ(lines.size(), 100u);  // as many as one answer brings, and a burst
+  ASSERT_EQ(lines.size(), 100u);  // the limit of one answer, which is a burst
   EXPECT_EQ(lines[99], "a: 99");
   run("a", "log('not now');");
   ASSERT_EQ(lines.size(), 100u);
@@ -300,11 +300,11 @@ TEST_F(JsMap, LogLinesAreSoManyASecond) {
   clock.advance(std::chrono::milliseconds(200));
   run("a", "log('now');");
   ASSERT_EQ(lines.size(), 103u);
-  EXPECT_EQ(lines[101], "a: ... (151 lines are left out)");
+  EXPECT_EQ(lines[101], "a: ... (151 lines dropped)");
   EXPECT_EQ(lines[102], "a: now");
 }
 
-TEST_F(JsMap, WhatFunctionsKeepIsNotSeenByTheSameFunctionsOfAnotherDatabase) {
+TEST_F(JsMap, EqualFunctionsOfTwoDatabasesDoNotShareState) {
   auto program =
       program_of({"function (doc) { seen = this.seen || []; seen.push(doc._id); emit(seen); }",
                   "(function () { var last; return function (doc) { emit(last); last = doc._id; }; })()",
@@ -319,7 +319,7 @@ TEST_F(JsMap, WhatFunctionsKeepIsNotSeenByTheSameFunctionsOfAnotherDatabase) {
   EXPECT_EQ(keys_of(1, R"({"_id":"a"})"), R"(["a"]=null null=null)");
   EXPECT_EQ(keys_of(2, R"({"_id":"b"})"), R"(["b"]=null null=null)");
   EXPECT_EQ(keys_of(1, R"({"_id":"c"})"), R"(["a","c"]=null "a"=null)");
-  // The reduce functions likewise.
+  // The same holds for reduce functions.
   const std::vector<ReduceGroup> groups(1);
   const auto count = [&](std::int64_t database) {
     const Function function{"r", "() => { n = (this.n || 0) + 1; return n; }", {"db", database, "_design/d"}};
@@ -331,7 +331,7 @@ TEST_F(JsMap, WhatFunctionsKeepIsNotSeenByTheSameFunctionsOfAnotherDatabase) {
   EXPECT_EQ(pool_.stats().started, 1u);
 }
 
-// The language's own names and CouchDB's, and not one more.
+// Exactly the names of the language and of CouchDB.
 TEST_F(JsMap, TheGlobalObjectHoldsTheseNames) {
   const std::string source =
       "doc => emit(Object.getOwnPropertyNames(globalThis).filter(n => !doc.known.includes(n)).sort())";
@@ -347,7 +347,7 @@ TEST_F(JsMap, TheGlobalObjectHoldsTheseNames) {
   EXPECT_EQ(map_one(pool_, source, known), "[]=null");
 }
 
-TEST_F(JsMap, OneCallEmitsSoMuchAndNoMore) {
+TEST_F(JsMap, TheOutputOfOneCallIsLimited) {
   const auto count = [](const MapResult& result) { return result.emitted(0, 0).size(); };
   const auto emits = [&](std::size_t number) {
     return map_all(pool_, {"doc => { for (var i = 0; i < " + std::to_string(number) + "; i++) emit(i); }"},
@@ -372,7 +372,7 @@ TEST_F(JsMap, OneCallEmitsSoMuchAndNoMore) {
   EXPECT_EQ(shown(too_long, 0, 1), "\"other\"=null");
 }
 
-TEST_F(JsMap, WhatDoesNotFitOfTheFirstDocumentFails) {
+TEST_F(JsMap, OutputOfTheFirstDocumentThatDoesNotFitFails) {
   const std::string much = "doc => { for (var i = 0; i < 15; i++) emit(i, 'x'.repeat(1 << 20)); }";
   const auto result = map_all(pool_, {much, much, much, much, "doc => emit(1)"}, {"{}", "{}"});
   ASSERT_EQ(result.documents(), 1u);
@@ -383,7 +383,7 @@ TEST_F(JsMap, WhatDoesNotFitOfTheFirstDocumentFails) {
   }
 }
 
-TEST_F(JsMap, ABatchThatEmitsMuchIsDoneInParts) {
+TEST_F(JsMap, ABatchThatEmitsMuchIsSplit) {
   const std::vector<std::string_view> documents(9, R"({"a":1})");
   const auto program = program_of({"doc => { for (var i = 0; i < 10; i++) emit(i, 'x'.repeat(1e6)); }"});
   std::size_t done = 0;
@@ -396,10 +396,10 @@ TEST_F(JsMap, ABatchThatEmitsMuchIsDoneInParts) {
     ++parts;
   }
   EXPECT_EQ(done, documents.size());
-  EXPECT_EQ(parts, 3);  // of 4, 4 and 1: full from 32 MiB on
+  EXPECT_EQ(parts, 3);  // of 4, 4 and 1 documents: an answer is full from 32 MiB on
 }
 
-TEST_F(JsMap, ABatchWhoseTimeIsUpIsDoneInParts) {
+TEST_F(JsMap, ABatchWhoseTimeIsUpIsSplit) {
   const std::vector<std::string_view> documents(5, "{}");
   const auto program =
       program_of({"doc => { const end = Date.now() + 300; while (Date.now() < end) {} emit(1); }"});
@@ -433,7 +433,7 @@ boost::json::value any_json(int depth) {
   }
 }
 
-TEST_F(JsMap, DocumentsComeThroughUnchanged) {
+TEST_F(JsMap, DocumentsRoundTrip) {
   EXPECT_TRUE(rc::check([&] {
     boost::json::object document;
     document["value"] = any_json(3);

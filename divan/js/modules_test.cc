@@ -12,7 +12,7 @@ using testing::StartsWith;
 
 class JsModules : public testing::Test {
  protected:
-  // What one function emits for each of the documents, or its failure.
+  // The rows that one function emits for each of the documents, or its failure.
   std::string map(const std::string& lib, const std::string& source,
                   const std::vector<std::string_view>& documents = {"{}"}, const Limits& limits = {}) {
     auto program = program_of({source});
@@ -25,7 +25,7 @@ class JsModules : public testing::Test {
     }
     return text;
   }
-  // What the expression `what` comes to, as a key.
+  // The value of the expression `what`, as a key.
   std::string value(const std::string& lib, const std::string& what) {
     return map(lib, "function (doc) { emit(" + what + "); }");
   }
@@ -79,7 +79,7 @@ TEST_F(JsModules, AModuleRunsOnce) {
       "[1,true,1]=null; [1,true,2]=null");
 }
 
-TEST_F(JsModules, CircularModulesSeeWhatIsThereSoFar) {
+TEST_F(JsModules, CircularModulesSeeThePartialExports) {
   EXPECT_EQ(value(R"({"a":"exports.early = 1; exports.b = require('./b'); exports.late = 2;",
                       "b":"var a = require('./a'); exports.seen = [a.early, a.late]; exports.a = a;"})",
                   "[require('views/lib/a').b.seen, require('views/lib/b').a.late]"),
@@ -89,7 +89,7 @@ TEST_F(JsModules, CircularModulesSeeWhatIsThereSoFar) {
       "true=null");
 }
 
-TEST_F(JsModules, WhatIsNotThereIsCouchDbsError) {
+TEST_F(JsModules, AMissingModuleIsCouchDbsError) {
   const std::string lib = R"({"a":"exports.x = 1;","data":{"n":1}})";
   EXPECT_EQ(value(lib, "require('views/lib/b')"),
             "!invalid_require_path: Object has no property \"b\". {\"a\":\"exports.x = "
@@ -111,12 +111,12 @@ TEST_F(JsModules, WhatIsNotThereIsCouchDbsError) {
   EXPECT_THAT(value(lib, "require()"),
               StartsWith("!invalid_require_path: Object has no property \"undefined\"."));
   EXPECT_THAT(value("{}", "require('views/lib/a')"), StartsWith("!invalid_require_path: "));
-  // It is an exception like others.
+  // Scripts can catch it.
   EXPECT_EQ(map(lib, "function (doc) { try { require('views/lib/b'); } catch (e) { emit(e[1]); } }"),
             "\"invalid_require_path\"=null");
 }
 
-TEST_F(JsModules, WhatFailsInAModuleIsNamed) {
+TEST_F(JsModules, ErrorsNameTheModule) {
   EXPECT_THAT(value(R"({"a":"exports.x = 1;\nfunction ("})", "require('views/lib/a')"),
               testing::AllOf(
                   StartsWith("!compilation_error: Module require('views/lib/a') raised error SyntaxError: "),
@@ -124,29 +124,29 @@ TEST_F(JsModules, WhatFailsInAModuleIsNamed) {
   EXPECT_THAT(
       value(R"({"a":"\n\nnowhere();"})", "require('views/lib/a')"),
       HasSubstr("raised error ReferenceError: nowhere is not defined (line 3 of module views/lib/a)"));
-  // The innermost is told.
+  // The innermost error is reported.
   EXPECT_THAT(value(R"({"a":"require('./b');","b":"require('./c');"})", "require('views/lib/a')"),
               StartsWith("!invalid_require_path: Object has no property \"c\"."));
   // A function of a module, called later.
   EXPECT_THAT(
       value(R"({"a":"exports.f = function (d) {\nreturn d.x.y;\n};"})", "require('views/lib/a').f(doc)"),
       testing::AllOf(StartsWith("!TypeError: "), EndsWith("(line 2 of module views/lib/a)")));
-  // It fails again for the next document, and another function has its rows.
+  // It fails again for the next document; other functions get their rows.
   EXPECT_THAT(map(R"({"a":"throw new Error('always');"})", "function (doc) { require('views/lib/a'); }",
                   {"{}", "{}"}),
               testing::ContainsRegex("always .*; .*always"));
 }
 
-TEST_F(JsModules, AModuleThatDoesNotEndIsNotTakenForLoaded) {
+TEST_F(JsModules, AModuleThatTimesOutIsNotLoaded) {
   Limits limits;
   limits.invocation = std::chrono::milliseconds(100);
   const std::string lib = R"({"a":"exports.x = 1; for (;;);"})";
   const auto shown = map(lib, "function (doc) { emit(require('views/lib/a').x); }", {"{}", "{}"}, limits);
-  EXPECT_THAT(shown, testing::ContainsRegex("^!ran for longer.*; !ran for longer"));
+  EXPECT_THAT(shown, testing::ContainsRegex("^!exceeded the time.*; !exceeded the time"));
 }
 
-TEST_F(JsModules, LibIsNotTheFunctionsToChange) {
-  // Neither what it wrecks nor what it changes reaches another program.
+TEST_F(JsModules, FunctionsCannotChangeLib) {
+  // Changes of one program do not affect another.
   const std::string lib = R"({"a":"exports.x = 1;"})";
   map(lib,
       "function (doc) { require('views/lib/a').x = 2; Object.prototype.hasOwnProperty = null; JSON = null; "
@@ -162,7 +162,7 @@ TEST_F(JsModules, WithoutLibThereIsNoRequire) {
       "\"undefined\"");
 }
 
-TEST_F(JsModules, ALibThatIsNoJsonFailsTheFunctions) {
+TEST_F(JsModules, ALibThatIsInvalidJsonFailsTheFunctions) {
   EXPECT_THAT(map("{", "function (doc) { emit(1); }"), StartsWith("!`lib`: SyntaxError"));
 }
 

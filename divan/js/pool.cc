@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kLeastMemory = std::size_t{128} << 20;  // the engine itself crashes at 64 MiB
 
-// A reduction's results together: more than this is the function's fault.
+// The most bytes of all results of a call of reduce(); functions that return more fail.
 constexpr std::size_t kMaxReductions = protocol::kMaxFrame;
 
-// What CouchDB sends of rows to a function: [[[key,"id"],value],...], or [value,...].
+// The size of the rows in CouchDB's form: [[[key,"id"],value],...], or [value,...].
 std::uint64_t bytes_of(const ReduceGroup& group, bool rereduce) {
   std::uint64_t bytes = 2;
   for (const auto& row : group)
@@ -41,24 +41,27 @@ PoolOptions checked(PoolOptions options) {
   return options;
 }
 
-// Programs that are remembered as slow, or as quick, and for how long.
+// The most programs that are remembered as slow or as fast, and for how long.
 constexpr std::size_t kMaxRemembered = 1000;
 constexpr Duration kRememberedFor = std::chrono::minutes(10);
 
-// Compiling takes milliseconds; but a function's text may hold anything.
+// Compiling usually takes milliseconds, but the source is untrusted.
 constexpr Duration kMaxCheck = std::chrono::seconds(1);
 
 const Owner& owner_of(const Program& program) {
-  static const Owner nobody;
-  return program.functions.empty() ? nobody : program.functions.front().owner;
+  static const Owner no_owner;
+  return program.functions.empty() ? no_owner : program.functions.front().owner;
 }
 
-// What a process knows a program by: equal programs of two databases are two, each with its own globals.
+// The key of a program in a process. Equal programs of two databases have different keys, and so do not share
+// globals.
 std::string key_of(const Program& program) {
   return fmt::format("{}/{}", owner_of(program).number, program.id);
 }
 
-Failure broke_protocol() { return {FailureKind::crashed, "the JavaScript process broke its protocol"}; }
+Failure protocol_violation() {
+  return {FailureKind::crashed, "the JavaScript process violated the protocol"};
+}
 
 bool has_failed(const std::optional<Failure>& failure) { return failure.has_value(); }
 bool timed_out(const MapResult& result) { return result.timed_out(); }
@@ -75,7 +78,7 @@ std::size_t count_failures(const std::vector<Reduction>& result) {
   }));
 }
 
-// Processor time in the limits becomes real time here, on a machine that may be busy.
+// The deadline in real time for limits that are in processor time: generous, since the machine may be busy.
 Duration hard_limit(const Program& program, const Limits& limits, Duration margin) {
   const auto calls = static_cast<std::int64_t>(program.functions.size()) + 1;
   return limits.batch + 2 * calls * limits.invocation.value() + margin;
@@ -83,7 +86,7 @@ Duration hard_limit(const Program& program, const Limits& limits, Duration margi
 
 }  // namespace
 
-// A process that one call holds.
+// Holds a process for one call.
 class Pool::Lease {
  public:
   Lease(Pool& pool, std::string_view program_key, const Owner& owner, Choice choice, Purpose purpose,
@@ -91,18 +94,18 @@ class Pool::Lease {
       : pool_(pool),
         process_(pool.acquire(program_key, owner, choice, purpose, stop, call_)),
         since_(pool.clock_.now()) {}
-  ~Lease() { pool_.give_back(std::move(process_), call_, usable, pool_.clock_.now() - since_); }
+  ~Lease() { pool_.release(std::move(process_), call_, usable, pool_.clock_.now() - since_); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
   Process& process() { return *process_; }
 
-  // False while it has been asked and not answered.
+  // False while a request is unanswered.
   bool usable = true;
 
  private:
   Pool& pool_;
-  Turns::Call call_;
+  ProcessScheduler::Call call_;
   std::unique_ptr<Process> process_;
   const MonotonicTime since_;
 };
@@ -114,8 +117,8 @@ Pool::Pool(PoolOptions options, const Clock& clock)
       memory_(options_.memory),
       invocation_(options_.invocation),
       reduce_limit_(options_.reduce_limit),
-      budget_(options_.log_lines),
-      turns_(options_.processes, options_.reserved),
+      log_limiter_(options_.log_lines),
+      scheduler_(options_.processes, options_.reserved),
       slow_(kRememberedFor, kMaxRemembered),
       quick_(kRememberedFor, kMaxRemembered) {
   if (stop_fd_ < 0) throw internal_error(fmt::format("eventfd: {}", std::strerror(errno)));
@@ -132,18 +135,18 @@ void Pool::stop() {
 
 void Pool::configure(const PoolOptions& options) {
   const auto wanted = checked(options);
-  std::vector<std::unique_ptr<Process>> unfit;  // buried when the lock is released
+  std::vector<std::unique_ptr<Process>> unfit;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   if (wanted.memory != memory_) {
     unfit = std::exchange(idle_, {});
     alive_ -= unfit.size();
     stats_.recycled += unfit.size();
   }
-  turns_.set_processes(wanted.processes);
+  scheduler_.set_processes(wanted.processes);
   memory_ = wanted.memory;
   invocation_ = wanted.invocation;
   reduce_limit_ = wanted.reduce_limit;
-  budget_.set_rate(wanted.log_lines);
+  log_limiter_.set_rate(wanted.log_lines);
   changed_.notify_all();
 }
 
@@ -231,7 +234,7 @@ void Pool::enforce(const ReduceLimit& limit, const Function& function, std::uint
 std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
                                     std::span<const ReduceGroup> groups, const Limits& some_limits) {
   const Limits limits = with_invocation(some_limits);
-  // The name is no part of the id: the same function in two views is one program.
+  // The id does not include the name: the same function in two views is one program.
   const Program program{"reduce " + function.source, {function}};
   const ReduceLimit limit = reduce_limit();
   std::vector<Reduction> all;
@@ -240,7 +243,8 @@ std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
     for (auto& reduction : reduce_some(program, rereduce, groups.subspan(all.size()), limits)) {
       if (const auto* text = std::get_if<std::string>(&reduction)) size += text->size();
       enforce(limit, function, bytes_of(groups[all.size()], rereduce), reduction);
-      if (size > kMaxReductions) reduction = Failure{FailureKind::too_large, "returned too much in all"};
+      if (size > kMaxReductions)
+        reduction = Failure{FailureKind::too_large, "the results of the call exceed the size limit"};
       all.push_back(std::move(reduction));
     }
   }
@@ -272,8 +276,8 @@ std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
   return result;
 }
 
-// Does a batch of `count` things, of which attempt(first, n, choice, limits, death) does some, or none if the
-// process dies of it.
+// Processes a batch of `count` items. attempt(first, n, choice, limits, death) processes some of them, or
+// returns nullopt and sets `death` if the process died.
 template <class Result, class Attempt>
 Result Pool::do_batch(const Program& program, std::size_t count, Result none, Limits limits,
                       const Attempt& attempt) {
@@ -298,7 +302,7 @@ std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count
   const bool is_quick = answer && !timed_out(*answer);
   note_pace(key, !is_quick);
   if (is_quick) return answer;
-  // More time than this it has not got.
+  // The call has no more time than this one.
   if (answer && brief.invocation == limits.invocation) return answer;
   return std::nullopt;
 }
@@ -328,7 +332,7 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
   const auto try_some = [&](std::size_t first, std::size_t size, Choice choice) {
     auto answer = attempt(first, size, choice, limits, death);
     if (!answer && death.stuck_in && !death.loading && *death.stuck_in >= size)
-      death = {.failure = broke_protocol(), .loading = false, .stuck_in = {}};
+      death = {.failure = protocol_violation(), .loading = false, .stuck_in = {}};
     return answer;
   };
   for (const auto choice : {Choice::any, Choice::fresh}) {
@@ -336,7 +340,7 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
     if (death.stuck_in) break;
   }
   const bool tried = death.stuck_in ? death.loading : count == 1;
-  // What was done before the document that does not end was not answered.
+  // The results of the documents before the one that does not end were lost: run them again.
   while (death.stuck_in && !death.loading) {
     count = *death.stuck_in;
     const Failure failure = std::exchange(death, {}).failure;
@@ -350,14 +354,15 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
     std::optional<Result> answer;
-    // Twice, too: processes also die of what others do, and a document is not to be lost for that.
+    // Try this twice, too: a process can die for another reason (such as memory pressure), which must not
+    // fail a document.
     if (!tried) answer = try_some(i, 1, Choice::any);
     if (!answer && !tried && !death.stuck_in) answer = try_some(i, 1, Choice::fresh);
     if (answer) {
       append(result, std::move(*answer));
     } else if (death.loading) {
       throw Error(500, "os_process_error",
-                  fmt::format("While the functions were being compiled, {}.", death.failure.message));
+                  fmt::format("Compiling the functions failed: {}.", death.failure.message));
     } else {
       append_failed(result, death.failure);
     }
@@ -383,9 +388,9 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
              death)) {
       return false;
     }
-    // With all its time it may compile: the slot stays empty.
+    // It may compile within the full time limit: keep the slot empty.
     if (unfinished) {
-      death.failure = {FailureKind::timeout, "takes long to compile"};
+      death.failure = {FailureKind::timeout, "takes too long to compile"};
       return false;
     }
     lease.process().fill(*slot, key);
@@ -401,18 +406,19 @@ bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read,
   Log log;
   death.stuck_in.reset();
   if (!answer) {
-    // Nobody is to blame then.
+    // If the call was ended, no function has failed.
     refuse_if_ended(limits.stop);
     death.failure = lease.process().failure();
     return false;
   }
   death.stuck_in = parse_stuck_answer(*answer);
   if (death.stuck_in) {
-    death.failure = {FailureKind::timeout, "ran for longer than one call may, and could not be interrupted"};
+    death.failure = {FailureKind::timeout,
+                     "exceeded the time limit of one call and could not be interrupted"};
     return false;
   }
   if (!read(std::move(*answer), log)) {
-    death.failure = broke_protocol();
+    death.failure = protocol_violation();
     return false;
   }
   lease.usable = true;
@@ -420,10 +426,10 @@ bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read,
   return true;
 }
 
-// How many lines the owner's functions lack before this one, if they may write one now.
+// The number of lines dropped before this one; nullopt if the owner's functions are over their limit.
 std::optional<std::uint64_t> Pool::may_log(const Owner& owner) {
   std::lock_guard lock(mutex_);
-  return budget_.take(fmt::format("{}/{}", owner.number, owner.design_document), clock_.now());
+  return log_limiter_.take(fmt::format("{}/{}", owner.number, owner.design_document), clock_.now());
 }
 
 void Pool::write_log(const Program& program, const Log& log) {
@@ -432,13 +438,14 @@ void Pool::write_log(const Program& program, const Log& log) {
     const auto& function = program.functions[line.function];
     const auto lost = may_log(function.owner);
     if (!lost) continue;
-    if (*lost > 0) options_.log(function, fmt::format("... ({} lines are left out)", *lost));
+    if (*lost > 0) options_.log(function, fmt::format("... ({} lines dropped)", *lost));
     options_.log(function, line.text);
   }
   if (log.dropped == 0 || log.lines.empty()) return;
   const auto& owner = owner_of(program);
   std::lock_guard lock(mutex_);
-  budget_.lose(fmt::format("{}/{}", owner.number, owner.design_document), log.dropped, clock_.now());
+  log_limiter_.add_dropped(fmt::format("{}/{}", owner.number, owner.design_document), log.dropped,
+                           clock_.now());
 }
 
 void Pool::log_failure(const Function& function, std::string_view line) {
@@ -447,7 +454,7 @@ void Pool::log_failure(const Function& function, std::string_view line) {
   if (*lost == 0) {
     log::info("{}", line);
   } else {
-    log::info("{} ({} lines before are left out)", line, *lost);
+    log::info("{} ({} earlier lines dropped)", line, *lost);
   }
 }
 

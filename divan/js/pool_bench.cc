@@ -1,4 +1,4 @@
-// Documents a second through the pool: run with --benchmark_filter=Js.
+// Throughput of the pool in documents per second. Run with --benchmark_filter=Js.
 #include "divan/js/pool.h"
 
 #include <benchmark/benchmark.h>
@@ -15,7 +15,7 @@
 namespace divan::js {
 namespace {
 
-// divan-js is built beside this program.
+// divan-js is in the directory of this program.
 PoolOptions bench_options(std::size_t processes) {
   PoolOptions options;
   options.binary = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "divan-js";
@@ -48,7 +48,7 @@ Program program(std::size_t functions) {
   return program;
 }
 
-// Processor time of the children that have ended, in microseconds: steadier than real time on a busy machine.
+// The processor time of ended children in microseconds, which varies less than real time on a busy machine.
 double child_time() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -58,7 +58,7 @@ double child_time() {
   return microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
 }
 
-// batch size, processes (and as many threads that ask), functions
+// Arguments: batch size, processes (and as many calling threads), functions.
 void BM_JsMap(benchmark::State& state) {
   const auto batch_size = static_cast<std::size_t>(state.range(0));
   const auto processes = static_cast<std::size_t>(state.range(1));
@@ -98,7 +98,7 @@ BENCHMARK(BM_JsMap)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-// Groups of 100 rows, 100 groups a request.
+// 100 groups of 100 rows per request.
 void BM_JsReduce(benchmark::State& state) {
   std::vector<ReduceRow> rows;
   for (int i = 0; i < 100; ++i) rows.push_back({"\"person\"", "person-000001", "12345"});

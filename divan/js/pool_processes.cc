@@ -1,4 +1,4 @@
-// The processes of the pool: who has which, their beginning and their end.
+// The processes of the pool: starting, acquiring, releasing and ending them.
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/js/pool.h"
@@ -7,8 +7,8 @@ namespace divan::js {
 namespace {
 
 constexpr int kStartAttempts = 3;
-// Processes that are not nice to others, at least: for urgent calls.
-constexpr std::size_t kLeastNotNice = 1;
+// The least number of processes with normal priority, for urgent calls.
+constexpr std::size_t kMinNormalPriority = 1;
 
 Error stopped() { return {503, "service_unavailable", "The server is stopping."}; }
 Error ended() { return {503, "service_unavailable", "The JavaScript functions were stopped."}; }
@@ -22,24 +22,25 @@ void Pool::refuse_if_ended(const std::stop_token& stop) const {
 }
 
 std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner& owner, Choice choice,
-                                       Purpose purpose, const std::stop_token& stop, Turns::Call& call) {
-  std::vector<std::unique_ptr<Process>> unfit;  // buried when the lock is released
+                                       Purpose purpose, const std::stop_token& stop,
+                                       ProcessScheduler::Call& call) {
+  std::vector<std::unique_ptr<Process>> unfit;  // destroyed after the lock is released
   const std::stop_callback wake(stop, [this] {
     std::lock_guard lock(mutex_);
     changed_.notify_all();
   });
   std::unique_lock lock(mutex_);
   unfit = take_ended();
-  call = turns_.join(owner.number, purpose);
-  const auto next = [&] { return stopping_ || stop.stop_requested() || turns_.is_next(call); };
+  call = scheduler_.enqueue(owner.number, purpose);
+  const auto next = [&] { return stopping_ || stop.stop_requested() || scheduler_.is_next(call); };
   const bool got = next() || clock_.wait_until(lock, changed_, clock_.now() + options_.wait, next);
-  turns_.leave(call);
-  if (turns_.waiting() > 0) changed_.notify_all();
+  scheduler_.dequeue(call);
+  if (scheduler_.waiting() > 0) changed_.notify_all();
   if (stopping_) throw stopped();
   if (stop.stop_requested()) throw ended();
   if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
-  turns_.begin(call);
-  RunningCall& running = running_[call.ticket];
+  scheduler_.begin(call);
+  RunningCall& running = running_[call.id];
   running = {owner, purpose, -1, clock_.now()};
   std::unique_ptr<Process> process = take_process(program_key, choice, purpose, unfit);
   running.nice = process ? process->is_nice() : purpose == Purpose::background;
@@ -50,8 +51,8 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
       process = start(memory, purpose, stop);
     } catch (...) {
       lock.lock();
-      turns_.end(call);
-      running_.erase(call.ticket);
+      scheduler_.end(call);
+      running_.erase(call.id);
       --alive_;
       changed_.notify_all();
       throw;
@@ -62,16 +63,18 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   return process;
 }
 
-// An idle process, or null if one is to be started for the purpose, which is counted then. Background calls
-// get processes that are nice to others; of others there are as many as are reserved. Needs mutex_.
+// Returns an idle process, or null if the caller must start one for `purpose` (it is counted already).
+// Background calls get processes of low priority; there are as many of normal priority as are reserved.
+// mutex_ must be held.
 std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice choice, Purpose& purpose,
                                             std::vector<std::unique_ptr<Process>>& ended) {
-  const bool is_full = alive_ >= turns_.kept();
+  const bool is_full = alive_ >= scheduler_.kept();
   if (choice == Choice::any) {
     if (auto process = take_idle(program_key, purpose)) return process;
     const bool enough =
         purpose == Purpose::background ||
-        count_not_nice() > std::max(turns_.reserved(std::min(purpose, Purpose::urgent)), kLeastNotNice);
+        count_normal_priority() >
+            std::max(scheduler_.reserved(std::min(purpose, Purpose::urgent)), kMinNormalPriority);
     if (is_full || (enough && purpose != Purpose::background)) {
       const Purpose other = purpose == Purpose::background ? Purpose::urgent : Purpose::background;
       if (auto process = take_idle(program_key, other)) return process;
@@ -88,8 +91,8 @@ std::unique_ptr<Process> Pool::take_process(std::string_view program_key, Choice
   return nullptr;
 }
 
-// Those that have a call, the one that is being served included, and the idle ones.
-std::size_t Pool::count_not_nice() const {
+// Busy processes (that of the current call included) and idle ones.
+std::size_t Pool::count_normal_priority() const {
   const auto busy =
       std::count_if(running_.begin(), running_.end(), [](const auto& one) { return !one.second.nice; });
   const auto idle =
@@ -97,7 +100,7 @@ std::size_t Pool::count_not_nice() const {
   return static_cast<std::size_t>(busy + idle);
 }
 
-// Null if there is none for this purpose.
+// Returns null if no idle process fits the purpose.
 std::unique_ptr<Process> Pool::take_idle(std::string_view program_key, Purpose purpose) {
   const bool nice = purpose == Purpose::background;
   auto chosen = idle_.end();
@@ -123,7 +126,7 @@ std::vector<std::unique_ptr<Process>> Pool::take_ended() {
   return ended;
 }
 
-// Called without the lock; the process is counted already.
+// Called without the lock; alive_ includes the process already.
 std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose, const std::stop_token& stop) {
   std::unique_ptr<Process> process;
   for (int attempt = 1; !process; ++attempt) {
@@ -132,7 +135,7 @@ std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose, const 
       if (purpose == Purpose::background) process->make_nice();
     } catch (const Error&) {
       refuse_if_ended(stop);
-      // The kernel may have chosen it when memory ran short.
+      // The kernel may have killed it under memory pressure.
       if (attempt == kStartAttempts) throw;
     }
   }
@@ -144,12 +147,13 @@ std::unique_ptr<Process> Pool::start(std::size_t memory, Purpose purpose, const 
   return process;
 }
 
-void Pool::give_back(std::unique_ptr<Process> process, const Turns::Call& call, bool usable, Duration held) {
+void Pool::release(std::unique_ptr<Process> process, const ProcessScheduler::Call& call, bool usable,
+                   Duration held) {
   const bool grown = process->resident_bytes() > options_.recycle;
   std::unique_lock lock(mutex_);
   stats_.busy_time += held;
-  // One too many, or with another limit than is set now.
-  const bool unfit = grown || alive_ > turns_.kept_after(call) || process->memory_limit() != memory_;
+  // Surplus, or with an outdated memory limit.
+  const bool unfit = grown || alive_ > scheduler_.kept_after(call) || process->memory_limit() != memory_;
   if (usable && !unfit) {
     idle_.push_back(std::move(process));
   } else {
@@ -159,8 +163,8 @@ void Pool::give_back(std::unique_ptr<Process> process, const Turns::Call& call, 
     --alive_;
     ++(usable ? stats_.recycled : stats_.died);
   }
-  turns_.end(call);
-  running_.erase(call.ticket);
+  scheduler_.end(call);
+  running_.erase(call.id);
   changed_.notify_all();
 }
 
@@ -169,13 +173,13 @@ PoolStats Pool::stats() const {
   auto stats = stats_;
   stats.alive = alive_;
   stats.busy = alive_ - idle_.size();
-  stats.waiting = turns_.waiting();
+  stats.waiting = scheduler_.waiting();
   return stats;
 }
 
 std::size_t Pool::processes() const {
   std::lock_guard lock(mutex_);
-  return turns_.processes();
+  return scheduler_.processes();
 }
 
 std::vector<RunningCall> Pool::running() const {

@@ -21,24 +21,25 @@ using testing::StartsWith;
 
 class JsPool : public testing::Test {
  protected:
-  // An executable script that plays divan-js. It begins with a proper greeting.
-  std::string impostor(const std::string& body) {
-    std::ofstream(impostor_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\003SJD\\001'\n" << body << '\n';
-    chmod(impostor_.c_str(), 0700);
-    return impostor_;
+  // An executable script in place of divan-js. It starts with a valid hello.
+  std::string fake(const std::string& body) {
+    std::ofstream(fake_) << "#!/bin/sh\nprintf '\\005\\000\\000\\000\\003SJD\\001'\n" << body << '\n';
+    chmod(fake_.c_str(), 0700);
+    return fake_;
   }
 
   void TearDown() override {
-    std::filesystem::remove(impostor_);
+    std::filesystem::remove(fake_);
     std::filesystem::remove(been_here_);
   }
 
-  const std::string impostor_ = testing::TempDir() + "impostor-" + std::to_string(getpid());
-  const std::string been_here_ = impostor_ + ".been-here";  // a directory that it may leave for the next one
+  const std::string fake_ = testing::TempDir() + "fake-" + std::to_string(getpid());
+  const std::string been_here_ =
+      fake_ + ".been-here";  // a directory that one process may create for the next one to see
   SystemClock clock_;
 };
 
-TEST_F(JsPool, StartsNoMoreProcessesThanItNeeds) {
+TEST_F(JsPool, StartsOnlyNeededProcesses) {
   Pool pool(test_options(4), clock_);
   EXPECT_THAT(children(), IsEmpty());
   for (int i = 0; i < 5; ++i) EXPECT_EQ(map_one(pool, kEmitN, R"({"n":1})"), "1=null");
@@ -53,7 +54,7 @@ TEST_F(JsPool, StartsNoMoreProcessesThanItNeeds) {
   EXPECT_GT(stats.busy_time, Duration::zero());
 }
 
-TEST_F(JsPool, TakesItsProcessesWithIt) {
+TEST_F(JsPool, EndsItsProcessesInItsDestructor) {
   {
     Pool pool(test_options(), clock_);
     map_one(pool, kEmitN);
@@ -70,7 +71,7 @@ TEST_F(JsPool, AProgramIsCompiledOnce) {
   const std::string source = "(log('loaded'), doc => emit(1))";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(map_one(pool, source), "1=null");
   EXPECT_EQ(loads, 1);
-  // It goes when enough others have been used since, and not before.
+  // It is evicted when enough other programs have been used since, and not earlier.
   const auto map_others = [&](int count) {
     for (int i = 0; i < count; ++i) map_one(pool, "doc => emit(" + std::to_string(i) + ")");
   };
@@ -85,7 +86,7 @@ TEST_F(JsPool, AProgramIsCompiledOnce) {
   EXPECT_EQ(loads, 2);
 }
 
-TEST_F(JsPool, ManyProgramsInOneProcessAreNotMistakenForEachOther) {
+TEST_F(JsPool, ManyProgramsInOneProcessAreDistinguished) {
   Pool pool(test_options(), clock_);
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 40; ++i) {
@@ -111,7 +112,7 @@ TEST_F(JsPool, ChecksFunctions) {
   EXPECT_EQ(pool.stats().died, 0u);
 }
 
-TEST_F(JsPool, RefusesTooManyFunctionsAndTooLittleMemory) {
+TEST_F(JsPool, RejectsTooManyFunctionsAndTooLittleMemory) {
   Pool pool(test_options(), clock_);
   const std::vector<std::string> sources(protocol::kMaxFunctions + 1, "doc => 1");
   EXPECT_EQ(error_of([&] { map_all(pool, sources, {"{}"}); }).status(), 400);
@@ -124,8 +125,8 @@ TEST_F(JsPool, RefusesTooManyFunctionsAndTooLittleMemory) {
 
 TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
   Pool pool(test_options(), clock_);
-  // The second document takes until a point in time: long enough to be seen, and over when the batch is
-  // repeated.
+  // The second document runs until a point in time: long enough to be detected, and in the past when the
+  // batch is retried.
   const auto end = std::to_string(clock_.wall_ms() + 2500);
   const std::string source =
       "doc => { if (doc.slow) { log('slow'); while (Date.now() < " + end + ") {} } emit(doc.n); }";
@@ -155,8 +156,8 @@ TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
   EXPECT_NE(children(), victim);
 }
 
-TEST_F(JsPool, AllProcessesKilledAtOnceCostNoDocument) {
-  // Two are idle when they die; whichever way the pool notices, the batch is repeated in one that is new.
+TEST_F(JsPool, NoDocumentFailsIfAllProcessesAreKilled) {
+  // Two are idle when they die; however the pool detects it, the batch is retried in a new one.
   Pool pool(test_options(2), clock_);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::future<std::string>> calls;
@@ -169,7 +170,7 @@ TEST_F(JsPool, AllProcessesKilledAtOnceCostNoDocument) {
   }
 }
 
-TEST_F(JsPool, ProcessesThatDieIdleAreBuriedAndReplaced) {
+TEST_F(JsPool, ProcessesThatDieIdleAreReapedAndReplaced) {
   Pool pool(test_options(2), clock_);
   map_one(pool, kEmitN);
   const auto first = children();
@@ -193,13 +194,13 @@ TEST_F(JsPool, ProcessesThatDieIdleAreBuriedAndReplaced) {
   EXPECT_THAT(victims, testing::Not(testing::Contains(now[0])));
 }
 
-TEST_F(JsPool, AskingADeadProcessIsNoSignal) {
+TEST_F(JsPool, ARequestToADeadProcessRaisesNoSignal) {
   Process process(DIVAN_JS_BINARY, std::size_t{256} << 20);
   kill(process.pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return is_zombie(process.pid()); }));
   EXPECT_FALSE(process.ask("anything", std::chrono::minutes(1)));
   EXPECT_EQ(process.failure().kind, FailureKind::crashed);
-  EXPECT_EQ(process.failure().message, "the JavaScript process was ended by SIGKILL");
+  EXPECT_EQ(process.failure().message, "the JavaScript process was killed by SIGKILL");
 }
 
 TEST_F(JsPool, AProcessThatDoesNotAnswerIsKilled) {
@@ -229,7 +230,7 @@ TEST_F(JsPool, AProcessThatHasGrownIsReplaced) {
   EXPECT_THAT(children(), IsEmpty());
 }
 
-TEST_F(JsPool, WhatCannotBeStartedIsAnError) {
+TEST_F(JsPool, AProcessThatCannotBeStartedIsAnError) {
   for (const std::string binary : {"/nowhere/divan-js", "/bin/true", "/bin/false"}) {
     auto options = test_options();
     options.binary = binary;
@@ -245,18 +246,18 @@ TEST_F(JsPool, WhatCannotBeStartedIsAnError) {
   }
 }
 
-TEST_F(JsPool, AnImpostorIsFoundOut) {
+TEST_F(JsPool, MalformedAnswersAreDetected) {
   auto options = test_options();
   options.margin = std::chrono::seconds(1);
   const std::string read_request = "head -c 40 >/dev/null; ";
   for (const std::string answer : {
            "printf '\\005\\000\\000\\000hello'",            // no answer
            "printf '\\377\\377\\377\\377hello'; sleep 60",  // too long
-           "printf '\\100\\000\\000\\000hello'",            // cut short
+           "printf '\\100\\000\\000\\000hello'",            // truncated
            "head -c 100000 /dev/zero; sleep 60",            // empty frames
            "exit 7",
        }) {
-    options.binary = impostor(read_request + answer);
+    options.binary = fake(read_request + answer);
     Pool pool(options, clock_);
     const auto error = error_of([&] { map_one(pool, kEmitN); });
     EXPECT_EQ(error.name(), "os_process_error") << answer;
@@ -267,10 +268,10 @@ TEST_F(JsPool, AnImpostorIsFoundOut) {
   EXPECT_THAT(children(), IsEmpty());
 }
 
-TEST_F(JsPool, OneThatNeverAnswersIsGivenUp) {
+TEST_F(JsPool, AProcessThatNeverAnswersIsKilled) {
   auto options = test_options();
   options.margin = std::chrono::milliseconds(300);
-  options.binary = impostor("exec sleep 600");
+  options.binary = fake("exec sleep 600");
   Pool pool(options, clock_);
   Limits limits;
   limits.invocation = limits.batch = std::chrono::milliseconds(10);
@@ -279,8 +280,8 @@ TEST_F(JsPool, OneThatNeverAnswersIsGivenUp) {
   EXPECT_THAT(children(), IsEmpty());
 }
 
-TEST_F(JsPool, StoppingBlamesNoDocument) {
-  // The process dies once, so that what stop() ends is the last attempt.
+TEST_F(JsPool, StoppingFailsNoDocument) {
+  // The process dies once, so that stop() ends the last attempt.
   auto options = test_options();
   options.invocation = std::chrono::hours(1);
   Pool pool(options, clock_);
@@ -292,21 +293,21 @@ TEST_F(JsPool, StoppingBlamesNoDocument) {
   EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
 }
 
-// It loads the program, and says that a function is stuck in a document that it was not sent.
-TEST_F(JsPool, AnImpostorIsStuckInNoOtherDocument) {
+// The process loads the program, and reports a function as stuck in a document that it was not sent.
+TEST_F(JsPool, AStuckAnswerForAnUnsentDocumentIsRejected) {
   auto options = test_options();
-  options.binary = impostor(
+  options.binary = fake(
       "printf '\\016\\0\\0\\0\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'\n"
       "printf '\\005\\0\\0\\0\\0\\007\\0\\0\\0'; sleep 60");
   Pool pool(options, clock_);
-  EXPECT_EQ(map_one(pool, kEmitN), "!the JavaScript process broke its protocol");
+  EXPECT_EQ(map_one(pool, kEmitN), "!the JavaScript process violated the protocol");
 }
 
-// The first process is stuck in the third document; the second one, asked for those before it, has time for
-// one of them.
-TEST_F(JsPool, WhatIsAnsweredBeforeAStuckDocumentMayBeLessThanWasAskedFor) {
+// The first process is stuck in the third document. The second one gets the two before it and processes only
+// one.
+TEST_F(JsPool, TheRetryOfDocumentsBeforeAStuckOneMayBePartial) {
   auto options = test_options();
-  options.binary = impostor(
+  options.binary = fake(
       "printf '\\016\\0\\0\\0\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'\n"
       "if mkdir '" +
       been_here_ +
@@ -323,9 +324,9 @@ TEST_F(JsPool, WhatIsAnsweredBeforeAStuckDocumentMayBeLessThanWasAskedFor) {
   EXPECT_EQ(pool.stats().started, 2u);
 }
 
-TEST_F(JsPool, StoppingWhileAProcessStartsBlamesNobody) {
+TEST_F(JsPool, StoppingWhileAProcessStartsFailsNoFunction) {
   auto options = test_options();
-  options.binary = "/bin/sleep";  // for as many seconds as it may have bytes
+  options.binary = "/bin/sleep";  // whose argument, the memory limit, is a number of seconds
   Pool pool(options, clock_);
   auto call = std::async(std::launch::async, [&] { return map_one(pool, kEmitN); });
   ASSERT_TRUE(eventually([&] { return !children().empty(); }));
@@ -333,7 +334,7 @@ TEST_F(JsPool, StoppingWhileAProcessStartsBlamesNobody) {
   EXPECT_EQ(error_of([&] { call.get(); }).status(), 503);
 }
 
-TEST_F(JsPool, OneThatHangsStopsNoOther) {
+TEST_F(JsPool, AHangingProcessBlocksNoOther) {
   Pool pool(test_options(2), clock_);
   map_one(pool, kEmitN);
   const auto stuck = children();
@@ -344,7 +345,7 @@ TEST_F(JsPool, OneThatHangsStopsNoOther) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(map_one(pool, kEmitN, R"({"n":2})"), "2=null");
     if (i % 5 != 0) continue;
-    // Nor does one that dies.
+    // Neither does one that dies.
     const auto now = children();
     for (const auto child : now) {
       if (child != stuck[0]) kill(child, SIGKILL);
@@ -355,16 +356,16 @@ TEST_F(JsPool, OneThatHangsStopsNoOther) {
   EXPECT_EQ(held.get(), "1=null");
 }
 
-TEST_F(JsPool, LimitsChangeWhileItRuns) {
+TEST_F(JsPool, LimitsChangeAtRunTime) {
   auto options = test_options();
   options.invocation = std::chrono::milliseconds(50);
   Pool pool(options, clock_);
   const std::string loop = "doc => { for (;;); }";
-  EXPECT_THAT(map_one(pool, loop), StartsWith("!ran for longer"));
-  // A fixed amount of work: how long it takes by the clock depends on what else the machine does.
+  EXPECT_THAT(map_one(pool, loop), StartsWith("!exceeded the time"));
+  // A fixed amount of work, since real time depends on the load of the machine.
   const std::string slow =
       "doc => { var sum = 0; for (var i = 0; i < 1e7; ++i) sum += Date.now(); if (sum > 0) emit(1); }";
-  EXPECT_THAT(map_one(pool, slow), StartsWith("!ran for longer"));
+  EXPECT_THAT(map_one(pool, slow), StartsWith("!exceeded the time"));
   options.invocation = std::chrono::minutes(1);
   pool.configure(options);
   EXPECT_EQ(map_one(pool, slow), "1=null");
@@ -412,7 +413,7 @@ TEST_F(JsPool, ServesManyThreadsAtOnce) {
   for (auto& thread : threads) thread.get();
   const auto stats = pool.stats();
   EXPECT_LE(stats.alive, 3u);
-  EXPECT_LE(stats.started, 3u + 18u);  // each check may find all busy and have one of its own
+  EXPECT_LE(stats.started, 3u + 18u);  // each check may find all busy and start one of its own
   EXPECT_EQ(stats.died, 0u);
   EXPECT_EQ(stats.busy, 0u);
   EXPECT_EQ(stats.documents, 180u);
@@ -420,7 +421,7 @@ TEST_F(JsPool, ServesManyThreadsAtOnce) {
 }
 
 TEST_F(JsPool, ChildrenInheritNothing) {
-  // A file descriptor that some library forgot to mark, and a secret.
+  // A file descriptor without close-on-exec, as some libraries leave it, and a secret.
   const int forgotten = open("/dev/null", O_RDONLY);
   ASSERT_GE(forgotten, 3);
   setenv("DIVAN_TEST_SECRET", "do-not-tell", 1);
@@ -428,7 +429,7 @@ TEST_F(JsPool, ChildrenInheritNothing) {
   map_one(pool, kEmitN);
   const auto first = children();
   ASSERT_THAT(first, SizeIs(1));
-  // A second one beside it, which must not hold the first one's socket.
+  // A second process, which must not hold the first one's socket.
   kill(first[0], SIGSTOP);
   auto held = std::async(std::launch::async, [&] { return map_one(pool, kEmitN, R"({"n":1})"); });
   ASSERT_TRUE(eventually([&] { return pool.stats().busy == 1; }));

@@ -1,4 +1,4 @@
-// Urgent calls: what they have for themselves, and what becomes of those that take long.
+// Urgent calls: their reserved processes, and calls that take too long.
 #include <sys/resource.h>
 
 #include <future>
@@ -48,7 +48,7 @@ class JsPoolUrgent : public testing::Test {
   }
 };
 
-TEST_F(JsPoolUrgent, AnUrgentCallHasAProcessWhileBackgroundCallsHaveAllOfTheirs) {
+TEST_F(JsPoolUrgent, AnUrgentCallHasAProcessWhileBackgroundCallsHoldAllOfTheirs) {
   hold(1);
   const std::vector<std::string_view> documents = {R"({"n":7})"};
   const auto result = pool_->map(owned(2, kEmitN), documents, {.urgent = true});
@@ -62,7 +62,7 @@ TEST_F(JsPoolUrgent, AnUrgentCallHasAProcessWhileBackgroundCallsHaveAllOfTheirs)
   EXPECT_EQ(held_[0].get().status(), 503);
 }
 
-TEST_F(JsPoolUrgent, CallsThatAreWaitedForAndQuickProgramsHaveAProcessThatTrialsCannotHold) {
+TEST_F(JsPoolUrgent, TrialsCannotHoldTheProcessOfAwaitedCallsAndFastPrograms) {
   const std::vector<std::string_view> documents = {R"({"n":7})"};
   const auto trial = [&](std::int64_t database) {
     return shown(pool_->map(owned(database, kEmitN), documents, {.urgent = true}), 0, 0);
@@ -88,10 +88,10 @@ TEST_F(JsPoolUrgent, CallsThatAreWaitedForAndQuickProgramsHaveAProcessThatTrials
   held_[0].get();
 }
 
-TEST_F(JsPoolUrgent, WhatTakesLongIsSaidToBeSlowAndIsNotUrgentForAWhile) {
+TEST_F(JsPoolUrgent, ASlowProgramIsReportedAndNotUrgentForAWhile) {
   const std::vector<std::string_view> documents = {"{}"};
   const Limits limits{.invocation = std::chrono::hours(1), .urgent = true, .on_slow = [] {
-                        throw Error(500, "slow", "It is not made again.");
+                        throw Error(500, "slow", "The call is not repeated.");
                       }};
   const auto call = [&] {
     return error_of([&] { pool_->map(owned(1, kForEver), documents, limits); }).name();
@@ -103,7 +103,7 @@ TEST_F(JsPoolUrgent, WhatTakesLongIsSaidToBeSlowAndIsNotUrgentForAWhile) {
   EXPECT_EQ(pool_->stats().busy, 0u);
 }
 
-TEST_F(JsPoolUrgent, AProgramThatTakesLongToCompileHasItsTimeInTheBackground) {
+TEST_F(JsPoolUrgent, AProgramThatCompilesSlowlyIsCompiledInTheBackground) {
   const std::string slow =
       "(function () { for (var i = 0; i < 3e7; ++i) Date.now(); return doc => emit(1); })()";
   const std::vector<std::string_view> documents = {"{}"};
@@ -140,7 +140,7 @@ TEST_F(JsPoolUrgent, ACallThatWaitsEndsWhenItIsStopped) {
   held_[0].get();
 }
 
-TEST_F(JsPoolUrgent, BackgroundProcessesAreNiceToOthers) {
+TEST_F(JsPoolUrgent, BackgroundProcessesHaveLowPriority) {
   hold(1);
   EXPECT_TRUE(eventually([] {
     const auto found = children();

@@ -1,4 +1,4 @@
-// Who gets a process when there are fewer of them than calls.
+// The order in which waiting calls get processes.
 #include <future>
 #include <mutex>
 
@@ -40,7 +40,7 @@ TEST_F(JsPoolWaiting, ACallWaitsForAProcessButNotForEver) {
   EXPECT_EQ(pool.stats().died, 0u);
 }
 
-TEST_F(JsPoolWaiting, CallsGetAProcessInTheOrderInWhichTheyCame) {
+TEST_F(JsPoolWaiting, CallsGetAProcessInTheirOrderOfArrival) {
   std::mutex mutex;
   std::vector<std::string> order;
   auto options = test_options();
@@ -68,7 +68,8 @@ TEST_F(JsPoolWaiting, CallsGetAProcessInTheOrderInWhichTheyCame) {
 }
 
 TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
-  // Database 1 has two processes, and wants more; the next that is free is 2's although it came later.
+  // Database 1 has two processes and waits for more; the next free one is given to database 2, although its
+  // call arrived later.
   std::mutex mutex;
   std::vector<std::int64_t> done;
   auto options = test_options(2);
@@ -87,7 +88,7 @@ TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   const auto later = [&](std::int64_t database) {
     calls.push_back(std::async(std::launch::async, [&, database] { run(database, "doc => log('done')"); }));
   };
-  // The first one is held for as long as the second one needs to start.
+  // The first process is held until the second one has started.
   run(9, kEmitN);
   const auto first = children();
   ASSERT_THAT(first, SizeIs(1));
@@ -119,10 +120,10 @@ TEST_F(JsPoolWaiting, ADatabaseThatHasManyProcessesWaitsForOneThatHasFew) {
   for (auto& call : calls) call.get();
 }
 
-// A database that is deleted has no process started for it any more.
+// No process is started for a database that is deleted meanwhile.
 TEST_F(JsPoolWaiting, ACallThatIsStoppedDoesNotWaitForItsProcessToStart) {
   auto options = test_options();
-  options.binary = "/bin/sleep";  // which never greets
+  options.binary = "/bin/sleep";  // which never sends a hello
   Pool pool(options, clock_);
   std::stop_source stop;
   auto call = std::async(std::launch::async, [&] {
@@ -136,7 +137,7 @@ TEST_F(JsPoolWaiting, ACallThatIsStoppedDoesNotWaitForItsProcessToStart) {
   EXPECT_EQ(pool.stats().alive, 0u);
 }
 
-// A pool of one process, which is stopped in the middle of a call, so that others wait for it.
+// A pool of one process, which gets SIGSTOP during a call, so that others wait for it.
 class JsPoolBusy : public JsPoolWaiting {
  protected:
   static Program owned(std::int64_t database, const std::string& source) {
@@ -171,7 +172,7 @@ class JsPoolBusy : public JsPoolWaiting {
     for (auto& call : calls_) call.get();
   }
 
-  // A line is written before the call gives its process away.
+  // The line is written before the call releases its process.
   PoolOptions writing_down() {
     auto options = test_options();
     options.log = [this](const Function& function, std::string_view) {
@@ -182,13 +183,13 @@ class JsPoolBusy : public JsPoolWaiting {
   }
 
   std::mutex mutex_;
-  std::vector<std::int64_t> done_;  // databases whose calls are done, in this order
+  std::vector<std::int64_t> done_;  // databases of completed calls, in order
   Pool pool_{writing_down(), clock_};
   pid_t held_ = -1;
   std::vector<std::future<void>> calls_;
 };
 
-TEST_F(JsPoolBusy, FirstComeFirstServedAmongTheSame) {
+TEST_F(JsPoolBusy, CallsOfOneDatabaseAreServedInOrder) {
   hold(1);
   for (int database : {3, 2, 4}) map_later(database);
   let_go();
@@ -200,13 +201,13 @@ TEST_F(JsPoolBusy, ADesignDocumentIsCheckedWhileAllProcessesAreBusy) {
   map_later(2);
   pool_.check({"f", kEmitN}, "map", "v");
   EXPECT_EQ(error_of([&] { pool_.check({"f", "1"}, "map", "v"); }).name(), "compilation_error");
-  EXPECT_EQ(pool_.stats().alive, 1u);  // the extra one has gone
+  EXPECT_EQ(pool_.stats().alive, 1u);  // the extra one has ended
   EXPECT_THAT(done(), IsEmpty());
   let_go();
   EXPECT_EQ(pool_.stats().died, 0u);
 }
 
-TEST_F(JsPoolBusy, MoreProcessesAreThereAtOnce) {
+TEST_F(JsPoolBusy, MoreProcessesAreUsedAtOnce) {
   hold(1);
   map_later(2);
   auto options = test_options(2);

@@ -20,17 +20,18 @@ namespace divan::js {
 namespace {
 
 constexpr Duration kStartLimit = std::chrono::seconds(20);
-// Of processes that do background work, above the server's: about a third of its share of a busy processor.
+// The niceness of background processes relative to the server: about a third of its share of a busy
+// processor.
 constexpr int kNiceness = 5;
-// An answer's buffer grows by at most so much before the bytes are there: its length is the child's word.
-constexpr std::size_t kTrust = std::size_t{1} << 20;
+// An answer's buffer grows by at most this much before the bytes arrive, since the child's length field is
+// untrusted.
+constexpr std::size_t kMaxUnverifiedBytes = std::size_t{1} << 20;
 
 Error cannot_start(const std::string& binary, const std::string& why) {
   return {500, "os_process_error", fmt::format("Cannot start {}: {}", binary, why)};
 }
 
-// A library path and the sanitizers' options; nothing else of the server's environment, which may hold
-// secrets.
+// The library path and the sanitizers' options only: the server's environment may contain secrets.
 std::vector<char*> child_environment() {
   std::vector<char*> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -74,7 +75,7 @@ Failure describe_end(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     const char* name = sigabbrev_np(signal);
-    return {FailureKind::crashed, fmt::format("the JavaScript process was ended by SIG{}",
+    return {FailureKind::crashed, fmt::format("the JavaScript process was killed by SIG{}",
                                               name != nullptr ? name : std::to_string(signal))};
   }
   return {FailureKind::crashed,
@@ -118,7 +119,7 @@ void Process::start(const std::string& binary, std::size_t memory_bytes, const s
   const auto locked = hello ? parse_hello(*hello) : std::nullopt;
   if (!locked) {
     end();
-    throw cannot_start(binary, hello ? "it speaks another protocol" : failure_.message);
+    throw cannot_start(binary, hello ? "it uses another version of the protocol" : failure_.message);
   }
   locked_ = *locked;
 }
@@ -172,7 +173,7 @@ std::optional<std::string> Process::receive_frame(MonotonicTime deadline) {
   std::string frame;
   while (frame.size() < size) {
     const auto had = frame.size();
-    frame.resize(std::min(size, had + kTrust));
+    frame.resize(std::min(size, had + kMaxUnverifiedBytes));
     if (!receive_all(frame.data() + had, frame.size() - had, deadline)) return std::nullopt;
   }
   return frame;
@@ -192,7 +193,7 @@ bool Process::wait_for(short events, MonotonicTime deadline) {
   }
 }
 
-// Scripts run on its first thread.
+// Scripts run on the process's first thread.
 void Process::make_nice() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), getpriority(PRIO_PROCESS, 0) + kNiceness);
   nice_ = true;
@@ -205,8 +206,8 @@ bool Process::ended() {
 }
 
 void Process::end() {
-  // A process that has hung up or is exiting keeps the status that it chose: the signal comes too late to
-  // change that, but makes sure that the wait is short.
+  // A process that has closed its socket or is exiting keeps its exit status: the signal is too late to
+  // change it, but ensures that the wait is short.
   if (pid_ > 0 && !status_) {
     kill(pid_, SIGKILL);
     int status = 0;

@@ -1,9 +1,9 @@
-// One divan-js process, as its parent sees it.
+// A divan-js child process.
 //
-// Its standard input and output are one end of a socket pair (so that writing to a dead one is an error
-// instead of a signal), its environment is empty but for what its libraries need, and it is in a process
-// group of its own, so that Ctrl-C at a terminal leaves it to its parent. Deadlines here are real time: this
-// waits for another process, which runs on no other clock.
+// Its standard input and output are one end of a socket pair, so that writing to a dead process is an error
+// instead of a signal. Its environment has only what its libraries need, and it has a process group of its
+// own, so that Ctrl-C at a terminal does not signal it. Deadlines are in real time, since they wait for
+// another process.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,9 @@ namespace divan::js {
 /// Not thread-safe. Destroying it kills the process and waits for its end.
 class Process {
  public:
-  /// Starts `binary` with a limit on its memory and waits for its greeting, at most until `stop` is
-  /// requested. Throws os_process_error (500) if the greeting does not come. When `stop_fd` becomes readable,
-  /// waiting ends as if time were up.
+  /// Starts `binary` with a memory limit and waits for its hello, until `stop` is requested at most. Throws
+  /// os_process_error (500) if the hello does not arrive in time. When `stop_fd` becomes readable, waiting
+  /// ends as at the deadline.
   Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1,
           const std::stop_token& stop = {});
   ~Process();
@@ -33,30 +33,30 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   /// Sends a frame and waits for the answer's content for at most `limit`, or until `stop` is requested.
-  /// nullopt if the process ended, said something that is no frame, or said nothing in time: then it is of no
-  /// more use, and failure() says why.
+  /// Returns nullopt if the process ended, sent a malformed frame, or did not answer in time; it must not be
+  /// used again then, and failure() returns the reason.
   std::optional<std::string> ask(std::string_view frame, Duration limit, const std::stop_token& stop = {});
 
-  /// Why ask() had no answer: `timeout`, if it did not come in time, or `crashed`.
+  /// The reason why ask() returned nullopt: `timeout` or `crashed`.
   const Failure& failure() const { return failure_; }
 
   /// Returns true if the process has ended by itself.
   bool ended();
 
-  /// Bytes of memory that it occupies; 0 if that cannot be read.
+  /// Its resident memory in bytes; 0 if unknown.
   std::size_t resident_bytes() const;
 
   pid_t pid() const { return pid_; }
   std::size_t memory_limit() const { return memory_limit_; }
-  /// Lets the system prefer other processes to its scripts, for good.
+  /// Raises its niceness permanently.
   void make_nice();
   bool is_nice() const { return nice_; }
   /// Returns true if its system call filter is active.
   bool locked() const { return locked_; }
 
-  /// The slot that holds the program of this key.
+  /// The slot that holds the program of this key; nullopt if it is not loaded.
   std::optional<std::uint32_t> find(std::string_view program_key);
-  /// A slot for another program, the one that was found least recently; it is empty until fill().
+  /// Empties and returns the least recently used slot; it stays empty until fill().
   std::uint32_t empty_slot();
   void fill(std::uint32_t slot, std::string program_key);
 
@@ -80,8 +80,8 @@ class Process {
   int statm_ = -1;
   bool locked_ = false;
   bool nice_ = false;
-  bool late_ = false;          // it was killed since it did not answer
-  std::optional<int> status_;  // once it was waited for
+  bool late_ = false;          // it was killed because it did not answer
+  std::optional<int> status_;  // set once the process was reaped
   Failure failure_{};
   std::uint64_t uses_ = 0;
   std::array<Slot, protocol::kSlots> slots_;

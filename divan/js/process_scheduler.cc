@@ -1,4 +1,4 @@
-#include "divan/js/turns.h"
+#include "divan/js/process_scheduler.h"
 
 #include <algorithm>
 #include <tuple>
@@ -10,39 +10,39 @@ std::size_t index_of(Purpose purpose) { return static_cast<std::size_t>(purpose)
 
 }  // namespace
 
-Turns::Call Turns::join(std::int64_t database, Purpose purpose) {
-  return waiting_.emplace_back(Call{next_ticket_++, database, purpose});
+ProcessScheduler::Call ProcessScheduler::enqueue(std::int64_t database, Purpose purpose) {
+  return waiting_.emplace_back(Call{next_id_++, database, purpose});
 }
 
-void Turns::leave(const Call& call) {
-  std::erase_if(waiting_, [&](const Call& other) { return other.ticket == call.ticket; });
+void ProcessScheduler::dequeue(const Call& call) {
+  std::erase_if(waiting_, [&](const Call& other) { return other.id == call.id; });
 }
 
-bool Turns::is_next(const Call& call) const {
+bool ProcessScheduler::is_next(const Call& call) const {
   const auto rank = [&](const Call& other) {
-    return std::tuple(other.purpose != Purpose::check, held(other.database), other.ticket);
+    return std::tuple(other.purpose != Purpose::check, held(other.database), other.id);
   };
   return may_begin(call.purpose) && std::none_of(waiting_.begin(), waiting_.end(), [&](const Call& other) {
            return rank(other) < rank(call) && may_begin(other.purpose);
          });
 }
 
-std::size_t Turns::kept_after(const Call& ending) const {
+std::size_t ProcessScheduler::kept_after(const Call& ending) const {
   return kept() + busy_[index_of(Purpose::check)] - (ending.purpose == Purpose::check ? 1 : 0);
 }
 
-void Turns::begin(const Call& call) {
+void ProcessScheduler::begin(const Call& call) {
   ++busy_[index_of(call.purpose)];
   ++held_[call.database];
 }
 
-void Turns::end(const Call& call) {
+void ProcessScheduler::end(const Call& call) {
   --busy_[index_of(call.purpose)];
   const auto held = held_.find(call.database);
   if (--held->second == 0) held_.erase(held);
 }
 
-std::size_t Turns::reserved(Purpose purpose) const {
+std::size_t ProcessScheduler::reserved(Purpose purpose) const {
   switch (purpose) {
     case Purpose::background: return 0;
     case Purpose::trial: return reserved_;
@@ -52,8 +52,8 @@ std::size_t Turns::reserved(Purpose purpose) const {
   return 0;
 }
 
-// Each purpose leaves processes to those that are more urgent.
-bool Turns::may_begin(Purpose purpose) const {
+// Each purpose leaves the reserved processes to more urgent ones.
+bool ProcessScheduler::may_begin(Purpose purpose) const {
   std::size_t busy = 0;
   for (const Purpose other : {Purpose::background, Purpose::trial, Purpose::urgent, Purpose::check}) {
     busy += busy_[index_of(other)];
@@ -62,7 +62,7 @@ bool Turns::may_begin(Purpose purpose) const {
   return true;
 }
 
-std::size_t Turns::held(std::int64_t database) const {
+std::size_t ProcessScheduler::held(std::int64_t database) const {
   const auto found = held_.find(database);
   return found == held_.end() ? 0 : found->second;
 }

@@ -1,61 +1,61 @@
-#include "divan/js/turns.h"
+#include "divan/js/process_scheduler.h"
 
 #include <gtest/gtest.h>
 
 namespace divan::js {
 namespace {
 
-// As a call that gets a process at once.
-Turns::Call begun(Turns& turns, std::int64_t database, Purpose purpose) {
-  const auto call = turns.join(database, purpose);
-  EXPECT_TRUE(turns.is_next(call));
-  turns.leave(call);
-  turns.begin(call);
+// Starts a call that gets a process at once.
+ProcessScheduler::Call begun(ProcessScheduler& scheduler, std::int64_t database, Purpose purpose) {
+  const auto call = scheduler.enqueue(database, purpose);
+  EXPECT_TRUE(scheduler.is_next(call));
+  scheduler.dequeue(call);
+  scheduler.begin(call);
   return call;
 }
 
-TEST(JsTurns, EachPurposeLeavesProcessesToThoseThatAreMoreUrgent) {
-  Turns turns(2, 1);
-  for (int database : {1, 2}) begun(turns, database, Purpose::background);
-  const auto background = turns.join(3, Purpose::background);
-  EXPECT_FALSE(turns.is_next(background));
-  const auto trial = begun(turns, 1, Purpose::trial);
-  const auto second_trial = turns.join(4, Purpose::trial);
-  EXPECT_FALSE(turns.is_next(second_trial));
-  const auto urgent = begun(turns, 1, Purpose::urgent);
-  const auto second_urgent = turns.join(4, Purpose::urgent);
-  EXPECT_FALSE(turns.is_next(second_urgent));
-  begun(turns, 5, Purpose::check);
-  const auto second_check = turns.join(6, Purpose::check);
-  EXPECT_FALSE(turns.is_next(second_check));
-  turns.leave(second_check);
-  turns.end(urgent);
-  EXPECT_FALSE(turns.is_next(background));
-  EXPECT_FALSE(turns.is_next(second_trial));
-  EXPECT_TRUE(turns.is_next(second_urgent));
-  turns.leave(second_urgent);
-  turns.end(trial);
-  EXPECT_FALSE(turns.is_next(background));
-  EXPECT_TRUE(turns.is_next(second_trial));
+TEST(JsProcessScheduler, EachPurposeLeavesProcessesToMoreUrgentOnes) {
+  ProcessScheduler scheduler(2, 1);
+  for (int database : {1, 2}) begun(scheduler, database, Purpose::background);
+  const auto background = scheduler.enqueue(3, Purpose::background);
+  EXPECT_FALSE(scheduler.is_next(background));
+  const auto trial = begun(scheduler, 1, Purpose::trial);
+  const auto second_trial = scheduler.enqueue(4, Purpose::trial);
+  EXPECT_FALSE(scheduler.is_next(second_trial));
+  const auto urgent = begun(scheduler, 1, Purpose::urgent);
+  const auto second_urgent = scheduler.enqueue(4, Purpose::urgent);
+  EXPECT_FALSE(scheduler.is_next(second_urgent));
+  begun(scheduler, 5, Purpose::check);
+  const auto second_check = scheduler.enqueue(6, Purpose::check);
+  EXPECT_FALSE(scheduler.is_next(second_check));
+  scheduler.dequeue(second_check);
+  scheduler.end(urgent);
+  EXPECT_FALSE(scheduler.is_next(background));
+  EXPECT_FALSE(scheduler.is_next(second_trial));
+  EXPECT_TRUE(scheduler.is_next(second_urgent));
+  scheduler.dequeue(second_urgent);
+  scheduler.end(trial);
+  EXPECT_FALSE(scheduler.is_next(background));
+  EXPECT_TRUE(scheduler.is_next(second_trial));
 }
 
-TEST(JsTurns, UrgentCallsTakeNoMoreThanThereIs) {
-  Turns turns(1, 1);
-  for (int i = 0; i < 3; ++i) begun(turns, i, Purpose::urgent);
+TEST(JsProcessScheduler, UrgentCallsAreLimited) {
+  ProcessScheduler scheduler(1, 1);
+  for (int i = 0; i < 3; ++i) begun(scheduler, i, Purpose::urgent);
   for (const auto purpose : {Purpose::background, Purpose::trial, Purpose::urgent})
-    EXPECT_FALSE(turns.is_next(turns.join(3, purpose)));
+    EXPECT_FALSE(scheduler.is_next(scheduler.enqueue(3, purpose)));
 }
 
-TEST(JsTurns, TheDatabaseWithTheFewestProcessesIsNext) {
-  Turns turns(3, 0);
-  for (int i = 0; i < 2; ++i) turns.begin(turns.join(1, Purpose::background));
-  turns.leave({0});
-  turns.leave({1});
-  const auto first = turns.join(1, Purpose::background);
-  EXPECT_TRUE(turns.is_next(first));
-  const auto other = turns.join(2, Purpose::background);
-  EXPECT_FALSE(turns.is_next(first));
-  EXPECT_TRUE(turns.is_next(other));
+TEST(JsProcessScheduler, TheDatabaseWithTheFewestProcessesIsNext) {
+  ProcessScheduler scheduler(3, 0);
+  for (int i = 0; i < 2; ++i) scheduler.begin(scheduler.enqueue(1, Purpose::background));
+  scheduler.dequeue({0});
+  scheduler.dequeue({1});
+  const auto first = scheduler.enqueue(1, Purpose::background);
+  EXPECT_TRUE(scheduler.is_next(first));
+  const auto other = scheduler.enqueue(2, Purpose::background);
+  EXPECT_FALSE(scheduler.is_next(first));
+  EXPECT_TRUE(scheduler.is_next(other));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What users want run, and within which limits.
+// Programs that the pool runs, and their limits.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace divan::js {
 
-/// Whose functions they are. What functions of one database keep in variables, those of another never see,
-/// also if they are the same.
+/// The owner of functions. Functions of different databases never share state, even if their sources are
+/// equal.
 struct Owner {
   std::string database;         ///< its name
-  std::int64_t number = 0;      ///< its number, unlike that of a later database of this name
+  std::int64_t number = 0;      ///< its number; differs for a later database of the same name
   std::string design_document;  ///< its id
 };
 
-/// A function of a design document, as its author wrote it: the text of a function expression.
+/// A function of a design document: the source of a function expression.
 struct Function {
   std::string name;  ///< for messages
   std::string source;
@@ -32,41 +32,41 @@ struct Function {
 /// Functions that share a global object: those of one design document. At most protocol::kMaxFunctions, all
 /// of one owner.
 struct Program {
-  /// Chosen by the caller so that equal ids mean equal functions and modules: a hash of the sources.
+  /// A hash of the sources: programs with equal ids must have equal functions and modules.
   std::string id;
   std::vector<Function> functions;
-  /// The modules that require() finds below "views/lib": a JSON object. Empty: there is no require().
+  /// The modules below "views/lib", as a JSON object; empty: require() is not defined.
   std::string lib = {};
 };
 
-/// A row that goes into a reduction. All but `id` are JSON.
+/// An input row of a reduction. All members except `id` are JSON.
 struct ReduceRow {
   std::string_view key;
-  std::string_view id;  ///< the document's, plain
+  std::string_view id;  ///< the document's id, not JSON
   std::string_view value;
 };
 
-/// Rows that are reduced to one value; for a rereduce only their values count.
+/// Rows that are reduced to one value; a rereduce uses only their values.
 using ReduceGroup = std::span<const ReduceRow>;
 
 struct Limits {
-  /// Processor time of one call of a function. Nothing: what the pool is set to.
+  /// Processor time of one call of a function; nullopt: PoolOptions::invocation.
   std::optional<Duration> invocation = {};
-  /// Real time after which a batch takes up no further document: others get their turn then.
+  /// Real time after which a batch starts no further document, so that other calls get the process.
   Duration batch = std::chrono::seconds(1);
 
-  /// The call is short, and may use processes that are reserved for such calls. There one call of a function
-  /// has kUrgentInvocation; a request that needs more is made again without haste.
+  /// The call is short, and may use processes that are reserved for such calls. One call of a function then
+  /// has kUrgentInvocation; a request that takes longer is repeated as a background call.
   bool urgent = false;
-  /// Of an urgent call: somebody waits for the answer.
+  /// For an urgent call: a client waits for the result.
   bool waited_for = false;
-  /// Called before an urgent request is made again without haste. May throw, which ends the call.
+  /// Called before an urgent request is repeated as a background call. An exception ends the call.
   std::function<void()> on_slow = {};
-  /// Ends the call, and the process that runs it, with service_unavailable (503).
+  /// Ends the call with service_unavailable (503), and kills its process.
   std::stop_token stop = {};
 };
 
-/// What an urgent request has at first: processor time of one call of a function, and real time of a batch.
+/// The limits of an urgent request: processor time of one call of a function, and real time of a batch.
 inline constexpr Duration kUrgentInvocation = std::chrono::milliseconds(250);
 inline constexpr Duration kUrgentBatch = std::chrono::milliseconds(250);
 

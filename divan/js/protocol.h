@@ -1,8 +1,8 @@
-// The protocol between the server and divan-js, a process that runs strangers' JavaScript.
+// The protocol between the server and divan-js, a process that runs untrusted JavaScript.
 //
 // The server writes requests to the process's standard input and reads answers from its standard output, one
-// answer for one request, in order. Numbers are unsigned and little-endian; a `text` is a u32 length and that
-// many bytes; `n *` is a u32 count n followed by n of what stands behind it. Everything travels in frames:
+// answer per request, in order. Numbers are unsigned and little-endian; a `text` is a u32 length and that
+// many bytes; `n *` is a u32 count n followed by n of the items after it. All messages are frames:
 //
 //   frame   = u32 length (at most kMaxFrame) of what follows, then hello, request or answer
 //   hello   = u32 kVersion, u8 locked (1: the system call filter is active); sent once, before any answer
@@ -17,16 +17,15 @@
 //     map     u32 documents done, then for each document, for each function:
 //             outcome{n * { text key, text value }}
 //     reduce  u32 groups done, then for each group: outcome{text result (JSON)}
-//     stuck   u32 document or group (0 while a program is loaded) in which a function ran out of time and
+//     stuck   u32 document or group (0 while a program is loaded) in which a function timed out and
 //             could not be interrupted; no log follows, and the process exits with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
-//   log     = u32 lines that were dropped, n * { u32 function (its place in the program), text line }
+//   log     = u32 lines that were dropped, n * { u32 function (its index in the program), text line }
 //
-// Documents (and groups) are done from the first one on. An answer may cover fewer than were asked for, but
-// at least one, when the batch's time is up or the answer is full; the server asks again for the rest. A
-// process that is sent anything else exits with kExitProtocol; one that sends anything else is killed.
-// Further kinds of request (filter, validate, update ...) get further numbers and the same head, log and
-// outcomes.
+// Documents (and groups) are processed in order. An answer may cover only the first of them, but at least
+// one, when the batch's time is up or the answer is full; the server then requests the rest. A process that
+// receives anything else exits with kExitProtocol; one that sends anything else is killed. Further kinds of
+// request (filter, validate, update ...) will have new numbers and the same head, log and outcomes.
 #pragma once
 
 #include <cstddef>
@@ -36,55 +35,54 @@
 
 namespace divan::js {
 
-/// Why a function has no result. The numbers are the protocol's.
+/// The reason why a function has no result. The values are part of the protocol.
 enum class FailureKind : std::uint8_t {
   exception = 1,      ///< it threw, or its result cannot be written as JSON
-  timeout = 2,        ///< it ran for longer than one invocation may
+  timeout = 2,        ///< it exceeded the time limit of one invocation
   out_of_memory = 3,  ///< the engine's memory limit
   too_large = 4,      ///< it emitted or returned more than kMaxOutput or kMaxEmits
-  compilation = 5,    ///< its source is no function
-  // Never sent, but the server's finding:
-  crashed = 6,          ///< the process died of it
-  reduce_overflow = 7,  ///< a reduction does not shrink: reduce_limit.h
+  compilation = 5,    ///< its source is not a function
+  // Not sent; set by the server:
+  crashed = 6,          ///< the process died
+  reduce_overflow = 7,  ///< a reduction does not shrink (reduce_limit.h)
 };
 
 /// A value type.
 struct Failure {
   FailureKind kind;
-  std::string message;  ///< for people, at most protocol::kMaxMessage bytes, a line number and a hint
+  std::string message;  ///< at most protocol::kMaxMessage bytes, a line number and a hint
 };
 
 namespace protocol {
 
 inline constexpr std::uint32_t kVersion = 0x444a5303;  // "DJS", 3
 
-/// Bytes of one request or answer.
+/// The most bytes of one request or answer.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
-/// Programs that a process keeps compiled.
+/// The most programs that a process keeps compiled.
 inline constexpr std::uint32_t kSlots = 16;
 inline constexpr std::uint32_t kNoSlot = 0xffffffff;
-/// Functions of one program.
+/// The most functions of one program.
 inline constexpr std::size_t kMaxFunctions = 1000;
 
-/// Bytes of JSON that one invocation may emit or return, and pairs that it may emit.
+/// The most bytes of JSON that one invocation may emit or return, and the most pairs that it may emit.
 inline constexpr std::size_t kMaxOutput = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxEmits = 250'000;
-/// From so many bytes or pairs on an answer is full: the process leaves the batch's remaining documents
-/// undone.
+/// An answer with this many bytes or pairs is full: the process does not start further documents of the
+/// batch.
 inline constexpr std::size_t kFullBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kFullPairs = 500'000;
-/// Pairs in one answer: a full one, and one more invocation's.
+/// The most pairs in one answer: those of a full one and of one more invocation.
 inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
 
-/// A function that has timed out or run out of memory so often in one request is not run again in that
-/// request: whatever is left for it fails the same way at once, so that an endless loop costs seconds a
-/// batch.
+/// A function that has timed out or run out of memory this often in one request is not run again in it: its
+/// remaining documents fail in the same way at once, so that an endless loop costs only seconds per batch.
 inline constexpr std::uint32_t kMaxStrikes = 3;
-/// How long after its limit an invocation that does not react to being interrupted has before the process
-/// answers kStuck and ends itself.
+/// The time after its limit after which an invocation that cannot be interrupted makes the process answer
+/// kStuck and exit.
 inline constexpr std::uint32_t kGraceMs = 1000;
 
-/// Bytes of a failure's message or of a line in the log, and lines in one answer.
+/// The most bytes of a failure's message or of a log line, and the most log lines in one answer.
 inline constexpr std::size_t kMaxMessage = 1000;
 inline constexpr std::size_t kMaxLogLines = 100;
 
@@ -93,7 +91,7 @@ inline constexpr int kExitProtocol = 2;
 inline constexpr int kExitStuck = 3;
 
 enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3 };
-/// In the place of a request's kind, in an answer.
+/// The kind of a stuck answer.
 inline constexpr std::uint8_t kStuck = 0;
 
 inline void put_u8(std::string& out, std::uint8_t value) { out.push_back(static_cast<char>(value)); }
@@ -117,7 +115,7 @@ inline void put_failure(std::string& out, const Failure& failure) {
   put_text(out, failure.message);
 }
 
-/// Fills in the length of a frame that was begun with four bytes of room.
+/// Fills in the length of a frame that was started with four placeholder bytes.
 inline void finish_frame(std::string& frame) {
   put_u32_at(frame, 0, static_cast<std::uint32_t>(frame.size() - 4));
 }
@@ -128,8 +126,8 @@ inline std::uint32_t read_u32_le(const char* bytes) {
   return value;
 }
 
-/// Takes numbers and texts off the front of foreign bytes. What is not there reads as zero or empty and makes
-/// the reader fail for good. Not thread-safe.
+/// Parses numbers and texts from the front of untrusted bytes. If the input is too short, returns zero or an
+/// empty text, and all later reads fail. Not thread-safe.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -144,7 +142,7 @@ class Reader {
   }
   std::string_view text() { return take(u32()); }
 
-  /// A count of things that take at least `smallest` bytes each: fails if so many cannot follow.
+  /// Reads a count of items of at least `smallest` bytes each; fails if that many do not fit the rest.
   std::uint32_t count(std::size_t smallest) {
     const auto value = u32();
     if (value <= rest_.size() / smallest) return value;
@@ -157,7 +155,7 @@ class Reader {
     rest_ = {};
   }
   bool failed() const { return failed_; }
-  /// Returns true if everything was there and nothing is left over.
+  /// Returns true if no read has failed and no bytes are left.
   bool finished() const { return !failed_ && rest_.empty(); }
 
  private:

@@ -1,4 +1,4 @@
-// The bytes of protocol.h, written and read without a process.
+// Encoding and parsing of the protocol, without a process.
 #include "divan/js/protocol.h"
 
 #include <rapidcheck/gtest.h>
@@ -15,7 +15,7 @@ using namespace std::string_literals;
 using protocol::RequestKind;
 using testing::ElementsAre;
 
-// A whole frame without its length, which must be right.
+// A complete frame without its length, which must be correct.
 std::string content(const std::string& frame) {
   EXPECT_EQ(protocol::read_u32_le(frame.data()), frame.size() - 4);
   return frame.substr(4);
@@ -36,7 +36,7 @@ TEST(JsProtocol, ALoadRequestIsTheseBytes) {
             "\x01\0\0\0f\x02\0\0\0ab\0\0\0\0\x01\0\0\0c"s);
 }
 
-TEST(JsProtocol, RequestsAreReadAsTheyWereWritten) {
+TEST(JsProtocol, RequestsRoundTrip) {
   const std::vector<Function> functions = {{"name", "source"}, {"", ""}};
   const auto load_frame = content(load_request(15, functions, limits(1, 2), "[1]"));
   const auto load = sandbox::parse_request(load_frame);
@@ -84,7 +84,7 @@ TEST(JsProtocol, LimitsAreAtLeastAMillisecond) {
   EXPECT_EQ(map->batch_ms, 1u);
 }
 
-TEST(JsProtocol, NoPartOfARequestIsARequest) {
+TEST(JsProtocol, TruncatedRequestsAreRejected) {
   const std::vector<ReduceRow> rows = {{"1", "a", "2"}};
   const std::vector<ReduceGroup> groups = {rows, rows};
   const std::vector<std::string_view> documents = {"{}", "[]"};
@@ -98,7 +98,7 @@ TEST(JsProtocol, NoPartOfARequestIsARequest) {
   }
 }
 
-TEST(JsProtocol, RequestsOfOtherKindsAndSlotsAreRefused) {
+TEST(JsProtocol, RequestsOfOtherKindsAndSlotsAreRejected) {
   const std::vector<std::string_view> documents = {"{}"};
   auto frame = content(map_request(1, documents, {}));
   EXPECT_TRUE(sandbox::parse_request(frame));
@@ -145,7 +145,7 @@ TEST(JsProtocol, AMapAnswerIsRead) {
   Log log;
   auto parsed = parse_map_answer(map_answer(), 2, 2, log);
   ASSERT_TRUE(parsed);
-  // The views must survive a move.
+  // The views must stay valid after a move.
   const MapResult result = std::move(*parsed);
   EXPECT_EQ(result.documents(), 2u);
   for (std::size_t document : {0u, 1u}) {
@@ -184,7 +184,7 @@ TEST(JsProtocol, ResultsAreJoined) {
   EXPECT_EQ(all.failure(4, 1), nullptr);
 }
 
-TEST(JsProtocol, NoPartOfAnAnswerIsAnAnswer) {
+TEST(JsProtocol, TruncatedAnswersAreRejected) {
   const auto map = map_answer();
   Log log;
   for (std::size_t size = 0; size < map.size(); ++size) {
@@ -195,7 +195,7 @@ TEST(JsProtocol, NoPartOfAnAnswerIsAnAnswer) {
   EXPECT_FALSE(parse_map_answer(map, 2, 1, log));
 }
 
-TEST(JsProtocol, AnswersMustKeepToTheRules) {
+TEST(JsProtocol, InvalidAnswersAreRejected) {
   const auto with = [](std::size_t at, std::uint32_t value) {
     auto frame = map_answer();
     protocol::put_u32_at(frame, at, value);
@@ -203,8 +203,9 @@ TEST(JsProtocol, AnswersMustKeepToTheRules) {
   };
   Log log;
   EXPECT_TRUE(parse_map_answer(with(1, 2), 9, 2, log));
-  EXPECT_FALSE(parse_map_answer("\x02"s + std::string(12, '\0'), 2, 2, log));  // at least one must be done
-  EXPECT_FALSE(parse_map_answer(with(6, 0xffffffff), 2, 2, log));              // pairs that are not there
+  EXPECT_FALSE(
+      parse_map_answer("\x02"s + std::string(12, '\0'), 2, 2, log));  // at least one document must be done
+  EXPECT_FALSE(parse_map_answer(with(6, 0xffffffff), 2, 2, log));     // more pairs than bytes
   EXPECT_FALSE(parse_map_answer(with(10, 0xfffffff0), 2, 2, log));
   auto frame = map_answer();
   frame[0] = 3;
@@ -223,12 +224,12 @@ TEST(JsProtocol, AnswersMustKeepToTheRules) {
   };
   EXPECT_TRUE(failing(0, "1"));
   EXPECT_TRUE(failing(5, "message"));
-  EXPECT_FALSE(failing(6, "message"));  // only the server finds that a process has crashed
+  EXPECT_FALSE(failing(6, "message"));  // only the server sets `crashed`
   EXPECT_FALSE(failing(1, std::string(2000, 'x')));
   EXPECT_FALSE(failing(1, "\xff"));
 }
 
-TEST(JsProtocol, PairsAreBounded) {
+TEST(JsProtocol, PairsAreLimited) {
   const auto with_pairs = [](std::size_t pairs) {
     std::string answer;
     protocol::put_u8(answer, 2);
@@ -245,7 +246,7 @@ TEST(JsProtocol, PairsAreBounded) {
   EXPECT_FALSE(with_pairs(protocol::kMaxPairs + 1));
 }
 
-TEST(JsProtocol, LogsAreBounded) {
+TEST(JsProtocol, LogsAreLimited) {
   const auto with_lines = [](std::uint32_t lines, std::uint32_t function) {
     std::string answer;
     protocol::put_u8(answer, 1);
@@ -265,7 +266,7 @@ TEST(JsProtocol, LogsAreBounded) {
   EXPECT_FALSE(with_lines(1, 1));
 }
 
-TEST(JsProtocol, GreetingsAreChecked) {
+TEST(JsProtocol, HellosAreChecked) {
   EXPECT_EQ(parse_hello("\x03SJD\x01"s), std::optional(true));
   EXPECT_EQ(parse_hello("\x03SJD\x00"s), std::optional(false));
   EXPECT_EQ(parse_hello("\x09SJD\x01"s), std::nullopt);

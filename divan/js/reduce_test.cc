@@ -42,7 +42,7 @@ TEST_F(JsReduce, ARereduceGetsNullAndValues) {
               ElementsAre("[null,[10,20],true]", "[null,[30],true]"));
 }
 
-TEST_F(JsReduce, ManyGroupsEachGetTheirOwn) {
+TEST_F(JsReduce, EachGroupGetsItsOwnResult) {
   std::vector<std::string> numbers;
   for (int i = 0; i < 2000; ++i) numbers.push_back(std::to_string(i));
   std::vector<std::vector<ReduceRow>> groups;
@@ -53,12 +53,12 @@ TEST_F(JsReduce, ManyGroupsEachGetTheirOwn) {
   EXPECT_EQ(pool_.stats().groups, groups.size());
 }
 
-TEST_F(JsReduce, NoGroupsAreNoWork) {
+TEST_F(JsReduce, AnEmptyRequestIsValid) {
   EXPECT_THAT(reduce("() => 1", false, {}), ElementsAre());
   EXPECT_EQ(pool_.stats().started, 0u);
 }
 
-TEST_F(JsReduce, AFailureIsItsGroupsAlone) {
+TEST_F(JsReduce, AFailureAffectsItsGroupOnly) {
   EXPECT_THAT(
       reduce("function (k, v) { if (v[0] == 1) throw new Error('one'); if (v[0] == 2) return; "
              "if (v[0] == 3) { var o = {}; o.o = o; return o; } v.push(1); return v; }",
@@ -73,7 +73,7 @@ TEST_F(JsReduce, EmitIsWithoutEffect) {
   EXPECT_THAT(reduce("() => { emit(1, 2); return 3; }", false, {{}, {}}), ElementsAre("3", "3"));
 }
 
-TEST_F(JsReduce, AnEndlessLoopCostsAFewLimitsAndNotOneAGroup) {
+TEST_F(JsReduce, AnEndlessLoopCostsAFewTimeoutsNotOnePerGroup) {
   Limits limits;
   limits.invocation = std::chrono::milliseconds(20);
   const std::vector<std::vector<ReduceRow>> groups(200, {{"0", "a", "1"}});
@@ -91,13 +91,13 @@ TEST_F(JsReduce, AnEndlessLoopCostsAFewLimitsAndNotOneAGroup) {
   EXPECT_THAT(lines, ElementsAre("1", "2", "3"));
 }
 
-TEST_F(JsReduce, GoesOnUntilAllGroupsAreDone) {
-  // 9 results of 10 MB: an answer is full from 32 MiB on, and all together are too much from 64 MiB on.
+TEST_F(JsReduce, ContinuesUntilAllGroupsAreDone) {
+  // 9 results of 10 MB: an answer is full from 32 MiB on, and the limit of all results is 64 MiB.
   const std::vector<std::vector<ReduceRow>> groups(9, {{"0", "a", "1"}});
   const auto results = reduce("() => 'x'.repeat(1e7)", false, groups);
   ASSERT_EQ(results.size(), 9u);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(results[i].size(), 10'000'002u);
-  for (std::size_t i = 6; i < 9; ++i) EXPECT_EQ(results[i], "!returned too much in all");
+  for (std::size_t i = 6; i < 9; ++i) EXPECT_EQ(results[i], "!the results of the call exceed the size limit");
   EXPECT_EQ(pool_.stats().batches, 3u);
 }
 
@@ -113,7 +113,7 @@ TEST_F(JsReduce, AResultThatDoesNotShrinkIsAFailure) {
   const std::string value = '"' + std::string(98, 'x') + '"';
   const std::string longer = '"' + std::string(99, 'x') + '"';
   const ReduceRow row{"17", "id", longer};
-  // What went in is counted as [[[17,"id"],"xxx"],].
+  // The input's size is that of [[[17,"id"],"xxx"],].
   const auto failure = std::get<Failure>(reduced(false, {row}));
   EXPECT_EQ(failure.kind, FailureKind::reduce_overflow);
   EXPECT_EQ(failure.message,
@@ -121,12 +121,12 @@ TEST_F(JsReduce, AResultThatDoesNotShrinkIsAFailure) {
             "context: db/_design/d/_view/v");
   EXPECT_THAT(std::get<Failure>(reduced(true, {row})).message,
               StartsWith("Reduce output must shrink more rapidly: input size: 104 output size: 101 "));
-  // Up to the threshold it need not, and beyond it must be half as large, and no less than that.
+  // Up to the threshold any result is accepted; beyond it, results of at most half the input's size.
   EXPECT_EQ(std::get<std::string>(reduced(false, {{"17", "id", value}})), value);
   EXPECT_EQ(std::get<std::string>(reduced(false, {row, {"1", "", "1" + std::string(75, '0')}})), longer);
   EXPECT_TRUE(std::holds_alternative<Failure>(reduced(false, {row, {"1", "", "1" + std::string(74, '0')}})));
 
-  // Settings are those of the moment.
+  // Changed settings apply at once.
   options.reduce_limit.ratio = 1.1;
   pool.configure(options);
   EXPECT_EQ(std::get<std::string>(reduced(false, {row})), longer);
@@ -138,7 +138,7 @@ TEST_F(JsReduce, AResultThatDoesNotShrinkIsAFailure) {
   EXPECT_EQ(std::get<std::string>(reduced(false, {row})), longer);
 }
 
-TEST_F(JsReduce, RequestsAreCutWhereAFrameEnds) {
+TEST_F(JsReduce, RequestsAreSplitIntoFrames) {
   const std::string value(protocol::kMaxFrame / 3, '1');
   const std::vector<ReduceRow> rows = {{"0", "a", value}};
   const std::vector<ReduceGroup> groups(3, rows);
@@ -147,14 +147,14 @@ TEST_F(JsReduce, RequestsAreCutWhereAFrameEnds) {
   const std::vector<ReduceRow> too_many = {rows[0], rows[0], rows[0]};
   const std::vector<ReduceGroup> one = {too_many};
   EXPECT_THROW(fitting(one), Error);
-  // An id may take six times its bytes as JSON.
+  // An id may need six times its size as JSON.
   const std::string id(protocol::kMaxFrame / 5, '\x01');
   const std::vector<ReduceRow> long_id = {{"0", id, "1"}};
   const std::vector<ReduceGroup> with_long_id = {long_id};
   EXPECT_THROW(fitting(with_long_id), Error);
 }
 
-TEST_F(JsReduce, DocumentsAreCutWhereAFrameEnds) {
+TEST_F(JsReduce, DocumentsAreSplitIntoFrames) {
   const std::string document(protocol::kMaxFrame / 3, ' ');
   EXPECT_EQ(fitting(std::vector<std::string_view>(3, document)), 2u);
   EXPECT_LE(map_request(0, std::vector<std::string_view>(2, document), {}).size(), protocol::kMaxFrame + 4);

@@ -8,7 +8,7 @@ namespace {
 
 using protocol::RequestKind;
 
-// Room for the head of any request.
+// The most bytes of a request's head.
 constexpr std::size_t kHeadBytes = 64;
 
 std::uint32_t milliseconds(Duration duration) {
@@ -27,32 +27,32 @@ std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& li
   return frame;
 }
 
-// How many of `things` fit into a frame; `size_of` says what each takes.
-template <class Things, class SizeOf>
-std::size_t count_fitting(const Things& things, const SizeOf& size_of) {
+// Returns how many of the first `items` fit into a frame; `size_of` returns the size of each.
+template <class Items, class SizeOf>
+std::size_t count_fitting(const Items& items, const SizeOf& size_of) {
   std::size_t count = 0;
   std::size_t space = protocol::kMaxFrame - kHeadBytes;
-  for (const auto& thing : things) {
-    const std::size_t size = size_of(thing);
+  for (const auto& item : items) {
+    const std::size_t size = size_of(item);
     if (size > space) break;
     space -= size;
     ++count;
   }
-  if (count == 0 && !things.empty()) {
+  if (count == 0 && !items.empty()) {
     throw internal_error(
-        fmt::format("More than {} bytes at once for a JavaScript function.", protocol::kMaxFrame));
+        fmt::format("The input of a JavaScript function exceeds {} bytes.", protocol::kMaxFrame));
   }
   return count;
 }
 
-// At most: each character of an id takes up to six bytes as JSON.
+// An upper bound: each character of an id takes up to six bytes as JSON.
 std::size_t size_of_group(const ReduceGroup& group) {
   std::size_t size = 16;
   for (const auto& row : group) size += row.key.size() + row.value.size() + 6 * row.id.size() + 16;
   return size;
 }
 
-// Appends "[" and what `append_row` appends for each row, with commas, and "]" as a text of the protocol.
+// Appends a JSON array as a text of the protocol; `append_row` appends the element of each row.
 template <class AppendRow>
 void put_array(std::string& frame, const ReduceGroup& group, const AppendRow& append_row) {
   const auto length_at = frame.size();
@@ -74,7 +74,7 @@ std::string load_request(std::uint32_t slot, std::span<const Function> functions
   std::size_t size = kHeadBytes + lib.size();
   for (const auto& function : functions) size += function.name.size() + function.source.size() + 8;
   if (functions.size() > protocol::kMaxFunctions || size > protocol::kMaxFrame) {
-    throw bad_request("The design document's functions are too many or too long.");
+    throw bad_request("The design document has too many functions, or they are too long.");
   }
   auto frame = begin_request(RequestKind::load, slot, limits, size);
   protocol::put_text(frame, lib);

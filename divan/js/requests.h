@@ -1,4 +1,4 @@
-// Requests in the form of protocol.h, as whole frames.
+// Builds requests as complete frames (protocol.h).
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@ namespace divan::js {
 
 inline constexpr Duration kDefaultInvocation = std::chrono::seconds(5);
 
-// Limits without a time for an invocation are written with kDefaultInvocation.
+// If Limits::invocation is nullopt, kDefaultInvocation is sent.
 
 /// Throws bad_request if the sources are too long for a frame or there are more than protocol::kMaxFunctions.
 std::string load_request(std::uint32_t slot, std::span<const Function> functions, const Limits& limits,
                          std::string_view lib = {});
 
-/// How many of the documents, from the first on, fit into one request. Throws internal_error if not one does.
+/// Returns how many of the first documents fit into one request. Throws internal_error if the first one does
+/// not fit.
 std::size_t fitting(std::span<const std::string_view> documents);
-/// Likewise for groups.
+/// The same for groups.
 std::size_t fitting(std::span<const ReduceGroup> groups);
 
-/// The documents fit.
+/// The documents must fit (see fitting()).
 std::string map_request(std::uint32_t slot, std::span<const std::string_view> documents,
                         const Limits& limits);
 
-/// The groups fit.
+/// The groups must fit (see fitting()).
 std::string reduce_request(std::uint32_t slot, bool rereduce, std::span<const ReduceGroup> groups,
                            const Limits& limits);
 

@@ -1,4 +1,4 @@
-// What functions have answered.
+// Results of functions.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace divan::js {
 
-/// A key and its value as a map function emitted them: JSON texts, as far as the process can be trusted. (A
-/// script cannot make it write anything else; one that has taken over its process can.)
+/// A key and a value that a map function emitted: JSON texts, unless a script has taken control of its
+/// process.
 struct Emitted {
   std::string_view key;
   std::string_view value;
 };
 
-/// What the functions of a program emitted for the documents of a batch, and where they failed. Owns the
-/// bytes that it shows. Movable; thread-compatible.
+/// The pairs that the functions of a program emitted for the documents of a batch, and their failures. Owns
+/// the bytes of the returned views. Movable; thread-compatible.
 class MapResult {
  public:
   explicit MapResult(std::size_t functions) : functions_(functions) {}
 
-  /// How many documents were done, from the batch's first one on: at least one, if there was one.
+  /// The number of documents processed, from the first of the batch on: at least one unless the batch was
+  /// empty.
   std::size_t documents() const { return documents_; }
   std::size_t functions() const { return functions_; }
 
@@ -42,16 +43,16 @@ class MapResult {
     return cell.failure == kNone ? nullptr : &failures_[cell.failure];
   }
 
-  /// Calls of functions that failed.
+  /// The number of failed calls.
   std::size_t failures() const { return failures_.size(); }
 
-  /// Returns true if one of them ran out of time.
+  /// Returns true if one of them timed out.
   bool timed_out() const;
 
-  /// Puts the documents of `more`, of the same functions, behind these.
+  /// Appends the documents of `more`, which must be of the same functions.
   void append(MapResult more);
 
-  /// One more document, for which all functions failed.
+  /// Appends a document for which all functions failed.
   void append_failed(const Failure& failure);
 
  private:
@@ -72,7 +73,7 @@ class MapResult {
   std::vector<std::unique_ptr<const std::string>> bytes_;
 };
 
-/// A reduction's JSON text, or why there is none.
+/// A reduction's JSON text, or its failure.
 using Reduction = std::variant<std::string, Failure>;
 
 }  // namespace divan::js

@@ -1,4 +1,4 @@
-// divan-js by itself: what it has given up, and how it takes what no server sends.
+// divan-js without the server: its restrictions, and its reaction to invalid requests.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -39,13 +39,13 @@ int wait_status(pid_t pid) {
   return status;
 }
 
-// What the probe, locked down like divan-js, comes to when it tries something.
+// The wait status of the probe, which is locked down like divan-js, for an attempt.
 int probe(const std::string& attempt) {
   const auto binary = std::filesystem::path(DIVAN_JS_BINARY).parent_path() / "divan-js-probe";
   return wait_status(spawn({binary, attempt}, -1));
 }
 
-TEST(JsSandbox, WhatIsAllowedIsAllowed) {
+TEST(JsSandbox, AllowedCallsSucceed) {
   for (const std::string attempt : {"nothing", "memory", "name-thread"}) {
     const int status = probe(attempt);
     EXPECT_TRUE(WIFEXITED(status)) << attempt;
@@ -53,7 +53,7 @@ TEST(JsSandbox, WhatIsAllowedIsAllowed) {
   }
 }
 
-TEST(JsSandbox, FilesAreRefused) {
+TEST(JsSandbox, OpeningFilesFails) {
   if (sandbox::kSanitized) GTEST_SKIP() << "no filter under a sanitizer";
   for (const std::string attempt : {"open", "create"}) {
     const int status = probe(attempt);
@@ -62,7 +62,7 @@ TEST(JsSandbox, FilesAreRefused) {
   }
 }
 
-TEST(JsSandbox, SocketsProcessesAndSignalsAreDeath) {
+TEST(JsSandbox, SocketsProcessesAndSignalsKill) {
   if (sandbox::kSanitized) GTEST_SKIP() << "no filter under a sanitizer";
   for (const std::string attempt :
        {"socket", "fork", "thread", "exec", "kill", "ptrace", "unlink", "read", "shared-memory"}) {
@@ -73,17 +73,17 @@ TEST(JsSandbox, SocketsProcessesAndSignalsAreDeath) {
 }
 
 #ifdef __x86_64__
-TEST(JsSandbox, NumbersOfAnotherArchitectureAreDeath) {
+TEST(JsSandbox, CallNumbersOfAnotherArchitectureKill) {
   if (sandbox::kSanitized) GTEST_SKIP() << "no filter under a sanitizer";
   EXPECT_EQ(WTERMSIG(probe("x32")), SIGSYS);
-  // A kernel that does not know the other architecture ends the process in its own way.
+  // A kernel without support for the other architecture kills the process with SIGSEGV.
   EXPECT_THAT(WTERMSIG(probe("i386")), testing::AnyOf(SIGSYS, SIGSEGV));
 }
 #endif
 
-// Every system call that there is, and numbers that may become some: what is not named here is death. Calls
-// that are allowed with certain arguments only are tried with others.
-TEST(JsSandbox, WhatIsNotNamedIsDeath) {
+// All system calls, and numbers that may be assigned later: a call that is not listed here must kill the
+// process. Calls that are allowed with certain arguments only are attempted with others.
+TEST(JsSandbox, CallsThatAreNotListedKill) {
   if (sandbox::kSanitized) GTEST_SKIP() << "no filter under a sanitizer";
   const std::set<int> allowed = {
       SYS_brk,
@@ -126,8 +126,8 @@ TEST(JsSandbox, WhatIsNotNamedIsDeath) {
       SYS_open,       SYS_access,    SYS_stat,       SYS_lstat,      SYS_readlink,
 #endif
   };
-  // uretprobe and uprobe: newer kernels let them past every filter, and do nothing for who calls them from
-  // elsewhere than their own traps.
+  // uretprobe and uprobe: newer kernels exempt them from filters, and they have no effect outside of their
+  // traps.
   const std::set<int> past_filters = {335, 336};
   constexpr int kNumbers = 600;
   for (int number = 0; number < kNumbers; ++number) {
@@ -162,7 +162,8 @@ TEST(JsSandbox, TheFilterIsActiveOnEveryThread) {
   EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child[0]) + "/cwd"), "/");
 }
 
-// A divan-js whose standard input and output the test holds, started where it is not UTC.
+// A divan-js process on whose standard input and output the test writes and reads, started in another time
+// zone than UTC.
 class JsSandboxProcess : public testing::Test {
  protected:
   JsSandboxProcess() {
@@ -194,7 +195,7 @@ class JsSandboxProcess : public testing::Test {
   void hang_up() {
     if (socket_ >= 0) close(std::exchange(socket_, -1));
   }
-  // The exit status; fails if the process does not end by itself.
+  // Returns the exit status; fails if the process does not exit.
   int status_of_end() {
     int status = 0;
     EXPECT_TRUE(eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }));
@@ -226,12 +227,12 @@ TEST_F(JsSandboxProcess, TimeIsUtcWhereverItRuns) {
   EXPECT_EQ(shown(*result, 0, 0), "0=\"Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time)\"");
 }
 
-TEST_F(JsSandboxProcess, EndsWhenTheServerHasGone) {
+TEST_F(JsSandboxProcess, ExitsWhenTheServerHasEnded) {
   hang_up();
   EXPECT_EQ(status_of_end(), 0);
 }
 
-TEST_F(JsSandboxProcess, EndsWithinARequest) {
+TEST_F(JsSandboxProcess, ExitsOnATruncatedRequest) {
   const std::vector<Function> functions = {{"f", "doc => 1"}};
   const auto request = load_request(0, functions, an_hour());
   send(request.substr(0, request.size() - 1));
@@ -239,7 +240,7 @@ TEST_F(JsSandboxProcess, EndsWithinARequest) {
   EXPECT_EQ(status_of_end(), 0);
 }
 
-TEST_F(JsSandboxProcess, EndsInTheMiddleOfAScriptWhenTheServerHasGone) {
+TEST_F(JsSandboxProcess, ExitsDuringAScriptWhenTheServerHasEnded) {
   const std::vector<Function> functions = {{"f", "doc => { for (;;); }"}};
   send(load_request(3, functions, an_hour()));
   receive_frame();
@@ -275,7 +276,7 @@ TEST_F(JsSandboxProcess, ReducesOnlyWithAProgramOfOneFunction) {
   EXPECT_EQ(status_of_end(), protocol::kExitProtocol);
 }
 
-TEST(JsSandbox, WantsItsMemoryLimit) {
+TEST(JsSandbox, RequiresItsMemoryLimit) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            {DIVAN_JS_BINARY}, {DIVAN_JS_BINARY, ""}, {DIVAN_JS_BINARY, "12x"}, {DIVAN_JS_BINARY, "1", "2"}}) {
     const int silent = open("/dev/null", O_RDWR);

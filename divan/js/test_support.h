@@ -1,4 +1,4 @@
-// What this module's tests share: pools of real processes, and a look at those processes from outside.
+// Shared by this module's tests: pools of real processes, and functions that inspect those processes.
 #pragma once
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 namespace divan::js {
 
-// Sanitizers make processes large and slow: no test depends on either.
+// Generous limits, since sanitizers make processes large and slow.
 inline PoolOptions test_options(std::size_t processes = 1) {
   PoolOptions options;
   options.binary = DIVAN_JS_BINARY;
@@ -30,7 +30,7 @@ inline PoolOptions test_options(std::size_t processes = 1) {
   return options;
 }
 
-// A program whose id is its text.
+// A program whose id is its source.
 inline Program program_of(const std::vector<std::string>& sources) {
   Program program;
   for (const auto& source : sources) {
@@ -45,7 +45,7 @@ inline MapResult map_all(Pool& pool, const std::vector<std::string>& sources,
   return pool.map(program_of(sources), documents, limits);
 }
 
-// "key=value ..." of what a function emitted, or "!message".
+// Formats the rows of a function as "key=value ...", or its failure as "!message".
 inline std::string shown(const MapResult& result, std::size_t document, std::size_t function) {
   if (const auto* failure = result.failure(document, function)) return "!" + failure->message;
   std::string text;
@@ -55,7 +55,7 @@ inline std::string shown(const MapResult& result, std::size_t document, std::siz
   return text;
 }
 
-// What one function emits for one document, in the same form.
+// The rows of one function for one document, in the same form.
 inline std::string map_one(Pool& pool, const std::string& source, std::string_view document = "{}",
                            const Limits& limits = {}) {
   return shown(map_all(pool, {source}, {document}, limits), 0, 0);
@@ -97,7 +97,7 @@ inline std::vector<std::string> entries(const std::string& directory) {
   return names;
 }
 
-// This process's children, dead ones that nobody has waited for included.
+// This process's children, including zombies.
 inline std::vector<pid_t> children() {
   std::vector<pid_t> found;
   for (const auto& name : entries("/proc")) {
@@ -108,13 +108,13 @@ inline std::vector<pid_t> children() {
   return found;
 }
 
-// Returns true if the process, which nobody has waited for, is dead with all its threads.
+// Returns true if the process is a zombie: all its threads have ended and it was not reaped.
 inline bool is_zombie(pid_t pid) {
   return status_field(pid, "State").starts_with("Z") &&
          entries("/proc/" + std::to_string(pid) + "/task").size() == 1;
 }
 
-// Waits for a condition; false if it does not come true for a very long time.
+// Waits for a condition; returns false if it is still false after a very long time.
 inline bool eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000; ++i) {
     if (condition()) return true;

@@ -23,10 +23,10 @@ namespace {
 constexpr JSClass kGlobalClass = {
     "global", JSCLASS_GLOBAL_FLAGS, &JS::DefaultGlobalClassOps, nullptr, nullptr, nullptr};
 
-// Deep recursion is an error of the script well before the thread's stack (8 MB) ends.
+// Deep recursion is an error of the script well before the thread's stack (8 MB) is exhausted.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
-// sum() adds with for-in what is no array because CouchDB's does.
+// For an argument that is not an array sum() uses for-in, as CouchDB's does.
 constexpr std::string_view kPrelude = R"js((function (global) {
   const stringify = JSON.stringify, array = Array.isArray;
   global.toJSON = function toJSON(value) { return stringify(value); };
@@ -42,13 +42,13 @@ constexpr std::string_view kPrelude = R"js((function (global) {
   };
 })(this))js";
 
-// Nothing runs after a function has returned, so a promise would be a way to wait for ever in silence.
+// No script runs after a function has returned, so a promise would silently never be resolved.
 class NoPromises final : public JS::JobQueue {
  public:
   JSObject* getIncumbentGlobal(JSContext* context) override { return JS::CurrentGlobalOrNull(context); }
   bool enqueuePromiseJob(JSContext* context, JS::HandleObject, JS::HandleObject, JS::HandleObject,
                          JS::HandleObject) override {
-    JS_ReportErrorASCII(context, "promises and async functions do not run here");
+    JS_ReportErrorASCII(context, "promises and async functions are not supported");
     return false;
   }
   void runJobs(JSContext*) override {}
@@ -60,7 +60,7 @@ class NoPromises final : public JS::JobQueue {
 
 void require(bool done, const char* what) {
   if (done) return;
-  std::fprintf(stderr, "divan-js: the engine does not start: %s\n", what);
+  std::fprintf(stderr, "divan-js: cannot start the engine: %s failed\n", what);
   _exit(protocol::kExitSetUp);
 }
 
@@ -75,7 +75,7 @@ bool evaluate(JSContext* context, const char* file, std::string_view text, JS::M
 }
 
 Engine::Engine(std::size_t heap_bytes) {
-  // Before the engine reads it, and a name that needs no time zone file.
+  // Set before the engine reads it; UTC needs no time zone file.
   setenv("TZ", "UTC", 1);
   require(JS_Init(), "JS_Init");
   context_ = JS_NewContext(static_cast<std::uint32_t>(heap_bytes));
@@ -85,7 +85,7 @@ Engine::Engine(std::size_t heap_bytes) {
   JS::ContextOptionsRef(context_).setAsmJS(false).setWasm(false);
   static NoPromises no_promises;
   JS::SetJobQueue(context_, &no_promises);
-  require(JS::InitSelfHostedCode(context_), "its own scripts");
+  require(JS::InitSelfHostedCode(context_), "self-hosted code");
   require(JS_AddInterruptCallback(context_, on_interrupt), "JS_AddInterruptCallback");
   emitted_ = new JS::PersistentRootedVector<JS::Value>(context_);
   watchdog_ = new Watchdog([this] { JS_RequestInterruptCallback(context_); }, STDIN_FILENO);

@@ -1,9 +1,9 @@
-// The JavaScript engine of this process, and what a script meets besides the language: emit, log, sum, toJSON
-// and isArray, as in CouchDB (https://docs.couchdb.org/en/stable/query-server/javascript.html).
+// The JavaScript engine of this process, and the functions that it adds to the language: emit, log, sum,
+// toJSON and isArray, as in CouchDB (https://docs.couchdb.org/en/stable/query-server/javascript.html).
 //
-// Each program has a global object of its own, so that what it does to JSON, emit or Array.prototype stays
-// with it. There are no promise jobs, no WebAssembly, no shared memory, and the time zone is UTC wherever
-// this runs: a view's rows must not depend on the machine.
+// Each program has its own global object, so that its changes to JSON, emit or Array.prototype do not affect
+// others. There are no promise jobs, no WebAssembly and no shared memory. The time zone is UTC, since a
+// view's rows must not depend on the machine.
 #pragma once
 
 #include <jsapi.h>
@@ -20,16 +20,17 @@ namespace divan::js::sandbox {
 /// The file name of our own scripts.
 inline constexpr const char* kOwnFile = "divan";
 
-/// Runs a script in the current realm; `file` is its name in messages and stacks. False, with an exception
-/// pending or the script stopped, if that fails.
+/// Runs a script in the current realm; `file` is its name in messages and stacks. Returns false, with an
+/// exception pending or the script stopped, on failure.
 bool evaluate(JSContext* context, const char* file, std::string_view text, JS::MutableHandleValue result);
 
-/// One for a process, made and used by one thread.
+/// A singleton of the process, created and used by one thread.
 class Engine {
  public:
-  /// `heap_bytes` limits the engine's own objects; what they allocate besides is for the process's limit.
+  /// `heap_bytes` limits the engine's objects; memory that they allocate elsewhere counts for the process's
+  /// limit.
   explicit Engine(std::size_t heap_bytes);
-  ~Engine() = delete;  // the process exits without taking it down
+  ~Engine() = delete;  // the process exits without destroying it
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -38,30 +39,30 @@ class Engine {
   JSContext* context() const { return context_; }
   Watchdog& watchdog() { return *watchdog_; }
 
-  /// A new global object with the functions above; null, with an exception pending, when memory is short.
+  /// A new global object with the functions above; null, with an exception pending, if memory is exhausted.
   JSObject* new_global();
 
-  /// The keys and values, in turn, that the running map function has emitted. They are written as JSON when
-  /// it has returned, as in CouchDB: a change to an emitted object shows.
+  /// The keys and values, alternating, that the running map function has emitted. As in CouchDB they are
+  /// serialized when it has returned: later changes to an emitted object are visible.
   JS::PersistentRootedVector<JS::Value>& emitted() { return *emitted_; }
-  /// emit() is without effect otherwise.
+  /// emit() has no effect while this is off.
   void set_emitting(bool on) { emitting_ = on; }
 
-  /// Stops the script for good, past any `catch`, for having emitted or returned too much. Answers false,
-  /// which is what the engine's callbacks return then.
+  /// Stops the script (it cannot catch this) because it has emitted or returned too much. Returns false, for
+  /// use as a callback's result.
   bool stop_as_too_large() {
     too_large_ = true;
     return false;
   }
-  /// Returns true if that happened since this was asked last.
+  /// Returns true if that happened since the last call.
   bool take_too_large() { return std::exchange(too_large_, false); }
 
-  /// What log() was called with while a request ran.
+  /// Starts recording the lines of log() for a request.
   void begin_log() {
     log_.clear();
     log_lines_ = log_dropped_ = 0;
   }
-  /// Lines that follow come from this function of the program.
+  /// The following lines come from this function of the program.
   void log_for(std::size_t function) { log_function_ = function; }
   void put_log(std::string& answer) const;
 

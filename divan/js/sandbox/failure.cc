@@ -15,8 +15,7 @@ namespace {
 constexpr std::string_view kModulePrefix = "module ";
 constexpr std::size_t kMaxFileName = 100;
 
-// Functions of design documents throw ["error", name, reason] on purpose: CouchDB's way. Shown as "name:
-// reason".
+// Functions of design documents throw ["error", name, reason], as in CouchDB. Formatted as "name: reason".
 bool append_named_error(JSContext* context, JS::HandleValue thrown, std::string& text) {
   bool is_array = false;
   std::uint32_t length = 0;
@@ -34,8 +33,8 @@ bool append_named_error(JSContext* context, JS::HandleValue thrown, std::string&
   return true;
 }
 
-// An Error has its text ready; anything else that is thrown is shown as a string or as JSON, which may run
-// code of the script, and fail.
+// An Error has a text; any other thrown value is formatted as a string or as JSON, which may run code of the
+// script, and fail.
 std::string thrown_text(JSContext* context, JS::HandleValue thrown) {
   std::string text;
   if (thrown.isString()) {
@@ -49,7 +48,7 @@ std::string thrown_text(JSContext* context, JS::HandleValue thrown) {
   }
   Engine::of(context).take_too_large();
   JS_ClearPendingException(context);
-  return "an exception that cannot be shown";
+  return "an exception that cannot be converted to text";
 }
 
 bool is_error(JSContext* context, JS::HandleValue thrown) {
@@ -58,7 +57,7 @@ bool is_error(JSContext* context, JS::HandleValue thrown) {
   return JS_ErrorFromException(context, object) != nullptr;
 }
 
-// Where a script threw: our own functions threw on behalf of who called them.
+// The location where a script threw: for our own functions, that of their caller.
 void find_thrower(JSContext* context, JS::HandleObject stack, unsigned& line, std::string& file) {
   JS::RootedObject frame(context, stack);
   while (frame) {
@@ -77,7 +76,7 @@ void find_thrower(JSContext* context, JS::HandleObject stack, unsigned& line, st
   JS_ClearPendingException(context);
 }
 
-// As far as it is ASCII, which is all that hints look for.
+// The line's ASCII part, which is sufficient for hints.
 std::string source_line(const JSErrorReport& report) {
   std::string line;
   for (std::size_t i = 0; i < report.linebufLength(); ++i) {
@@ -107,7 +106,7 @@ std::string exception_text(JSContext* context, const JS::ExceptionStack& excepti
   }
   if (line > 0) {
     text += " (line " + std::to_string(line);
-    // Functions are named elsewhere.
+    // Only modules are named here: the caller names the function.
     if (file.starts_with(kModulePrefix)) text.append(" of ").append(whole_characters(file, kMaxFileName));
     text += ')';
   }
@@ -115,7 +114,7 @@ std::string exception_text(JSContext* context, const JS::ExceptionStack& excepti
   return text;
 }
 
-Failure timeout_failure() { return {FailureKind::timeout, "ran for longer than one call may"}; }
+Failure timeout_failure() { return {FailureKind::timeout, "exceeded the time limit of one call"}; }
 
 }  // namespace
 
@@ -123,7 +122,7 @@ Failure take_failure(Engine& engine) {
   JSContext* context = engine.context();
   if (engine.take_too_large()) {
     JS_ClearPendingException(context);
-    return {FailureKind::too_large, "emitted, returned or logged more than one call may"};
+    return {FailureKind::too_large, "emitted, returned or logged more than the limit of one call"};
   }
   if (!JS_IsExceptionPending(context)) {
     if (engine.watchdog().invocation_expired()) return timeout_failure();
@@ -131,12 +130,12 @@ Failure take_failure(Engine& engine) {
   }
   if (JS_IsThrowingOutOfMemory(context)) {
     JS_ClearPendingException(context);
-    return {FailureKind::out_of_memory, "needs more memory than there is"};
+    return {FailureKind::out_of_memory, "exceeded the memory limit"};
   }
   JS::ExceptionStack exception(context);
   if (!JS::StealPendingExceptionStack(context, &exception)) {
     JS_ClearPendingException(context);
-    return {FailureKind::exception, "an exception that cannot be shown"};
+    return {FailureKind::exception, "an exception that cannot be converted to text"};
   }
   auto text = exception_text(context, exception);
   if (engine.watchdog().invocation_expired()) return timeout_failure();

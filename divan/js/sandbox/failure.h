@@ -1,4 +1,4 @@
-// What went wrong in a script, in words.
+// Failures of scripts as messages.
 #pragma once
 
 #include "divan/js/protocol.h"
@@ -6,18 +6,17 @@
 
 namespace divan::js::sandbox {
 
-/// Why the engine's last call failed; takes the pending exception, if there is one. To be called within the
-/// invocation, since wording the exception can run the script's code.
+/// Returns why the engine's last call failed, and clears the pending exception, if any. Must be called within
+/// the invocation, since formatting the exception can run the script's code.
 Failure take_failure(Engine& engine);
 
-/// How often a function has wasted the batch's time, and whether that is enough. A value type.
+/// Counts how often a function has timed out or run out of memory in a batch. A value type.
 class Strikes {
  public:
-  /// To be called for each failure, outside of the invocation: frees the memory that a runaway function has
-  /// left behind.
+  /// Call for each failure, outside of the invocation: frees the memory of a runaway function.
   void count(Engine& engine, const Failure& failure);
 
-  /// What to answer instead of running the function again; null if it may run.
+  /// The failure to return instead of running the function again; null if it may run.
   const Failure* out() const { return count_ >= protocol::kMaxStrikes ? &last_ : nullptr; }
 
  private:

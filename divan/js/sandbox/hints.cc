@@ -5,40 +5,40 @@ namespace {
 
 struct Rule {
   std::string_view message;  // what the engine's message contains
-  std::string_view at;       // what the source has where the mistake is; empty: anything
+  std::string_view at;       // what the source contains at the error; empty: anything
   std::string_view near;     // what the line contains; empty: anything
   std::string_view hint;
 };
 
 constexpr std::string_view kForEach =
-    "`for each (x in y)` is gone from JavaScript: write `for (const x of Object.values(y))`.";
+    "`for each (x in y)` was removed from JavaScript: write `for (const x of Object.values(y))`.";
 constexpr std::string_view kComprehension =
-    "Array comprehensions and generator expressions are gone from JavaScript: use map() and filter().";
-constexpr std::string_view kXml =
-    "E4X (XML in JavaScript) is gone: take what you need from the document's own members.";
+    "Array comprehensions and generator expressions were removed from JavaScript: use map() and filter().";
+constexpr std::string_view kXml = "E4X (XML in JavaScript) was removed: read the document's members instead.";
 constexpr std::string_view kLetBlock =
-    "`let (x = 1) ...` is gone from JavaScript: write `{ let x = 1; ... }`.";
+    "`let (x = 1) ...` was removed from JavaScript: write `{ let x = 1; ... }`.";
 constexpr std::string_view kOneFunction =
-    "The source must be a single function expression: put helpers inside of it, or into `views.lib`.";
+    "The source must be a single function expression: put helper functions inside it or into `views.lib`.";
 constexpr std::string_view kGenerics =
-    "Array.forEach(list, f) and the like are gone from JavaScript: write Array.prototype.forEach.call(list, "
+    "Array.forEach(list, f) and the like were removed from JavaScript: write "
+    "Array.prototype.forEach.call(list, "
     "f), "
     "or list.forEach(f).";
 constexpr std::string_view kSource =
-    "toSource() and uneval() are gone from JavaScript: use JSON.stringify().";
+    "toSource() and uneval() were removed from JavaScript: use JSON.stringify().";
 constexpr std::string_view kIterator =
-    "Iterator() is gone from JavaScript: write `for (const [key, value] of Object.entries(object))`.";
+    "Iterator() was removed from JavaScript: write `for (const [key, value] of Object.entries(object))`.";
 
-// The first that fits counts.
+// The first matching rule is used.
 constexpr Rule kRules[] = {
     {"missing ( after for", "each", "", kForEach},
     {"missing ] after element list", "for", "", kComprehension},
     {"missing ) in parenthetical", "for", "", kComprehension},
     {"missing ) after argument list", "for", "", kComprehension},
     {"missing ) after catch", "if", "",
-     "`catch (e if ...)` is gone from JavaScript: catch, test, and throw again what is not meant."},
+     "`catch (e if ...)` was removed from JavaScript: catch, test, and rethrow other exceptions."},
     {"missing { before function body", "", "",
-     "Functions without braces (`function (x) x * x`) are gone from JavaScript: write `x => x * x`."},
+     "Functions without braces (`function (x) x * x`) were removed from JavaScript: write `x => x * x`."},
     {"got '<'", "<", "", kXml},
     {"got keyword 'default'", "default xml", "", kXml},
     {"missing name after . operator", ".", "", kXml},
@@ -51,7 +51,7 @@ constexpr Rule kRules[] = {
     {"unexpected token", "", "let(", kLetBlock},
     {"yield expression is only valid in generators", "", "",
      "Generators are written `function* () { ... }`."},
-    {"'#' not followed by identifier", "", "#1", "Sharp variables (#1=) are gone from JavaScript."},
+    {"'#' not followed by identifier", "", "#1", "Sharp variables (#1=) were removed from JavaScript."},
     {"missing = in const declaration", "", "", "A `const` needs a value; write `let` or `var`."},
     {"Iterator is not defined", "", "", kIterator},
     {"StopIteration is not defined", "", "", kIterator},
@@ -60,7 +60,7 @@ constexpr Rule kRules[] = {
     {"XML is not defined", "", "", kXml},
     {"XMLList is not defined", "", "", kXml},
     {"toLocaleFormat is not a function", "", "",
-     "toLocaleFormat() is gone from JavaScript: use toISOString() or the date's parts."},
+     "toLocaleFormat() was removed from JavaScript: use toISOString() or the date's parts."},
     {"TypeError: Array.", "", "", kGenerics},
     {"TypeError: String.", "", "", kGenerics},
     {"invalid assignment to const", "", "",

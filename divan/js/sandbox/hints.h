@@ -1,8 +1,8 @@
-// What to write instead of JavaScript that only old engines understood.
+// Hints for JavaScript syntax that only old engines supported.
 //
-// Design documents live long: many were written for SpiderMonkey 1.8.5, with which CouchDB came for ten
-// years, and whose extensions (for each, E4X, expression closures ...) no engine takes any more. The engine's
-// own words ("missing ( after for") do not lead anybody to that.
+// Many design documents were written for SpiderMonkey 1.8.5, which CouchDB shipped for ten years and whose
+// extensions (for each, E4X, expression closures ...) no current engine supports. The engine's messages
+// ("missing ( after for") do not say so.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace divan::js::sandbox {
 
-/// A sentence for people, or an empty text if nothing is known. `message`: the engine's ("SyntaxError: ...").
-/// `line`: the source's line (or what is near), with the mistake at `offset`; empty if that is not known.
+/// Returns a sentence for users, or an empty text. `message` is the engine's ("SyntaxError: ..."). `line` is
+/// the source's line (or a part of it) with the error at `offset`; empty if unknown.
 std::string_view hint(std::string_view message, std::string_view line, std::size_t offset);
 
 }  // namespace divan::js::sandbox

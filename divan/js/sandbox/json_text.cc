@@ -22,8 +22,8 @@ constexpr std::array<bool, 256> kPlain = [] {
   return plain;
 }();
 
-// Most keys are short plain strings: the engine's own writer costs several times as much for them. False if
-// `string` is not that simple.
+// A fast path for short plain strings, which most keys are: the engine's writer costs several times as much.
+// Returns false if `string` needs escapes.
 bool append_plain(JSLinearString* string, std::string& out, std::size_t max_size) {
   const std::size_t size = JS::GetLinearStringLength(string);
   if (!JS::LinearStringHasLatin1Chars(string) || out.size() + size > max_size) return false;
@@ -59,7 +59,7 @@ bool append_utf8(const char16_t* chars, std::uint32_t size, void* output) {
       out += static_cast<char>(c);
       continue;
     }
-    // JSON.stringify escapes surrogates without a partner: here they come in pairs.
+    // JSON.stringify escapes lone surrogates, so all surrogates here are pairs.
     if (c >= 0xd800 && c < 0xe000 && i + 1 < size) c = 0x10000 + ((c & 0x3ff) << 10) + (chars[++i] & 0x3ff);
     if (c < 0x800) {
       out += static_cast<char>(0xc0 | (c >> 6));
@@ -85,7 +85,7 @@ bool parse_json(JSContext* context, std::string_view text, JS::MutableHandleValu
 }
 
 bool append_json(JSContext* context, JS::HandleValue value, std::string& out, std::size_t max_size) {
-  constexpr double kExact = 9007199254740992;  // integers below are written digit by digit
+  constexpr double kExact = 9007199254740992;  // integers below this are exact
   if (value.isNullOrUndefined()) {
     out += "null";
   } else if (value.isBoolean()) {

@@ -8,22 +8,22 @@
 
 namespace divan::js::sandbox {
 
-/// Reads JSON text in UTF-8. False, with an exception pending, if it is none.
+/// Parses JSON text in UTF-8. Returns false, with an exception pending, if the text is invalid.
 bool parse_json(JSContext* context, std::string_view text, JS::MutableHandleValue value);
 
-/// Appends what JSON.stringify([value]) writes between its brackets: what JSON lacks (undefined, functions,
-/// NaN) is null. False, with an exception pending or the script stopped as too large, if the value is
-/// circular, its toJSON() throws, or `out` would grow over `max_size` bytes.
+/// Appends the text that JSON.stringify([value]) writes between its brackets: undefined, functions and NaN
+/// become null. Returns false, with an exception pending or the script stopped as too large, if the value is
+/// circular, its toJSON() throws, or `out` would exceed `max_size` bytes.
 bool append_json(JSContext* context, JS::HandleValue value, std::string& out, std::size_t max_size);
 
-/// The same as a text of the protocol.
+/// Like append_json(), as a text of the protocol.
 bool put_json(JSContext* context, JS::HandleValue value, std::string& out, std::size_t max_size);
 
-/// The start of UTF-8 text, at most `max_bytes`, not ending within a character.
+/// The longest prefix of UTF-8 text of at most `max_bytes` that ends between characters.
 std::string_view whole_characters(std::string_view text, std::size_t max_bytes);
 
-/// Appends the start of a string, at most `max_bytes` of UTF-8 in whole characters. False, with an exception
-/// pending, when memory is short.
+/// Appends a prefix of a string, at most `max_bytes` of UTF-8 in complete characters. Returns false, with an
+/// exception pending, if memory is exhausted.
 bool append_start(JSContext* context, JS::HandleString string, std::string& out, std::size_t max_bytes);
 
 }  // namespace divan::js::sandbox

@@ -62,7 +62,7 @@ constexpr int kAllowed[] = {
     SCMP_SYS(exit_group),
 };
 
-// What libraries try by themselves.
+// Calls that libraries attempt.
 constexpr int kRefused[] = {
     SCMP_SYS(open),       SCMP_SYS(openat),
     SCMP_SYS(access),     SCMP_SYS(faccessat),
@@ -85,18 +85,18 @@ void filter_system_calls() {
     require(result == 0, "seccomp");
   };
   add(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1));
-  // Calls by the numbers of another architecture, which the processor can do as well.
+  // Calls with the numbers of another architecture, which the processor supports as well.
   add(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
   for (const int call : kAllowed) add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0));
   for (const int call : kRefused) add(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, STDIN_FILENO)));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDOUT_FILENO)));
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)));
-  // Memory of its own, which RLIMIT_DATA counts: neither shared nor a file's.
+  // Private anonymous memory, which RLIMIT_DATA counts.
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
                        SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS)));
-  // The engine's own threads name themselves when they begin, which on a busy machine can be after this, and
-  // crash if they may not.
+  // The engine's threads set their names when they start, which can be later than this on a busy machine;
+  // they crash if that fails.
   add(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)));
   add(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_NE, PR_SET_NAME)));
   // abort() signals its own process.
@@ -112,7 +112,7 @@ void shed_inheritance() {
   require(close_range(STDERR_FILENO + 1, ~0U, 0) == 0, "close_range");
   require(chdir("/") == 0, "chdir");
   limit(RLIMIT_CORE, 0);
-  // Without effect where the file cannot be written: nothing depends on it.
+  // Best effort: has no effect if the file cannot be written.
   const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score < 0) return;
   [[maybe_unused]] const auto written = write(score, "1000", 4);

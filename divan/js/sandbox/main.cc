@@ -1,6 +1,6 @@
-// divan-js: runs strangers' JavaScript for the server, behind two walls (engine.h, lockdown.h). It speaks
-// ../protocol.h on standard input and output and ends when its input does. Its argument is the most memory
-// that it may use, in bytes.
+// divan-js: runs untrusted JavaScript for the server in a sandbox (engine.h, lockdown.h). It uses the
+// protocol of ../protocol.h on standard input and output, and exits at the end of its input. Its argument is
+// its memory limit in bytes.
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,10 +17,10 @@
 namespace divan::js::sandbox {
 namespace {
 
-// Buffers keep their memory between requests up to this size.
+// Larger buffers are freed after each request.
 constexpr std::size_t kKeptBytes = std::size_t{1} << 20;
 
-// Ends the process when the server has gone.
+// Exits if the server has closed the connection.
 void read_exactly(char* bytes, std::size_t size) {
   while (size > 0) {
     const auto got = read(STDIN_FILENO, bytes, size);
@@ -73,8 +73,7 @@ void say_hello(bool locked) {
 
 [[noreturn]] void run(std::size_t memory_bytes) {
   shed_inheritance();
-  // The engine's own objects get half: strings, arrays' elements and the buffers here are outside of its
-  // heap.
+  // The engine's heap gets half: strings, elements of arrays and the buffers here are outside of it.
   static auto& engine = *new Engine(memory_bytes / 2);
   const bool locked = lock_down(memory_bytes);
   static Server server(engine);
@@ -90,7 +89,7 @@ int main(int argc, char** argv) {
   const std::string_view argument = argc == 2 ? argv[1] : "";
   const auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), memory_bytes);
   if (error != std::errc{} || end != argument.data() + argument.size()) {
-    std::fputs("usage: divan-js MEMORY_BYTES   (started by divan; it speaks a binary protocol)\n", stderr);
+    std::fputs("usage: divan-js MEMORY_BYTES   (started by divan; uses a binary protocol)\n", stderr);
     return divan::js::protocol::kExitSetUp;
   }
   divan::js::sandbox::run(memory_bytes);

@@ -27,8 +27,8 @@ bool Mapper::map(std::string_view document) {
     } else if (!is_full()) {
       run(i, value);
     } else if (first_) {
-      protocol::put_failure(answer_,
-                            {FailureKind::too_large, "no room: the functions before emitted too much"});
+      protocol::put_failure(
+          answer_, {FailureKind::too_large, "the answer is full: earlier functions emitted too much"});
     } else {
       answer_.resize(size_before);
       pairs_ = pairs_before;

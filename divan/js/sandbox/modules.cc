@@ -11,8 +11,8 @@
 namespace divan::js::sandbox {
 namespace {
 
-// Errors are thrown as CouchDB's: ["error", name, reason]. What a script does to the built-in functions that
-// this uses later on is its own affair.
+// Errors are thrown in CouchDB's form: ["error", name, reason]. A script that later changes the built-in
+// functions used here affects only itself.
 constexpr std::string_view kScript = R"js((function (global, lib, compile) {
   const root = {value: {views: {lib}}, id: ''};
   const modules = Object.create(null);
@@ -68,7 +68,7 @@ constexpr std::string_view kScript = R"js((function (global, lib, compile) {
     return module.exports;
   };
 
-  // Functions that were stopped at their time limit have left modules behind that never came to their end.
+  // Modules of functions that were stopped at their time limit are incomplete: load them again.
   global.require = function require(path) {
     for (const id of unfinished) delete modules[id];
     unfinished = [];

@@ -1,6 +1,6 @@
-// Gives up what divan-js gives up and then tries what its argument names, as a script that has broken the
-// engine would. Exits with 0 if that worked and with its errno if it was refused; the filter may not let it
-// live so long. A number is that of a system call, which is tried with senseless arguments.
+// Locks itself down like divan-js, and then attempts what its argument names, as a script that has exploited
+// the engine would. Exits with 0 if that succeeded and with errno if it failed, unless the filter kills it. A
+// numeric argument is the number of a system call, which is attempted with meaningless arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,7 +22,7 @@
 
 namespace {
 
-// Returns true if a new process or thread came about; ends it where it did.
+// Returns true if a new process or thread was created, and ends it.
 bool fork_once() {
   const auto child = fork();
   if (child == 0) _exit(0);
@@ -51,7 +51,7 @@ const std::map<std::string, std::function<bool()>> kAttempts = {
        return mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
      }},
 #ifdef __x86_64__
-    // getpid(), which is allowed, by its numbers in two other architectures.
+    // getpid(), which is allowed, with its numbers of two other architectures.
     {"i386",
      [] {
        long result = 20;
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   } else {
     return 127;
   }
-  alarm(60);  // for what waits where it is not refused
+  alarm(60);  // in case an attempt that is not refused blocks
   divan::js::sandbox::shed_inheritance();
   divan::js::sandbox::lock_down(std::size_t{256} << 20);
   errno = 0;

@@ -10,16 +10,16 @@
 namespace divan::js::sandbox {
 namespace {
 
-// The text of a function is no statement by itself (`function (doc) {}` wants a name), but it is one after
-// "0,": then the statement's value is the function, and semicolons, comments and blanks may follow as they
-// like.
+// The source of a function is not a statement by itself (`function (doc) {}` requires a name), but it is one
+// after "0,": the statement's value is then the function, and semicolons, comments and white space may
+// follow.
 constexpr std::string_view kBeforeSource = "0,";
 
 }  // namespace
 
 Program::Program(Engine& engine, const LoadRequest& request)
     : engine_(engine), global_(engine.context(), engine.new_global()), functions_(engine.context()) {
-  // Out of memory with nothing running: a new process will do better.
+  // Out of memory while no script runs: a new process may succeed.
   if (!global_ || !functions_.resize(request.functions.size())) std::abort();
   JSAutoRealm realm(engine.context(), global_);
   const auto no_lib = define_lib(request.lib);

@@ -1,4 +1,4 @@
-// A design document's functions, compiled, with the global object that they share.
+// The compiled functions of a design document, with the global object that they share.
 #pragma once
 
 #include <jsapi.h>
@@ -12,16 +12,16 @@
 
 namespace divan::js::sandbox {
 
-/// Not thread-safe; the engine's thread only.
+/// Used by the engine's thread only.
 class Program {
  public:
-  /// Compiles within a batch of the engine's watchdog. Functions that do not compile are kept as failures.
+  /// Compiles within a batch of the engine's watchdog. Functions that do not compile are stored as failures.
   Program(Engine& engine, const LoadRequest& request);
 
   std::size_t size() const { return failures_.size(); }
   JSObject* global() const { return global_; }
 
-  /// Why function `index` cannot be called; null if it can.
+  /// The compilation failure of function `index`, or null.
   const Failure* failure(std::size_t index) const { return failures_[index] ? &*failures_[index] : nullptr; }
   JS::HandleValue function(std::size_t index) { return functions_[index]; }
 

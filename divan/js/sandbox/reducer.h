@@ -10,15 +10,15 @@
 
 namespace divan::js::sandbox {
 
-/// One for a request. Single-threaded.
+/// Created per request. Not thread-safe.
 class Reducer {
  public:
-  /// The outcomes go to the end of `answer`. `program` has one function.
+  /// The outcomes are appended to `answer`. `program` must have one function.
   Reducer(Engine& engine, Program& program, bool rereduce, std::string& answer)
       : engine_(engine), program_(program), rereduce_(rereduce), answer_(answer) {}
 
-  /// Appends a group's outcome. False, with nothing appended, if the answer is full or the batch's time is
-  /// up. The first group is always done.
+  /// Appends a group's outcome. Returns false and appends nothing if the answer is full or the batch's time
+  /// is up. The first group is always processed.
   bool reduce(const ReduceRequest::Group& group);
 
  private:

@@ -1,4 +1,4 @@
-// What the server asks of this process, as views into the bytes of a request. Layouts: ../protocol.h.
+// The server's requests, as views into their bytes (../protocol.h).
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ struct ReduceRequest {
   std::vector<Group> groups;
 };
 
-/// A value type; valid as long as the bytes that it was parsed from.
+/// A value type; valid for the lifetime of the bytes that it was parsed from.
 struct Request {
   protocol::RequestKind kind = protocol::RequestKind::load;
   std::uint32_t invocation_ms = 0;  // longest run of one function
-  std::uint32_t batch_ms = 0;       // after which no further document is begun
+  std::uint32_t batch_ms = 0;       // time after which no further document is started
   std::variant<LoadRequest, MapRequest, ReduceRequest> what;
 };
 
@@ -89,7 +89,7 @@ inline ReduceRequest parse_reduce(protocol::Reader& in) {
 
 }  // namespace detail
 
-/// The request that `frame` (without its length) holds; nullopt if it is malformed.
+/// Parses a frame without its length; nullopt if it is malformed.
 inline std::optional<Request> parse_request(std::string_view frame) {
   protocol::Reader in(frame);
   Request request;

@@ -8,15 +8,16 @@
 namespace divan::js::sandbox {
 namespace {
 
-// Appends how many of `things` were done, and what `run` appends for each of them, until it answers false.
-template <class Things, class Run>
-void append_done(const Things& things, std::string& answer, Watchdog& watchdog, const Run& run) {
+// Appends the number of items processed, and the outcomes that `run` appends for each of them until it
+// returns false.
+template <class Items, class Run>
+void append_done(const Items& items, std::string& answer, Watchdog& watchdog, const Run& run) {
   const auto done_at = answer.size();
   protocol::put_u32(answer, 0);
   std::uint32_t done = 0;
-  for (const auto& thing : things) {
+  for (const auto& item : items) {
     watchdog.begin_item(done);
-    if (!run(thing)) break;
+    if (!run(item)) break;
     ++done;
   }
   protocol::put_u32_at(answer, done_at, done);

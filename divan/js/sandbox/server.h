@@ -1,4 +1,4 @@
-// Answers requests.
+// Serves requests.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace divan::js::sandbox {
 
-/// Keeps the loaded programs and runs what is asked of them. Single-threaded.
+/// Keeps the loaded programs and executes requests. Not thread-safe.
 class Server {
  public:
   explicit Server(Engine& engine) : engine_(engine) {}
 
-  /// Appends the answer to a frame's content to `answer`. Ends the process with kExitProtocol if the request
-  /// is malformed or names a slot that holds no fitting program.
+  /// Appends the answer to the request `frame` to `answer`. Exits with kExitProtocol if the request is
+  /// malformed or names a slot without a suitable program.
   void handle(std::string_view frame, std::string& answer);
 
  private:

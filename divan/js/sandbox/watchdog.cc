@@ -10,8 +10,8 @@ namespace divan::js::sandbox {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{10};
-// Ticks without a batch after which the thread sleeps until it is woken: waking it for each batch would cost
-// more than the ticks do.
+// Ticks without a batch after which the thread sleeps until it is notified: a notification per batch would
+// cost more than the ticks.
 constexpr int kIdleTicks = 100;
 
 }  // namespace
@@ -83,8 +83,7 @@ void Watchdog::watch_invocation() {
   }
 }
 
-// The script's thread writes nothing meanwhile: it would have to end the batch before, which waits for
-// mutex_.
+// The script's thread does not write meanwhile: it first ends the batch, which waits for mutex_.
 void Watchdog::exit_stuck() const {
   std::string frame(4, '\0');
   protocol::put_u8(frame, protocol::kStuck);

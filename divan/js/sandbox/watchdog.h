@@ -1,12 +1,12 @@
-// Ends invocations that run too long, and the process where that does not help.
+// Interrupts invocations that exceed their time limit, and exits if that fails.
 //
-// The script's thread only counts: an invocation begins and ends by adding one to a number. A second thread
-// looks at that number every kTick while a batch runs, and so measures how long an invocation has been
-// running: in processor time of the script's thread, so that a busy machine fails no function. Over its limit
-// it asks the engine to interrupt the script, which works in loops and regular expressions; an invocation
-// that goes on for kGraceMs more (a single huge native call, a garbage collector that thrashes) ends the
-// process, which answers where that happened. The same thread notices that the server has gone while a script
-// runs.
+// The script's thread only increments a number when an invocation begins and ends. A second thread reads that
+// number every kTick while a batch runs, and so measures the time of an invocation, in processor time of the
+// script's thread, so that functions do not fail because the machine is busy. Beyond the limit it requests
+// that the engine interrupts the script, which works in loops and regular expressions. If the invocation
+// continues for kGraceMs more (a single huge native call, a garbage collector that thrashes), the process
+// sends a stuck answer and exits. The same thread detects that the server has closed the connection while a
+// script runs.
 #pragma once
 
 #include <atomic>
@@ -21,27 +21,27 @@
 
 namespace divan::js::sandbox {
 
-/// One for a process, made by the script's thread, which alone may call it.
+/// A singleton of the process. Created and called by the script's thread only.
 class Watchdog {
  public:
-  /// `interrupt` is called from the second thread and asks the engine to call its interrupt callback soon.
-  /// `server_fd` reads as hung up when the server has gone.
+  /// `interrupt` is called by the second thread and makes the engine call its interrupt callback soon. poll()
+  /// on `server_fd` reports a hang-up when the server has ended.
   Watchdog(std::function<void()> interrupt, int server_fd);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   /// `invocation_ms` of processor time, `batch_ms` of real time.
   void begin_batch(std::uint32_t invocation_ms, std::uint32_t batch_ms);
-  /// Invocations from here on are for this document or group of the batch, at first for number 0.
+  /// Sets the document or group of the batch that the following invocations belong to; initially 0.
   void begin_item(std::uint32_t number) { item_.store(number, std::memory_order_relaxed); }
-  /// When it returns, nothing has been answered in the batch's name, and nothing will be.
+  /// After the return, the second thread has not sent and will not send a stuck answer for the batch.
   void end_batch();
   void begin_invocation() { step(); }
   void end_invocation() { step(); }
 
-  /// Returns true if the invocation that runs was found over its limit.
+  /// Returns true if the running invocation was found to exceed its limit.
   bool invocation_expired() const { return expired_.load() == invocation_.load(std::memory_order_relaxed); }
-  /// Returns true if the batch was found over its limit.
+  /// Returns true if the batch was found to exceed its limit.
   bool batch_expired() const { return batch_expired_.load(std::memory_order_relaxed); }
 
  private:
@@ -66,15 +66,15 @@ class Watchdog {
   std::atomic<std::uint64_t> expired_{~std::uint64_t{0}};
   std::atomic<bool> batch_expired_{false};
 
-  std::mutex mutex_;  // guards what follows, up to the thread's own
+  std::mutex mutex_;  // guards the members below, up to those of the second thread
   std::condition_variable wake_;
   bool asleep_ = false;
   std::uint64_t batch_ = 0;  // odd while one runs
   Milliseconds invocation_limit_{0};
   Milliseconds batch_limit_{0};
 
-  std::uint64_t seen_ = 0;  // the watching thread's own: the invocation that it looked at last,
-  std::chrono::nanoseconds seen_since_{};  // and the script's time then
+  std::uint64_t seen_ = 0;                 // used by the second thread only: the last invocation seen,
+  std::chrono::nanoseconds seen_since_{};  // and the script thread's processor time then
 
   std::thread thread_;  // never ends
 };
