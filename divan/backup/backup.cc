@@ -7,11 +7,11 @@
 namespace divan::backup {
 namespace {
 
-// Far below the store's limit, which counts more than keys and values.
+// Far below the store's limit, which also counts overhead.
 constexpr std::size_t kTransactionBytes = 4 << 20;
 
-// A cluster adds about a million versions a second, and a hundred million for each recovery. The lost time is
-// counted twice; this is added for 36 recoveries within it.
+// A cluster adds about a million versions a second, and a hundred million for each recovery. The time since
+// the backup is counted twice; this margin covers 36 recoveries within it.
 constexpr kv::Version kClusterMargin = 3'600'000'000;
 
 std::string packed(std::string_view text) {
@@ -35,16 +35,16 @@ bool write_backup(kv::Database& store, Header header, const ByteSink& sink) {
 }
 
 kv::Version version_after_restore(const Header& header, kv::Version version, std::int64_t now_ms) {
-  // A clock that is behind the backup says nothing about what came after it.
+  // If the clock is behind the backup, the elapsed time is unknown.
   const auto created = kv::version_of_clock(header.created_ms);
   const auto now = std::max(kv::version_of_clock(now_ms), created);
   const auto lost = now - created;
-  // A store of one process begins with the clock's version at each start, and was started meanwhile, perhaps.
-  // A cluster's versions have nothing to do with the date.
+  // A store of one process begins with the clock's version at each start, and may have been restarted
+  // meanwhile. A cluster's versions do not depend on the date.
   const auto next = header.shared ? version + 2 * lost + kClusterMargin : std::max(version + lost, now);
   if (next <= kMaxRaisedVersion) return next;
   throw bad_request(
-      fmt::format("The backup ends with version {}, from which no store can go on: at most {} is expected.",
+      fmt::format("The backup ends with version {}, which is too high to continue from; expected at most {}.",
                   version, kMaxRaisedVersion));
 }
 
@@ -55,7 +55,7 @@ void RowLoader::add(std::string_view key, std::string_view value) {
 }
 
 void RowLoader::flush() {
-  // What counts besides keys and values, the engine knows.
+  // The engine accounts for overhead besides keys and values.
   for (std::size_t done = 0; done < rows_.size();) {
     done = store_.run([&](kv::Transaction& tx) {
       std::size_t next = done;

@@ -1,28 +1,27 @@
-// A whole store as a backup, and back.
+// Backup and restore of a whole store.
 #pragma once
 
 #include "divan/backup/format.h"
 
 namespace divan::backup {
 
-/// Writes all rows as they are at one version while the store goes on (but for marks of commits, which mean
-/// nothing later). Returns true if the sink took them all. Throws what the store throws. Sets
-/// `header.shared`.
+/// Writes all rows of one version while the store remains in use, except marks of commits, which have no
+/// meaning later. Returns false if the sink has stopped. Throws the store's errors. Sets `header.shared`.
 bool write_backup(kv::Database& store, Header header, const ByteSink& sink);
 
-/// The version from which a store goes on that was restored from a backup which ends with `version`: greater
-/// than any version that the store of the backup can have given out since, `now_ms` (since 1970) being now.
-/// Throws bad_request if it would be too high to go on from: the clock is wrong, or the backup.
+/// Returns the version from which a restored store continues, where `version` is the backup's: greater than
+/// any version that the original store can have used until `now_ms` (the current time since 1970). Throws
+/// bad_request if it would be too high to continue from: the clock or the backup is wrong.
 kv::Version version_after_restore(const Header& header, kv::Version version, std::int64_t now_ms);
 
-/// Writes the rows of a backup into a store, many a transaction. Not thread-safe.
+/// Writes the rows of a backup into a store, in large transactions. Not thread-safe.
 class RowLoader {
  public:
-  /// `store` is nobody else's as long as the rows do not belong together.
+  /// `store` must not be used otherwise until finish() has returned.
   explicit RowLoader(kv::Database& store) : store_(store) {}
 
   void add(std::string_view key, std::string_view value);
-  /// Writes what is left, and lets later versions be greater than `version`.
+  /// Writes the remaining rows, and makes later versions greater than `version`.
   void finish(kv::Version version);
 
  private:

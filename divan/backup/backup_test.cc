@@ -35,12 +35,12 @@ TEST(VersionAfterRestore, DoesNotGoBackWithAClockThatIsBehindTheBackup) {
   EXPECT_EQ(version_after_restore(header(kNow), kNow * 1000 + 7, kNow - kHour), kNow * 1000 + 7);
 }
 
-TEST(VersionAfterRestore, OfAClusterHasNothingToDoWithTheDate) {
+TEST(VersionAfterRestore, OfAClusterDoesNotDependOnTheDate) {
   EXPECT_EQ(version_after_restore(header(kNow - kHour, true), 1000, kNow), 1000 + 3 * kHourVersions);
   EXPECT_EQ(version_after_restore(header(kNow + kHour, true), 1000, kNow), 1000 + kHourVersions);
 }
 
-TEST(VersionAfterRestore, IsAVersionThatAStoreCanGoOnFrom) {
+TEST(VersionAfterRestore, IsAVersionThatAStoreCanContinueFrom) {
   EXPECT_EQ(version_after_restore(header(kNow), kMaxRaisedVersion, kNow), kMaxRaisedVersion);
   try {
     version_after_restore(header(kNow), kMaxRaisedVersion + 1, kNow);
@@ -52,7 +52,7 @@ TEST(VersionAfterRestore, IsAVersionThatAStoreCanGoOnFrom) {
   }
 }
 
-// A store, the file that write_backup() made of it, and stores that were restored from it.
+// A store, its backup by write_backup(), and stores that were restored from that.
 struct Backup : testing::Test {
   ManualClock clock;
   Header read;
@@ -87,7 +87,7 @@ TEST_F(Backup, RestoredVersionsAreBeyondThoseOfTheLostTime) {
   clock.advance(minutes(1));
   store.reopen();
   kv::Version lost = commit(*store, 200);
-  // The same backup again and again: what was given out after the restore before is lost as well.
+  // Restores the same backup repeatedly: versions used after an earlier restore must not be repeated either.
   for (int times = 0; times < 3; ++times) {
     clock.advance(minutes(1));
     kv::embedded::TemporaryStore restored(&clock);
@@ -98,7 +98,7 @@ TEST_F(Backup, RestoredVersionsAreBeyondThoseOfTheLostTime) {
   }
 }
 
-TEST_F(Backup, SaysWhetherItsStoreIsShared) {
+TEST_F(Backup, RecordsWhetherItsStoreIsShared) {
   kv::embedded::TemporaryStore store(&clock), restored(&clock);
   kv::testing::RemoteStore remote(*store);
   for (const bool is_shared : {false, true}) {
@@ -112,7 +112,7 @@ TEST_F(Backup, SaysWhetherItsStoreIsShared) {
 TEST_F(Backup, OfAStoreThatWasRestoredAMomentAgo) {
   kv::embedded::TemporaryStore first(&clock);
   commit(*first);
-  // As a store that is ahead of the clock: it was set back.
+  // A store that is ahead of the clock, because that was set back.
   first->advance_version(clock.wall_ms() * 1000 + 10 * kHourVersions);
   back_up(*first);
   clock.advance(hours(1));

@@ -1,4 +1,4 @@
-// Checks the rows of restores that are under way: for `divan verify`.
+// Checks the rows of unfinished restores, for `divan verify`.
 #pragma once
 
 #include "divan/docs/check.h"
@@ -14,7 +14,7 @@ class Check final : public kv::RowCheck {
   bool row(std::string_view key, std::string_view value) override;
   void finish(kv::RowSource&) override {}
 
-  /// Databases of restores that were not finished: a server clears them away.
+  /// The number of databases of unfinished restores, which a server clears.
   std::int64_t unfinished() const { return unfinished_; }
 
  private:

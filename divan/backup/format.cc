@@ -17,9 +17,9 @@ constexpr char kHeaderBlock = 'H';
 constexpr char kRowsBlock = 'R';
 constexpr char kEndBlock = 'E';
 constexpr std::size_t kFrameBytes = 1 + 4 + 8;  // type, size, checksum
-// A block of rows is closed behind the row that brings it to this size.
+// A block of rows ends after the row that makes it at least this large.
 constexpr std::size_t kFullBytes = 64 << 10;
-// What a reader has to keep: any header, or a full block and the largest row.
+// The most bytes that a reader buffers: any header, or a full block and the largest row.
 constexpr std::size_t kMaxPayloadBytes = 256 << 10;
 static_assert(kFullBytes + kv::kMaxKeyBytes + kv::kMaxValueBytes + 64 < kMaxPayloadBytes);
 
@@ -32,13 +32,13 @@ std::uint64_t checksum_of(std::string_view bytes, std::uint64_t seed) {
 
 std::uint64_t take_number(std::string_view& bytes) {
   const auto number = take_varint(bytes);
-  if (!number) throw damaged("a block holds something else than it should");
+  if (!number) throw damaged("a block has malformed contents");
   return *number;
 }
 
 std::string_view take_bytes(std::string_view& bytes) {
   const std::uint64_t size = take_number(bytes);
-  if (size > bytes.size()) throw damaged("a row goes beyond its block");
+  if (size > bytes.size()) throw damaged("a row exceeds its block");
   const auto taken = bytes.substr(0, size);
   bytes.remove_prefix(size);
   return taken;
@@ -116,7 +116,7 @@ bool Writer::finish(kv::Version version) {
 
 void Parser::feed(std::string_view bytes) {
   while (!bytes.empty()) {
-    // Whole blocks are read where they are; only what a piece cuts off is kept.
+    // Complete blocks are parsed in place; only an incomplete block is buffered.
     if (pending_.empty()) {
       const std::size_t used = next_block(bytes);
       if (used == 0) pending_ = bytes;
@@ -127,7 +127,7 @@ void Parser::feed(std::string_view bytes) {
     pending_ += bytes.substr(0, kMaxPayloadBytes + kFrameBytes);
     const std::size_t used = next_block(pending_);
     if (used == 0) {
-      // A block is never larger than what was gathered at most.
+      // A block never exceeds the most bytes that are buffered.
       bytes.remove_prefix(pending_.size() - before);
       continue;
     }
@@ -136,13 +136,13 @@ void Parser::feed(std::string_view bytes) {
   }
 }
 
-// Reads what stands at the beginning of `bytes` and returns how long it is; 0 if it is not complete.
+// Parses the head or block at the beginning of `bytes` and returns its size; 0 if it is incomplete.
 std::size_t Parser::next_block(std::string_view bytes) {
   if (expected_ == Expected::head) {
     check_head(bytes.substr(0, kHeadBytes));
     return bytes.size() < kHeadBytes ? 0 : kHeadBytes;
   }
-  if (expected_ == Expected::nothing) throw damaged("something stands behind its end");
+  if (expected_ == Expected::nothing) throw damaged("there is data after its end");
   if (bytes.size() < kFrameBytes) return 0;
   const std::size_t size = read_u32(bytes.substr(1));
   if (size > kMaxPayloadBytes) throw damaged(fmt::format("block {} is too large", blocks_));
@@ -159,12 +159,13 @@ std::size_t Parser::next_block(std::string_view bytes) {
 
 void Parser::check_head(std::string_view bytes) {
   const std::size_t given = std::min(bytes.size(), kMagic.size());
-  if (bytes.substr(0, given) != kMagic.substr(0, given)) throw bad_backup("This is no backup of Divan.");
+  if (bytes.substr(0, given) != kMagic.substr(0, given))
+    throw bad_backup("The file is not a backup of Divan.");
   if (bytes.size() < kHeadBytes) return;
   const std::uint32_t format = read_u32(bytes.substr(kMagic.size()));
   if (format < kOldestFormat || format > kFormat) {
-    throw bad_backup(fmt::format("The backup's format is {}, and this version of Divan knows {} to {} only.",
-                                 format, kOldestFormat, kFormat));
+    throw bad_backup(
+        fmt::format("Unsupported backup format {}; expected {} to {}.", format, kOldestFormat, kFormat));
   }
   checksum_ = checksum_of(bytes, 0);
   expected_ = Expected::header;
@@ -180,7 +181,7 @@ void Parser::read_block(char type, std::string_view payload) {
     expected_ = Expected::nothing;
     read_end(payload);
   } else {
-    throw damaged(fmt::format("block {} is not what should come there", blocks_));
+    throw damaged(fmt::format("block {} has an unexpected type", blocks_));
   }
 }
 
@@ -192,20 +193,20 @@ void Parser::read_header(std::string_view payload) {
     header.server_uuid = object.at("uuid").as_string();
     header.created_ms = object.at("created").as_int64();
     if (const auto* shared = object.if_contains("shared")) header.shared = shared->as_bool();
-  } catch (const std::exception&) { throw damaged("its header is not what it should be"); }
+  } catch (const std::exception&) { throw damaged("its header is malformed"); }
   if (on_header_) on_header_(header);
 }
 
 void Parser::read_rows(std::string_view payload) {
-  std::string last;  // the first row of a block shares nothing
+  std::string last;  // the first key of a block has no shared prefix
   while (!payload.empty()) {
     const std::uint64_t shared = take_number(payload);
-    if (shared > last.size()) throw damaged("a key begins like one that is not there");
+    if (shared > last.size()) throw damaged("a key's shared prefix exceeds the previous key");
     last.resize(shared);
     last += take_bytes(payload);
     const std::string_view value = take_bytes(payload);
     if (last.size() > kv::kMaxKeyBytes || value.size() > kv::kMaxValueBytes)
-      throw damaged("a row is larger than a store takes");
+      throw damaged("a row exceeds the store's limits");
     if (last <= key_ && rows_ > 0) throw damaged("its rows are not in order");
     key_ = last;
     ++rows_;
@@ -217,14 +218,14 @@ void Parser::read_end(std::string_view payload) {
   end_.rows = take_number(payload);
   const std::uint64_t version = take_number(payload);
   if (!payload.empty() || version > static_cast<std::uint64_t>(kMaxVersion))
-    throw damaged("its end is not what it should be");
+    throw damaged("its end is malformed");
   end_.version = static_cast<kv::Version>(version);
-  if (end_.rows != rows_) throw damaged(fmt::format("it has {} rows of {}", rows_, end_.rows));
+  if (end_.rows != rows_) throw damaged(fmt::format("it has {} rows, not {}", rows_, end_.rows));
 }
 
 Parser::End Parser::end() const {
   if (expected_ != Expected::nothing) {
-    throw bad_backup(fmt::format("The backup is cut short: it ends behind {} rows.", rows_));
+    throw bad_backup(fmt::format("The backup is truncated after {} rows.", rows_));
   }
   return end_;
 }

@@ -1,9 +1,9 @@
 // The file format of backups: all rows of a store as of one version, as a stream that can be written and read
-// with little memory, and in which any damage is found. docs/storage.md describes it to the byte.
+// with little memory, and in which any damage is detected. docs/storage.md specifies it.
 //
-// A file is a head, and blocks: the header, blocks of rows in the order of their keys, and the end. Each
-// block has a checksum that begins with that of the block before it. So the end's stands for everything: a
-// block that is damaged, missing, moved or from another file is found, and so is a file that was cut short.
+// A file is a head and blocks: the header, blocks of rows in key order, and the end. The checksum of each
+// block is seeded with that of the previous one, so the end's checksum covers the whole file: a block that is
+// damaged, missing, moved or from another file is detected, and so is a truncated file.
 #pragma once
 
 #include <functional>
@@ -14,36 +14,36 @@
 
 namespace divan::backup {
 
-/// The format that this version writes, and the oldest that it reads. Raised with the format of the rows,
-/// since the file says nothing else about what its rows mean.
+/// The format that this version writes, and the oldest that it reads. Must be increased with the format of
+/// the rows, since the file does not record that separately.
 inline constexpr int kFormat = 4;
 inline constexpr int kOldestFormat = 3;
 
-/// The highest version that a backup may say: beyond any store's, and far from where versions end.
+/// The highest valid version of a backup: above any store's, and far below the limit of versions.
 inline constexpr kv::Version kMaxVersion = kv::Version{1} << 60;
 
-/// The highest version that a running server lets itself be raised to, so that it can go on from there.
+/// The highest version that a running server can be raised to, so that it can continue from there.
 inline constexpr kv::Version kMaxRaisedVersion = kMaxVersion / 2;
 
-/// What a backup says of itself.
+/// The header of a backup.
 struct Header {
   std::string divan_version;
   std::string server_uuid;
   std::int64_t created_ms = 0;  // since 1970
-  bool shared = false;          // of a store on a cluster, which counts its versions by itself
+  bool shared = false;          // of a store on a cluster, whose versions do not depend on the clock
 };
 
-/// Takes the next bytes of a backup; returns false to stop.
+/// Receives the next bytes of a backup; returns false to stop.
 using ByteSink = std::function<bool(std::string_view bytes)>;
 
-/// Writes a backup. Once the sink does not want to go on, it gets nothing more. Not thread-safe.
+/// Writes a backup. The sink is not called again after it has returned false. Not thread-safe.
 class Writer {
  public:
   Writer(const Header& header, ByteSink sink);
 
-  /// The next row; keys come in their order. Returns true if the sink wants more.
+  /// Adds the next row; keys must be in order. Returns false if the sink has stopped.
   bool add(std::string_view key, std::string_view value);
-  /// The end. `version` is that of the store, so that none of the rows has a later versionstamp.
+  /// Writes the end. `version` is the store's, so that no row has a later versionstamp.
   bool finish(kv::Version version);
 
  private:
@@ -54,13 +54,13 @@ class Writer {
   bool going_on_ = true;
   std::uint64_t checksum_ = 0;
   std::uint64_t rows_ = 0;
-  std::string payload_;   // of the block of rows that is being filled
+  std::string payload_;   // of the current block of rows
   std::string last_key_;  // in it
   std::string block_;
 };
 
-/// Reads a backup from pieces of any size. Every row that it gives out was checked, but only end() says that
-/// nothing is missing. Not thread-safe.
+/// Parses a backup from pieces of any size. Each row is checked before it is passed on, but only end()
+/// verifies that the backup is complete. Not thread-safe.
 class Parser {
  public:
   using HeaderVisitor = std::function<void(const Header&)>;
@@ -70,14 +70,14 @@ class Parser {
   explicit Parser(RowVisitor on_row, HeaderVisitor on_header = {})
       : on_row_(std::move(on_row)), on_header_(std::move(on_header)) {}
 
-  /// Throws Error 400 "bad_backup": it is no backup, of a newer format, or damaged.
+  /// Throws Error 400 "bad_backup" if the input is not a backup, of a newer format, or damaged.
   void feed(std::string_view bytes);
 
   struct End {
     std::uint64_t rows = 0;
     kv::Version version = 0;
   };
-  /// What stands at the end. Throws Error 400 "bad_backup" if it has not come: the backup is cut short.
+  /// The end of the backup. Throws Error 400 "bad_backup" if it has not been read: the backup is truncated.
   End end() const;
 
   /// Rows so far.
@@ -100,7 +100,7 @@ class Parser {
   std::uint64_t rows_ = 0;
   std::uint64_t blocks_ = 0;
   std::string key_;      // of the last row
-  std::string pending_;  // the beginning of a block that is not complete
+  std::string pending_;  // the beginning of an incomplete block
   End end_;
 };
 

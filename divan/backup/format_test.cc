@@ -40,7 +40,7 @@ Read read(std::string_view bytes, std::size_t piece = SIZE_MAX) {
   return result;
 }
 
-// What is wrong with it; empty if nothing is.
+// Returns the error of parsing `bytes`; empty if there is none.
 std::string fault(std::string_view bytes) {
   try {
     read(bytes);
@@ -60,7 +60,7 @@ Rows some_rows() {
   return rows;
 }
 
-TEST(BackupFormat, RowsComeBackFromPiecesOfAnySize) {
+TEST(BackupFormat, RowsRoundTripInPiecesOfAnySize) {
   const Rows rows = some_rows();
   const std::string bytes = written(rows, 1234567890123);
   for (const std::size_t piece :
@@ -78,8 +78,8 @@ TEST(BackupFormat, RowsComeBackFromPiecesOfAnySize) {
   EXPECT_TRUE(read(written({})).rows.empty());
 }
 
-// As docs/storage.md describes it: what is written down here must be readable for ever.
-TEST(BackupFormat, TheBytesAreThose) {
+// The format of docs/storage.md: these bytes must remain readable.
+TEST(BackupFormat, Bytes) {
   std::string bytes;
   Writer writer({"1", "u", 5}, [&](std::string_view piece) {
     bytes += piece;
@@ -96,10 +96,10 @@ TEST(BackupFormat, TheBytesAreThose) {
       "45000000038ff74a4e234591a602ac02");
 }
 
-TEST(BackupFormat, CutAnywhereItIsRefused) {
+TEST(BackupFormat, TruncationAnywhereIsDetected) {
   const std::string bytes = written({{"a", "1"}, {"b", "2"}});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(fault(bytes.substr(0, size)), testing::HasSubstr("cut short")) << size;
+    EXPECT_THAT(fault(bytes.substr(0, size)), testing::HasSubstr("truncated")) << size;
   }
   EXPECT_EQ(fault(bytes), "");
 }
@@ -115,7 +115,7 @@ TEST(BackupFormat, AnyFlippedBitIsFound) {
   }
 }
 
-// The blocks of a backup with many rows: where each begins.
+// The positions of the blocks of a backup with many rows.
 std::vector<std::size_t> blocks_of(std::string_view bytes) {
   std::vector<std::size_t> begins;
   for (std::size_t at = 12; at < bytes.size(); at += 13 + read_u32(bytes.substr(at + 1)))
@@ -134,21 +134,21 @@ TEST(BackupFormat, MissingRepeatedAndForeignBlocksAreFound) {
               testing::HasSubstr(wrong));
   EXPECT_THAT(fault(bytes.substr(0, begins[1]) + block(2) + block(1) + bytes.substr(begins[3])),
               testing::HasSubstr(wrong));
-  EXPECT_THAT(fault(bytes + "x"), testing::HasSubstr("behind its end"));
-  EXPECT_THAT(fault(bytes + bytes), testing::HasSubstr("behind its end"));
+  EXPECT_THAT(fault(bytes + "x"), testing::HasSubstr("after its end"));
+  EXPECT_THAT(fault(bytes + bytes), testing::HasSubstr("after its end"));
 }
 
 TEST(BackupFormat, OtherFilesAndFormatsAreNamed) {
-  EXPECT_EQ(fault("PK\3\4 something else"), "This is no backup of Divan.");
-  EXPECT_EQ(fault("{"), "This is no backup of Divan.");
+  EXPECT_EQ(fault("PK\3\4 something else"), "The file is not a backup of Divan.");
+  EXPECT_EQ(fault("{"), "The file is not a backup of Divan.");
   std::string other = written({});
   for (const int format : {kOldestFormat - 1, kFormat + 1}) {
     other[11] = static_cast<char>(format);
-    EXPECT_THAT(fault(other), testing::HasSubstr(fmt::format("format is {}", format)));
+    EXPECT_THAT(fault(other), testing::HasSubstr(fmt::format("backup format {}", format)));
   }
 }
 
-// Written by the version before.
+// Written by the previous version.
 TEST(BackupFormat, FormatThreeIsRead) {
   const Read result = read(*from_hex(
       "444956414e42414b00000003"
@@ -171,7 +171,7 @@ TEST(BackupFormat, RowsMustBeInOrder) {
   EXPECT_THAT(fault(bytes), testing::HasSubstr("not in order"));
 }
 
-TEST(BackupFormat, ASinkThatHasEnoughGetsNothingMore) {
+TEST(BackupFormat, ASinkThatHasStoppedIsNotCalledAgain) {
   int pieces = 0;
   Writer writer(kHeader, [&](std::string_view) { return ++pieces < 3; });
   bool going_on = true;

@@ -14,7 +14,7 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr Duration kLookEvery = std::chrono::minutes(1);
-// Of rows in a transaction: well below the store's limit, and short enough not to keep others waiting.
+// The most bytes of rows per transaction: well below the store's limit, and small enough not to delay others.
 constexpr std::size_t kTransactionBytes = 1 << 20;
 
 std::string open_prefix() {
@@ -35,7 +35,7 @@ std::string database_prefix(std::string_view id) {
   return key;
 }
 
-Error no_restore() { return not_found("There is no such restore under way."); }
+Error no_restore() { return not_found("Unknown restore: it was finished, abandoned or never begun."); }
 
 Error damaged() { return internal_error("A restore's row in the store is damaged."); }
 
@@ -67,22 +67,20 @@ void Restores::run() {
     lock.unlock();
     try {
       collect();
-    } catch (const Error& error) {
-      log::error("What unfinished restores left could not be cleared: {}", error.what());
-    }
+    } catch (const Error& error) { log::error("Cannot clear unfinished restores: {}", error.what()); }
     lock.lock();
     clock_.wait_until(lock, changed_, clock_.now() + kLookEvery, [this] { return stopping_; });
   }
 }
 
 std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::Version version) {
-  if (version < 0 || version > kMaxRaisedVersion) throw bad_request("There is no such version.");
+  if (version < 0 || version > kMaxRaisedVersion) throw bad_request("The backup's version is out of range.");
   std::set<std::string_view> names;
   std::set<std::int64_t> numbers;
   for (const auto& database : databases) {
     docs::check_database_name(database.name);
     if (!names.insert(database.name).second || !numbers.insert(database.number).second)
-      throw bad_request(fmt::format("Database {} comes twice.", database.name));
+      throw bad_request(fmt::format("Database {} is named twice.", database.name));
   }
   check_size(databases);
   const std::string id = rng_.uuid();
@@ -102,10 +100,10 @@ std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::
 
 void Restores::check_free(kv::Transaction& tx, const std::string& name) {
   if (catalog_.can_adopt(tx, name)) return;
-  throw Error(412, "file_exists", fmt::format("There is a database {} already; nothing was restored.", name));
+  throw Error(412, "file_exists", fmt::format("Database {} exists already; nothing was restored.", name));
 }
 
-// Does what finish() will do, and commits nothing.
+// Tries the transaction of finish() without committing it.
 void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
   constexpr std::size_t kMaxBytes = kv::kMaxTransactionBytes / 10 * 9;
   const auto tx = store_.begin();
@@ -115,7 +113,7 @@ void Restores::check_size(const std::vector<RestoredDatabase>& databases) {
     if (tx->approximate_size() > kMaxBytes) {
       throw Error(
           413, "too_many_databases",
-          fmt::format("{} databases are too many for one restore: one transaction makes them all appear. "
+          fmt::format("{} databases are too many for one restore, which creates them in one transaction. "
                       "Restore some of them at a time, or all into a new directory.",
                       databases.size()));
     }
@@ -128,19 +126,19 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
     return targets(tx, id);
   });
   std::int64_t rows = 0;
-  // Of a bad piece nothing is written.
+  // Validate the whole piece before anything is written.
   visit_moved(databases, piece, [&](std::string, std::string_view) { ++rows; });
-  // A piece may be many times as large as its bytes, so its rows are never all in memory.
+  // Decoded rows may be many times larger than the piece, so they are never all in memory.
   std::vector<kv::KeyValue> together;
   std::size_t bytes = 0;
   bool is_taken = false;
   const auto write_them = [&](bool last) {
     is_taken = is_taken || store_.run([&](kv::Transaction& tx) {
-      // In each transaction, so that none is committed any more once the restore is further or over.
+      // Read in each transaction, so that none commits after the restore has advanced or ended.
       Progress progress = read(tx, id);
       if (progress.next_piece > number) return true;
       if (progress.next_piece < number)
-        throw conflict(fmt::format("Piece {} must come first.", progress.next_piece));
+        throw conflict(fmt::format("Unexpected piece; expected piece {}.", progress.next_piece));
       for (const auto& row : together) tx.set(row.key, row.value);
       if (last) {
         ++progress.next_piece;
@@ -161,7 +159,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   write_them(true);
 }
 
-// The rows of a piece, under the numbers that they have here.
+// Visits the rows of a piece, with the databases' new numbers.
 void Restores::visit_moved(const Targets& databases, std::string_view piece,
                            const std::function<void(std::string key, std::string_view value)>& visit) {
   Parser parser([&](std::string_view key, std::string_view value) {
@@ -169,9 +167,10 @@ void Restores::visit_moved(const Targets& databases, std::string_view piece,
     const bool is_of_database = reader.take_string() == "db";
     const auto found = is_of_database ? databases.find(reader.take_int().value_or(-1)) : databases.end();
     if (found == databases.end() || reader.at_end())
-      throw bad_request("A piece has a row of something else than the restore's databases.");
+      throw bad_request("A piece has a row that does not belong to the restore's databases.");
     std::string moved = docs::DatabaseKeys(found->second.number).prefix() + std::string(reader.rest());
-    if (moved.size() > kv::kMaxKeyBytes) throw bad_request("A key becomes too long.");
+    if (moved.size() > kv::kMaxKeyBytes)
+      throw bad_request("A key with its database's new number is too long.");
     visit(std::move(moved), value);
   });
   parser.feed(piece);
@@ -183,13 +182,13 @@ void Restores::finish(const std::string& id, std::int64_t rows) {
     auto progress = find(tx, id);
     if (!progress) throw no_restore();
     if (progress->rows != rows)
-      throw bad_request(fmt::format("The restore has {} rows, not {}.", progress->rows, rows));
+      throw bad_request(fmt::format("The restore has {} rows; expected {}.", progress->rows, rows));
     if (progress->finished()) return;
     for (const auto& [number, target] : targets(tx, id)) {
       check_free(tx, target.name);
       catalog_.adopt(tx, target.name, target.number, target.created_ms);
     }
-    // An answer can be lost, and the request come again.
+    // The response can be lost and the request repeated.
     progress->next_piece = kFinished;
     write(tx, id, *progress);
     tx.clear_range(kv::below(database_prefix(id)));
@@ -213,7 +212,7 @@ std::size_t Restores::collect() {
               if (auto id = Reader(key.substr(prefix.size())).take_string()) {
                 open.emplace(*std::move(id), value);
               } else {
-                log::error("A restore's row in the store is damaged and left out: {}",
+                log::error("A restore's row in the store is damaged and skipped: {}",
                            kv::tuple::describe(key));
               }
               return true;
@@ -224,7 +223,7 @@ std::size_t Restores::collect() {
   for (const auto& [id, row] : open) {
     Seen& seen = seen_[id];
     if (seen.row != row) seen = {row, clock_.now()};
-    if (clock_.now() - seen.since < kRestorePatience) continue;
+    if (clock_.now() - seen.since < kRestoreTimeout) continue;
     try {
       collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
         if (tx.get(open_key(id)) != row) return 0;
@@ -233,10 +232,10 @@ std::size_t Restores::collect() {
         return progress->finished() ? 0 : 1;
       });
     } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      log::error("What restore {} left could not be cleared: {}", id, error.what());
+      log::error("Cannot clear restore {}: {}", id, error.what());
     }
   }
-  if (collected > 0) log::info("What {} unfinished restores left was cleared.", collected);
+  if (collected > 0) log::info("Cleared {} unfinished restores.", collected);
   return collected;
 }
 

@@ -1,10 +1,9 @@
-// Databases of a backup on their way into a running server.
+// Restores databases of a backup into a running server.
 //
-// Their rows come in pieces, each of them a small backup file of its own, and get new numbers below which
-// nobody looks. The last transaction gives all the databases their names, so they appear together or not at
-// all. What is known of a restore stands in the store: any process on it takes the next piece, a piece that
-// comes twice is taken once, and what a restore left that was not finished is cleared away once nothing has
-// been heard of it for a while.
+// The rows arrive in pieces, each a small backup file of its own, and are written under new database numbers,
+// which are not visible yet. The last transaction gives all databases their names, so they appear atomically.
+// The state of a restore is in the store: any process can add the next piece, a repeated piece is ignored,
+// and a restore that receives no piece for a while is cleared.
 //
 // Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number).
 #pragma once
@@ -20,19 +19,19 @@
 
 namespace divan::backup {
 
-/// A restore that has received no piece for this time is given up. Each process measures it on its monotonic
-/// clock, from when it first sees the present value of the restore's row, so a system clock that is set
-/// forward or back ends no restore that continues.
-inline constexpr Duration kRestorePatience = std::chrono::minutes(10);
+/// A restore that has received no piece for this time is abandoned. Each process measures the time on its
+/// monotonic clock, from when it first sees the current value of the restore's row, so setting the system
+/// clock does not end an active restore.
+inline constexpr Duration kRestoreTimeout = std::chrono::minutes(10);
 
-/// A database that is to be made from the rows of one in a backup.
+/// A database to create from the rows of one in a backup.
 struct RestoredDatabase {
-  std::string name;             // that it is to have
-  std::int64_t number = 0;      // that its rows have in the backup
+  std::string name;             // the name to create it under
+  std::int64_t number = 0;      // its number in the backup
   std::int64_t created_ms = 0;  // since 1970
 };
 
-/// The restores of a store. Thread-safe. All that it is given must outlive it.
+/// The restores of a store. Thread-safe. The constructor's references must outlive it.
 class Restores {
  public:
   Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng)
@@ -41,29 +40,29 @@ class Restores {
   Restores(const Restores&) = delete;
   Restores& operator=(const Restores&) = delete;
 
-  /// Starts the thread that clears away what was given up.
+  /// Starts the thread that clears abandoned restores.
   void start();
 
   /// Begins to restore from a backup of this version, and returns the restore's id. Throws file_exists (412)
-  /// naming a database that is there (but see Catalog::can_adopt()), bad_request for names that cannot be or
-  /// come twice, and for versions beyond kMaxRaisedVersion, too_many_databases (413) if one transaction
-  /// cannot make them all.
+  /// if a database exists (but see Catalog::can_adopt()), bad_request for invalid or repeated names and for
+  /// versions above kMaxRaisedVersion, and too_many_databases (413) if one transaction cannot create them
+  /// all.
   std::string begin(const std::vector<RestoredDatabase>& databases, kv::Version version);
 
-  /// Takes piece `number` (from 0 on, one after the other): a backup file of rows of the databases. One that
-  /// was taken before changes nothing. Throws not_found for a restore that is not under way, conflict if the
-  /// piece before is missing, bad_backup.
+  /// Adds piece `number` (0, 1, ...): a backup file of rows of the databases. A piece that was added before
+  /// is ignored. Throws not_found for an unknown restore, conflict if the previous piece is missing, and
+  /// bad_backup.
   void add(const std::string& id, std::int64_t number, std::string_view piece);
 
-  /// All pieces were added, with `rows` in all: the databases appear. Throws as begin() and add() do; then
-  /// nothing has appeared. For kRestorePatience it may be called again, and has nothing to do.
+  /// Makes the databases appear after all pieces, with `rows` in total, were added. Throws as begin() and
+  /// add() do; then no database has appeared. Idempotent for kRestoreTimeout.
   void finish(const std::string& id, std::int64_t rows);
 
-  /// Gives a restore up. Throws not_found.
+  /// Abandons a restore. Throws not_found.
   void abandon(const std::string& id);
 
-  /// Clears the rows of restores that have received no piece for kRestorePatience; returns how many restores
-  /// these were. For one thread: the one of start() if that was called.
+  /// Clears the rows of restores that have received no piece for kRestoreTimeout, and returns the number of
+  /// these restores. Call on one thread only: that of start() if that was called.
   std::size_t collect();
 
  private:
@@ -75,7 +74,7 @@ class Restores {
   };
   static constexpr std::int64_t kFinished = -1;  // in place of next_piece
   struct Target {
-    std::int64_t number;  // in the store
+    std::int64_t number;  // in this store
     std::string name;
     std::int64_t created_ms;
   };
@@ -101,7 +100,7 @@ class Restores {
     std::string row;
     MonotonicTime since;
   };
-  std::map<std::string, Seen> seen_;  // open restores by id, as collect() found them
+  std::map<std::string, Seen> seen_;  // open restores by id, as last seen by collect()
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -114,7 +114,7 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
         changes.push_back(fmt::format("{} {}", database.name(), static_cast<int>(kind)));
       });
   const std::string id = begin();
-  changes.clear();  // it was tried whether they fit a transaction
+  changes.clear();  // begin() tried whether they fit one transaction
   add_all(id);
   EXPECT_TRUE(target.names().empty());
   EXPECT_TRUE(changes.empty());
@@ -122,9 +122,9 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
   EXPECT_EQ(target.documents("shop"), 20);
   EXPECT_EQ(changes.size(), 2u);
-  // Nothing else is left after a while, and sequences go on.
+  // No other rows are left after a while, and sequences continue.
   EXPECT_EQ(target.restores.collect(), 0u);
-  target.clock.advance(kRestorePatience);
+  target.clock.advance(kRestoreTimeout);
   EXPECT_EQ(target.restores.collect(), 0u);
   EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 2);
   target.write("shop", 20, 1);
@@ -140,7 +140,7 @@ TEST_F(RestoresTest, TheDatabaseAppearsAtTheEnd) {
   });
 }
 
-TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
+TEST_F(RestoresTest, PiecesMustBeInOrderAndMayBeRepeated) {
   const std::string id = begin();
   target.restores.add(id, 0, pieces.bytes[0]);
   EXPECT_EQ(refusal([&] { target.restores.add(id, 2, pieces.bytes[2]); }), "conflict");
@@ -153,14 +153,14 @@ TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
   EXPECT_TRUE(target.names().empty());
   target.restores.finish(id, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
-  // What comes late changes nothing.
+  // Late pieces are rejected.
   EXPECT_EQ(refusal([&] { target.restores.add(id, 0, pieces.bytes[0]); }), "not_found");
   EXPECT_EQ(refusal([&] { target.restores.abandon(id); }), "not_found");
   target.restores.finish(id, pieces.rows);
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows - 1); }), "bad_request");
   EXPECT_EQ(target.documents("shop"), 20);
   target.restores.collect();
-  target.clock.advance(kRestorePatience - std::chrono::seconds(1));
+  target.clock.advance(kRestoreTimeout - std::chrono::seconds(1));
   target.restores.collect();
   target.restores.finish(id, pieces.rows);
   target.clock.advance(std::chrono::seconds(1));
@@ -168,36 +168,37 @@ TEST_F(RestoresTest, PiecesComeInOrderAndMayComeTwice) {
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
 }
 
-TEST_F(RestoresTest, WhatWasGivenUpIsCleared) {
+TEST_F(RestoresTest, AnAbandonedRestoreIsCleared) {
   const std::string id = begin();
   add_all(id);
   target.restores.abandon(id);
-  EXPECT_EQ(target.rows(), 1u);  // the number is not given again
+  EXPECT_EQ(target.rows(), 1u);  // the number is not used again
   EXPECT_EQ(refusal([&] { target.restores.finish(id, pieces.rows); }), "not_found");
 }
 
-TEST_F(RestoresTest, WhatWasForgottenIsClearedAfterAWhile) {
+TEST_F(RestoresTest, AnInactiveRestoreIsClearedAfterItsTimeout) {
   const std::string silent = begin();
   target.restores.add(silent, 0, pieces.bytes[0]);
   EXPECT_EQ(target.restores.collect(), 0u);
-  target.clock.advance(kRestorePatience / 2);
+  target.clock.advance(kRestoreTimeout / 2);
   const std::string heard = begin();
   EXPECT_EQ(target.restores.collect(), 0u);
-  target.clock.advance(kRestorePatience / 2 - std::chrono::seconds(1));
+  target.clock.advance(kRestoreTimeout / 2 - std::chrono::seconds(1));
   target.restores.add(heard, 0, pieces.bytes[0]);
   EXPECT_EQ(target.restores.collect(), 0u);
   target.clock.advance(std::chrono::seconds(1));
   EXPECT_EQ(target.restores.collect(), 1u);
   EXPECT_EQ(refusal([&] { target.restores.add(silent, 1, pieces.bytes[1]); }), "not_found");
-  target.clock.advance(kRestorePatience - std::chrono::seconds(2));
+  target.clock.advance(kRestoreTimeout - std::chrono::seconds(2));
   EXPECT_EQ(target.restores.collect(), 0u);
   for (std::size_t i = 1; i < pieces.bytes.size(); ++i) target.restores.add(heard, i, pieces.bytes[i]);
   target.restores.finish(heard, pieces.rows);
   EXPECT_EQ(target.documents("shop"), 20);
-  EXPECT_EQ(target.rows(), static_cast<std::size_t>(pieces.rows) + 3);  // that it is finished
+  EXPECT_EQ(target.rows(),
+            static_cast<std::size_t>(pieces.rows) + 3);  // including the row of the finished restore
 }
 
-// A machine's clock is set forward, or back.
+// A system clock that is set forward or back.
 class SetClock final : public Clock {
  public:
   SetClock(const Clock& time, std::int64_t wall_ms) : time_(time), wall_ms_(wall_ms) {}
@@ -213,23 +214,24 @@ class SetClock final : public Clock {
   const std::int64_t wall_ms_;
 };
 
-TEST_F(RestoresTest, AClockThatIsSetDoesNotGiveARestoreUp) {
+TEST_F(RestoresTest, SettingTheClockDoesNotAbandonARestore) {
   for (const std::int64_t wall_ms : {0LL, 4'000'000'000'000LL}) {
     const SetClock clock(target.clock, wall_ms);
     Restores elsewhere(*target.store, target.catalog, clock, target.rng);
     const std::string id = begin();
     EXPECT_EQ(elsewhere.collect(), 0u);
-    target.clock.advance(kRestorePatience - std::chrono::seconds(1));
+    target.clock.advance(kRestoreTimeout - std::chrono::seconds(1));
     EXPECT_EQ(elsewhere.collect(), 0u);
     target.restores.add(id, 0, pieces.bytes[0]);
     EXPECT_EQ(elsewhere.collect(), 0u);
-    target.clock.advance(kRestorePatience);
+    target.clock.advance(kRestoreTimeout);
     EXPECT_EQ(elsewhere.collect(), 1u);
   }
 }
 
-// A piece that comes between the look at a silent restore and its end keeps it.
-TEST_F(RestoresTest, APieceThatComesAtTheLastMomentKeepsARestore) {
+// A piece that arrives after collect() has read an inactive restore, and before it clears it, keeps the
+// restore.
+TEST_F(RestoresTest, APieceAtTheLastMomentKeepsARestore) {
   class Interposed final : public kv::ForwardingDatabase {
    public:
     using ForwardingDatabase::ForwardingDatabase;
@@ -247,13 +249,13 @@ TEST_F(RestoresTest, APieceThatComesAtTheLastMomentKeepsARestore) {
   Restores elsewhere(store, target.catalog, target.clock, target.rng);
   const std::string id = begin();
   EXPECT_EQ(elsewhere.collect(), 0u);
-  target.clock.advance(kRestorePatience);
+  target.clock.advance(kRestoreTimeout);
   store.before_second([&] { target.restores.add(id, 0, pieces.bytes[0]); });
   EXPECT_EQ(elsewhere.collect(), 0u);
   target.restores.add(id, 1, pieces.bytes[1]);
 }
 
-TEST_F(RestoresTest, ADamagedRowIsInTheWayOfNoOther) {
+TEST_F(RestoresTest, ADamagedRowDoesNotBlockOthers) {
   std::string damaged, damaged_name;
   kv::tuple::Packer(damaged).string("restore").string("open").string("0");
   kv::tuple::Packer(damaged_name).string("restore").string("open").integer(0);
@@ -263,11 +265,11 @@ TEST_F(RestoresTest, ADamagedRowIsInTheWayOfNoOther) {
   });
   begin();
   EXPECT_EQ(target.restores.collect(), 0u);
-  target.clock.advance(kRestorePatience);
+  target.clock.advance(kRestoreTimeout);
   EXPECT_EQ(target.restores.collect(), 1u);
 }
 
-// Every server creates one, and has no use for it if it restores a backup.
+// Every server creates an empty one, which a restore may replace.
 TEST_F(RestoresTest, AnUnusedDatabaseOfUsersIsReplaced) {
   const std::string users(docs::kUsersDatabase);
   target.store->run([&](Transaction& tx) { target.catalog.create(tx, users); });
@@ -292,7 +294,7 @@ TEST_F(RestoresTest, ADatabaseOfUsersThatIsInUseIsNotReplaced) {
   EXPECT_EQ(target.documents(users), 1);
 }
 
-TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
+TEST_F(RestoresTest, ADatabaseCreatedMeanwhileIsNotReplaced) {
   const std::string id = begin();
   add_all(id);
   target.store->run([&](Transaction& tx) { target.catalog.create(tx, "shop"); });
@@ -304,8 +306,8 @@ TEST_F(RestoresTest, ANameThatIsTakenMeanwhileIsNotReplaced) {
   EXPECT_EQ(target.documents("shop"), 20);
 }
 
-// The transaction at the end must be able to make them all.
-TEST_F(RestoresTest, TooManyDatabasesAreRefusedAtOnce) {
+// The last transaction must be able to create them all.
+TEST_F(RestoresTest, TooManyDatabasesAreRejectedAtOnce) {
   const auto databases = [](int count) {
     std::vector<RestoredDatabase> all;
     for (int i = 0; i < count; ++i) all.push_back({"n" + std::string(200, 'x') + std::to_string(i), i, 1});
@@ -326,7 +328,7 @@ TEST_F(RestoresTest, TooManyDatabasesAreRefusedAtOnce) {
   EXPECT_EQ(target.names().size(), static_cast<std::size_t>(least));
 }
 
-TEST_F(RestoresTest, VersionsCanGoOn) {
+TEST_F(RestoresTest, VersionsContinue) {
   EXPECT_EQ(refusal([&] { target.restores.begin({pieces.database}, kMaxRaisedVersion + 1); }), "bad_request");
   const auto id = target.restores.begin({pieces.database}, kMaxRaisedVersion);
   add_all(id);
@@ -350,7 +352,7 @@ TEST_F(RestoresTest, APieceMayBeMuchLargerThanItsBytes) {
   const std::string piece = piece_of(rows);
   EXPECT_LT(piece.size(), 100'000u);
   const std::string id = begin();
-  // The last block is damaged: nothing of the others is written.
+  // The last block is damaged: no row of the others is written.
   const std::size_t before = target.rows();
   EXPECT_EQ(refusal([&] { target.restores.add(id, 0, piece.substr(0, piece.size() - 1)); }), "bad_backup");
   rows.push_back({key_of("", 1), "x"});
@@ -366,7 +368,7 @@ TEST_F(RestoresTest, APieceMayBeMuchLargerThanItsBytes) {
   EXPECT_THAT(target.names(), testing::ElementsAre("shop"));
 }
 
-TEST_F(RestoresTest, OtherRowsAreRefused) {
+TEST_F(RestoresTest, OtherRowsAreRejected) {
   const std::string id = begin();
   const auto key_of = [](auto&&... numbers) {
     std::string key;
@@ -386,7 +388,7 @@ TEST_F(RestoresTest, OtherRowsAreRefused) {
   target.restores.finish(id, pieces.rows);
 }
 
-TEST(WholeBackup, IsTheSameStoreAgain) {
+TEST(WholeBackup, RoundTrip) {
   Node source, target;
   source.store->run([&](Transaction& tx) {
     source.catalog.create(tx, "shop");
@@ -405,7 +407,7 @@ TEST(WholeBackup, IsTheSameStoreAgain) {
   parser.feed(bytes);
   loader.finish(parser.end().version);
   EXPECT_EQ(target.documents("shop"), 20);
-  EXPECT_EQ(target.rows(), source.rows() - 1);  // the mark means nothing there
+  EXPECT_EQ(target.rows(), source.rows() - 1);  // marks of commits are not restored
   EXPECT_GE(target.store->begin()->read_version(), source.store->begin()->read_version());
 }
 
