@@ -109,22 +109,23 @@ void JobInvariants::check_worker_jobs(const Touched& touched, const Rows& rows) 
   for (const auto& worker : touched.not_left) {
     const auto left = left_.extract(worker);
     for (const auto& [name, seen] : jobs_) {
-      const bool rides = seen.job && seen.job->state == State::running &&
-                         Name(seen.job->worker_role, seen.job->worker_id) == worker;
-      if (rides && seen.job->epoch < left.mapped()) fail(name, "its worker ended, and it is forgotten.");
+      const bool has_worker_entry = seen.job && seen.job->state == State::running &&
+                                    Name(seen.job->worker_role, seen.job->worker_id) == worker;
+      if (has_worker_entry && seen.job->epoch < left.mapped())
+        fail(name, "its worker has ended, and it was not reclaimed.");
     }
   }
   for (const auto& worker : touched.workers) {
     const auto& [role, id] = worker;
     std::string row;
     Packer(row).string("workers").string(role).string("w").string(id);
-    const JobKey riding = JobKey("by_worker").string(role).string(id);
-    const auto entry = rows.lower_bound(riding.key());
-    const bool rides = entry != rows.end() && entry->first.starts_with(riding.key());
-    if (rides && !rows.contains(row) && !left_.contains(worker)) {
-      world_.fail(fmt::format("Worker {}/{} is gone and a job still rides on it.", role, id));
+    const JobKey worker_entry = JobKey("by_worker").string(role).string(id);
+    const auto entry = rows.lower_bound(worker_entry.key());
+    const bool has_worker_entry = entry != rows.end() && entry->first.starts_with(worker_entry.key());
+    if (has_worker_entry && !rows.contains(row) && !left_.contains(worker)) {
+      world_.fail(fmt::format("Worker {}/{} has ended, but a job still has it as its worker.", role, id));
     }
-    if (rides && !rows.contains(row)) world_.count("jobs left by a worker that ended");
+    if (has_worker_entry && !rows.contains(row)) world_.count("jobs left by a worker that ended");
   }
 }
 
@@ -416,7 +417,7 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
     Packer(worker).string("workers").string(now->worker_role).string("w").string(now->worker_id);
     const auto left = left_.find({now->worker_role, now->worker_id});
     const bool is_left = left != left_.end() && now->epoch < left->second;
-    if (!rows.contains(worker) && !is_left) fail(name, "it rides on a worker that is not there.");
+    if (!rows.contains(worker) && !is_left) fail(name, "its worker is not registered.");
   }
 }
 

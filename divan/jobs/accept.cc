@@ -1,4 +1,4 @@
-// Accepting jobs: which request gets which of the due jobs.
+// Accepting jobs: assigns due jobs to requests.
 #include <deque>
 #include <numeric>
 
@@ -9,24 +9,25 @@
 namespace divan::jobs {
 namespace {
 
-// Missed occurrences of a type that are moved to their next tick at once.
+// The most missed occurrences of a type that one pass moves to their next tick.
 constexpr std::size_t kMaxSkipped = 100;
-// Damaged rows of a type that one pass skips. Each pass reads them again.
+// The most damaged rows of a type that one pass skips. Each pass reads them again.
 constexpr std::size_t kMaxDamaged = 1000;
-// Due jobs that due_jobs() reads, from the first on.
+// The most due jobs that due_jobs() checks, from the first on.
 constexpr std::size_t kMaxFrontChecked = 20;
-// The data of jobs that are accepted together: with the next one, somewhat more.
+// A pass ends when the data of its jobs exceed this.
 constexpr std::size_t kMaxAcceptBytes = 8'000'000;
-// Priorities without a due job that a pass scans behind due ones, if the next pass can continue there.
+// The most priorities without a due job that a pass scans after due jobs, if the next pass can continue
+// there.
 constexpr std::size_t kMaxPrioritiesBehind = 100;
 
-// How many more jobs of the type may run: SIZE_MAX without a limit.
+// Returns how many more jobs of the type may run; SIZE_MAX without a limit.
 //
 // Only accepts increase the count of running jobs. Accepts under a limit conflict with each other
-// (turn_range), so that of two that have read the same count one fails. What decreases the count need not
-// make them fail, so it is read as a snapshot. Accepts without a limit do not take part: they have read the
+// (max_running_range), so that one of two that have read the same count fails. Decreases of the count need
+// not conflict, so it is a snapshot read. Accepts without a limit do not conflict: they have read the
 // settings, and cannot commit once these have changed.
-std::size_t free_places(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
+std::size_t free_slots(kv::Transaction& tx, std::string_view type, const TypeSettings& settings) {
   if (!settings.max_running) return SIZE_MAX;
   const std::int64_t running =
       kv::decode_counter(tx.get(count_key(type, State::running), kv::Isolation::snapshot));
@@ -35,8 +36,8 @@ std::size_t free_places(kv::Transaction& tx, std::string_view type, const TypeSe
 }
 
 void take_turn(kv::Transaction& tx, std::string_view type) {
-  tx.add_read_conflict(turn_range(type));
-  tx.add_write_conflict(turn_range(type));
+  tx.add_read_conflict(max_running_range(type));
+  tx.add_write_conflict(max_running_range(type));
 }
 
 workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::WorkerRef& worker) {
@@ -46,7 +47,7 @@ workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::
   return *found;
 }
 
-// The requests of a pass, in their order.
+// The requests of a pass, in order.
 class AcceptRequests {
  public:
   AcceptRequests(Queue& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
@@ -59,10 +60,10 @@ class AcceptRequests {
     }
   }
 
-  /// How many more jobs they ask for.
+  /// The number of further jobs that they request.
   std::size_t free() const { return std::accumulate(limits_.begin(), limits_.end(), std::size_t{0}); }
 
-  /// The request that gets the next job, and its worker; null if none asks for more.
+  /// The request that gets the next job, and its worker; null if all requests are satisfied.
   std::pair<AcceptRequest*, const workers::WorkerRef*> next() {
     for (; next_ < requests_.size(); ++next_) {
       if (limits_[next_] > 0) find_worker(next_);
@@ -112,24 +113,24 @@ void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& sett
   queue.observer().started(tx, job, std::max(job.due_at, job.added_at));
 }
 
-// The queue of one type, as a pass sees it.
+// The queue of one type in a pass.
 struct Source {
   std::string type;
   TypeSettings settings;
-  std::size_t places;  // how many more jobs of the type may run at once
-  QueueCursor cursor;  // as it is known
+  std::size_t slots;   // how many more jobs of the type may run at once
+  QueueCursor cursor;  // as the caller knows it
   std::size_t candidate_window;
   DueScanner scanner;
   DueScan scanned{};  // the last scan
   std::deque<DueJob> next{};
-  bool leaves = false;  // the last scan has found other jobs, too
+  bool leaves = false;  // the last scan has found other due jobs, too
   bool begun = false;
   std::size_t taken = 0;
   std::size_t skipped = 0;  // missed occurrences
   std::size_t passed = 0;   // missed occurrences and damaged jobs since the last scan
 };
 
-// One call of accept_for(). Repeatedly accepts the job that comes first among the heads of the queues.
+// One call of accept_for(). Repeatedly accepts the first of the queues' first jobs.
 class AcceptPass {
  public:
   AcceptPass(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
@@ -167,14 +168,14 @@ class AcceptPass {
     sources_.push_back(
         {.type = type,
          .settings = *settings,
-         .places = free_places(tx_, type, *settings),
+         .slots = free_slots(tx_, type, *settings),
          .cursor = cursor,
          // Under a limit, accepts of different nodes run one after the other anyway.
          .candidate_window = settings->max_running ? 1 : cursor.candidate_window,
          .scanner = DueScanner(queue_, tx_, type, due_until_, cursors_ ? kMaxPrioritiesBehind : SIZE_MAX)});
   }
 
-  // The queue whose first job comes before those of the others; null if none has one.
+  // The queue whose first job precedes those of the others; null if all are empty.
   Source* first() {
     Source* first = nullptr;
     for (auto& source : sources_) {
@@ -187,14 +188,14 @@ class AcceptPass {
 
   // A scan finds as many jobs as can be accepted; another one is needed only in place of those it skipped.
   static bool may_have_more(const Source& source) {
-    if (source.taken >= source.places) return false;
+    if (source.taken >= source.slots) return false;
     if (!source.begun) return true;
     return source.passed > 0 && source.skipped < kMaxSkipped && source.scanner.skipped() < kMaxDamaged;
   }
 
   void scan(Source& source) {
     const std::size_t wanted =
-        std::min({source.places - source.taken, requests_.free(), kMaxAcceptLimit - jobs_});
+        std::min({source.slots - source.taken, requests_.free(), kMaxAcceptLimit - jobs_});
     source.scanned =
         order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.cursor)
                : source.scanner.scan(wanted, std::min(wanted * source.candidate_window, kMaxAcceptLimit),
@@ -204,7 +205,7 @@ class AcceptPass {
     auto& due = source.scanned;
     const std::size_t slices = order_ ? 1 : std::max(due.jobs.size() / wanted, std::size_t{1});
     source.leaves = order_ ? put_in_order(due, wanted) : choose(due, wanted, slices);
-    // If the caller asks for a time in the past, waiting makes no more jobs due.
+    // If the requested time is in the past, waiting makes no more jobs due.
     if (due.cursor.next_due_at && due_until_ >= now_) poll_again_at(*due.cursor.next_due_at);
     if (tx_.is_remote()) prefetch_jobs(source.type, due.jobs);
     if (cursors_) (*cursors_)[source.type].candidate_window = std::min(source.candidate_window, slices);
@@ -225,13 +226,13 @@ class AcceptPass {
       (*cursors_)[source.type] = std::move(source.scanned.cursor);
       (*cursors_)[source.type].candidate_window = candidate_window;
     }
-    // The next pass handles what else is due.
+    // The next pass handles the remaining missed occurrences.
     if (source.skipped >= kMaxSkipped) poll_again_at(now_);
     if (source.settings.max_running && source.taken > 0) take_turn(tx_, source.type);
-    if (source.taken >= source.places) found_.full.insert(source.type);
+    if (source.taken >= source.slots) found_.full.insert(source.type);
   }
 
-  // The cursor of the type's queue; at its beginning if a job has become pending since.
+  // The cursor of the type's queue; at the queue's beginning if a job has become pending since.
   QueueCursor cursor_of(const std::string& type) {
     if (cursors_ == nullptr) return {};
     QueueCursor& cursor = (*cursors_)[type];
@@ -241,7 +242,7 @@ class AcceptPass {
     return cursor;
   }
 
-  // Keeps a random slice of as many jobs as are wanted. Returns true if there are others.
+  // Keeps a random slice of `wanted` jobs. Returns true if there are others.
   bool choose(DueScan& due, std::size_t wanted, std::size_t slices) {
     auto& jobs = due.jobs;
     if (jobs.size() <= wanted) return false;
@@ -251,7 +252,7 @@ class AcceptPass {
     return true;
   }
 
-  // Keeps the first jobs in the order of the caller. Returns true if there are others.
+  // Keeps the first jobs in the caller's order. Returns true if there are others.
   bool put_in_order(DueScan& due, std::size_t wanted) const {
     const std::size_t found = due.jobs.size();
     order_(due.jobs);
@@ -260,7 +261,7 @@ class AcceptPass {
     return due.jobs.size() < found;
   }
 
-  // Accepts the first job of a queue, or skips it. Returns false if no request asks for more.
+  // Accepts the first job of a queue, or skips it. Returns false if all requests are satisfied.
   bool take(Source& source) {
     const DueJob& due = source.next.front();
     auto job = read(source.type, due);
@@ -293,7 +294,7 @@ class AcceptPass {
         std::string data = read_data(tx_, *job);
         return AcceptedJob{*std::move(job), std::move(data)};
       }
-      damage = "It is queued and not pending.";
+      damage = "It is in the queue but not pending.";
     } catch (const kv::Error&) { throw; } catch (const Error& error) {
       damage = error.reason();
     }
@@ -316,7 +317,7 @@ class AcceptPass {
   std::size_t bytes_ = 0;
 };
 
-// Prefetches what a pass over short queues reads before it knows of any job.
+// Prefetches the rows that a pass over short queues reads before it finds a job.
 void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
                      std::span<const AcceptRequest> requests, const QueueCursors* cursors) {
   kv::Prefetch reads;
@@ -356,11 +357,11 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
 std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type) {
   DueScanner scanner(queue, tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind);
   auto due = std::move(scanner.scan(kMaxOrdered, kMaxOrdered, {}).jobs);
-  // Damaged ones are never accepted. At the front, they would stay before all others.
-  std::size_t looked_at = 0;
+  // Damaged jobs are never accepted, and would stay at the front of the queue.
+  std::size_t checked = 0;
   std::erase_if(due, [&](const DueJob& one) {
-    if (++looked_at > kMaxFrontChecked) return false;
-    const auto job = queue.find_whole(tx, type, one.id, kv::Isolation::snapshot);
+    if (++checked > kMaxFrontChecked) return false;
+    const auto job = queue.find_or_report(tx, type, one.id, kv::Isolation::snapshot);
     return !job || job->state != State::pending;
   });
   return due;

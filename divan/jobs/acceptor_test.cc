@@ -134,13 +134,13 @@ TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
 
 TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
   const auto ref = store->run([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
-  const auto riding = join({.worker = ref});
-  EXPECT_EQ(step(riding), std::nullopt);
+  const auto with_worker = join({.worker = ref});
+  EXPECT_EQ(step(with_worker), std::nullopt);
   const auto waiting = wait_queue(1);
   EXPECT_THROW(acceptor.step(join({.worker = workers::WorkerRef{"r", "nobody", ""}}).waiter), Error);
   store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
   add("a");
-  EXPECT_THROW(acceptor.step(riding.waiter), Error);
+  EXPECT_THROW(acceptor.step(with_worker.waiter), Error);
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
 }
 

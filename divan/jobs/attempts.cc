@@ -33,26 +33,26 @@ Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failur
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
   const auto pause =
       static_cast<std::int64_t>(std::min(doubled, static_cast<double>(settings.backoff_max.count())));
-  // Up to a quarter off, so that what failed together does not come back together.
+  // Jitter of up to a quarter, so that jobs that failed together are not retried together.
   return Duration(pause -
                   static_cast<std::int64_t>(queue.rng().below(static_cast<std::uint64_t>(pause / 4) + 1)));
 }
 
-// The run goes on at another time. A periodic job keeps the tick that it runs for.
-void put_off(Job& job, std::int64_t due_at, std::int64_t now) {
+// Continues the run at another time. A periodic job keeps its tick.
+void postpone(Job& job, std::int64_t due_at, std::int64_t now) {
   const std::int64_t tick = job.scheduled_at;
   make_pending(job, due_at, now);
   if (is_periodic(job)) job.scheduled_at = tick;
 }
 
-// The run has ended. A job that was asked for again runs again, a periodic one does at its next tick.
+// Ends the run. A resubmitted job runs again, a periodic one runs at its next tick.
 void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
   const bool again = job.resubmit;
   const std::int64_t at = again ? take_next_run(tx, job) : kNextTick;
   if (again && at != kNextTick) {
     make_pending(job, at, now);
     job.failures = job.lost = 0;
-    // An occurrence of its own.
+    // Each occurrence counts its own attempts.
     if (is_periodic(job)) job.attempt = 0;
   } else if (is_periodic(job) && (again || !job.cancel)) {
     begin_next_occurrence(job, now);
@@ -62,7 +62,7 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
   }
 }
 
-// How many attempts at a run of the job may be lost.
+// The most attempts at a run of the job that may be lost; nullopt: any number.
 std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Job& job) {
   return with_limits(queue.find_type(tx, job.type).value_or(TypeSettings()), job.limits).max_lost;
 }
@@ -78,18 +78,19 @@ void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::opti
     if (changed.cancel) {
       end_run(tx, changed, State::cancelled, now);
     } else if (most_lost && changed.lost >= *most_lost) {
-      changed.last_error = fmt::format(
-          "The workers of {} attempts were lost (`max_lost` is {}): the job may be what ends them.",
-          changed.lost, *most_lost);
+      changed.last_error =
+          fmt::format("{} attempts were lost (`max_lost` is {}): the job may crash its workers.",
+                      changed.lost, *most_lost);
       end_run(tx, changed, State::failed, now);
     } else {
-      delay ? put_off(changed, now + duration_cast<milliseconds>(*delay).count(), now) : put_back(changed);
-      // What took its worker with it may do so again: others that are due come first.
+      delay ? postpone(changed, now + duration_cast<milliseconds>(*delay).count(), now)
+            : return_to_queue(changed);
+      // The job may have crashed its worker: put it behind the jobs that are due.
       if (why == Outcome::lost) changed.due_at = std::max(changed.due_at, now);
-      // The next one has the same number: nothing was tried.
+      // A released attempt does not count: the next one has the same number.
       if (why == Outcome::released) changed.attempt = std::max<std::int64_t>(changed.attempt - 1, 0);
     }
-    if (changed.state == State::pending) remember_attempt(tx, before, changed, why, now);
+    if (changed.state == State::pending) record_attempt(tx, before, changed, why, now);
   });
   queue.observer().ended(tx, before, job, why, now);
 }
@@ -98,7 +99,7 @@ namespace {
 
 void check_progress(std::optional<std::string_view> progress) {
   if (progress && (progress->size() > kMaxProgressBytes || !is_utf8(*progress)))
-    throw bad_request("A job's progress is at most 10,000 bytes of JSON.");
+    throw bad_request("Invalid progress of a job; expected at most 10,000 bytes of JSON.");
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
   Job job = owned(tx, attempt);
   check_progress(progress);
   const bool changed_progress = progress && *progress != job.progress;
-  // A job on a worker lives by the worker's heartbeat: without news there is nothing to write.
+  // A worker job is kept alive by the worker's heartbeat: without progress or data nothing is written.
   if (job.activity || changed_progress || data) {
     transition(tx, job, [&](Job& changed) {
       changed.activity.reset();
@@ -132,10 +133,10 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
     changed.failures = changed.lost = 0;
     changed.last_error.clear();
     write_result(tx, changed, result);
-    // Nobody sees them if the next run has data of its own.
+    // They are not needed if the next run has data of its own.
     if (data && (!changed.resubmit || changed.next_chunks == kSameData)) write_data(tx, changed, *data);
     end_run(tx, changed, State::finished, now);
-    if (changed.state == State::pending) remember_attempt(tx, before, changed, Outcome::finished, now);
+    if (changed.state == State::pending) record_attempt(tx, before, changed, Outcome::finished, now);
   });
   queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
@@ -150,15 +151,15 @@ void fail_job(Queue& queue, kv::Transaction& tx, Job& job, std::string_view erro
   transition(tx, job, [&](Job& changed) {
     changed.failures += 1;
     changed.last_error =
-        is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(an error that is not UTF-8)";
+        is_utf8(error) ? std::string(utf8_prefix(error, kMaxErrorBytes)) : "(the error is not UTF-8)";
     if (changed.cancel || !options.retry || changed.failures >= settings.max_attempts) {
       end_run(tx, changed, State::failed, now);
     } else {
       const Duration pause = options.delay ? *options.delay : backoff(queue, settings, changed.failures);
-      put_off(changed, now + duration_cast<milliseconds>(pause).count(), now);
+      postpone(changed, now + duration_cast<milliseconds>(pause).count(), now);
     }
     if (changed.state == State::pending)
-      remember_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
+      record_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
   queue.observer().ended(tx, before, job, Outcome::failed, now);
 }
@@ -174,7 +175,7 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 void end_overdue(Queue& queue, kv::Transaction& tx, Job& job) {
   const std::string error =
       fmt::format("The attempt ran longer than its `max_runtime` of {} ms.", job.deadline - job.started_at);
-  tell_of_halt(queue, tx, job, error);
+  add_halt(queue, tx, job, error);
   fail_job(queue, tx, job, error, {});
 }
 

@@ -1,4 +1,4 @@
-// The workers' side of the job queue: accepting jobs, keeping them, and ending them.
+// The workers' side of the job queue: accepting jobs, reporting on them, and ending them.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@ namespace divan::jobs {
 
 struct AcceptOptions {
   std::size_t limit = 1;
-  // Jobs due until then; nullopt: until now.
+  // Accept jobs that are due until then; nullopt: until now.
   std::optional<std::int64_t> max_scheduled_at;
   // The worker whose heartbeat keeps the attempts alive; its incarnation may be empty.
   std::optional<workers::WorkerRef> worker;
-  // Of a wait: fails with no_such_job_type when a type is not declared.
+  // For a blocking accept: fail with no_such_job_type if a type is not declared.
   bool must_be_declared = false;
 };
 
@@ -29,37 +29,36 @@ struct AcceptedJob {
 
 struct Accepted {
   std::vector<AcceptedJob> jobs;
-  std::optional<std::int64_t> next_due_at;  // without jobs: when the next one is due
-  std::set<std::string> full;               // types of which as many run as may now
+  std::optional<std::int64_t> next_due_at;  // if there are no jobs: when the next one is due
+  std::set<std::string> full;               // types that have reached `max_running`
 };
 
-/// One of several accepts that share a transaction.
+/// One of several accepts in one transaction.
 struct AcceptRequest {
   std::size_t limit = 1;
   std::optional<workers::WorkerRef> worker{};
-  bool must_exist = true;  // look its worker up even if there are no jobs for it
-  // Results: jobs, or why there are none.
+  bool must_exist = true;  // check its worker even if there are no jobs for it
+  // Results: the jobs, or the error.
   std::vector<AcceptedJob> jobs{};
   std::exception_ptr error{};
 };
 
-/// What accept_for() found beside the jobs.
+/// Further results of accept_for().
 struct ScanResult {
-  bool more = false;                          // there may be more jobs than the requests ask for
+  bool more = false;                          // there may be more due jobs than requested
   std::optional<std::int64_t> next_due_at{};  // when the next one is due
-  std::set<std::string> full{};               // types of which as many run as may
+  std::set<std::string> full{};               // types that have reached `max_running`
   std::set<std::string> undeclared{};         // types that are not declared
 };
 
-/// Receives the first kMaxOrdered due jobs of a type in queue order. Sorts them into the order in which they
-/// are to be accepted, and removes those that are not to be accepted now. Must be idempotent, and must not
-/// use the transaction.
+/// Receives the first kMaxOrdered due jobs of a type in queue order. Sorts them into the order of acceptance,
+/// and removes those that must not be accepted now. Must be idempotent, and must not use the transaction.
 using DueOrder = std::function<void(std::vector<DueJob>& due)>;
 inline constexpr std::size_t kMaxOrdered = 1000;
 
 /// accept() for several requests in one transaction: each gets jobs up to its limit before the next one does.
-/// A request whose worker is not registered gets `error`. `cursors` are those that the last committed call
-/// left; with them, a call that has found jobs does not scan all priorities, and sets `more`.
+/// A request whose worker is not registered gets `error`. `cursors` are those of the last committed call;
+/// with them, a call that has found jobs does not scan all priorities, and sets `more`.
 ScanResult accept_for(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
                       std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
                       QueueCursors* cursors = nullptr, const DueOrder& order = {});
@@ -74,14 +73,14 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
 /// The due jobs of a type in the order in which accept() accepts them, up to kMaxOrdered. Reads a snapshot.
 std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type);
 
-/// What update() tells the worker.
+/// The result of update().
 struct UpdateAnswer {
-  bool resubmit = false;  // the job will run again after this run
-  bool cancel = false;    // it should stop
+  bool resubmit = false;  // the job runs again after this run
+  bool cancel = false;    // the worker should stop
 };
 
 /// Reports that a running attempt is alive, with new data or progress (JSON) if given. Throws halt if the
-/// attempt has lost the job; then nothing may be written on its behalf.
+/// attempt has lost the job; the worker must then not write on its behalf.
 UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> data = std::nullopt,
                     std::optional<std::string_view> progress = std::nullopt);
@@ -95,11 +94,11 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> result = std::nullopt);
 
 struct FailOptions {
-  bool retry = true;                   // false: the job has failed for good
+  bool retry = true;                   // false: the job fails permanently
   std::optional<Duration> delay = {};  // until the next attempt, instead of the backoff
 };
-/// Ends the attempt with failure: the job runs again after a backoff that grows with its failures, or has
-/// failed for good. Throws halt.
+/// Ends the attempt with failure: the job is retried after a backoff that grows with its failures, or fails
+/// permanently. Throws halt.
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
           const FailOptions& options = {});
 
@@ -107,16 +106,17 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 /// its worker's registration (halts.h).
 void end_overdue(Queue& queue, kv::Transaction& tx, Job& job);
 
-/// Returns the job to the queue, at the position that it had, or, with a delay, due when the delay is over
-/// and behind the jobs that are due then. Counts neither as a failure nor as an attempt. Throws halt.
+/// Returns the job to the queue, in its former position, or, with a delay, behind the jobs that are due when
+/// the delay ends. Counts neither as a failure nor as an attempt. Throws halt.
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
-/// Throws halt unless the attempt has the job: for writes of its worker other than the calls above.
+/// Throws halt unless the attempt owns the job. For transactions in which the worker makes none of the calls
+/// above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
-/// Makes a running job that nobody runs any more pending again, due after the delay if there is one; or
-/// failed, if it has been lost `max_lost` times.
+/// Makes a running job whose worker is lost pending again, due after the delay if given; or failed, if it has
+/// been lost `max_lost` times.
 void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why,
              std::optional<Duration> delay = std::nullopt);
 

@@ -1,4 +1,4 @@
-// How long a job waits after a failure.
+// The backoff of a job after a failure.
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/testing.h"
 
@@ -7,14 +7,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST_F(QueueTest, JobsThatFailedTogetherDoNotComeBackTogether) {
+TEST_F(QueueTest, TheBackoffHasJitter) {
   constexpr std::size_t kJobs = 100;
   in_tx([&](kv::Transaction& tx) {
     queue.set_type(tx, "t", {.backoff_min = milliseconds(1000), .backoff_max = milliseconds(4000)});
     for (std::size_t i = 0; i < kJobs; ++i) queue.add(tx, "t", fmt::format("{}", i), "{}");
   });
   const std::vector<std::string> types{"t"};
-  // Of each failure: the shortest and the longest pause, which are a quarter apart.
+  // For each failure: the shortest and the longest pause, which differ by a quarter.
   for (const auto& [shortest, longest] :
        {std::pair(750, 1000), std::pair(1500, 2000), std::pair(3000, 4000), std::pair(3000, 4000)}) {
     const auto accepted =

@@ -1,4 +1,4 @@
-// Nodes that take jobs of one type at the same time keep out of each other's way.
+// Nodes that accept jobs of one type at the same time avoid conflicts.
 #include <gmock/gmock.h>
 
 #include "divan/jobs/acceptor.h"
@@ -12,12 +12,12 @@ using testing::ElementsAre;
 
 const std::vector<std::string> kTypes{"t"};
 
-// A store of several nodes, of which another one is always a little faster as long as there is a race.
+// A store of several nodes in which another node wins each race.
 class Races final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override { return std::make_unique<Race>(*this, inner().begin()); }
-  int losses = 0;  // of the next transactions that write
+  int losses = 0;  // number of following write transactions that conflict
   bool remote = true;
 
  private:
@@ -63,7 +63,7 @@ struct CandidateWindow : QueueTest {
     EXPECT_EQ(races.losses, 0);
     return ids;
   }
-  // Returns true if one of some accepts, each after a loss, begins behind the front of the queue.
+  // Returns true if one of several accepts, each after a conflict, does not begin at the front of the queue.
   bool leaves_the_front() {
     std::set<std::string> left;
     for (int i = 0; i < 20; ++i) {
@@ -71,9 +71,9 @@ struct CandidateWindow : QueueTest {
       if (ids.empty()) break;
       left.insert(ids.front());
     }
-    int place = 0;
+    int position = 0;
     for (const auto& id : left) {
-      if (id != fmt::format("0-{:03}", place++)) return true;
+      if (id != fmt::format("0-{:03}", position++)) return true;
     }
     return false;
   }
@@ -84,7 +84,7 @@ TEST_F(CandidateWindow, WithoutARaceTheOrderIsKept) {
   for (int i = 0; i < 100; ++i) EXPECT_THAT(accept(), ElementsAre(fmt::format("0-{:03}", i)));
 }
 
-TEST_F(CandidateWindow, WhoLosesARaceTakesOthers) {
+TEST_F(CandidateWindow, AfterAConflictOtherJobsAreAccepted) {
   add(200);
   EXPECT_TRUE(leaves_the_front());
 }
@@ -101,9 +101,9 @@ TEST_F(CandidateWindow, UnderALimitTheOrderIsKept) {
   EXPECT_FALSE(leaves_the_front());
 }
 
-// Of jobs that were left lying before those that were taken none is forgotten, nor if a job that is not due
-// yet stands behind them.
-TEST_F(CandidateWindow, AllJobsAreTakenOnce) {
+// Jobs that were skipped in front of accepted ones are accepted later, also if a job that is not due follows
+// them.
+TEST_F(CandidateWindow, AllJobsAreAcceptedOnce) {
   for (const std::size_t limit : {1, 3, 10}) {
     add(500, static_cast<std::int64_t>(limit));
     in_tx([&](kv::Transaction& tx) {
@@ -131,9 +131,8 @@ TEST_F(CandidateWindow, APriorityComesBeforeTheNext) {
   EXPECT_FALSE(std::is_sorted(ids.begin(), ids.begin() + 30));
 }
 
-// Far behind the front nobody takes jobs, however many races were lost; and a while after the last one nobody
-// leaves it any more.
-TEST_F(CandidateWindow, ItIsBoundedAndGoesBack) {
+// The window has a maximum size, however many conflicts there are, and shrinks to 1 after the last one.
+TEST_F(CandidateWindow, ItIsBoundedAndShrinks) {
   add(1000);
   accept(1, 20);
   int last = 0;
@@ -149,8 +148,8 @@ TEST_F(CandidateWindow, ItIsBoundedAndGoesBack) {
   }
 }
 
-// Once there is no more to choose from than is wanted, there is no race to be remembered.
-TEST_F(CandidateWindow, AnEmptyQueueForgets) {
+// If there are no more jobs than requested, the window is reset.
+TEST_F(CandidateWindow, AnEmptyQueueResetsIt) {
   add(1);
   EXPECT_EQ(accept(1, 20).size(), 1u);
   add(100, 1);

@@ -26,7 +26,7 @@ const std::string& prefix() {
   return packed;
 }
 
-// The kinds of rows that are keys alone, at most one for each job, and the elements behind the kind.
+// The kinds of rows without a value, at most one per job, and the types of the elements after the kind.
 const std::map<std::string, std::string_view>& entry_shapes() {
   static const std::map<std::string, std::string_view> shapes = {{"pend", "siiis"},     {"act", "sivs"},
                                                                  {"by_worker", "ssss"}, {"fin", "sis"},
@@ -52,12 +52,12 @@ void Check::look_at(std::string_view key, std::string_view value) {
   const std::string kind = reader.take_string().value_or("");
   const std::string_view rest = reader.rest();
   const auto expect = [&](bool right) {
-    if (!right) throw wrong("this is no row of the job queue");
+    if (!right) throw wrong("unknown row of the job queue");
   };
   const auto entry = entry_shapes().find(kind);
   if (entry != entry_shapes().end()) {
     expect(kv::has_shape(rest, entry->second));
-    // A running job without a worker may have a timeout of its own.
+    // The entry of a running job without a worker may have a timeout as its value.
     if (kind == "act") {
       decode_activity_value(value);
     } else {
@@ -84,7 +84,7 @@ void Check::look_at(std::string_view key, std::string_view value) {
   } else if (kind == "left") {
     expect(kv::has_shape(rest, "ss") && kv::has_shape(value, "v"));
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
-      throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+      throw wrong(fmt::format("its versionstamp exceeds the store's version {}", version_));
   } else if (kind == "halt") {
     Reader worker(rest);
     expect(worker.take_string() && worker.take_string());
@@ -104,7 +104,7 @@ void Check::look_at(std::string_view key, std::string_view value) {
 }
 
 void Check::header_row(std::string_view rest, std::string_view value) {
-  if (!kv::has_shape(rest, "ss")) throw wrong("a job has a type and an id");
+  if (!kv::has_shape(rest, "ss")) throw wrong("expected a type and an id");
   Reader reader(rest);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
@@ -112,36 +112,37 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   types_wanted_.insert(job.type);
   if (job.history > 0) histories_wanted_[job.type] += job.history;
   if (job.id == kPeriodicId) periodic_.insert(job.type);
-  // What stands behind the last row says how many there are.
+  // The key of the last chunk determines their number.
   if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
   if (job.next_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::next, job.next_chunks));
   if (job.result_chunks > 0) data_wanted_.add(result_key(job).integer(job.result_chunks).key());
   if (!job.limits.empty() && job_limits(job.limits) != job.limits)
-    throw wrong("its own settings are not in the form in which they are kept");
+    throw wrong("the job's own settings are not in canonical form");
   if (const auto deadline = deadline_key(job); !deadline.empty()) entries_wanted_.add(deadline);
   ++counted_[{job.type, static_cast<std::int64_t>(job.state)}];
   entries_wanted_.add(entry_key(job));
   check_epoch(job.epoch);
   if (job.activity && kv::is_beyond(*job.activity, version_))
-    throw wrong(fmt::format("its versionstamp is beyond the store's version {}", version_));
+    throw wrong(fmt::format("its versionstamp exceeds the store's version {}", version_));
   if (is_periodic(job) && Schedule::of_json(job.schedule).json() != job.schedule)
-    throw wrong("its schedule is not in the form in which schedules are kept");
+    throw wrong("its schedule is not in canonical form");
 }
 
-// Epochs are versions at which jobs were accepted. A later one would let a stale worker pass as a newer one.
+// Epochs are versions at which jobs were accepted. With a later one, a stale worker would pass as a newer
+// one.
 void Check::check_epoch(std::int64_t epoch) const {
   if (epoch > version_)
-    throw wrong(fmt::format("the epoch {} is beyond the store's version {}", epoch, version_));
+    throw wrong(fmt::format("the epoch {} exceeds the store's version {}", epoch, version_));
 }
 
 void Check::count_row(std::string_view rest, std::string_view value) {
-  if (!kv::has_shape(rest, "sii") || value.size() != 8) throw wrong("this is no counter");
+  if (!kv::has_shape(rest, "sii") || value.size() != 8) throw wrong("malformed counter");
   Reader reader(rest);
   const auto type = reader.take_string();
   const auto state = reader.take_int();
-  // Of all shards together.
+  // The sum of all shards.
   auto& sum = counters_[{*type, *state}];
-  if (__builtin_add_overflow(sum, kv::decode_counter(value), &sum)) throw wrong("this is no counter");
+  if (__builtin_add_overflow(sum, kv::decode_counter(value), &sum)) throw wrong("malformed counter");
 }
 
 void Check::data_row(std::string_view key, std::string_view rest, std::string_view value) {
@@ -152,7 +153,7 @@ void Check::data_row(std::string_view key, std::string_view rest, std::string_vi
   if (value_ && value_->place() != place) end_data();
   if (!value_) value_.emplace(std::string(place));
   if (!value_->add(*reader.take_int(), value))
-    throw wrong("the chunk before this one is missing or not whole");
+    throw wrong("the chunk before this one is missing or incomplete");
 }
 
 void Check::end_data() {
@@ -161,7 +162,7 @@ void Check::end_data() {
   Packer(behind).integer(value_->chunks());
   data_.add(behind);
   const auto text = value_->text();
-  if (text && !json::is_compact(*text)) findings_.add("these data of a job are no JSON", value_->place());
+  if (text && !json::is_compact(*text)) findings_.add("the data of a job is not JSON", value_->place());
   value_.reset();
 }
 
@@ -169,24 +170,24 @@ void Check::finish(kv::RowSource& rows) {
   end_data();
   for (const auto& type : types_wanted_) {
     if (!types_.contains(type))
-      findings_.add(fmt::format("There are jobs of type {}, which there is not.", type));
+      findings_.add(fmt::format("There are jobs of type {}, which is not declared.", type));
   }
   if (histories_ != histories_wanted_)
-    findings_.add("The rows of former attempts at jobs are not as many as the jobs say.");
+    findings_.add("The number of rows of former attempts differs from the jobs' headers.");
   if (periodic_ != periodic_wanted_)
-    findings_.add("Types of jobs with a schedule of their own have no job for it, or one without it.");
+    findings_.add("The periodic job of a type with a schedule is missing or has no schedule.");
   for (const auto& [key, count] : counted_) counters_.try_emplace(key, 0);
   for (const auto& [key, counter] : counters_) {
     const auto it = counted_.find(key);
     const std::int64_t counted = it == counted_.end() ? 0 : it->second;
     if (counter != counted)
-      findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, and there are {}.",
+      findings_.add(fmt::format("Jobs of type {}: the counter of state {} is {}, but there are {}.",
                                 key.first, key.second, counter, counted));
   }
   if (entries_ != entries_wanted_ || data_ != data_wanted_) explain(rows);
 }
 
-// Reads again, to name the jobs without their entry or data, and the entries and data without their job.
+// Reads all rows again, to name jobs without their entry or data, and entries and data without their job.
 void Check::explain(kv::RowSource& rows) {
   std::size_t named = 0;
   std::uint64_t entries = 0, data = 0;
@@ -208,18 +209,17 @@ void Check::explain(kv::RowSource& rows) {
     try {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
-      look_for(job, entry_key(job), entries, "has no entry for that: nobody would find it");
+      look_for(job, entry_key(job), entries, "has no entry for that: it would not be found");
       if (const auto deadline = deadline_key(job); !deadline.empty())
         look_for(job, deadline, entries, "has no entry for its deadline");
       const auto look_for_data = [&](DataSlot slot, std::int64_t chunks, std::string_view what) {
         if (chunks > 0) look_for(job, chunk_key(job, slot, chunks - 1), data, what);
       };
-      look_for_data(DataSlot::current, job.data_chunks, "has not all of its data");
-      look_for_data(DataSlot::next, job.next_chunks, "has not all of the data for its next run");
+      look_for_data(DataSlot::current, job.data_chunks, "lacks some of its data");
+      look_for_data(DataSlot::next, job.next_chunks, "lacks some of the data for its next run");
       if (job.result_chunks > 0)
-        look_for(job, result_key(job).integer(job.result_chunks - 1).key(), data,
-                 "has not all of its result");
-    } catch (const Error&) {}  // a damaged row was found before
+        look_for(job, result_key(job).integer(job.result_chunks - 1).key(), data, "lacks some of its result");
+    } catch (const Error&) {}  // a damaged row was reported before
     return named < kMaxNamed;
   });
   if (named >= kMaxNamed) return;

@@ -1,4 +1,4 @@
-// Checks the rows of the job queue: for `divan verify`.
+// Checks the rows of the job queue, for `divan verify`.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace divan::jobs {
 
-/// Every job has a type, its data (whole, and JSON), and exactly the entry that belongs to its state; there
-/// are no other data and entries, and the counts are right. Not thread-safe.
+/// Checks that every job has a declared type, its data (complete, and JSON), and exactly the entry of its
+/// state; that there are no other data and entries, and that the counts are correct. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// `version` is the store's. The findings must outlive the check.
@@ -33,12 +33,12 @@ class Check final : public kv::RowCheck {
   const kv::Version version_;
   kv::Findings& findings_;
   kv::RowSum entries_wanted_, entries_;    // keys
-  kv::RowSum data_wanted_, data_;          // keys without the number of the chunk
-  std::optional<kv::ChunkedValue> value_;  // data that go by
+  kv::RowSum data_wanted_, data_;          // keys without the chunk's number
+  std::optional<kv::ChunkedValue> value_;  // the data being read
   std::set<std::string> types_, types_wanted_;
-  std::set<std::string> periodic_, periodic_wanted_;  // types with a job of their own, with a schedule for it
+  std::set<std::string> periodic_, periodic_wanted_;  // types that have a periodic job, and that should
   Counts counted_, counters_;
-  std::map<std::string, std::int64_t> histories_, histories_wanted_;  // rows by type
+  std::map<std::string, std::int64_t> histories_, histories_wanted_;  // number of rows by type
 };
 
 }  // namespace divan::jobs

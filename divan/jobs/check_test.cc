@@ -36,7 +36,7 @@ struct JobsCheck : testing::Test {
       registry.hold(tx, ref);
       return ref;
     });
-    add("riding");
+    add("on-worker");
     AcceptOptions options;
     options.worker = worker;
     accept(options);
@@ -73,28 +73,28 @@ struct JobsCheck : testing::Test {
   }
 };
 
-TEST_F(JobsCheck, NothingIsWrongWithWhatWasWritten) {
+TEST_F(JobsCheck, WrittenRowsAreConsistent) {
   MapRows rows(*store);
   EXPECT_THAT(check(rows, store->begin()->read_version()).kept(), ElementsAre());
 }
 
-TEST_F(JobsCheck, EveryRowThatIsLostIsMissed) {
+TEST_F(JobsCheck, EveryMissingRowIsFound) {
   std::vector<std::string> names;
   for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); }))
     names.push_back(kv::tuple::describe(key));
-  // Of these there may be some or none.
+  // The number of these rows is arbitrary.
   EXPECT_THAT(
       names, ElementsAre(R"(("jobs", "types"))", R"(("jobs", "wake", "mail", 0))", R"(("workers", "", "vs"))",
                          R"(("workers", "mailer", "hold", "host"))", R"(("workers", "mailer", "vs"))"));
 }
 
-TEST_F(JobsCheck, WhatDoesNotAgreeIsNamed) {
-  for (const char* id : {"pending", "running", "riding", "finished"}) {
+TEST_F(JobsCheck, InconsistentRowsAreNamed) {
+  for (const char* id : {"pending", "running", "on-worker", "finished"}) {
     EXPECT_THAT(without(entry_key(job(id))),
                 ElementsAre(HasSubstr(fmt::format("Job {} of type mail is ", id))));
   }
   EXPECT_THAT(without(JobKey("job").string("mail").string("pending").key()),
-              ElementsAre("Jobs of type mail: the counter of state 0 is 3, and there are 2.",
+              ElementsAre("Jobs of type mail: the counter of state 0 is 3, but there are 2.",
                           "1 entries of the job queue belong to no job.",
                           "1 data of the job queue belong to no job."));
 }
@@ -109,24 +109,24 @@ TEST_F(JobsCheck, DataAreThoseOfTheJobsWholeAndJson) {
     return JobKey(kind).string("mail").string(id).integer(chunk).key();
   };
   EXPECT_THAT(without(key("data", "pending", 0)),
-              ElementsAre("Job pending of type mail is pending and has not all of its data."));
+              ElementsAre("Job pending of type mail is pending and lacks some of its data."));
   EXPECT_THAT(
       without(key("next", "running", 0)),
-      ElementsAre("Job running of type mail is running and has not all of the data for its next run."));
+      ElementsAre("Job running of type mail is running and lacks some of the data for its next run."));
   EXPECT_THAT(found([&](auto& map) { map[key("data", "nobody", 0)] = "{}"; }),
               ElementsAre("1 data of the job queue belong to no job."));
   EXPECT_THAT(found([&](auto& map) { map[key("data", "pending", 0)] = "{]"; }),
-              ElementsAre(HasSubstr("these data of a job are no JSON")));
+              ElementsAre(HasSubstr("the data of a job is not JSON")));
   EXPECT_THAT(found([&](auto& map) { map.erase(key("data", "large", 0)); }),
               testing::Contains(HasSubstr("the chunk before this one is missing")));
   EXPECT_THAT(without(key("data", "large", 1)),
               testing::IsSupersetOf<testing::Matcher<std::string>>(
-                  {HasSubstr("these data of a job are no JSON"),
-                   "Job large of type mail is pending and has not all of its data."}));
+                  {HasSubstr("the data of a job is not JSON"),
+                   "Job large of type mail is pending and lacks some of its data."}));
   EXPECT_THAT(found([&](auto& map) { map[key("data", "none", 0)] = "{}"; }),
               ElementsAre("1 data of the job queue belong to no job."));
   EXPECT_THAT(without(JobKey("type").string("mail").key()),
-              ElementsAre("There are jobs of type mail, which there is not."));
+              ElementsAre("There are jobs of type mail, which is not declared."));
 }
 
 TEST_F(JobsCheck, DamagedRowsAreFound) {
@@ -144,12 +144,12 @@ TEST_F(JobsCheck, DamagedRowsAreFound) {
   rows.map()[JobKey("nonsense").key()] = "";
   EXPECT_EQ(check(rows).count(), 1u);
   rows.map() = original;
-  // Shards of a counter that are no number together.
+  // Shards of a counter whose sum overflows.
   for (const int shard : {1, 2}) {
     const auto key = JobKey("cnt").string("mail").integer(0).integer(shard).key();
     rows.map()[key] = std::string(7, '\xff') + '\x7f';
   }
-  EXPECT_THAT(check(rows).kept(), testing::Contains(HasSubstr("this is no counter")));
+  EXPECT_THAT(check(rows).kept(), testing::Contains(HasSubstr("malformed counter")));
 }
 
 TEST_F(JobsCheck, CountsOfAJobAreWithinTheirLimits) {
@@ -179,13 +179,13 @@ TEST_F(JobsCheck, CountsOfAJobAreWithinTheirLimits) {
   EXPECT_GT(tried, 0u);
 }
 
-TEST_F(JobsCheck, NothingIsLaterThanTheStore) {
+TEST_F(JobsCheck, VersionstampsDoNotExceedTheStoresVersion) {
   MapRows rows(*store);
   EXPECT_GT(check(rows, 1).count(), 0u);
 }
 
-// Beside those: jobs that have ended in every way, with results, settings of their own, deadlines and former
-// attempts, and a worker that is to hear of one that was ended.
+// In addition: jobs that have ended in every way, with results, settings of their own, deadlines and former
+// attempts, and a worker with a pending halt.
 struct JobsCheckMore : JobsCheck {
   template <class Fn>
   auto in_tx(Fn&& fn) {
@@ -237,12 +237,12 @@ struct JobsCheckMore : JobsCheck {
   }
 };
 
-TEST_F(JobsCheckMore, NothingIsWrongWithWhatWasWritten) {
+TEST_F(JobsCheckMore, WrittenRowsAreConsistent) {
   MapRows rows(*store);
   EXPECT_THAT(check(rows, store->begin()->read_version()).kept(), ElementsAre());
 }
 
-TEST_F(JobsCheckMore, EveryRowThatIsLostIsMissed) {
+TEST_F(JobsCheckMore, EveryMissingRowIsFound) {
   std::set<std::string> names;
   for (const auto& key : kv::testing::unmissed_rows(*store, [](MapRows& rows) { return check(rows); })) {
     kv::tuple::Reader reader(key);
@@ -250,7 +250,7 @@ TEST_F(JobsCheckMore, EveryRowThatIsLostIsMissed) {
     for (int i = 0; i < 2; ++i) name += " " + reader.take_string().value_or("");
     names.insert(name);
   }
-  // Of these there may be some or none; a counter may be 0.
+  // The number of these rows is arbitrary; a counter may be 0.
   EXPECT_THAT(names,
               ElementsAre("jobs cnt long", "jobs halt mailer", "jobs types ", "jobs wake long",
                           "jobs wake mail", "workers  vs", "workers mailer hold", "workers mailer vs"));
@@ -271,14 +271,14 @@ TEST_F(JobsCheckMore, DamagedRowsAreFound) {
   EXPECT_THAT(unnoticed, ElementsAre());
 }
 
-TEST_F(JobsCheckMore, NoEpochIsLaterThanTheStore) {
+TEST_F(JobsCheckMore, EpochsDoNotExceedTheStoresVersion) {
   const auto version = store->begin()->read_version();
   MapRows rows(*store);
   std::string& header = rows.map()[JobKey("job").string("long").string("broken").key()];
   auto elements = kv::tuple::unpack(header);
   elements.at(8) = version + 1;  // the epoch (docs/keyspace.md)
   header = kv::tuple::pack(elements);
-  EXPECT_THAT(check(rows, version).kept(), ElementsAre(HasSubstr("is beyond the store's version")));
+  EXPECT_THAT(check(rows, version).kept(), ElementsAre(HasSubstr("exceeds the store's version")));
 }
 
 }  // namespace

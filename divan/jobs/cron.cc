@@ -27,24 +27,24 @@ constexpr unsigned kMinutesPerHour = 60;
 constexpr std::array<std::string_view, 12> kMonths = {"jan", "feb", "mar", "apr", "may", "jun",
                                                       "jul", "aug", "sep", "oct", "nov", "dec"};
 constexpr std::array<std::string_view, 7> kWeekdays = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
-constexpr unsigned kSunday = 7;  // the other name of 0
+constexpr unsigned kSunday = 7;  // same as 0
 
 struct Field {
   std::string_view name;
   unsigned min;
   unsigned max;
-  std::span<const std::string_view> names;  // of the numbers from `min` on
+  std::span<const std::string_view> names;  // of the numbers, starting with `min`
 };
 constexpr std::array<Field, 5> kFields = {
     Field{"minute", 0, 59, {}}, Field{"hour", 0, 23, {}}, Field{"day of the month", 1, 31, {}},
     Field{"month", 1, 12, kMonths}, Field{"day of the week", 0, kSunday, kWeekdays}};
 
-// The longest that a month of this number gets.
+// The most days of each month.
 constexpr std::array<unsigned, 13> kMostDays = {0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 
 using Numbers = std::bitset<64>;
 
-// One field's text, read; it lasts as long as the text.
+// Parses one field's text, which must outlive it.
 class FieldParser {
  public:
   FieldParser(const Field& field, std::string_view text) : field_(field), text_(text) {}
@@ -63,7 +63,7 @@ class FieldParser {
   Error wrong(std::string_view why) const {
     const std::string names =
         field_.names.empty() ? "" : fmt::format(" or {} to {}", field_.names.front(), field_.names.back());
-    return bad_request(fmt::format("The {} of a cron expression, `{}`, {}; it has numbers from {} to {}{}.",
+    return bad_request(fmt::format("The {} of a cron expression, `{}`, {}; expected numbers from {} to {}{}.",
                                    field_.name, text_, why, field_.min, field_.max, names));
   }
 
@@ -82,11 +82,11 @@ class FieldParser {
     if (name != field_.names.end()) return field_.min + static_cast<unsigned>(name - field_.names.begin());
     const auto value = number(text);
     if (!value || *value < field_.min || *value > field_.max)
-      throw wrong(fmt::format("has `{}` where a number belongs", text));
+      throw wrong(fmt::format("has `{}` instead of a number", text));
     return *value;
   }
 
-  // A number, a range or `*`, the latter two perhaps with a step.
+  // Parses a number, a range or `*`, the latter two optionally with a step.
   void add_part(std::string_view part, Numbers& numbers) const {
     const auto slash = part.find('/');
     const std::string_view base = part.substr(0, slash);
@@ -97,16 +97,16 @@ class FieldParser {
     if (base != "*") {
       first = value(base.substr(0, dash));
       last = dash == base.npos ? first : value(base.substr(dash + 1));
-      // A week may be said to end with `sun`.
+      // `sun` at the end of a range is 7.
       if (last == 0 && first > 0 && field_.max == kSunday) last = kSunday;
-      if (last < first) throw wrong(fmt::format("has the range `{}`, which goes backwards", base));
+      if (last < first) throw wrong(fmt::format("has the descending range `{}`", base));
     }
     unsigned step = 1;
     if (slash != part.npos) {
       if (!is_range) throw wrong(fmt::format("has a step without a range in `{}`", part));
       const auto given = number(part.substr(slash + 1));
       if (!given || *given == 0 || *given > field_.max)
-        throw wrong(fmt::format("has `{}` where a step belongs", part.substr(slash + 1)));
+        throw wrong(fmt::format("has `{}` instead of a step", part.substr(slash + 1)));
       step = *given;
     }
     for (unsigned i = first; i <= last; i += step) numbers.set(i);
@@ -130,7 +130,8 @@ std::string_view written_out(std::string_view expression) {
     if (name == expression) return meaning;
   }
   throw bad_request(fmt::format(
-      "`{}` is no cron expression: there are @hourly, @daily, @weekly, @monthly and @yearly.", expression));
+      "Unknown cron expression `{}`; expected one of @hourly, @daily, @weekly, @monthly and @yearly.",
+      expression));
 }
 
 std::vector<std::string_view> split(std::string_view text) {
@@ -153,11 +154,12 @@ std::bitset<N> narrow(const Numbers& numbers) {
 
 Cron Cron::parse(std::string_view expression) {
   if (expression.size() > kMaxExpressionBytes || !is_utf8(expression))
-    throw bad_request(fmt::format("A cron expression has at most {} bytes of UTF-8.", kMaxExpressionBytes));
+    throw bad_request(
+        fmt::format("Invalid cron expression; expected at most {} bytes of UTF-8.", kMaxExpressionBytes));
   const auto texts = split(written_out(expression));
   if (texts.size() != kFields.size()) {
     throw bad_request(
-        fmt::format("The cron expression `{}` has {} fields instead of five: minute, hour, day of the month, "
+        fmt::format("The cron expression `{}` has {} fields; expected five: minute, hour, day of the month, "
                     "month, day of the week.",
                     expression, texts.size()));
   }
@@ -174,7 +176,7 @@ Cron Cron::parse(std::string_view expression) {
   cron.any_day_suffices_ = !texts[2].starts_with('*') && !texts[4].starts_with('*');
   cron.repeats_ = texts[0].starts_with('*') || texts[1].starts_with('*');
 
-  // Of the days of a month that exist, each falls on each day of the week in some year.
+  // Each existing day of a month falls on each day of the week in some year.
   bool exists = cron.any_day_suffices_;
   for (unsigned month = 1; month < cron.months_.size(); ++month) {
     for (unsigned day = 1; day <= kMostDays[month]; ++day)
@@ -182,7 +184,7 @@ Cron Cron::parse(std::string_view expression) {
   }
   if (!exists) {
     throw bad_request(fmt::format(
-        "The day of the month of the cron expression `{}` is in none of its months.", expression));
+        "The day of the month of the cron expression `{}` does not exist in any of its months.", expression));
   }
   return cron;
 }

@@ -1,13 +1,11 @@
-// Cron expressions: which minutes of a local calendar a job runs in.
+// Cron expressions: the minutes of a local calendar in which a job runs.
 //
 // Five fields as in crontab(5): minute (0-59), hour (0-23), day of the month (1-31), month (1-12 or jan-dec)
 // and day of the week (0-7 or sun-sat; 0 and 7 are Sunday). A field is a list (`1,15`) of numbers or names,
-// ranges
-// (`9-17`), and `*` for all; ranges and `*` may have a step (`*/5`, `8-18/2`). Where both the day of the
+// ranges (`9-17`), and `*` for all; ranges and `*` may have a step (`*/5`, `8-18/2`). If both the day of the
 // month and that of the week are restricted, a day matches if either does (Vixie cron's rule: a field that
-// begins with `*` restricts nothing in this sense, and both must match then). `@hourly`, `@daily`
-// (`@midnight`), `@weekly`,
-// `@monthly` and `@yearly` (`@annually`) stand for their usual expressions.
+// begins with `*` does not count as restricted, and both must match then). `@hourly`, `@daily` (`@midnight`),
+// `@weekly`, `@monthly` and `@yearly` (`@annually`) are abbreviations of the usual expressions.
 #pragma once
 
 #include <bitset>
@@ -17,23 +15,23 @@
 
 namespace divan::jobs {
 
-/// A minute of a local calendar: minutes since 1970-01-01 00:00 by that calendar's own clock.
+/// A minute of a local calendar: minutes since 1970-01-01 00:00 in local time.
 using LocalMinute = std::int64_t;
 
 /// A cron expression. A value type; immutable.
 class Cron {
  public:
-  /// Throws bad_request, naming the field that is wrong; also for expressions that never match (30 February).
+  /// Throws bad_request, naming the invalid field; also if the expression never matches (30 February).
   static Cron parse(std::string_view expression);
 
   bool matches(LocalMinute minute) const;
 
-  /// The first matching minute in [from, end), if there is one; from 1970 on. Takes
-  /// microseconds, or a millisecond where there is none in decades.
+  /// The first matching minute in [from, end), from 1970 on; nullopt if there is none. Takes microseconds, or
+  /// a millisecond if there is none in decades.
   std::optional<LocalMinute> next(LocalMinute from, LocalMinute end) const;
 
-  /// Returns true if it repeats by elapsed time, rather than naming times of the day: the minute or the hour
-  /// begins with `*`. It matters when clocks change: schedule.h
+  /// Returns true if the minute or the hour begins with `*`: the expression repeats by elapsed time instead
+  /// of naming times of the day. This matters when clocks change (schedule.h).
   bool repeats() const { return repeats_; }
 
  private:

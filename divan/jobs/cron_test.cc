@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono;
 
-// A minute of the local calendar, from "2026-03-01 12:30".
+// Parses a minute of the local calendar, such as "2026-03-01 12:30".
 LocalMinute at(const std::string& text) {
   int year = 0;
   unsigned month = 0, day = 0, hour = 0, minute = 0;
@@ -81,7 +81,7 @@ TEST(Cron, EitherDayMatchesIfBothAreRestricted) {
   // Friday, and the 13th.
   EXPECT_EQ(next("0 0 13 * 5", "2026-05-01 00:01"), "2026-05-08 00:00");
   EXPECT_EQ(next("0 0 13 * 5", "2026-05-08 00:01"), "2026-05-13 00:00");
-  // What begins with a star restricts nothing by itself: both must match.
+  // A field that begins with a star does not count as restricted: both must match.
   EXPECT_EQ(next("0 0 13 * */5", "2026-05-01 00:01"), "2026-09-13 00:00");
   EXPECT_EQ(next("0 0 */2 * 1", "2026-05-01 00:01"), "2026-05-11 00:00");
   // 30 February does not exist, but Mondays do.
@@ -97,9 +97,9 @@ TEST(Cron, RareDaysAreFound) {
 TEST(Cron, ErrorsNameTheField) {
   EXPECT_EQ(
       error_of("60 * * * *"),
-      "The minute of a cron expression, `60`, has `60` where a number belongs; it has numbers from 0 to 59.");
+      "The minute of a cron expression, `60`, has `60` instead of a number; expected numbers from 0 to 59.");
   EXPECT_EQ(error_of("* * * 1,foo *"),
-            "The month of a cron expression, `1,foo`, has `foo` where a number belongs; it has numbers from "
+            "The month of a cron expression, `1,foo`, has `foo` instead of a number; expected numbers from "
             "1 to 12 "
             "or jan to dec.");
   const std::pair<std::string_view, std::string_view> wrong[] = {{"* 24 * * *", "The hour"},
@@ -121,22 +121,21 @@ TEST(Cron, ErrorsNameTheField) {
                                                                  {"** * * * *", "The minute"}};
   for (const auto& [expression, field] : wrong)
     EXPECT_TRUE(error_of(expression).starts_with(field)) << expression << ": " << error_of(expression);
-  EXPECT_THAT(error_of("5-1 * * * *"), testing::HasSubstr("goes backwards"));
+  EXPECT_THAT(error_of("5-1 * * * *"), testing::HasSubstr("descending range"));
   EXPECT_THAT(error_of("5/2 * * * *"), testing::HasSubstr("a step without a range"));
   for (const std::string_view step : {"*/0", "*/", "*/60", "*/x", "1-5/-1", "*/5/5"})
-    EXPECT_THAT(error_of(fmt::format("{} * * * *", step)), testing::HasSubstr("where a step belongs"))
-        << step;
+    EXPECT_THAT(error_of(fmt::format("{} * * * *", step)), testing::HasSubstr("instead of a step")) << step;
   for (const std::string_view fields : {"", " ", "* * * *", "* * * * * *"})
-    EXPECT_THAT(error_of(fields), testing::HasSubstr("instead of five")) << fields;
+    EXPECT_THAT(error_of(fields), testing::HasSubstr("expected five")) << fields;
   for (const std::string_view name : {"@reboot", "@Daily", "@", "@daily *"})
     EXPECT_THAT(error_of(name), testing::HasSubstr("@hourly, @daily")) << name;
   EXPECT_THAT(error_of(std::string(1001, ' ')), testing::HasSubstr("at most 1000 bytes"));
   EXPECT_THAT(error_of("\xff * * * *"), testing::HasSubstr("UTF-8"));
 }
 
-TEST(Cron, WhatNeverMatchesIsRefused) {
+TEST(Cron, ExpressionsThatNeverMatchAreRejected) {
   for (const std::string_view never : {"0 0 30 2 *", "0 0 31 4,6,9,11 *", "* * 31 2 */2", "0 0 30-31 feb *"})
-    EXPECT_THAT(error_of(never), testing::HasSubstr("in none of its months")) << never;
+    EXPECT_THAT(error_of(never), testing::HasSubstr("does not exist in any of its months")) << never;
   for (const std::string_view sometimes : {"0 0 29 2 *", "0 0 31 3,4 *", "0 0 30 2 1"})
     EXPECT_EQ(error_of(sometimes), "") << sometimes;
 }
@@ -153,7 +152,7 @@ RC_GTEST_PROP(CronProperty, NextIsTheFirstThatMatches, ()) {
       try {
         return Cron::parse(fmt::format("{} {} {} {} {}", field(0, 59), field(0, 23), field(1, 31),
                                        field(1, 12), field(0, 7)));
-      } catch (const Error&) {}  // a day in none of its months
+      } catch (const Error&) {}  // a day that does not exist in any of its months
     }
   }();
   const LocalMinute from = at("2026-01-01 00:00") + *rc::gen::inRange(0, 60 * 24 * 1500);

@@ -8,10 +8,10 @@ namespace {
 
 using kv::tuple::Reader;
 
-// Entries that are read in one transaction.
+// The most entries that are read in one transaction.
 constexpr std::size_t kReadAtOnce = 10'000;
 
-// The entries of a type that name a job behind other elements: integers, or (`v`) a versionstamp.
+// An index of a type whose keys have other elements before the job's id: integers, or (`v`) a versionstamp.
 struct Index {
   std::string_view kind;
   std::string_view shape;
@@ -19,7 +19,7 @@ struct Index {
 constexpr Index kIndexes[] = {
     {"pend", "iii"}, {"act", "iv"}, {"deadline", "ii"}, {"end", "ii"}, {"fin", "i"}};
 
-// What is found of a job without its header.
+// The rows of a job that were found without its header.
 struct Remains {
   std::vector<std::string> entries;
   std::optional<State> state{};
@@ -56,7 +56,7 @@ class Search {
     });
   }
 
-  // The entries of running jobs stand behind the names of their workers.
+  // The keys of worker jobs' entries begin with the names of the workers.
   void read_workers() {
     const JobKey prefix("by_worker");
     read(prefix.range(), [&](std::string_view key) {
@@ -92,7 +92,7 @@ class Search {
   Remains found_;
 };
 
-// Of a header that is damaged further behind.
+// Reads the state from a header that is damaged after it.
 std::optional<State> state_in(std::string_view header) {
   Reader reader(header);
   const auto state = reader.take_int() ? reader.take_int() : std::nullopt;
@@ -100,7 +100,7 @@ std::optional<State> state_in(std::string_view header) {
   return static_cast<State>(*state);
 }
 
-// The damaged header of a job, if that is what it has.
+// The header of a job if it is damaged, else nullopt.
 std::optional<std::string> damaged_header(kv::Transaction& tx, const std::string& key, std::string_view type,
                                           std::string_view id) {
   auto header = tx.get(key);
@@ -117,7 +117,7 @@ bool remove_damaged(Queue& queue, kv::Database& store, std::string_view type, st
   const std::string key = JobKey("job").string(type).string(id).key();
   const auto header = store.run([&](kv::Transaction& tx) { return damaged_header(tx, key, type, id); });
   if (!header) return false;
-  // Nothing changes a job whose header is damaged, so these entries stay what they are.
+  // A job whose header is damaged is not changed, so these entries stay valid.
   const Remains remains = Search(store, type, id).run();
   const auto state = remains.state ? remains.state : state_in(*header);
   const bool removed = store.run([&](kv::Transaction& tx) {

@@ -1,5 +1,5 @@
-// A damaged row keeps no other job from being run, reclaimed, listed or pruned, and a damaged job can be
-// removed.
+// A damaged row does not prevent other jobs from being run, reclaimed, listed or pruned, and a damaged job
+// can be removed.
 #include "divan/jobs/damaged.h"
 
 #include "divan/base/log.h"
@@ -53,7 +53,7 @@ TEST_F(DamagedJobs, AtTheHeadOfAQueueAreSkipped) {
   in_tx([&](kv::Transaction& tx) {
     tx.clear(key("job", "gone"));
     tx.clear(JobKey("data").string("t").string("data").integer(0).key());
-    // Its entry was left behind.
+    // Its entry in the queue remains.
     Job ended = *read_job(tx, "t", "state");
     const std::string entry = entry_key(ended);
     transition(tx, ended, [](Job& job) { job.state = State::cancelled; });
@@ -70,7 +70,7 @@ TEST_F(DamagedJobs, AtTheHeadOfAQueueAreSkipped) {
   EXPECT_THAT(accept(10, &cursors), ElementsAre("new"));
 }
 
-TEST_F(DamagedJobs, CountForNoLimit) {
+TEST_F(DamagedJobs, DoNotCountForMaxRunning) {
   in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = 2}); });
   for (int i = 0; i < 20; ++i) {
     add(fmt::format("bad{:02}", i));
@@ -122,7 +122,7 @@ TEST_F(DamagedJobs, AreLeftOutOfLists) {
   EXPECT_EQ(listed[0].id, "b");
 }
 
-// In each state, with all the rows that a job may have; of those around it nothing goes.
+// Removes a job in each state, with all kinds of rows; other jobs' rows must remain.
 struct RemovalOfDamaged : DamagedJobs {
   void SetUp() override {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.backoff_max = seconds(1)}); });
@@ -134,7 +134,7 @@ struct RemovalOfDamaged : DamagedJobs {
     damage_header("j");
     EXPECT_THROW(in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "j"); }), Error);
     EXPECT_TRUE(remove_damaged(queue, *store, "t", "j"));
-    EXPECT_FALSE(remove_damaged(queue, *store, "t", "j"));  // it is gone
+    EXPECT_FALSE(remove_damaged(queue, *store, "t", "j"));  // it was removed
     EXPECT_THAT(left(), ElementsAre("before", "later"));
     DamagedJobs::QueueTest::TearDown();
   }
@@ -178,7 +178,8 @@ TEST_F(RemovalOfDamaged, Ended) {
   });
 }
 
-// The entries of running jobs do not stay behind, by which others could be taken from a worker that lives.
+// Removing the type also removes the entries of running jobs; by such an entry, a later job could be
+// reclaimed from a live worker.
 TEST_F(DamagedJobs, GoWithTheirType) {
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   const std::vector<std::string> types{"t"};
@@ -193,8 +194,8 @@ TEST_F(DamagedJobs, GoWithTheirType) {
   QueueTest::TearDown();
 }
 
-// A type of running jobs, a worker that has ended, a halt: each in a key or a row that cannot be read.
-TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingReclaimed) {
+// Unreadable keys or rows: a type of running jobs, a worker that has ended, a halt.
+TEST_F(DamagedJobs, OrKeysDoNotPreventOthersFromBeingReclaimed) {
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   queue.set_reclaimed_at_once(1);
   const std::vector<std::string> types{"t"};
@@ -214,8 +215,8 @@ TEST_F(DamagedJobs, OrKeysKeepNoOthersFromBeingReclaimed) {
   });
 }
 
-// While its entries are searched for somebody else removes it, and adds one with its id.
-TEST_F(DamagedJobs, ThatAreWholeByTheTimeOfTheRemovalAreNotRemoved) {
+// While its entries are searched for, another client removes it and adds a job with its id.
+TEST_F(DamagedJobs, ThatWereReplacedMeanwhileAreNotRemoved) {
   add("a");
   damage_header("a");
   EventfulStore eventful(*store, 2, [&] {
@@ -235,8 +236,8 @@ TEST_F(DamagedJobs, OfANewerLayoutAreNotRemoved) {
   EXPECT_FALSE(remove_damaged(queue, *store, "t", "a"));
 }
 
-// Without an entry, the header may still say which count it is part of.
-TEST_F(DamagedJobs, WithoutAnEntryLeaveTheCountsRight) {
+// Without an entry, the state may still be readable from the header.
+TEST_F(DamagedJobs, WithoutAnEntryLeaveTheCountsCorrect) {
   add("a");
   const Job job = in_tx([&](kv::Transaction& tx) { return *read_job(tx, "t", "a"); });
   in_tx([&](kv::Transaction& tx) {
@@ -257,8 +258,8 @@ TEST_F(DamagedJobs, OfTheTypesScheduleTakesThatWithIt) {
   QueueTest::TearDown();
 }
 
-// A type whose settings are damaged keeps no other's jobs from being looked after.
-TEST_F(DamagedJobs, OrTypesKeepNoOtherTypeFromBeingLookedAfter) {
+// A type whose settings are damaged does not prevent the maintenance of other types' jobs.
+TEST_F(DamagedJobs, OrTypesDoNotPreventMaintenanceOfOthers) {
   in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "bad", {}); });
   set(JobKey("type").string("bad").key(), "?");
   add("a");

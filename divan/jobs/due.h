@@ -11,15 +11,16 @@
 
 namespace divan::jobs {
 
-/// How far a type's queue has been scanned. Of each priority whose jobs are all due later, a scan reads the
-/// first one; with many such priorities that is its cost. A caller that scans repeatedly keeps the cursor
-/// instead: while no other job becomes pending, nothing before `begin` is due until `next_due_at`.
+/// How far a type's queue has been scanned. A scan reads the first job of each priority whose jobs are all
+/// due later, which is expensive with many such priorities. A caller that scans repeatedly keeps the cursor:
+/// while no other job becomes pending, no job before `begin` is due until `next_due_at`.
 struct QueueCursor {
   std::optional<std::string> wakes{};         // the type's counter of jobs that became pending
   std::string begin{};                        // a key of the queue
   std::optional<std::int64_t> next_due_at{};  // of the first job before it
-  // Where other nodes accept jobs of the type at the same time, jobs of one priority are not accepted from
-  // the very front, but from a random part of a window of this many times as many as are wanted. At least 1.
+  // If other nodes accept jobs of the type at the same time, jobs of one priority are accepted from a random
+  // part of a window at the front of the queue, which is this many times larger than the requested number. At
+  // least 1.
   std::size_t candidate_window = 1;
 };
 /// By type.
@@ -39,22 +40,21 @@ struct DueJob {
 
 struct DueScan {
   std::vector<DueJob> jobs;
-  QueueCursor cursor;  // once these jobs are not pending any more
-  bool cut = false;    // there may be more jobs behind them
+  QueueCursor cursor;  // valid once these jobs are not pending any more
+  bool cut = false;    // there may be more due jobs
 };
 
 class Queue;
 
-/// Scans the queue of a type for one transaction. Reads are snapshots: acceptors would fight over the head of
-/// the queue, so what they scan does not conflict, and what they accept does. A damaged entry is reported and
-/// skipped.
+/// Scans the queue of a type in one transaction. Uses snapshot reads: acceptors would contend for the head of
+/// the queue, so scanned jobs do not conflict, but accepted ones do. A damaged entry is reported and skipped.
 class DueScanner {
  public:
-  /// Behind due jobs, a scan passes at most `most_behind` priorities that have none.
+  /// After due jobs, a scan passes at most `most_behind` priorities without due jobs.
   DueScanner(Queue& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
              std::size_t most_behind);
 
-  /// The beginning of the keys of pending jobs.
+  /// The prefix of the keys of pending jobs.
   static JobKey all(std::string_view type) { return JobKey("pend").string(type).integer(kShard); }
 
   /// Returns due jobs by priority from the cursor on, skipping those of each priority that are not due yet:
@@ -70,7 +70,7 @@ class DueScanner {
     return JobKey(prefix_).integer(priority).range();
   }
   std::optional<DueJob> parse(std::string_view key);
-  // Up to the first job that is not due; returns its priority.
+  // Scans up to the first job that is not due; returns its priority.
   std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, std::size_t window,
                                         DueScan& found);
 

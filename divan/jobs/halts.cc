@@ -16,7 +16,7 @@ kv::KeyRange rows_of(const JobKey& halts) { return {halts.key() + '\0', halts.ra
 
 }  // namespace
 
-void tell_of_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason) {
+void add_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason) {
   if (job.worker_id.empty() || !queue.registry().is_held(tx, job.worker_role, job.worker_id)) return;
   const JobKey halts = halts_of(job.worker_role, job.worker_id);
   std::string value;
@@ -56,7 +56,7 @@ std::shared_ptr<kv::Watch> watch_halts(kv::Transaction& tx, std::string_view rol
   return tx.try_watch(halts_of(role, worker).key());
 }
 
-void forget_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
+void clear_halts(kv::Transaction& tx, std::string_view role, std::string_view worker) {
   const JobKey halts = halts_of(role, worker);
   tx.clear(halts.key());
   tx.clear_range(rows_of(halts));

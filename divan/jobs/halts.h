@@ -1,33 +1,33 @@
-// What tells a worker that an attempt of its has been ended although it lives: the connection that holds its
-// registration. (It also hears of it at its next call for the job.)
+// Halts: messages to live workers whose attempts were ended without them. They are delivered over the
+// connection that holds the worker's registration. (The worker's next call for the job also fails with halt.)
 #pragma once
 
 #include "divan/jobs/queue.h"
 
 namespace divan::jobs {
 
-/// An attempt that was ended without its worker.
+/// A message that an attempt was ended without its worker.
 struct Halt {
   Attempt attempt;
   std::int64_t epoch = 0;
   std::string reason;
 };
 
-/// Notes for the connection that holds the registration of a running job's worker that its attempt ends in
-/// this transaction. Writes nothing where there is no such connection.
-void tell_of_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
+/// Adds a halt for the attempt of a running job, which ends in this transaction. Writes nothing if no
+/// connection holds the worker's registration.
+void add_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
 
-/// Takes what was noted for a worker. Damaged rows are logged and left out.
+/// Reads and clears the halts of a worker. Damaged rows are logged and skipped.
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
-/// A watch that fires when something is noted for a worker; null if the store has too many.
+/// A watch that fires when a halt is added for the worker; null if the store has too many watches.
 std::shared_ptr<kv::Watch> watch_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
-/// Forgets what was noted for a worker that ends.
-void forget_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
+/// Clears the halts of a worker that ends.
+void clear_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);
 
-/// Reads a row of these: what stands in the key behind the worker, and the value. Throws an internal error if
-/// it is damaged.
+/// Decodes a halt from the part of its key after the worker and its value. Throws internal_error if they are
+/// damaged.
 Halt decode_halt(std::string_view key, std::string_view value);
 
 }  // namespace divan::jobs

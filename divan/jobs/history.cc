@@ -60,11 +60,12 @@ PastAttempt decode_attempt(std::int64_t epoch, std::string_view row) {
   return attempt;
 }
 
-void remember_attempt(kv::Transaction& tx, const Job& job, Job& changed, Outcome outcome,
-                      std::int64_t ended_at, std::string_view error) {
+void record_attempt(kv::Transaction& tx, const Job& job, Job& changed, Outcome outcome, std::int64_t ended_at,
+                    std::string_view error) {
   const JobKey prefix = history_key(job);
   if (changed.history >= kMaxHistory) {
-    // Who changes the job has read its header, so nobody else changes these rows meanwhile.
+    // Every transaction that changes these rows has read the job's header, so they cannot change
+    // concurrently.
     std::string oldest;
     tx.scan(prefix.range(), {.limit = 1, .isolation = kv::Isolation::snapshot},
             [&](std::string_view key, std::string_view) {
@@ -87,14 +88,13 @@ void remember_attempt(kv::Transaction& tx, const Job& job, Job& changed, Outcome
   tx.set(JobKey(prefix).integer(job.epoch).key(), row);
 }
 
-void remember_last_attempt(kv::Transaction& tx, Job& job) {
+void record_last_attempt(kv::Transaction& tx, Job& job) {
   const auto outcome = outcome_of(job.state);
   if (!outcome || job.attempt == 0) return;
-  // It has a row if the job was cancelled after it.
+  // The last attempt has a row if the job was cancelled after it.
   if (job.history > 0 && tx.get(JobKey(history_key(job)).integer(job.epoch).key(), kv::Isolation::snapshot))
     return;
-  remember_attempt(tx, job, job, *outcome, job.finished_at,
-                   *outcome == Outcome::failed ? job.last_error : "");
+  record_attempt(tx, job, job, *outcome, job.finished_at, *outcome == Outcome::failed ? job.last_error : "");
 }
 
 std::vector<PastAttempt> attempts_of(kv::Transaction& tx, const Job& job) {
@@ -119,7 +119,7 @@ std::vector<PastAttempt> attempts_of(kv::Transaction& tx, const Job& job) {
                    .outcome = outcome_of(job.state),
                    .error = job.state == State::failed ? job.last_error : ""};
   if (last.outcome) last.ended_at = job.finished_at;
-  // One that ended, and whose job was cancelled only after that, has a row.
+  // An attempt that ended before its job was cancelled has a row.
   if (attempts.empty() || attempts.back().epoch != last.epoch) attempts.push_back(std::move(last));
   return attempts;
 }

@@ -22,7 +22,7 @@ struct History : QueueTest {
     const std::vector<std::string> types{"t"};
     return in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, options).jobs.at(0).attempt(); });
   }
-  // An attempt that ends a second after its beginning.
+  // Runs an attempt that ends after a second.
   void run(const std::function<void(kv::Transaction&, const Attempt&)>& end,
            const AcceptOptions& options = {}) {
     const auto attempt = accept_one(options);
@@ -56,7 +56,7 @@ struct History : QueueTest {
   }
 };
 
-TEST_F(History, WhatJustRunsHasNoRows) {
+TEST_F(History, AJobThatSucceedsAtOnceHasNoRows) {
   add();
   EXPECT_THAT(shown(), ElementsAre());
   accept_one();
@@ -81,7 +81,7 @@ TEST_F(History, EachAttemptUntilTheEnd) {
   run_and_fail();
   EXPECT_THAT(shown(), ElementsAre("1 lost", "2 released", "2 failed (broken)", "3 failed (broken)"));
   EXPECT_EQ(rows(), 3u);
-  // Asked for again when it has ended: it counts anew, and the epochs go on.
+  // Resubmitted after its end: attempts are counted from 1 again, and epochs keep growing.
   add();
   EXPECT_THAT(shown(), ElementsAre("1 lost", "2 released", "2 failed (broken)", "3 failed (broken)"));
   run_and_finish();
@@ -120,7 +120,7 @@ TEST_F(History, OfAPeriodicJob) {
   EXPECT_THAT(shown(), ElementsAre("1 finished", "1 failed (broken)", "2 failed (broken)", "1 finished"));
 }
 
-TEST_F(History, OnlyTheLastAreKeptAndGoWithTheJob) {
+TEST_F(History, OnlyTheLastAreKeptAndRemovedWithTheJob) {
   add();
   std::vector<std::int64_t> epochs;
   for (int i = 0; i < 25; ++i) {

@@ -95,7 +95,7 @@ TEST_F(Jobs, AJobThatIsAcceptedWhileItsTypeIsRemovedLeavesNoEntry) {
   in_tx([&](kv::Transaction& tx) { EXPECT_TRUE(tx.get_range(JobKey("by_worker").range()).rows.empty()); });
 }
 
-TEST_F(Jobs, TextsThatCouldNotBeReadBackAreRefused) {
+TEST_F(Jobs, TextsThatAreNotUtf8AreRejected) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t\xff", {}); }); }),
             "bad_request");
   EXPECT_EQ(error_of([&] { add("a\xff"); }), "bad_request");
@@ -249,7 +249,7 @@ TEST_F(Jobs, AHaltedAttemptsWritesDoNotLand) {
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return tx.get("effect"); }), "fresh");
 }
 
-TEST_F(Jobs, AFinishThatRacesTheRescueLoses) {
+TEST_F(Jobs, AFinishThatRacesAReclaimFails) {
   add("a");
   const auto accepted = accept_one();
   auto late = store->begin();
@@ -293,7 +293,7 @@ TEST_F(Jobs, CancelPendingAndRunning) {
   EXPECT_EQ(state("b"), State::cancelled);
 }
 
-TEST_F(Jobs, PausedTypesTakeAddsAndGiveNothing) {
+TEST_F(Jobs, PausedTypesAcceptAddsAndYieldNoJobs) {
   in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.paused = true}); });
   add("a");
   EXPECT_TRUE(accept().empty());
@@ -311,7 +311,7 @@ TEST_F(Jobs, LargeDataAndSmallerDataAfterwards) {
   EXPECT_EQ(error_of([&] { add("c", std::string(kMaxDataBytes + 1, 'x')); }), "too_large");
 }
 
-TEST_F(Jobs, ASignOfLifeDoesNotWriteTheDataAgain) {
+TEST_F(Jobs, AReportDoesNotWriteTheDataAgain) {
   add("a", "\"" + std::string(1'000'000, 'x') + "\"");
   const auto accepted = accept_one();
   in_tx([&](kv::Transaction& tx) {
@@ -321,7 +321,7 @@ TEST_F(Jobs, ASignOfLifeDoesNotWriteTheDataAgain) {
   });
 }
 
-// A store that takes its time to begin a transaction, or the process was frozen just there.
+// A store in which beginning a transaction takes long, as if the process were frozen.
 class SlowStore final : public kv::ForwardingDatabase {
  public:
   SlowStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
@@ -338,14 +338,14 @@ class SlowStore final : public kv::ForwardingDatabase {
   ManualClock& clock_;
 };
 
-TEST_F(Jobs, WhoWasFrozenWhileItLookedForSilentJobsTakesNoneBack) {
+TEST_F(Jobs, AFrozenMaintenanceReclaimsNoActiveJobs) {
   SlowStore slow(*store, clock);
   Maintenance maintenance(queue, slow, clock);
   add("a");
   const auto accepted = accept_one();
-  slow.slow_begins = 4;  // the last of them to read the running jobs
+  slow.slow_begins = 4;  // the last of them reads the running jobs
   maintenance.step();
-  // The job was seen just now: it has not been silent for long.
+  // The job was first seen just now, so its timeout has not passed.
   clock.advance(seconds(1));
   maintenance.step();
   EXPECT_EQ(state("a"), State::running);
@@ -378,7 +378,7 @@ TEST_F(Jobs, UpdatesKeepAJob) {
   EXPECT_EQ(job("a").progress, R"({"done":9})");
 }
 
-TEST_F(Jobs, ProgressThatIsTooLargeOrNotTextIsRefused) {
+TEST_F(Jobs, ProgressThatIsTooLargeOrNotTextIsRejected) {
   add("a");
   const auto accepted = accept_one();
   update(accepted, "\"" + std::string(kMaxProgressBytes - 2, 'x') + "\"");
@@ -403,7 +403,7 @@ TEST_F(Jobs, AWorkersJobsArePendingInTheCommitThatEndsIt) {
   const auto jobs = accept({.limit = 2, .worker = ref});
   const auto other = accept({.worker = workers::WorkerRef{"r", "w10", ""}});
   EXPECT_EQ(count(State::running), 3);
-  // A heartbeat for a thousand jobs: nothing of a job is written by an update without news.
+  // One heartbeat serves a thousand jobs: an update without changes writes nothing.
   auto tx = store->begin();
   jobs::update(queue, *tx, jobs[0].attempt());
   tx->commit();
@@ -415,7 +415,7 @@ TEST_F(Jobs, AWorkersJobsArePendingInTheCommitThatEndsIt) {
   EXPECT_EQ(error_of([&] { accept({.worker = ref}); }), "not_found");
 }
 
-TEST_F(Jobs, AnAcceptThatRacesTheWorkersEndStrandsNothing) {
+TEST_F(Jobs, AnAcceptThatRacesTheWorkersEndStrandsNoJob) {
   const auto ref = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   add("a");
   auto late = store->begin();
@@ -464,7 +464,7 @@ TEST_F(Jobs, ABlockedAcceptEndsAtItsDeadlineOrWhenInterrupted) {
   const std::vector<std::string> types{"t"};
   const auto deadline = clock.now() + seconds(10);
   auto accepted = std::async(std::launch::async, [&] { return acceptor.accept(types, {}, deadline); });
-  // Adds of jobs that are not due yet are wake-ups for nothing.
+  // Adds of jobs that are not due yet cause spurious wake-ups.
   for (int i = 0; i < 5; ++i)
     add("f" + std::to_string(i), "{}", {.scheduled_at = clock.wall_ms() + 1'000'000});
   while (accepted.wait_for(milliseconds(2)) != std::future_status::ready) clock.advance(seconds(1));
@@ -489,7 +489,7 @@ TEST_F(Jobs, ManyWorkersRunEveryJobsEffectOnce) {
             in_tx([&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = 3}).jobs; });
         if (jobs.empty() && count(State::pending) + count(State::running) == 0) return;
         for (const auto& job : jobs) {
-          // Some attempts end by handing the job back, some are robbed of it and go on all the same.
+          // Some attempts release the job; some lose it and continue all the same.
           if (chance.below(4) == 0) {
             in_tx([&](kv::Transaction& tx) { release(queue, tx, job.attempt()); });
             if (chance.below(2) == 0) continue;
@@ -516,9 +516,9 @@ TEST_F(Jobs, ManyWorkersRunEveryJobsEffectOnce) {
   EXPECT_EQ(count(State::finished), kJobs);
 }
 
-TEST(JobSettings, TimesBeyondTheirLimitsAreRefused) {
+TEST(JobSettings, TimesBeyondTheirLimitsAreRejected) {
   EXPECT_EQ(parse_settings(R"({"timeout":1000})").timeout, seconds(1));
-  // As nanoseconds the first is a second and a bit beyond 2^64.
+  // In nanoseconds the first exceeds 2^64 by about a second.
   for (const auto* timeout : {"18446744074710", "9223372036854775807", "-9223372036854775808", "99", "1.5"}) {
     EXPECT_THROW(parse_settings(fmt::format(R"({{"timeout":{}}})", timeout)), Error) << timeout;
   }
@@ -531,12 +531,12 @@ TEST_F(Jobs, AJobDueInMillionsOfYearsLetsAcceptorsWait) {
   EXPECT_EQ(state("far"), State::pending);
 }
 
-TEST_F(Jobs, AHeaderWithMoreBehindItIsRefused) {
+TEST_F(Jobs, AHeaderWithTrailingBytesIsRejected) {
   add("x");
   accept_one();
   const std::string key = JobKey("job").string("t").string("x").key();
   const std::string header = in_tx([&](kv::Transaction& tx) { return tx.get(key).value(); });
-  // It ends with the versionstamp of its last sign of life.
+  // The header ends with the versionstamp of the last report.
   ASSERT_TRUE(job("x").activity);
   in_tx([&](kv::Transaction& tx) {
     tx.set(key, header + "\x14");

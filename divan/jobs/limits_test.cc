@@ -1,4 +1,4 @@
-// Limits of attempts: lost ones, failed ones, their time; and what a job has of its own.
+// Limits of attempts (lost, failed, run time), and a job's own settings.
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"
@@ -43,7 +43,7 @@ struct Limits : QueueTest {
               std::optional<std::string_view> result = std::nullopt) {
     in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), data, std::nullopt, result); });
   }
-  // The maintenance takes its steps when it asks for them.
+  // Runs the maintenance's steps at the requested times.
   void pass(Duration duration) {
     for (const auto end = clock.now() + duration; clock.now() < end;)
       clock.advance(std::min(maintenance.step(), end) - clock.now());
@@ -68,7 +68,7 @@ TEST_F(Limits, AJobThatIsLostTooOftenIsFailed) {
   lose(accept());
   EXPECT_EQ(job("a").state, State::failed);
   EXPECT_THAT(job("a").last_error, HasSubstr("`max_lost` is 10"));
-  // Asked for again, it has all its attempts.
+  // After a resubmit it has all its attempts again.
   in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
   EXPECT_EQ(job("a").lost, 0);
   lose(accept());
@@ -100,7 +100,7 @@ TEST_F(Limits, JobsOfAWorkerThatEndsAreLost) {
   EXPECT_EQ(job("a").state, State::failed);
 }
 
-TEST_F(Limits, AReleasedAttemptIsNone) {
+TEST_F(Limits, AReleasedAttemptDoesNotCount) {
   set_type({.max_attempts = 2, .max_lost = 2});
   add("a");
   for (int i = 0; i < 5; ++i) {
@@ -122,7 +122,7 @@ TEST_F(Limits, AReleasedAttemptIsNone) {
   EXPECT_EQ(job("a").state, State::failed);
 }
 
-TEST_F(Limits, AFailureMayBeTheLastOneOrSayWhenToGoOn) {
+TEST_F(Limits, AFailureMayBePermanentOrSetTheDelay) {
   add("a");
   fail(accept(), {.delay = milliseconds(1234)});
   EXPECT_EQ(job("a").state, State::pending);
@@ -165,7 +165,7 @@ TEST_F(Limits, OfAJobAreThoseOfItsLastAdding) {
   EXPECT_EQ(job("a").limits, kLimits);
   add("a");
   EXPECT_EQ(job("a").limits, "");
-  // Of a running one, too.
+  // The same for a running job.
   accept();
   add("a", kLimits);
   EXPECT_EQ(job("a").limits, kLimits);
@@ -206,7 +206,7 @@ TEST_F(Limits, AnAttemptEndsAtItsDeadlineAlthoughItsWorkerLives) {
   EXPECT_EQ(job("a").deadline, 0);
   EXPECT_THAT(job("a").last_error, HasSubstr("`max_runtime` of 10000 ms"));
   EXPECT_THROW(in_tx([&](kv::Transaction& tx) { update(queue, tx, attempt.attempt()); }), Error);
-  // One of its own; the next look is at its end at the latest.
+  // A job's own limit; the next step is at its deadline at the latest.
   add("b", R"({"max_runtime":500})");
   accept();
   EXPECT_LE(maintenance.step() - clock.now(), milliseconds(500));
@@ -215,7 +215,7 @@ TEST_F(Limits, AnAttemptEndsAtItsDeadlineAlthoughItsWorkerLives) {
   EXPECT_EQ(job("b").state, State::pending);
 }
 
-TEST_F(Limits, AttemptsThatMayRunShortlyAreLookedForOften) {
+TEST_F(Limits, ShortDeadlinesAreCheckedOften) {
   set_type({.max_runtime = seconds(1)});
   EXPECT_LE(maintenance.step() - clock.now(), milliseconds(250));
 }
@@ -235,7 +235,7 @@ TEST_F(Limits, AnAttemptThatEndsInTimeLeavesNoDeadline) {
   EXPECT_TRUE(left.empty());
 }
 
-TEST_F(Limits, TheConnectionThatHoldsTheWorkerHearsOfTheEnd) {
+TEST_F(Limits, TheEndIsReportedToTheWorkersConnection) {
   set_type({.max_runtime = seconds(10)});
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   const auto take = [&] { return in_tx([](kv::Transaction& tx) { return take_halts(tx, "r", "w"); }); };
@@ -247,7 +247,7 @@ TEST_F(Limits, TheConnectionThatHoldsTheWorkerHearsOfTheEnd) {
     EXPECT_EQ(job(id).state, State::pending);
     return attempt;
   };
-  // Nobody would take it.
+  // Without a connection no halt is written.
   overrun("a");
   EXPECT_TRUE(take().empty());
   in_tx([&](kv::Transaction& tx) { registry.hold(tx, worker); });
@@ -262,25 +262,25 @@ TEST_F(Limits, TheConnectionThatHoldsTheWorkerHearsOfTheEnd) {
   EXPECT_EQ(halts[0].epoch, attempt.job.epoch);
   EXPECT_THAT(halts[0].reason, HasSubstr("max_runtime"));
   EXPECT_TRUE(take().empty());
-  // They go with the worker.
+  // Halts are cleared when the worker ends.
   in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "b"); });
   overrun("c");
   in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
   EXPECT_TRUE(take().empty());
   const auto left = in_tx([](kv::Transaction& tx) { return tx.get_range(JobKey("halt").range(), {}).rows; });
-  EXPECT_TRUE(left.empty()) << "the counter, too";
+  EXPECT_TRUE(left.empty()) << "including the counter";
 }
 
 TEST_F(Limits, AResultIsKeptBesideTheData) {
   add("a", "", R"({"n":1})");
   finish(accept(), std::nullopt, R"({"done":true})");
   EXPECT_EQ(result("a"), R"({"done":true})");
-  // It runs again with its data, and without a result of this run.
+  // It runs again with its data, and has no result of this run yet.
   in_tx([&](kv::Transaction& tx) { queue.resubmit(tx, "t", "a"); });
   EXPECT_EQ(result("a"), std::nullopt);
   const auto again = accept();
   EXPECT_EQ(again.data, R"({"n":1})");
-  // As before, a finish may give it other data.
+  // A finish may replace its data.
   const std::string large = "\"" + std::string(300'000, 'x') + "\"";
   finish(again, "2", large);
   EXPECT_EQ(result("a"), large);
@@ -291,7 +291,8 @@ TEST_F(Limits, AResultIsKeptBesideTheData) {
       in_tx([](kv::Transaction& tx) { return tx.get_range(JobKey("result").range(), {}).rows; }).empty());
 }
 
-// A run that ends without a result leaves none, also if it was asked for while another one ran.
+// A run that ends without a result removes the earlier one, also if the run was requested while another one
+// ran.
 TEST_F(Limits, AResultIsThatOfTheLastRun) {
   add("a");
   const auto first = accept();

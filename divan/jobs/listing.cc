@@ -9,10 +9,10 @@ namespace {
 
 constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
 
-// Where a list reads the names of its jobs: keys that end with the id behind elements of a shape.
+// A range that a list reads: keys with elements of a shape, followed by the job's id.
 struct ListRange {
   JobKey prefix;
-  std::string_view shape;  // of what stands between the prefix and the id, as in kv::has_shape()
+  std::string_view shape;  // of the elements between the prefix and the id, as in kv::has_shape()
 };
 
 ListRange range_of(std::string_view type, std::optional<State> state) {
@@ -32,11 +32,12 @@ std::optional<std::string> id_in(const ListRange& index, std::string_view key) {
 
 std::string parse_start(std::string_view start) {
   const auto bytes = from_hex(start);
-  if (!bytes) throw bad_request(fmt::format("`start` is `{}`; expected the `next` of another page.", start));
+  if (!bytes)
+    throw bad_request(fmt::format("`start` is `{}`; expected the `next` of a previous page.", start));
   return *bytes;
 }
 
-// The ids of the running jobs of a type, in their order.
+// The ids of the running jobs of a type, in order.
 class RunningIds {
  public:
   RunningIds(Queue& queue, kv::Transaction& tx, std::string_view type)
@@ -50,8 +51,8 @@ class RunningIds {
       take(key, stamp ? reader.take_string() : std::nullopt);
       return true;
     });
-    for_each_riding(tx_, type_,
-                    [&](std::string_view key, std::optional<std::string> id) { take(key, std::move(id)); });
+    for_each_worker_job(
+        tx_, type_, [&](std::string_view key, std::optional<std::string> id) { take(key, std::move(id)); });
     return sorted();
   }
 
@@ -71,13 +72,13 @@ class RunningIds {
   std::vector<std::string> ids_;
 };
 
-// A job that a list names, and where it stands in the list.
+// A job of a list and its position.
 struct Name {
   std::string id;
-  std::string start;  // ListOptions::start to begin with it
+  std::string start;  // ListOptions::start for a page that begins with it
 };
 
-// The first names of a list, one more than `limit` if there are more.
+// The first jobs of a list: one more than `limit` if there are more.
 std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_view type,
                                 const ListOptions& options) {
   RunningIds running(queue, tx, type);
@@ -112,10 +113,10 @@ std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_v
   } else if (!options.start_id.empty()) {
     const auto job = queue.find(tx, type, options.start_id, kv::Isolation::snapshot);
     if (!job || job->state != *options.state) {
-      throw not_found(fmt::format(
-          "Job `{}`, with which the list is to begin, is not {}; continue with `start`, the `next` of "
-          "the page before.",
-          options.start_id, state_name(*options.state)));
+      throw not_found(
+          fmt::format("Job `{}`, the start of the list, is not {}; continue with `start`, the `next` of "
+                      "the previous page.",
+                      options.start_id, state_name(*options.state)));
     }
     start = entry_key(*job);
   }
@@ -163,7 +164,7 @@ Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const
   for (const auto& name : names) ids.push_back(name.id);
   Queue::prefetch(tx, type, ids);
   for (const auto id : ids) {
-    auto job = queue.find_whole(tx, type, id, kv::Isolation::snapshot);
+    auto job = queue.find_or_report(tx, type, id, kv::Isolation::snapshot);
     if (job && (!options.state || job->state == *options.state)) listed.jobs.push_back(*std::move(job));
   }
   return listed;
@@ -172,7 +173,7 @@ Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const
 BulkProgress change_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, State state,
                          BulkChange change, std::string_view start, std::int64_t until, std::size_t limit) {
   BulkProgress progress;
-  // An ended job has nothing to cancel.
+  // An ended job cannot be cancelled.
   if (change == BulkChange::cancel && has_ended(state)) return progress;
   const auto names = names_of(queue, tx, type, {.state = state, .start = std::string(start), .limit = limit},
                               has_ended(state) ? std::optional(until) : std::nullopt);
@@ -181,7 +182,7 @@ BulkProgress change_jobs(Queue& queue, kv::Transaction& tx, std::string_view typ
       progress.next = names[i].start;
       break;
     }
-    const auto job = queue.find_whole(tx, type, names[i].id);
+    const auto job = queue.find_or_report(tx, type, names[i].id);
     if (!job || job->state != state) continue;
     change_one(queue, tx, *job, change);
     ++progress.jobs;

@@ -1,5 +1,5 @@
-// Lists of jobs, and changes of all jobs in a state, page by page: a page costs what it has, however many
-// jobs there are in other states.
+// Lists of jobs, and changes of all jobs in a state, page by page. The cost of a page depends on its size,
+// not on the number of jobs in other states.
 #pragma once
 
 #include "divan/jobs/queue.h"
@@ -7,12 +7,12 @@
 namespace divan::jobs {
 
 struct ListOptions {
-  // By state: pending jobs in the order in which they run, running ones by id, ended ones in the order of
-  // their ends. Without: all by id.
+  // With a state: pending jobs in queue order, running ones by id, ended ones in the order in which they
+  // ended. nullopt: all jobs by id.
   std::optional<State> state{};
-  // The job to begin with. Where jobs are listed by id: or the next one.
+  // The first job of the page. In a list by id it need not exist: the page then begins with the next id.
   std::string start_id{};
-  // Or Listed::next of the page before.
+  // Alternatively, Listed::next of the previous page.
   std::string start{};
   bool descending = false;
   std::size_t limit = 100;
@@ -20,23 +20,24 @@ struct ListOptions {
 
 struct Listed {
   std::vector<Job> jobs;
-  std::optional<std::string> next{};  // hexadecimal digits: where the next page begins, if there is one
+  std::optional<std::string>
+      next{};  // `start` of the next page, in hexadecimal digits; nullopt: there is none
 };
 
-/// Reads as snapshots. Damaged rows are reported and left out. Throws bad_request for an invalid `start`, and
+/// Uses snapshot reads. Damaged rows are reported and skipped. Throws bad_request for an invalid `start`, and
 /// not_found for a `start_id` that is not in the state.
 Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const ListOptions& options);
 
 enum class BulkChange { cancel, resubmit, remove };
 
 struct BulkProgress {
-  std::size_t jobs = 0;               // that were changed
-  std::optional<std::string> next{};  // `start` of the next call; nullopt: all are done
+  std::size_t jobs = 0;               // number of changed jobs
+  std::optional<std::string> next{};  // `start` of the next call; nullopt: all jobs were changed
 };
 
 /// Changes the first jobs in a state from `start` on (see Listed::next), up to `limit` and as many as one
-/// transaction can hold. Of ended ones, those that ended until `until` (milliseconds since 1970), so that
-/// a sequence of calls, each with the `next` of the one before, terminates.
+/// transaction can hold. Of ended jobs, only those that ended until `until` (milliseconds since 1970), so
+/// that a sequence of calls, each with the `next` of the previous one, terminates.
 BulkProgress change_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, State state,
                          BulkChange change, std::string_view start, std::int64_t until, std::size_t limit);
 

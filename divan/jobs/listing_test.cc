@@ -48,7 +48,7 @@ struct Listing : QueueTest {
   std::int64_t count(State state) {
     return in_tx([&](kv::Transaction& tx) { return queue.counts(tx, "t")[state]; });
   }
-  // With transactions of `limit`; returns how many there were.
+  // Uses transactions of at most `limit` jobs; returns the number of transactions.
   int change_all(State state, BulkChange change, std::size_t limit) {
     const std::int64_t until = clock.wall_ms();
     std::optional<std::string> next = "";
@@ -92,7 +92,7 @@ TEST_F(Listing, OfRunningJobsIsThatOfAllWorkers) {
   for (const auto& [id, ref] : jobs) {
     add(id);
     accept({.worker = ref});
-    // Those of other types are none of these.
+    // Jobs of other types are not listed.
     for (const char* type : {"s", "u"}) {
       add("z", type);
       accept({.worker = ref}, type);
@@ -112,7 +112,7 @@ TEST_F(Listing, OfRunningJobsIsThatOfAllWorkers) {
   EXPECT_THAT(list({.state = State::running, .start_id = "bb"}), ElementsAre("c", "d"));
 }
 
-TEST_F(Listing, ChangesAllJobsInAStateInPieces) {
+TEST_F(Listing, ChangesAllJobsInAStateInBatches) {
   for (const char* id : {"a", "b", "c", "d", "e"}) add_failed(id);
   add("f");
   EXPECT_EQ(change_all(State::failed, BulkChange::resubmit, 2), 3);
@@ -120,14 +120,14 @@ TEST_F(Listing, ChangesAllJobsInAStateInPieces) {
   EXPECT_EQ(count(State::pending), 6);
   EXPECT_EQ(change_all(State::pending, BulkChange::cancel, 4), 2);
   EXPECT_EQ(count(State::cancelled), 6);
-  // What has ended has nothing to cancel.
+  // Ended jobs cannot be cancelled.
   EXPECT_EQ(change_all(State::cancelled, BulkChange::cancel, 4), 1);
   EXPECT_EQ(count(State::cancelled), 6);
   EXPECT_EQ(change_all(State::cancelled, BulkChange::remove, 250), 1);
   EXPECT_EQ(count(State::cancelled), 0);
 }
 
-TEST_F(Listing, ChangesOfRunningJobsGoOnWhereTheyWere) {
+TEST_F(Listing, ChangesOfRunningJobsContinueWhereTheyWere) {
   for (const char* id : {"a", "b", "c"}) {
     add(id);
     accept();
@@ -179,7 +179,7 @@ TEST_F(Listing, ChangesEndAlthoughJobsEndMeanwhile) {
   EXPECT_EQ(rest.jobs, 1u);
 }
 
-// What an earlier version wrote: header layout 3, and an entry that does not name the state.
+// Rows of an earlier version: header layout 3, and an entry without the state.
 TEST_F(Listing, RowsOfAnEarlierVersionAreReadAndUpgraded) {
   add_failed("old");
   add("running");
@@ -189,7 +189,7 @@ TEST_F(Listing, RowsOfAnEarlierVersionAreReadAndUpgraded) {
       const std::string key = JobKey("job").string("t").string(id).key();
       const std::string header = *tx.get(key);
       const Job job = *read_job(tx, "t", id);
-      // Without `lost`, `limits`, `deadline` and `result`, which stand before the history.
+      // Without `lost`, `limits`, `deadline` and `result`, which precede the history.
       std::string added, rest, old;
       kv::tuple::Packer(added).integer(0).string("").integer(0).integer(0);
       kv::tuple::Packer rest_packer(rest);
@@ -209,7 +209,7 @@ TEST_F(Listing, RowsOfAnEarlierVersionAreReadAndUpgraded) {
   rewrite("old");
   rewrite("running");
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.find(tx, "t", "old")->last_error; }), "no");
-  TearDown();  // divan verify finds nothing wrong with them
+  TearDown();  // includes the checks of `divan verify`
   EXPECT_THAT(list({.limit = 10}), ElementsAre("old", "running"));
   EXPECT_THAT(list({.state = State::running, .limit = 10}), ElementsAre("running"));
   Maintenance(queue, *store, clock).step();

@@ -188,7 +188,7 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
   for (const auto& id : overdue) {
     if (is_stopping()) break;
     const bool ended = store_.run([&](kv::Transaction& tx) {
-      auto job = queue_.find_whole(tx, type, id);
+      auto job = queue_.find_or_report(tx, type, id);
       if (!job || job->state != State::running || job->deadline == 0 || job->deadline > clock_.wall_ms())
         return false;
       end_overdue(queue_, tx, *job);
@@ -244,7 +244,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
   for (const auto& id : silent) {
     if (is_stopping()) break;
     const bool taken = store_.run([&](kv::Transaction& tx) {
-      auto job = queue_.find_whole(tx, type, id);
+      auto job = queue_.find_or_report(tx, type, id);
       if (!job || job->state != State::running || job->activity != present.jobs.at(id).activity) return false;
       reclaim(queue_, tx, *job, Outcome::lost);
       return true;

@@ -1,4 +1,4 @@
-// How many jobs of a type run at once, whoever accepts them.
+// The limit of running jobs of a type, over all acceptors.
 #include <array>
 #include <future>
 
@@ -19,7 +19,7 @@ const std::vector<std::string> kTypes{"t"};
 struct MaxRunning : QueueTest {
   MaxRunning() : QueueTest(0) {}
 
-  // As another process has it.
+  // The queue of another process.
   SeededRng rng2{2};
   workers::Registry registry2{rng2};
   Queue queue2{registry2, clock, rng2};
@@ -53,7 +53,7 @@ TEST_F(MaxRunning, AnAcceptTakesNoMoreThanAreFree) {
   EXPECT_EQ(running(), 3);
 }
 
-TEST_F(MaxRunning, WithoutItAnyNumberRuns) {
+TEST_F(MaxRunning, WithoutALimitAnyNumberRuns) {
   limit(std::nullopt);
   add_many(50);
   EXPECT_EQ(accept({.limit = 100}).size(), 50u);
@@ -69,7 +69,7 @@ TEST_F(MaxRunning, TwoAcceptsOfOneTransactionShareIt) {
   EXPECT_EQ(taken, std::pair(std::size_t{2}, std::size_t{1}));
 }
 
-TEST_F(MaxRunning, TypesThatAreFullDoNotKeepOthersFromBeingAccepted) {
+TEST_F(MaxRunning, TypesAtTheirLimitDoNotBlockOthers) {
   limit(1);
   in_tx([&](kv::Transaction& tx) {
     queue.set_type(tx, "u", {});
@@ -90,7 +90,7 @@ TEST_F(MaxRunning, TypesThatAreFullDoNotKeepOthersFromBeingAccepted) {
   EXPECT_EQ(accepted.full, std::set<std::string>{"t"});
 }
 
-// Two jobs that two acceptors take without touching the same job.
+// Two acceptors that accept different jobs.
 struct TwoAcceptors : MaxRunning {
   std::unique_ptr<kv::Transaction> first, second;
   void begin() {
@@ -105,7 +105,7 @@ struct TwoAcceptors : MaxRunning {
   }
 };
 
-TEST_F(TwoAcceptors, OfWhomOneWouldBeTooManyConflict) {
+TEST_F(TwoAcceptors, ThatWouldExceedTheLimitConflict) {
   limit(1);
   begin();
   first->commit();
@@ -121,7 +121,7 @@ TEST_F(TwoAcceptors, OfATypeWithoutALimitDoNotConflict) {
   EXPECT_EQ(running(), 2);
 }
 
-TEST_F(TwoAcceptors, WhoDoNotKnowOfTheLimitYetConflictWithIt) {
+TEST_F(TwoAcceptors, ThatHaveReadNoLimitConflictWithSettingIt) {
   limit(std::nullopt);
   begin();
   first->commit();
@@ -141,7 +141,7 @@ TEST_F(MaxRunning, AnAcceptDoesNotConflictWithTheEndOfAnother) {
   EXPECT_EQ(running(), 1);
 }
 
-TEST_F(MaxRunning, WhoFindsItFullWritesNothing) {
+TEST_F(MaxRunning, AnAcceptAtTheLimitWritesNothing) {
   limit(1);
   add_many(2);
   const auto one = accept().at(0);
@@ -152,7 +152,7 @@ TEST_F(MaxRunning, WhoFindsItFullWritesNothing) {
   EXPECT_EQ(tx->committed_version(), -1);
 }
 
-TEST_F(MaxRunning, MoreRunAlreadyThanMayFromNowOn) {
+TEST_F(MaxRunning, TheLimitMayBeSetBelowTheNumberOfRunningJobs) {
   limit(3);
   add_many(5);
   const auto jobs = accept({.limit = 3});
@@ -169,8 +169,8 @@ TEST_F(MaxRunning, MoreRunAlreadyThanMayFromNowOn) {
   EXPECT_EQ(accept({.limit = 5}).size(), 1u);
 }
 
-// Every way in which a job stops running.
-TEST_F(MaxRunning, WhateverEndsARunFreesItsPlace) {
+// All ways in which a run ends.
+TEST_F(MaxRunning, TheEndOfARunFreesItsSlot) {
   in_tx([&](kv::Transaction& tx) {
     queue.set_type(tx, "t", {.max_attempts = 1, .max_running = 1});
     registry.add(tx, "r", "w", "{}");
@@ -216,7 +216,7 @@ TEST_F(MaxRunning, WhateverEndsARunFreesItsPlace) {
   EXPECT_EQ(accept({.limit = 2}).size(), 1u);
 }
 
-// Time stands still here: only what the store tells wakes an acceptor.
+// The clock does not advance: only watches wake an acceptor.
 struct BlockedAcceptor : MaxRunning {
   Acceptor acceptor{queue2, *store, clock};
   std::future<std::vector<AcceptedJob>> accepted;
@@ -227,18 +227,19 @@ struct BlockedAcceptor : MaxRunning {
                           [this] { return acceptor.accept(kTypes, {}, clock.now() + hours(1)); });
   }
   AcceptedJob wait() {
-    if (accepted.wait_for(seconds(60)) != std::future_status::ready) throw std::runtime_error("it sleeps on");
+    if (accepted.wait_for(seconds(60)) != std::future_status::ready)
+      throw std::runtime_error("the acceptor does not wake");
     return accepted.get().at(0);
   }
 };
 
-TEST_F(BlockedAcceptor, WakesWhenAPlaceBecomesFree) {
+TEST_F(BlockedAcceptor, WakesWhenASlotBecomesFree) {
   limit(1);
   add_many(3);
   auto one = accept().at(0);
   for (int i = 0; i < 20; ++i) {
     block();
-    // Often it waits already, sometimes it has yet to look.
+    // The acceptor usually waits already, but sometimes it has not scanned yet.
     if (i % 2 == 0) std::this_thread::sleep_for(milliseconds(5));
     finish(one);
     add(one.job.id, {.priority = i});
@@ -257,8 +258,8 @@ TEST_F(BlockedAcceptor, WakesWhenMoreMayRun) {
   EXPECT_EQ(running(), 2);
 }
 
-// With a limit or without.
-TEST_F(BlockedAcceptor, WakesWhenAPausedTypeGoesOn) {
+// With and without a limit.
+TEST_F(BlockedAcceptor, WakesWhenAPausedTypeIsResumed) {
   for (const auto most : {std::optional<std::int64_t>(), std::optional<std::int64_t>(5)}) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.max_running = most, .paused = true}); });
     add("a");
@@ -269,7 +270,7 @@ TEST_F(BlockedAcceptor, WakesWhenAPausedTypeGoesOn) {
   }
 }
 
-TEST_F(MaxRunning, AddsDoNotWakeWhoWaitsForAPlace) {
+TEST_F(MaxRunning, AddsDoNotWakeAnAcceptorThatWaitsForASlot) {
   limit(1);
   add("a");
   accept();
@@ -283,11 +284,11 @@ TEST_F(MaxRunning, AddsDoNotWakeWhoWaitsForAPlace) {
   EXPECT_TRUE(woken);
 }
 
-// Acceptors of two processes whose transactions overlap in every way, while jobs end and the limit moves.
+// Acceptors of two processes whose transactions overlap in all ways, while jobs end and the limit changes.
 TEST_F(MaxRunning, IsNeverExceededHoweverAcceptorsOverlap) {
   constexpr std::size_t kAcceptors = 4;
   SeededRng chance(7);
-  // What some want is not what others want: so they do not only fight for the same job.
+  // Acceptors accept jobs of different due times, so that they do not only contend for the same job.
   const std::int64_t later = clock.wall_ms() + 1'000'000'000;
   struct Open {
     std::unique_ptr<kv::Transaction> tx;
@@ -336,7 +337,7 @@ TEST_F(MaxRunning, IsNeverExceededHoweverAcceptorsOverlap) {
   EXPECT_GT(refused, 20);
 }
 
-TEST(JobSettings, MaxRunningIsFromOneOnOrNone) {
+TEST(JobSettings, MaxRunningIsPositiveOrNull) {
   EXPECT_EQ(parse_settings("{}").max_running, std::nullopt);
   EXPECT_EQ(parse_settings(R"({"max_running":1})").max_running, 1);
   const TypeSettings limited{.max_running = 7};

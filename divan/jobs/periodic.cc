@@ -6,12 +6,12 @@
 namespace divan::jobs {
 namespace {
 
-// A job whose schedule is not known here is looked at again after this.
+// A job whose schedule cannot be evaluated on this machine is checked again after this time.
 constexpr std::int64_t kTryAgainMs = 60'000;
-// How the last error of such a job begins, until it is.
+// The prefix of such a job's last error. It is stored, so it must not be changed.
 constexpr std::string_view kUnknownSchedule = "It is not known when the job is to run next: ";
 
-// Returns true if the job's time is none of its schedule's, but one to look again.
+// Returns true if the job's due time is not a tick, but the time of the next check.
 bool waits_for_schedule(const Job& job) { return job.last_error.starts_with(kUnknownSchedule); }
 
 }  // namespace
@@ -22,7 +22,7 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
     tick = Schedule::of_json(job.schedule).next_after(std::max(now, job.scheduled_at));
     if (waits_for_schedule(job)) job.last_error.clear();
   } catch (const Error& error) {
-    // Of a time zone that this machine does not know, for example.
+    // For example, the time zone is unknown on this machine.
     std::string reason = std::string(kUnknownSchedule) + error.reason();
     if (job.last_error != reason) log::error("Job {}/{} waits. {}", job.type, job.id, reason);
     job.last_error = std::move(reason);
@@ -32,9 +32,9 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
 }
 
 bool is_to_be_skipped(const Job& job, std::int64_t now) {
-  // What was asked for explicitly, to run at once, has no tick.
+  // A job that was resubmitted to run at once has no tick.
   if (!is_periodic(job) || job.attempt > 0 || job.scheduled_at <= 0) return false;
-  // An attempt that was released does not count, and has begun the occurrence.
+  // A released attempt is not counted, but has started the occurrence.
   if (job.started_at >= job.scheduled_at) return false;
   try {
     const auto schedule = Schedule::of_json(job.schedule);
@@ -44,7 +44,7 @@ bool is_to_be_skipped(const Job& job, std::int64_t now) {
     }
     return schedule.missed() == Missed::skip && schedule.next_after(job.scheduled_at) <= now;
   } catch (const Error&) {
-    // What has its time from a server that knew the schedule runs.
+    // If a server that knows the schedule has set the time, the occurrence runs.
     return waits_for_schedule(job);
   }
 }

@@ -21,7 +21,7 @@ const Schedule kHourlyOrSkip = Schedule::parse("@hourly", "UTC", Missed::skip);
 struct PeriodicJobs : QueueTest {
   PeriodicJobs() : QueueTest(kNoon + 10 * kMinute) {}
 
-  Queue other{registry, clock, rng};  // of another server
+  Queue other{registry, clock, rng};  // that of another server
 
   void SetUp() override { set_type({.max_attempts = 2}); }
 
@@ -135,7 +135,7 @@ TEST_F(PeriodicJobs, AServerWhoseClockIsBehindDoesNotRunATickAgain) {
   EXPECT_EQ(state(), "pending at 14:00");
 }
 
-TEST_F(PeriodicJobs, ARunThatTakesLongLeavesOutTheTicksMeanwhile) {
+TEST_F(PeriodicJobs, ALongRunSkipsTheTicksMeanwhile) {
   add(kHourly);
   advance_to(13);
   const auto run = accept_one();
@@ -184,7 +184,7 @@ TEST_F(PeriodicJobs, EachOccurrenceCountsItsLostAttemptsAnew) {
     EXPECT_EQ(state(), fmt::format("pending at {}:00", hour + 1));
     EXPECT_EQ(job().lost, 0);
   }
-  // An occurrence that ends otherwise counts for no later one either.
+  // The same holds for occurrences that end in other ways.
   advance_to(15);
   lose(accept_one());
   fail(accept_one());
@@ -197,7 +197,7 @@ TEST_F(PeriodicJobs, ALostRunIsRunAgainForItsTick) {
   Maintenance maintenance(queue, *store, clock);
   advance_to(13);
   const auto lost = accept_one();
-  // Past the next tick: it was begun, so it was not missed.
+  // After the next tick: the occurrence was started, so it was not missed.
   advance_to(14, 30);
   pass(maintenance, std::chrono::seconds(31));
   EXPECT_EQ(job().state, State::pending);
@@ -218,7 +218,7 @@ TEST_F(PeriodicJobs, AReleasedRunIsAcceptedAgain) {
   EXPECT_EQ(state(), "pending at 14:00");
 }
 
-TEST_F(PeriodicJobs, WhatWasMissedRunsOnce) {
+TEST_F(PeriodicJobs, MissedTicksRunOnce) {
   add(kHourly);
   advance_to(16, 30);
   finish(accept_one());
@@ -226,7 +226,7 @@ TEST_F(PeriodicJobs, WhatWasMissedRunsOnce) {
   EXPECT_TRUE(accept_all().empty());
 }
 
-TEST_F(PeriodicJobs, WhatWasMissedIsSkipped) {
+TEST_F(PeriodicJobs, MissedTicksAreSkipped) {
   add(kHourlyOrSkip);
   // Late, but before the next tick: not missed.
   advance_to(13, 59);
@@ -256,12 +256,12 @@ TEST_F(PeriodicJobs, AMissedTickIsNotSkippedWhereAnotherServerRunsIt) {
   EXPECT_EQ(state(), "running");
 }
 
-TEST_F(PeriodicJobs, SkippedOnesMakeRoomForOthers) {
+TEST_F(PeriodicJobs, SkippedOnesDoNotBlockOthers) {
   for (int i = 0; i < 120; ++i) add(kHourlyOrSkip, "{}", fmt::format("skip-{}", i));
   advance_to(13);
   add(Queue::AddOptions{.priority = 1}, "{}", "b");
   advance_to(14);
-  // Not more than a hundred are skipped at once.
+  // One pass skips at most a hundred.
   const auto first = look({.limit = 1});
   EXPECT_TRUE(first.jobs.empty());
   EXPECT_EQ(first.next_due_at, clock.wall_ms());
@@ -271,7 +271,7 @@ TEST_F(PeriodicJobs, SkippedOnesMakeRoomForOthers) {
   EXPECT_EQ(state("skip-7"), "pending at 15:00");
 }
 
-TEST_F(PeriodicJobs, SkippedOnesTakeNoneOfTheRunningPlaces) {
+TEST_F(PeriodicJobs, SkippedOnesTakeNoSlots) {
   set_type({.max_running = 1});
   add(kHourlyOrSkip);
   advance_to(14);
@@ -290,7 +290,7 @@ TEST_F(PeriodicJobs, WhileItsTypeIsPausedNothingRuns) {
   EXPECT_EQ(state("skip"), "pending at 16:00");
 }
 
-// Somebody began it, though a released attempt is not counted.
+// A released attempt is not counted, but has started the occurrence.
 TEST_F(PeriodicJobs, AReleasedOccurrenceIsNotMissed) {
   add(kHourlyOrSkip);
   advance_to(13);
@@ -308,11 +308,11 @@ TEST_F(PeriodicJobs, AReleasedOccurrenceIsNotMissed) {
   EXPECT_EQ(state(), "pending at 17:00");
 }
 
-TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleGoesOn) {
+TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleContinues) {
   add(kHourlyOrSkip);
   resubmit();
   EXPECT_EQ(state(), "pending at 12:10");
-  // Asked for explicitly: it runs, however late.
+  // A resubmitted job runs however late.
   advance_to(15, 30);
   finish(accept_one());
   EXPECT_EQ(state(), "pending at 16:00");
@@ -328,8 +328,8 @@ TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleGoesOn) {
   EXPECT_EQ(job().schedule, kHourlyOrSkip.json());
 }
 
-// It waits after a failure although the time that it was given has come.
-TEST_F(PeriodicJobs, ResubmitEndsTheWaitAfterAFailureOfARunThatWasAskedForAtOnce) {
+// A job waits after a failure although its scheduled time has passed.
+TEST_F(PeriodicJobs, ResubmitEndsTheBackoffOfAnImmediateRun) {
   add(kHourly);
   resubmit();
   fail(accept_one());
@@ -339,7 +339,7 @@ TEST_F(PeriodicJobs, ResubmitEndsTheWaitAfterAFailureOfARunThatWasAskedForAtOnce
   EXPECT_EQ(accept_one().job.failures, 1);
 }
 
-TEST_F(PeriodicJobs, CancelEndsItUntilItIsAskedForAgain) {
+TEST_F(PeriodicJobs, CancelEndsItUntilItIsResubmitted) {
   add(kHourly);
   cancel();
   EXPECT_EQ(state(), "cancelled");
@@ -363,7 +363,7 @@ TEST_F(PeriodicJobs, CancelEndsItUntilItIsAskedForAgain) {
   EXPECT_EQ(state(), "cancelled");
 }
 
-TEST_F(PeriodicJobs, AddedAgainAfterACancelItGoesOn) {
+TEST_F(PeriodicJobs, AddingItAfterACancelRestartsIt) {
   add(kHourly, R"({"n":1})");
   advance_to(13);
   const auto run = accept_one();
@@ -373,7 +373,7 @@ TEST_F(PeriodicJobs, AddedAgainAfterACancelItGoesOn) {
   EXPECT_EQ(state(), "pending at 14:00");
 }
 
-TEST_F(PeriodicJobs, WhatARunLeavesIsNotLostWhenItIsResubmitted) {
+TEST_F(PeriodicJobs, ResubmittingARunningOneKeepsTheDataOfTheRun) {
   add(kHourly, R"({"n":1})");
   advance_to(13);
   const auto run = accept_one();
@@ -407,7 +407,7 @@ TEST_F(PeriodicJobs, AddingTheSameWritesNothing) {
 TEST_F(PeriodicJobs, AddingChangesIt) {
   add(kHourly);
   advance_to(13, 10);
-  // The same schedule keeps its time, be it past.
+  // With the same schedule it keeps its time, even if that has passed.
   EXPECT_TRUE(add(kHourly, R"({"n":2})"));
   EXPECT_EQ(state(), "pending at 13:00");
   EXPECT_TRUE(add({.priority = 3, .schedule = kHourly}, R"({"n":2})"));
@@ -445,7 +445,7 @@ TEST_F(PeriodicJobs, AddingToARunningOneCountsFromTheNextTick) {
   EXPECT_EQ(state(), "finished");
 }
 
-TEST_F(PeriodicJobs, ATypesOwnJobGoesWithItsSettings) {
+TEST_F(PeriodicJobs, ATypesOwnJobFollowsItsSettings) {
   set_type({.schedule = kHourly.json()});
   EXPECT_EQ(state("_periodic"), "pending at 13:00");
   EXPECT_THROW(add(kHourly, "{}", "_periodic"), Error);
@@ -481,7 +481,7 @@ TEST_F(PeriodicJobs, ATypesOwnJobTakesTheScheduleWithItWhenItIsRemoved) {
   EXPECT_FALSE(is_there("_periodic"));
 }
 
-TEST_F(PeriodicJobs, ARunAheadOfItsTimeCountsForItsTick) {
+TEST_F(PeriodicJobs, AnEarlyRunCountsForItsTick) {
   add(kHourly);
   const auto runs = look({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs;
   ASSERT_EQ(runs.size(), 1u);
@@ -491,7 +491,7 @@ TEST_F(PeriodicJobs, ARunAheadOfItsTimeCountsForItsTick) {
   EXPECT_EQ(state(), "pending at 14:00");
 }
 
-// A database of time zones that comes later.
+// A time zone database that is installed later.
 class LateZones {
  public:
   LateZones() { setenv("TZDIR", directory_.path().c_str(), 1); }
@@ -506,8 +506,8 @@ class LateZones {
 
 struct PeriodicJobsOfUnknownZones : PeriodicJobs {
   LateZones zones;
-  // A job that waits for its next tick, which nobody here knows. Each test has a zone of its own: what was
-  // found once is known for ever.
+  // Adds a job whose next tick is unknown. Each test uses a zone of its own, since the library caches zones
+  // that it has found.
   void wait_for(const std::string& zone, Missed missed) {
     add(kHourly);
     const auto schedule = fmt::format(R"({{"cron":"30 13 * * *","time_zone":"{}","missed":"{}"}})", zone,
@@ -516,17 +516,18 @@ struct PeriodicJobsOfUnknownZones : PeriodicJobs {
       auto job = queue.find(tx, "t", "a").value();
       transition(tx, job, [&](Job& changed) { changed.schedule = schedule; });
     });
-    // It has its time from somebody who knew the schedule.
+    // The time was set by a server that knew the zone.
     clock.advance(minutes(50));
     finish(accept_one());
   }
 };
 
-TEST_F(PeriodicJobsOfUnknownZones, SayItAndAreLookedAtEachMinute) {
+TEST_F(PeriodicJobsOfUnknownZones, ReportItAndAreCheckedEachMinute) {
   wait_for("One", Missed::once);  // at 13:00 UTC, which is 14:00 in Berlin
   EXPECT_EQ(job().state, State::pending);
   EXPECT_EQ(job().due_at, clock.wall_ms() + kMinute);
-  EXPECT_EQ(job().last_error.substr(0, 50), "It is not known when the job is to run next: `One`");
+  EXPECT_THAT(job().last_error,
+              testing::StartsWith("It is not known when the job is to run next: Unknown time zone `One`"));
   for (int i = 0; i < 3; ++i) {
     clock.advance(minutes(1));
     EXPECT_TRUE(accept_all().empty());
@@ -539,7 +540,7 @@ TEST_F(PeriodicJobsOfUnknownZones, SayItAndAreLookedAtEachMinute) {
   EXPECT_EQ(job().last_error, "");
 }
 
-TEST_F(PeriodicJobsOfUnknownZones, RunOnceForWhatTheyHaveMissed) {
+TEST_F(PeriodicJobsOfUnknownZones, RunMissedTicksOnce) {
   wait_for("Two", Missed::once);
   clock.advance(minutes(24 * 60));
   EXPECT_TRUE(accept_all().empty());

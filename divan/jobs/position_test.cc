@@ -1,4 +1,4 @@
-// Where a job stands in the queue after it was added, or resubmitted, again.
+// A job's position in the queue after it was added again or resubmitted.
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/testing.h"
 
@@ -8,18 +8,18 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-constexpr std::int64_t kNow = 1'000'000;  // when the first job is added
+constexpr std::int64_t kNow = 1'000'000;  // the time when the first job is added
 constexpr std::int64_t kSecond = 1000;
 
-struct PlaceOfAJob : QueueTest {
-  PlaceOfAJob() : QueueTest(kNow) {
+struct QueuePosition : QueueTest {
+  QueuePosition() : QueueTest(kNow) {
     in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.backoff_min = seconds(100)}); });
   }
 
   void add(std::string_view id, const Queue::AddOptions& options = {}, std::string_view data = "{}") {
     in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, data, options); });
   }
-  // Each at its own second.
+  // Adds each at its own second.
   void add_each(std::initializer_list<std::string_view> ids) {
     for (const auto id : ids) {
       add(id);
@@ -36,7 +36,7 @@ struct PlaceOfAJob : QueueTest {
   // The jobs that are due, in the order in which they run.
   std::vector<std::string> order() {
     std::vector<std::string> ids;
-    auto tx = store->begin();  // is never committed
+    auto tx = store->begin();  // not committed
     const std::vector<std::string> types{"t"};
     for (const auto& job : jobs::accept(queue, *tx, types, {.limit = 100}).jobs) ids.push_back(job.job.id);
     return ids;
@@ -46,7 +46,7 @@ struct PlaceOfAJob : QueueTest {
   }
 };
 
-TEST_F(PlaceOfAJob, IsKeptWhenItGetsOtherData) {
+TEST_F(QueuePosition, IsKeptWhenItGetsOtherData) {
   add_each({"a", "b", "c"});
   add("a", {}, R"({"new":1})");
   add("b", {}, R"({"new":1})");
@@ -55,11 +55,11 @@ TEST_F(PlaceOfAJob, IsKeptWhenItGetsOtherData) {
   EXPECT_EQ(job("a").added_at, kNow);
 }
 
-TEST_F(PlaceOfAJob, IsKeptHoweverOftenItIsAddedAgain) {
+TEST_F(QueuePosition, IsKeptHoweverOftenItIsAddedAgain) {
   for (int i = 0; i < 100; ++i) {
     add("other" + std::to_string(i), {}, "{}");
     add("a", {}, std::to_string(i));
-    // A client may give the present time each time.
+    // A client may pass the current time each time.
     add("b", {.scheduled_at = clock.wall_ms()}, std::to_string(i));
     clock.advance(std::chrono::milliseconds(20));
   }
@@ -67,7 +67,7 @@ TEST_F(PlaceOfAJob, IsKeptHoweverOftenItIsAddedAgain) {
   EXPECT_EQ(job("b").due_at, kNow);
 }
 
-TEST_F(PlaceOfAJob, IsThatOfItsAgeInAnotherPriority) {
+TEST_F(QueuePosition, IsThatOfItsAgeInAnotherPriority) {
   add_each({"a", "b"});
   add("c", {.priority = 1});
   clock.advance(seconds(1));
@@ -77,7 +77,7 @@ TEST_F(PlaceOfAJob, IsThatOfItsAgeInAnotherPriority) {
   EXPECT_THAT(order(), ElementsAre("a", "b", "c"));
 }
 
-TEST_F(PlaceOfAJob, IsKeptWithItsTimeUnlessAnotherIsGiven) {
+TEST_F(QueuePosition, IsKeptWithItsTimeUnlessAnotherIsGiven) {
   add("a", {.scheduled_at = kNow + 10 * kSecond});
   add("a", {}, R"({"new":1})");
   EXPECT_EQ(job("a").scheduled_at, kNow + 10 * kSecond);
@@ -93,7 +93,7 @@ TEST_F(PlaceOfAJob, IsKeptWithItsTimeUnlessAnotherIsGiven) {
   EXPECT_EQ(job("a").due_at, kNow - kSecond);
 }
 
-TEST_F(PlaceOfAJob, IsNotWrittenAgainWithTheTimeThatItHas) {
+TEST_F(QueuePosition, IsNotWrittenAgainWithTheTimeThatItHas) {
   for (const std::int64_t at : {std::int64_t{0}, kNow - kSecond, kNow + 10 * kSecond}) {
     const std::string id = std::to_string(at);
     add(id, {.scheduled_at = at});
@@ -106,7 +106,7 @@ TEST_F(PlaceOfAJob, IsNotWrittenAgainWithTheTimeThatItHas) {
   }
 }
 
-TEST_F(PlaceOfAJob, IsTheFrontOfThePresentWhenItIsToRunAtOnce) {
+TEST_F(QueuePosition, IsNowIfItRunsAtOnce) {
   add("a", {.scheduled_at = kNow + 10 * kSecond});
   add_each({"b"});
   add("a", {.scheduled_at = 0});
@@ -120,7 +120,7 @@ TEST_F(PlaceOfAJob, IsTheFrontOfThePresentWhenItIsToRunAtOnce) {
   EXPECT_THAT(order(), ElementsAre("b", "a", "c"));
 }
 
-TEST_F(PlaceOfAJob, IsKeptByAResubmitUnlessThatMovesItForwardOrGivesAFutureTime) {
+TEST_F(QueuePosition, IsKeptByAResubmitUnlessThatMovesItForwardOrGivesAFutureTime) {
   add_each({"a", "b"});
   resubmit("a");
   resubmit("a", clock.wall_ms());
@@ -133,7 +133,7 @@ TEST_F(PlaceOfAJob, IsKeptByAResubmitUnlessThatMovesItForwardOrGivesAFutureTime)
   EXPECT_EQ(job("b").due_at, kNow + 2 * kSecond);
 }
 
-TEST_F(PlaceOfAJob, ThatWaitsAfterAFailureIsKeptByAnAddAndEndedByAResubmit) {
+TEST_F(QueuePosition, ThatWaitsAfterAFailureIsKeptByAnAddAndEndedByAResubmit) {
   add("a");
   const auto attempt = accept(1).at(0).attempt();
   in_tx([&](kv::Transaction& tx) { fail(queue, tx, attempt, "no"); });
@@ -146,8 +146,8 @@ TEST_F(PlaceOfAJob, ThatWaitsAfterAFailureIsKeptByAnAddAndEndedByAResubmit) {
   EXPECT_EQ(job("a").due_at, kNow);
 }
 
-// A lost attempt puts its job behind those that are due then, however early it was to run.
-TEST_F(PlaceOfAJob, ThatWasLostIsKeptByAnAddWithItsTime) {
+// A lost attempt moves its job behind those that are due, however early its time was.
+TEST_F(QueuePosition, ThatWasLostIsKeptByAnAddWithItsTime) {
   add("a", {.scheduled_at = kNow - kSecond});
   accept(1);
   clock.advance(seconds(5));
@@ -161,7 +161,7 @@ TEST_F(PlaceOfAJob, ThatWasLostIsKeptByAnAddWithItsTime) {
   EXPECT_EQ(job("a").lost, 1);
 }
 
-TEST_F(PlaceOfAJob, ThatHasEndedIsBehindThoseThatAreDue) {
+TEST_F(QueuePosition, ThatHasEndedIsBehindThoseThatAreDue) {
   add_each({"a"});
   const auto attempt = accept(1).at(0).attempt();
   in_tx([&](kv::Transaction& tx) { finish(queue, tx, attempt); });
@@ -171,7 +171,7 @@ TEST_F(PlaceOfAJob, ThatHasEndedIsBehindThoseThatAreDue) {
   EXPECT_EQ(job("a").due_at, kNow + 2 * kSecond);
 }
 
-TEST_F(PlaceOfAJob, ThatRunsIsTheTimeOfItsNextRun) {
+TEST_F(QueuePosition, ThatRunsIsTheTimeOfItsNextRun) {
   add("a");
   const auto attempt = accept(1).at(0).attempt();
   add("a", {.scheduled_at = kNow + 10 * kSecond}, "1");
@@ -184,7 +184,7 @@ TEST_F(PlaceOfAJob, ThatRunsIsTheTimeOfItsNextRun) {
   EXPECT_THAT(order(), ElementsAre("b", "a"));
 }
 
-TEST_F(PlaceOfAJob, OfAPeriodicJobIsItsTick) {
+TEST_F(QueuePosition, OfAPeriodicJobIsItsTick) {
   const auto hourly = Schedule::parse("@hourly", "UTC");
   const std::int64_t tick = hourly.next_after(kNow);
   add("a", {.schedule = hourly});
@@ -198,7 +198,7 @@ TEST_F(PlaceOfAJob, OfAPeriodicJobIsItsTick) {
   EXPECT_EQ(job("a").due_at, kNow + kSecond);
 }
 
-TEST_F(PlaceOfAJob, OfAReleasedJobIsItsOwnOrTheEndOfTheDelay) {
+TEST_F(QueuePosition, OfAReleasedJobIsItsOwnOrTheEndOfTheDelay) {
   add_each({"a", "b"});
   const auto first = accept(1).at(0).attempt();
   in_tx([&](kv::Transaction& tx) { release(queue, tx, first); });

@@ -13,13 +13,14 @@
 namespace divan::jobs {
 namespace {
 
-// Damaged rows that are reported one by one.
+// The most damaged rows that are reported.
 constexpr std::size_t kMaxReported = 10'000;
 
 void check_name(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
     throw bad_request(fmt::format(
-        "A job's {} has 1 to {} bytes of UTF-8 and does not begin with an underscore.", what, kMaxNameBytes));
+        "Invalid {} of a job; expected 1 to {} bytes of UTF-8 that do not begin with an underscore.", what,
+        kMaxNameBytes));
   }
 }
 
@@ -31,14 +32,15 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 
 }  // namespace
 
-// What an existing job is to become, or a new one.
+// The requested values of a new or an existing job.
 struct Queue::Wanted {
-  std::optional<std::string_view> data;      // none: those that it has
-  std::optional<std::int64_t> scheduled_at;  // none: its own, else at once; with `by_schedule`, the next tick
+  std::optional<std::string_view> data;  // nullopt: keep the data
+  std::optional<std::int64_t>
+      scheduled_at;  // nullopt: keep the time, else at once; with `by_schedule`, the next tick
   std::int64_t priority = 0;
   std::string schedule;
   std::string limits{};
-  bool by_schedule = false;  // the schedule was asked for, and no time
+  bool by_schedule = false;  // a schedule is given instead of a time
 
   bool keeps_schedule(const Job& job) const { return by_schedule && job.schedule == schedule; }
   bool is_like(const Job& job) const {
@@ -46,15 +48,15 @@ struct Queue::Wanted {
   }
   bool keeps_time(const Job& pending, std::int64_t now) const {
     if (by_schedule) return keeps_schedule(pending);
-    // The time of a job that is periodic no more was its schedule's.
+    // The time of a job that is not periodic any more was a tick.
     if (!scheduled_at) return pending.schedule == schedule;
-    // One that waits after a failure, say, has another time than it was given.
+    // For example, a job that waits after a failure has another due time than its `scheduled_at`.
     return *scheduled_at == pending.scheduled_at &&
            (pending.due_at <= now || pending.due_at == pending.scheduled_at);
   }
 };
 
-void put_back(Job& job) {
+void return_to_queue(Job& job) {
   job.state = State::pending;
   job.lock.clear();
   job.worker_role.clear();
@@ -65,17 +67,17 @@ void put_back(Job& job) {
 }
 
 void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
-  put_back(job);
+  return_to_queue(job);
   job.scheduled_at = scheduled_at;
-  // Jobs that are to run at once run in the order in which they came.
+  // Jobs that run at once run in the order in which they were added.
   job.due_at = scheduled_at != 0 ? scheduled_at : now;
 }
 
 namespace {
 
-// Asks for a pending job again, at another time (0: at once). It never loses its place to the jobs that were
-// due after it: a time that has passed only moves it forward.
-void ask_again(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+// Reschedules a pending job (0: at once). The job never moves behind jobs that were due after it: a time in
+// the past only moves it forward.
+void reschedule(Job& job, std::int64_t scheduled_at, std::int64_t now) {
   const std::int64_t due_at = job.due_at;
   make_pending(job, scheduled_at, now);
   if (job.due_at <= now) job.due_at = std::min(job.due_at, due_at);
@@ -96,7 +98,7 @@ void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSetti
   if (before == settings) return;
   tx.set(type_key(type), settings_json(settings));
   tx.add(types_key(), 1);
-  // Acceptors look at the settings, too.
+  // Wake acceptors, which read the settings.
   tx.add(wake_key(type), 1);
   if (settings.schedule != (before ? before->schedule : "")) set_schedule(tx, type, settings.schedule);
 }
@@ -138,19 +140,19 @@ std::vector<std::string> Queue::types(kv::Transaction& tx) {
 void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) {
   if (own_types_.contains(type)) {
     throw Error(403, "forbidden",
-                fmt::format("The job type `{}` is the server's own and cannot be removed. With "
-                            "`{{\"paused\": true}}` as its settings, its jobs wait.",
+                fmt::format("The job type `{}` belongs to the server and cannot be removed. With "
+                            "`{{\"paused\": true}}` as its settings, its jobs are not run.",
                             type));
   }
   if (!tx.get(type_key(type))) throw no_such_job_type(type);
   const auto jobs = JobKey("job").string(type).range();
   if (!force && !tx.get_range(jobs, {.limit = 1}).rows.empty()) {
-    throw conflict("The job type has jobs; ?force=true removes them, too.");
+    throw conflict("The job type has jobs; use ?force=true to remove them, too.");
   }
-  // Whoever accepts or adds one of them meanwhile would leave an entry behind, by which the job's next
-  // namesake could be taken from a living worker.
+  // Conflict with accepts and adds of its jobs: these would leave an entry behind, by which a later job of
+  // the same name could be reclaimed from a live worker.
   tx.add_read_conflict(jobs);
-  for_each_riding(tx, type, [&](std::string_view key, const auto& id) {
+  for_each_worker_job(tx, type, [&](std::string_view key, const auto& id) {
     if (id) tx.clear(key);
   });
   for (const std::string_view kind :
@@ -159,7 +161,7 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   }
   tx.clear(type_key(type));
   tx.add(types_key(), 1);
-  // Those who wait for its jobs wait in vain.
+  // Wake acceptors of its jobs, which fail now.
   tx.add(wake_key(type), 1);
 }
 
@@ -220,7 +222,7 @@ Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::opt
                 .limits = options.limits};
   if (options.schedule) {
     if (options.scheduled_at.value_or(0) != 0)
-      throw bad_request("A job with a `schedule` has no `scheduled_at`.");
+      throw bad_request("A job with a `schedule` must not have a `scheduled_at`.");
     wanted.scheduled_at = options.schedule->next_after(clock_.wall_ms());
     wanted.schedule = options.schedule->json();
     wanted.by_schedule = true;
@@ -264,7 +266,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
       drop_next_run(tx, changed);
     }
     if (ended) {
-      remember_last_attempt(tx, changed);
+      record_last_attempt(tx, changed);
       write_result(tx, changed, std::nullopt);
       changed.added_at = now;
       changed.attempt = changed.failures = changed.lost = changed.started_at = changed.finished_at = 0;
@@ -275,22 +277,22 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     if (ended) {
       make_pending(changed, at, now);
     } else if (!keeps_time) {
-      ask_again(changed, at, now);
+      reschedule(changed, at, now);
     }
   });
   observer_.changed(tx, job, now);
   return {job.id, false};
 }
 
-// The present run goes on as it is.
+// Changes the next run of a running job; the current run is not affected.
 Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wanted) {
-  // Without a time the next run keeps the one that it has.
+  // Without a time the next run keeps its time.
   const bool has_time = job.resubmit && job.resubmit_at != kNextTick;
   const std::int64_t at =
       wanted.by_schedule ? kNextTick : wanted.scheduled_at.value_or(has_time ? job.resubmit_at : 0);
-  // What was cancelled has no next occurrence, unless it is asked for.
-  const bool comes = job.resubmit || !job.cancel;
-  const bool keeps_time = (comes && wanted.keeps_schedule(job)) || (job.resubmit && job.resubmit_at == at);
+  // A cancelled job has no next occurrence unless it is resubmitted.
+  const bool has_next = job.resubmit || !job.cancel;
+  const bool keeps_time = (has_next && wanted.keeps_schedule(job)) || (job.resubmit && job.resubmit_at == at);
   const DataSlot slot = job.resubmit ? DataSlot::next : DataSlot::current;
   const bool known = !job.resubmit || job.next_chunks != kSameData;
   const bool keeps_data = !wanted.data || (known && read_data(tx, job, slot) == *wanted.data);
@@ -358,13 +360,13 @@ std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::
   return read_job(tx, type, id, isolation);
 }
 
-std::optional<Job> Queue::find_whole(kv::Transaction& tx, std::string_view type, std::string_view id,
-                                     kv::Isolation isolation) {
+std::optional<Job> Queue::find_or_report(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                         kv::Isolation isolation) {
   try {
     return read_job(tx, type, id, isolation);
   } catch (const kv::Error&) { throw; } catch (const Error& error) {
     report_damage(JobKey("job").string(type).string(id).key(),
-                  fmt::format("Job {}/{} is left out: {}", type, id, error.reason()));
+                  fmt::format("Job {}/{} is skipped: {}", type, id, error.reason()));
     return std::nullopt;
   }
 }
@@ -391,12 +393,12 @@ void Queue::report_damage(std::string_view key, std::string_view what) {
     std::lock_guard lock(damaged_mutex_);
     if (damaged_.size() >= kMaxReported || !damaged_.emplace(key).second) return;
   }
-  log::error("{} `divan verify` names all damaged rows. (At {})", what, kv::tuple::describe(key));
+  log::error("{} (Row {}.) `divan verify` lists all damaged rows.", what, kv::tuple::describe(key));
 }
 
 namespace {
 
-// Entries from `begin` on, and where to go on if there may be more.
+// Entries from `begin` on, and the key to continue with if there may be more.
 struct Entries {
   std::vector<std::string> keys;
   std::optional<std::string> next;
@@ -461,13 +463,13 @@ Queue::Pruned Queue::upgrade_ended(kv::Transaction& tx, std::string_view type, s
   return upgraded;
 }
 
-// The job that an entry of the ended ones names behind its time.
+// The job of an entry of the ended jobs.
 std::optional<Job> Queue::of_entry(kv::Transaction& tx, std::string_view type, std::string_view key,
                                    const JobKey& prefix) {
   kv::tuple::Reader reader(key.substr(prefix.key().size()));
   const auto time = reader.take_int();
   const auto id = time ? reader.take_string() : std::nullopt;
-  if (id) return find_whole(tx, type, *id);
+  if (id) return find_or_report(tx, type, *id);
   report_damage(key, "An entry of the ended jobs is damaged and skipped.");
   return std::nullopt;
 }

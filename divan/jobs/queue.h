@@ -1,10 +1,10 @@
-// The durable job queue, as its users and operators call it: types, adding, removing, looking.
+// The durable job queue, as its users and operators call it: types, adding, removing and reading jobs.
 //
-// Every function takes a transaction first, so that a job and what it is about are written together or not at
-// all. A committed job runs at least once. What a worker writes in the transaction of its update() or
-// finish() happens at most once and only while the attempt is its own: both check the attempt's lock, and a
-// lock ends when the job is reclaimed, removed or accepted by somebody else. (attempts.h is the workers'
-// side.)
+// Every function takes a transaction first, so that a job and the documents that it concerns are written
+// atomically. A committed job runs at least once. The writes of a worker in the transaction of its update()
+// or finish() are committed at most once, and only while the attempt owns the job: both check the attempt's
+// lock, which becomes invalid when the job is reclaimed, removed or accepted by another worker. attempts.h is
+// the workers' side.
 #pragma once
 
 #include <map>
@@ -25,33 +25,33 @@ class JobKey;
 /// Thread-safe. The registry, clock and rng must outlive it.
 class Queue {
  public:
-  /// Registers itself with the registry: whoever stops being a worker has its jobs reclaimed (worker_jobs.h).
+  /// Registers itself with the registry: when a registration ends, the worker's jobs are reclaimed
+  /// (worker_jobs.h).
   Queue(workers::Registry& registry, const Clock& clock, Rng& rng);
 
-  /// How many jobs of a worker that has ended are reclaimed in one transaction (worker_jobs.h). 1 to 250, so
-  /// that it is never too large; for start-up.
+  /// Sets how many jobs of a worker that has ended are reclaimed in one transaction (worker_jobs.h): 1 to
+  /// 250, so that the transaction is never too large. Call during start-up only.
   void set_reclaimed_at_once(std::size_t jobs) { reclaimed_at_once_ = jobs; }
   std::size_t reclaimed_at_once() const { return reclaimed_at_once_; }
 
-  /// Makes a type the server's own: it cannot be removed, and is declared with these settings when a job is
-  /// added and it is missing. For start-up.
+  /// Makes a type the server's own: it cannot be removed, and is declared with these settings if a job is
+  /// added while it is missing. Call during start-up only.
   void set_own_type(std::string type, const TypeSettings& settings) {
     own_types_.insert_or_assign(std::move(type), settings);
   }
 
   // Types. A type is declared before its jobs are added.
 
-  /// A schedule in the settings is that of the job `_periodic` of the type, which comes, changes and goes
-  /// with it.
+  /// A schedule in the settings creates the type's job `_periodic`, which is changed and removed with it.
   void set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings);
   /// Throws no_such_job_type.
   TypeSettings type(kv::Transaction& tx, std::string_view type);
   std::optional<TypeSettings> find_type(kv::Transaction& tx, std::string_view type);
   std::vector<std::string> types(kv::Transaction& tx);
-  /// Removes the type; with its jobs if `force`, else throws conflict (409) while it has any. Throws
-  /// forbidden (403) if it is the server's own.
+  /// Removes the type, with its jobs if `force`. Throws conflict (409) if it has jobs and `force` is false,
+  /// and forbidden (403) if it is the server's own.
   void remove_type(kv::Transaction& tx, std::string_view type, bool force);
-  /// Jobs by state. Reads counters, not jobs.
+  /// The number of jobs by state. Reads counters, not jobs.
   std::map<State, std::int64_t> counts(kv::Transaction& tx, std::string_view type);
 
   // Jobs.
@@ -61,24 +61,24 @@ class Queue {
     // time.
     std::optional<std::int64_t> scheduled_at = {};
     std::int64_t priority = 0;              // lower runs first
-    std::optional<Schedule> schedule = {};  // makes it a periodic job; then there is no `scheduled_at`
-    std::string limits = {};                // settings of its own, from job_limits()
+    std::optional<Schedule> schedule = {};  // makes it a periodic job; excludes `scheduled_at`
+    std::string limits = {};                // the job's own settings, from job_limits()
   };
   struct Added {
     std::string id;
-    bool created;  // false: the job was there
+    bool created;  // false: the job existed
   };
-  /// Adds a job; without an id it gets a UUID. A job with this id that is running is flagged to run again,
-  /// with these data, when its present run has ended, which may take further attempts; one that has ended is
-  /// pending again. Throws no_such_job_type, bad_request, too_large.
+  /// Adds a job; without an id it gets a UUID. If a job with this id is running, it will run again with this
+  /// data after its current run (with all its attempts) has ended. If it has ended, it is pending again.
+  /// Throws no_such_job_type, bad_request, too_large.
   ///
-  /// A pending job gets the priority and data. It keeps its place among jobs of that priority: without a time
-  /// it keeps its own, a time that has passed moves it forward at most, and a time in the future is its new
-  /// one. Adding the same again writes nothing.
+  /// A pending job gets the new priority and data. It keeps its position among jobs of that priority: without
+  /// a time it keeps its own, a time in the past can only move it forward, and a time in the future replaces
+  /// its own. Adding the same job again writes nothing.
   ///
-  /// With a schedule, the job's time is the next tick; of a running one, after its present run. One that has
-  /// the same schedule keeps its time, and adding the same again to it while it runs writes nothing either.
-  /// Without one, a periodic job is so no more.
+  /// With a schedule, the job's time is the next tick; for a running job, the next tick after its current
+  /// run. A job that has the same schedule keeps its time, and adding it again while it runs writes nothing
+  /// either. Without a schedule, a periodic job becomes an ordinary one.
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
             std::string_view data, const AddOptions& options);
   Added add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
@@ -91,70 +91,70 @@ class Queue {
     std::string_view data;
     AddOptions options{};
   };
-  /// add() for many.
+  /// add() for several jobs.
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
-  /// Says on a remote store that these jobs will be read or changed.
+  /// Prefetches the rows of jobs that will be read or changed.
   static void prefetch(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids);
 
-  /// Clears every trace of the job, and, of a type's own periodic job, the schedule in the settings; whoever
-  /// runs it gets `halt` at its next call. Throws not_found.
+  /// Removes all rows of the job, and, for a type's own periodic job, the schedule in the settings. A worker
+  /// that runs the job gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// A pending job is cancelled; a running one is flagged, which its worker reads in the answer of update(),
-  /// and does not run again, unless that is asked for after this. Ended ones stay as they are. Throws
-  /// not_found.
+  /// Cancels a pending job. A running one is flagged: update() returns the flag to its worker, and the job
+  /// does not run again unless it is resubmitted later. An ended job is not changed. Throws not_found.
   void cancel(kv::Transaction& tx, std::string_view type, std::string_view id);
 
-  /// As add() at a time, with the priority and, unless `data` are given, the data that the job has. A
-  /// periodic job goes on with its schedule after that. Throws not_found.
+  /// Like add() with a time, keeping the job's priority and, unless `data` is given, its data. A periodic job
+  /// continues with its schedule afterwards. Throws not_found.
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
   std::optional<Job> find(kv::Transaction& tx, std::string_view type, std::string_view id,
                           kv::Isolation isolation = kv::Isolation::serializable);
-  /// The same of one job among many: a damaged one is reported, and is none.
-  std::optional<Job> find_whole(kv::Transaction& tx, std::string_view type, std::string_view id,
-                                kv::Isolation isolation = kv::Isolation::serializable);
+  /// Like find(), but reports a damaged job and returns nullopt. For reading one job among many.
+  std::optional<Job> find_or_report(kv::Transaction& tx, std::string_view type, std::string_view id,
+                                    kv::Isolation isolation = kv::Isolation::serializable);
   std::string data(kv::Transaction& tx, const Job& job);
 
   /// The result of the job's last finished run; nullopt if there is none.
   std::optional<std::string> result(kv::Transaction& tx, const Job& job);
 
-  /// The first jobs of a list that begins with `start_id`, in the order of list_jobs().
+  /// A page of list_jobs() that begins with `start_id`.
   std::vector<Job> list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
                         std::string_view start_id, std::size_t limit);
 
-  /// The running jobs of a type, in the order of their ids; cheap however many others there are.
+  /// The running jobs of a type by id. The cost does not depend on the number of other jobs.
   std::vector<Job> running(kv::Transaction& tx, std::string_view type, std::size_t limit);
 
-  /// A watch on every change of the job's header; null if the store has too many (Transaction::try_watch).
+  /// A watch on every change of the job's header; null if the store has too many watches
+  /// (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view type, std::string_view id);
 
   struct Pruned {
     std::size_t jobs = 0;
-    std::optional<std::string> next{};  // there may be more from here on
+    std::optional<std::string> next{};  // `begin` of the next call; nullopt: there are no more
   };
-  /// Removes jobs that ended longer ago than their type keeps them, of the first `limit` from `begin` on.
-  /// `begin` is empty or what an earlier call returned as `next`.
+  /// Removes those of the first `limit` ended jobs from `begin` on whose retention has passed. `begin` is
+  /// empty or the `next` of an earlier call.
   Pruned prune(kv::Transaction& tx, std::string_view type, std::size_t limit, std::string_view begin = {});
 
-  /// Logs that a row is damaged, once in the life of this process. Thread-safe.
+  /// Logs that a row is damaged, once per process and row. Thread-safe.
   void report_damage(std::string_view key, std::string_view what);
 
-  /// Moves entries of ended jobs, of the first `limit` from `begin` on, from where header layout 3 had them:
-  /// lists by state and prune() do not find them there. `begin` and the result are as for prune().
+  /// Upgrades the entries of ended jobs from header layout 3, where lists by state and prune() do not find
+  /// them: those of the first `limit` from `begin` on. `begin` and the result are as for prune().
   Pruned upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
                        std::string_view begin = {});
 
-  /// What follows when the rows of a job are gone: observers hear of it, and a type's own periodic job takes
-  /// the schedule in the settings with it.
+  /// Called after the rows of a job were removed: notifies the observer, and for a type's own periodic job
+  /// removes the schedule in the settings.
   void removed(kv::Transaction& tx, const Job& job);
 
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
   Rng& rng() { return rng_; }
-  /// Who is told what happens to jobs.
+  /// The observer of changes of jobs.
   Observer& observer() { return observer_; }
 
  private:
@@ -176,13 +176,13 @@ class Queue {
   Observer observer_;
   std::size_t reclaimed_at_once_ = 250;
   std::mutex damaged_mutex_;
-  std::set<std::string, std::less<>> damaged_;  // keys that were reported
+  std::set<std::string, std::less<>> damaged_;  // keys already reported
   std::map<std::string, TypeSettings, std::less<>> own_types_;
 };
 
-/// Nobody runs the job any more: it is pending, in the place that it had.
-void put_back(Job& job);
-/// The same, and due at another time: `scheduled_at`, or, with 0, now and behind what is due already.
+/// Makes a running job pending again in its former position.
+void return_to_queue(Job& job);
+/// Makes a job pending at `scheduled_at`, or, if that is 0, now, behind the jobs that are due already.
 void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now);
 
 }  // namespace divan::jobs

@@ -1,4 +1,4 @@
-// What is asked for while a job runs, and where a job that comes back stands.
+// Requests during a run, and the position of a job that returns to the queue.
 
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/maintenance.h"
@@ -9,7 +9,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::int64_t kNow = 1'000'000;  // as QueueTest has it
+constexpr std::int64_t kNow = 1'000'000;  // the initial time of QueueTest
 constexpr std::string_view kFirst = R"({"n":1})";
 constexpr std::string_view kSecond = R"({"n":2})";
 constexpr std::string_view kThird = R"({"n":3})";
@@ -132,7 +132,7 @@ TEST_F(ResubmittedJobs, ResubmittingAPendingOneMovesIt) {
   EXPECT_THAT(runs(), ElementsAre(kFirst, kSecond));
 }
 
-TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasAskedForAgain) {
+TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasResubmitted) {
   add(kFirst);
   auto attempt = accept_one();
   add(kSecond);
@@ -140,7 +140,7 @@ TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasAskedForAgain) {
   EXPECT_FALSE(job().resubmit);
   finish(attempt);
   EXPECT_EQ(state(), "cancelled");
-  // As long as it waits for another attempt, too.
+  // The same while it waits for another attempt.
   add(kFirst);
   attempt = accept_one();
   add(kSecond);
@@ -151,7 +151,7 @@ TEST_F(ResubmittedJobs, CancelEndsItAlthoughItWasAskedForAgain) {
   EXPECT_THAT(runs(), ElementsAre());
 }
 
-TEST_F(ResubmittedJobs, WhatIsAskedForAfterACancelRuns) {
+TEST_F(ResubmittedJobs, ARequestAfterACancelRuns) {
   using Ending = void (ResubmittedJobs::*)(const AcceptedJob&);
   for (const Ending ending : {&ResubmittedJobs::finish, &ResubmittedJobs::fail, &ResubmittedJobs::release,
                               &ResubmittedJobs::lose}) {
@@ -161,7 +161,7 @@ TEST_F(ResubmittedJobs, WhatIsAskedForAfterACancelRuns) {
     add(kSecond);
     (this->*ending)(attempt);
     EXPECT_THAT(runs(), ElementsAre(kSecond));
-    // And one that is cancelled again does not.
+    // A job that is cancelled again does not run.
     const auto other = (add(kFirst), accept_one());
     cancel();
     add(kSecond);
@@ -171,7 +171,7 @@ TEST_F(ResubmittedJobs, WhatIsAskedForAfterACancelRuns) {
   }
 }
 
-TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPlaceAndALostOneStandsBehindThoseThatAreDue) {
+TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPositionAndALostOneIsBehindDueJobs) {
   add(kFirst);
   const auto first = accept_one();
   clock.advance(std::chrono::seconds(1));
@@ -185,18 +185,18 @@ TEST_F(ResubmittedJobs, AReleasedJobKeepsItsPlaceAndALostOneStandsBehindThoseTha
   EXPECT_EQ(accept_one().job.id, "a");
 }
 
-TEST_F(ResubmittedJobs, AJobThatCameBackHasTheTimeThatItWasGiven) {
+TEST_F(ResubmittedJobs, AJobThatReturnsKeepsItsTime) {
   add(kFirst, {.scheduled_at = kNow - 500});
   lose(accept_one());
   EXPECT_EQ(job().scheduled_at, kNow - 500);
   EXPECT_EQ(job().due_at, kNow);
-  // One that is run ahead of its time waits for it again.
+  // A job that was accepted before its time waits for its time again.
   add(kFirst, {.scheduled_at = kNow + 500}, "b");
   for (const auto& early : accept({.limit = 2, .max_scheduled_at = kNow + 500})) lose(early);
   EXPECT_EQ(job("b").due_at, kNow + 500);
 }
 
-TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasWhatThePresentOneLeaves) {
+TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasTheDataOfTheCurrentOne) {
   add(kFirst);
   const auto attempt = accept_one();
   resubmit();
@@ -204,7 +204,7 @@ TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasWhatThePresentOneLeaves) {
   in_tx([&](kv::Transaction& tx) { jobs::finish(queue, tx, attempt.attempt(), kThird); });
   const auto next = accept_one();
   EXPECT_EQ(next.data, kThird);
-  // Data that are given stay what they are.
+  // Given data is not changed by the current run.
   resubmit();
   add(kFirst);
   resubmit(kNow + 1);
@@ -213,7 +213,7 @@ TEST_F(ResubmittedJobs, WithoutDataTheNextRunHasWhatThePresentOneLeaves) {
   EXPECT_THAT(runs(), ElementsAre(kFirst));
 }
 
-TEST_F(ResubmittedJobs, DataOfManyRunsTakeTurns) {
+TEST_F(ResubmittedJobs, DataOfManyRunsAlternateBetweenSlots) {
   const auto large = [](char c) { return "\"" + std::string(300'000, c) + "\""; };
   add(large('a'));
   for (const char c : {'b', 'c', 'd'}) {
@@ -238,7 +238,7 @@ TEST_F(ResubmittedJobs, TheEndOfARunMovesNoData) {
   });
 }
 
-TEST_F(ResubmittedJobs, OthersRequestsAreNoSignOfLife) {
+TEST_F(ResubmittedJobs, RequestsDuringARunDoNotCountAsReports) {
   Maintenance maintenance(queue, *store, clock);
   add(kFirst);
   accept_one();
@@ -252,7 +252,7 @@ TEST_F(ResubmittedJobs, OthersRequestsAreNoSignOfLife) {
   EXPECT_TRUE(job().resubmit);
 }
 
-TEST_F(ResubmittedJobs, TimesBefore1970AreRefused) {
+TEST_F(ResubmittedJobs, TimesBefore1970AreRejected) {
   EXPECT_THROW(add(kFirst, {.scheduled_at = -1}), Error);
   add(kFirst);
   accept_one();
@@ -260,7 +260,7 @@ TEST_F(ResubmittedJobs, TimesBefore1970AreRefused) {
   EXPECT_THROW(resubmit(-1), Error);
 }
 
-// couch_jobs' own case, with times long past.
+// The test case of couch_jobs, with times in the past.
 TEST_F(ResubmittedJobs, TimesInThePastAreTimes) {
   add(kFirst, {.scheduled_at = 5000}, "first");
   add(kFirst, {.scheduled_at = 3000}, "second");

@@ -1,4 +1,4 @@
-// How often jobs wait for a remote store.
+// The number of round trips to a remote store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace divan::jobs {
 namespace {
 
-// On a store that counts, and on a cluster if there is one.
+// Runs on a store that counts round trips, and on a cluster if there is one.
 class JobRoundTrips : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class JobRoundTrips : public testing::TestWithParam<bool> {
   std::uint64_t of(Fn&& fn) {
     return counted->round_trips_of(fn);
   }
-  // An answer of a cluster that comes before it is needed is not waited for.
+  // On a cluster a response may arrive before it is needed, and then does not count.
   testing::Matcher<std::uint64_t> takes(std::uint64_t trips) {
     if (GetParam()) return testing::Le(trips);
     return testing::Eq(trips);

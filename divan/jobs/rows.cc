@@ -11,10 +11,10 @@ using kv::tuple::Packer;
 using kv::tuple::Reader;
 
 constexpr std::int64_t kHeaderLayout = 4;
-// Without `lost`, `limits`, `deadline` and the result; the entry of an ended job does not name its state.
+// Lacks `lost`, `limits`, `deadline` and the result; the entry of an ended job does not contain its state.
 constexpr std::int64_t kOldHeaderLayout = 3;
 
-// The data of most jobs of some types: they take no rows.
+// Empty data takes no rows; most jobs of some types have it.
 constexpr std::string_view kNoData = "{}";
 // The longest timeout of a type or a job.
 constexpr std::int64_t kMaxTimeoutMs = 7 * 24 * 3'600'000;
@@ -59,8 +59,8 @@ Error damaged() { return internal_error("A job's row in the store is damaged.");
 
 Error newer_layout(std::int64_t layout) {
   return internal_error(fmt::format(
-      "A job's row in the store has layout {}: a newer version of Divan has written it, or it is damaged. "
-      "This version reads the layouts {} and {}.",
+      "A job's row in the store has layout {}: it was written by a newer version of Divan, or is damaged. "
+      "This version reads layouts {} and {}.",
       layout, kOldHeaderLayout, kHeaderLayout));
 }
 
@@ -109,10 +109,10 @@ std::int64_t take_between(Reader& reader, std::int64_t least, std::int64_t most)
   return number;
 }
 
-// What is counted up.
+// Reads a counter that may still be incremented.
 std::int64_t take_count(Reader& reader) { return take_between(reader, 0, INT64_MAX - 1); }
 
-// They are read wherever the job is accepted or its attempt ends.
+// Validated here, since accepting a job and ending an attempt parse them.
 std::string take_limits(Reader& reader) {
   auto limits = required(reader.take_string());
   if (limits.empty()) return limits;
@@ -280,7 +280,7 @@ void unlink(kv::Transaction& tx, const Job& job) {
   if (job.history > 0) tx.clear_range(history_key(job).range());
 }
 
-void relink(kv::Transaction& tx, const Job& given, const JobPlace& before) {
+void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
   const std::string& entry = before.entry;
   Job job = given;
   const bool alone = job.state == State::running && !rides_on_worker(job);
@@ -384,7 +384,7 @@ std::vector<std::string> types_with(kv::Transaction& tx, std::string_view kind) 
 
 std::string type_key(std::string_view type) { return JobKey("type").string(type).key(); }
 
-kv::KeyRange turn_range(std::string_view type) { return JobKey("turn").string(type).range(); }
+kv::KeyRange max_running_range(std::string_view type) { return JobKey("turn").string(type).range(); }
 
 std::string wake_key(std::string_view type) { return JobKey("wake").string(type).integer(kShard).key(); }
 

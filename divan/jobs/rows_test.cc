@@ -64,7 +64,7 @@ TEST_F(JobRows, HeadersOfLayout3AreRead) {
   EXPECT_EQ(job.deadline, 0);
   EXPECT_EQ(job.result_chunks, 0);
   EXPECT_FALSE(job.old_entry);
-  // Its place among the ended jobs is an older one.
+  // Its entry among the ended jobs has the older form.
   const Job failed =
       decode("1503150314141603e81501150102001507261426020002001603841603b61603de0200026e6f00020014142614");
   EXPECT_EQ(failed.state, State::failed);
@@ -87,10 +87,10 @@ TEST_F(JobRows, HeadersOfLayout4AreReadAndWrittenAsTheyAre) {
   EXPECT_EQ(written, kLayout4);
 }
 
-TEST_F(JobRows, HeadersOfANewerLayoutAreSaidToBeSo) {
+TEST_F(JobRows, HeadersOfANewerLayoutAreReported) {
   std::string newer(kLayout4);
   newer[3] = '5';
-  EXPECT_THAT(reason(newer), HasSubstr("has layout 5: a newer version of Divan has written it"));
+  EXPECT_THAT(reason(newer), HasSubstr("has layout 5: it was written by a newer version of Divan"));
   EXPECT_TRUE(is_of_newer_layout(*from_hex(newer)));
   EXPECT_FALSE(is_of_newer_layout(*from_hex(kLayout4)));
   EXPECT_FALSE(is_of_newer_layout("?"));
@@ -98,7 +98,7 @@ TEST_F(JobRows, HeadersOfANewerLayoutAreSaidToBeSo) {
   EXPECT_THAT(reason(newer), HasSubstr("is damaged"));
 }
 
-TEST_F(JobRows, LimitsThatAreNoneAreDamage) {
+TEST_F(JobRows, InvalidLimitsAreDamage) {
   for (const char* limits : {"027b7d7d00", "027b2274696d656f7574223a317d00"}) {  // `{}}` and `{"timeout":1}`
     std::string header(kLayout4);
     const std::string_view good = "027b226d61785f617474656d707473223a337d00";

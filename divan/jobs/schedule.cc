@@ -16,21 +16,21 @@ namespace {
 constexpr std::int64_t kMsPerMinute = 60'000;
 constexpr std::size_t kMaxZoneBytes = 100;
 constexpr std::int64_t kMsPerSecond = 1'000;
-// 2400-01-01 00:00 UTC. The library knows a zone's changes for some time longer.
+// 2400-01-01 00:00 UTC. The library knows a zone's transitions for somewhat longer.
 constexpr std::int64_t kHorizon = 13'569'465'600'000;
 
-// The first minute that does not begin before the local time.
+// The first minute that begins at or after the local time.
 LocalMinute minute_from(std::int64_t local_ms) {
   const std::int64_t floor = local_ms / kMsPerMinute - (local_ms % kMsPerMinute < 0 ? 1 : 0);
   return floor + (floor * kMsPerMinute < local_ms ? 1 : 0);
 }
 
-// The library makes a path of the name, below the system's database, which also has names that mean another
-// zone on each machine (localtime) and clocks that count leap seconds (right/).
+// The library builds a path from the name, below the system's database, which also has names that differ by
+// machine (localtime) and clocks that count leap seconds (right/).
 bool is_zone_name(std::string_view name) {
   constexpr std::string_view kPunctuation = "/_+-";
   if (name.empty() || name.size() > kMaxZoneBytes || name.front() == '/' || name.back() == '/') return false;
-  // Of one file with many spellings the library would keep a zone for each.
+  // The library would cache a zone for each spelling of a file's name.
   if (name.find("//") != name.npos) return false;
   for (const std::string_view other : {"localtime", "posixrules", "Factory", "posix/", "right/"}) {
     if (name.starts_with(other)) return false;
@@ -41,8 +41,8 @@ bool is_zone_name(std::string_view name) {
   });
 }
 
-// The library remembers for ever that it did not find a zone: it is asked for what is there, so that a server
-// knows a zone as soon as its machine does.
+// The library caches for ever that it did not find a zone. So it is called only for zones that exist, and a
+// server knows a zone as soon as it is installed.
 bool load_zone(const std::string& name, absl::TimeZone& zone) {
   const char* set = std::getenv("TZDIR");
   const std::filesystem::path database = set != nullptr && *set != '\0' ? set : "/usr/share/zoneinfo";
@@ -54,12 +54,12 @@ bool load_zone(const std::string& name, absl::TimeZone& zone) {
 
 }  // namespace
 
-// A stretch of time between two changes of a zone's clocks, in milliseconds.
+// The time between two transitions of a zone's clocks, in milliseconds.
 struct Schedule::Span {
   std::int64_t begin;
   std::int64_t end;
-  std::int64_t offset;         // local time is UTC and this
-  std::int64_t offset_before;  // the same until `begin`
+  std::int64_t offset;         // local time minus UTC
+  std::int64_t offset_before;  // the offset before `begin`
 };
 
 struct Schedule::Zone {
@@ -67,9 +67,9 @@ struct Schedule::Zone {
 
   explicit Zone(std::string_view name) {
     if (!is_zone_name(name) || !load_zone(std::string(name), rules)) {
-      throw bad_request(
-          fmt::format("`{}` is no time zone: it is a name of the tz database, such as UTC or Europe/Berlin.",
-                      is_utf8(name) ? name : "(not UTF-8)"));
+      throw bad_request(fmt::format(
+          "Unknown time zone `{}`; expected a name of the tz database, such as UTC or Europe/Berlin.",
+          is_utf8(name) ? name : "(not UTF-8)"));
     }
   }
 
@@ -78,7 +78,7 @@ struct Schedule::Zone {
   }
 
   std::int64_t time_of(const absl::TimeZone::CivilTransition& change) const {
-    // Where clocks are put back, they come to `to` twice.
+    // If clocks are set back, they reach `to` twice.
     const auto to = rules.At(change.to);
     return absl::ToUnixMillis(to.kind == absl::TimeZone::TimeInfo::REPEATED ? to.trans : to.pre);
   }
@@ -86,7 +86,7 @@ struct Schedule::Zone {
   Span span_at(std::int64_t ms) const {
     Span span{.begin = 0, .end = kHorizon, .offset = offset_at(ms), .offset_before = 0};
     absl::TimeZone::CivilTransition change;
-    // Changes are at whole seconds; the one before excludes the moment that is given.
+    // Transitions are at whole seconds; PrevTransition() excludes the given time.
     const bool begins = rules.PrevTransition(absl::FromUnixSeconds(ms / kMsPerSecond + 1), &change);
     if (begins) span.begin = time_of(change);
     span.offset_before = begins ? offset_at(span.begin - 1) : span.offset;
@@ -109,7 +109,8 @@ Schedule Schedule::parse(std::string_view cron, std::string_view time_zone, Miss
 
 Schedule Schedule::of_json(std::string_view text) {
   const auto value = json::parse(text);
-  if (!value.is_object()) throw bad_request("A schedule is an object with `cron`, `time_zone` and `missed`.");
+  if (!value.is_object())
+    throw bad_request("Invalid schedule; expected an object with `cron`, `time_zone` and `missed`.");
   std::string cron;
   std::string time_zone = "UTC";
   std::string missed = "once";
@@ -121,10 +122,11 @@ Schedule Schedule::of_json(std::string_view text) {
     if (known == nullptr)
       throw bad_request(fmt::format("Unknown member `{}` of a schedule.", std::string_view(name)));
     if (!member.is_string())
-      throw bad_request(fmt::format("A schedule's `{}` is a string.", std::string_view(name)));
+      throw bad_request(
+          fmt::format("Invalid `{}` of a schedule; expected a string.", std::string_view(name)));
     *known = std::string_view(member.get_string());
   }
-  if (cron.empty()) throw bad_request("A schedule has a `cron` expression.");
+  if (cron.empty()) throw bad_request("The schedule lacks its `cron` expression.");
   if (missed != "once" && missed != "skip")
     throw bad_request("A schedule's `missed` is \"once\" or \"skip\".");
   return parse(cron, time_zone, missed == "once" ? Missed::once : Missed::skip);

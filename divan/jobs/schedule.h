@@ -1,13 +1,14 @@
-// When a periodic job runs: a cron expression by the clocks of a time zone, and what is done about times that
-// were missed. A *tick* is a moment at which it is to run.
+// The schedule of a periodic job: a cron expression in a time zone, and the handling of missed occurrences. A
+// *tick* is a time at which the job should run.
 //
-// Clocks change. As with Vixie cron (cron(8), "daylight saving time and other time changes"):
+// When clocks change, it behaves like Vixie cron (cron(8), "daylight saving time and other time changes"):
 // - An expression that names times of the day (neither minute nor hour begins with `*`) has a tick for each.
-//   A time that a change leaves out has its tick at the first moment after the gap (one tick for all in the
-//   gap); of a time that comes twice, the first is the tick.
-// - An expression that repeats goes by the time that passes: it has a tick whenever the clock shows a minute
-//   that matches, twice where that comes twice, and none where it does not come at all.
-// (Unlike cron, which notices changes of up to three hours, this knows all of the zone.)
+//   A time that a change skips has its tick at the end of the gap (one tick for all times in the gap); a time
+//   that occurs twice has its tick at the first.
+// - An expression that repeats uses elapsed time: it has a tick whenever the clock shows a matching minute,
+// two
+//   if the minute occurs twice, and none if it is skipped.
+// (Unlike cron, which handles changes of up to three hours, this handles all changes of the zone.)
 #pragma once
 
 #include <cstdint>
@@ -20,25 +21,26 @@
 
 namespace divan::jobs {
 
-/// An occurrence is missed if nobody has begun it when the next is due.
+/// An occurrence is missed if it was not started before the next tick.
 enum class Missed {
-  once,  // it runs late, once however many ticks went by
+  once,  // it runs late, once for any number of missed ticks
   skip,  // it does not run
 };
 
 /// A value type; immutable, so thread-safe.
 class Schedule {
  public:
-  /// No tick before the year 2400.
+  /// There is no tick before the year 2400.
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  /// `time_zone` is a name of the tz database ("Europe/Berlin"). Throws bad_request, saying what is wrong.
+  /// `time_zone` is a name of the tz database ("Europe/Berlin"). Throws bad_request for an invalid expression
+  /// or zone.
   static Schedule parse(std::string_view cron, std::string_view time_zone, Missed missed = Missed::once);
 
-  /// From {"cron": "...", "time_zone": "UTC", "missed": "once"|"skip"}, of which only the first must be
-  /// there. `json` is JSON. Throws bad_request, also for unknown members.
+  /// Parses {"cron": "...", "time_zone": "UTC", "missed": "once"|"skip"}; only `cron` is required. `json`
+  /// must be valid JSON. Throws bad_request, also for unknown members.
   static Schedule of_json(std::string_view json);
-  /// What of_json() reads, with all members. Equal schedules have the same.
+  /// The JSON form with all members. Equal schedules have the same form.
   std::string json() const;
 
   /// The first tick after `ms`, both in milliseconds since 1970 (UTC).

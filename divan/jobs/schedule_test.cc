@@ -53,7 +53,7 @@ std::string error_of(std::string_view json) {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Schedule, GoesByItsZone) {
+TEST(Schedule, UsesItsTimeZone) {
   EXPECT_THAT(ticks("30 7 * * *", "UTC", "2026-01-01T07:29:59Z", 2),
               ElementsAre("2026-01-01T07:30:00Z", "2026-01-02T07:30:00Z"));
   EXPECT_THAT(ticks("30 7 * * *", "Europe/Berlin", "2026-01-01T07:29:59Z", 1),
@@ -66,18 +66,18 @@ TEST(Schedule, GoesByItsZone) {
               ElementsAre("2028-02-29T05:00:00Z", "2032-02-29T05:00:00Z"));
 }
 
-TEST(Schedule, KnowsTheRulesOfToday) {
-  // Mexico gave up summer time in October 2022, and Egypt took it up again in 2023.
+TEST(Schedule, UsesCurrentRules) {
+  // Mexico abolished summer time in October 2022, and Egypt reintroduced it in 2023.
   EXPECT_THAT(ticks("0 12 * * *", "America/Mexico_City", "2025-07-01T00:00:00Z", 1),
               ElementsAre("2025-07-01T18:00:00Z"));
   EXPECT_THAT(ticks("0 12 * * *", "Africa/Cairo", "2025-07-01T00:00:00Z", 1),
               ElementsAre("2025-07-01T09:00:00Z"));
-  // Beyond the changes that are written down one by one.
+  // After the transitions that are listed explicitly.
   EXPECT_THAT(ticks("0 12 * * *", "Europe/Berlin", "2090-07-01T00:00:00Z", 1),
               ElementsAre("2090-07-01T10:00:00Z"));
 }
 
-TEST(Schedule, ATimeThatIsLeftOutHasItsTickAfterTheGap) {
+TEST(Schedule, ASkippedTimeHasItsTickAfterTheGap) {
   // At 02:00 in Berlin it is 03:00.
   EXPECT_THAT(ticks("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2),
               ElementsAre("2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"));
@@ -93,31 +93,31 @@ TEST(Schedule, ATimeThatIsLeftOutHasItsTickAfterTheGap) {
               ElementsAre("2011-12-29T22:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"));
 }
 
-TEST(Schedule, OfATimeThatComesTwiceTheFirstIsTheTick) {
+TEST(Schedule, TheTickOfARepeatedTimeIsTheFirst) {
   // At 03:00 in Berlin it is 02:00 again.
   EXPECT_THAT(ticks("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2),
               ElementsAre("2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"));
   EXPECT_THAT(ticks("0,30 1,2,3 * * *", "Europe/Berlin", "2026-10-24T22:00:00Z", 6),
               ElementsAre("2026-10-24T23:00:00Z", "2026-10-24T23:30:00Z", "2026-10-25T00:00:00Z",
                           "2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z", "2026-10-25T02:30:00Z"));
-  // Asked in the second of the two hours.
+  // Starting in the second of the two hours.
   EXPECT_THAT(ticks("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1),
               ElementsAre("2026-10-26T01:30:00Z"));
 }
 
-TEST(Schedule, WhatRepeatsGoesByElapsedTime) {
+TEST(Schedule, RepeatingExpressionsUseElapsedTime) {
   EXPECT_THAT(ticks("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", 4),
               ElementsAre("2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z",
                           "2026-03-29T02:00:00Z"));
   EXPECT_THAT(ticks("@hourly", "Europe/Berlin", "2026-10-24T23:00:00Z", 4),
               ElementsAre("2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z",
                           "2026-10-25T03:00:00Z"));
-  // 02:00 is left out, and this does not run instead.
+  // 02:00 is skipped, without a run in its place.
   EXPECT_THAT(ticks("0 */2 * * *", "Europe/Berlin", "2026-03-28T22:00:00Z", 2),
               ElementsAre("2026-03-28T23:00:00Z", "2026-03-29T02:00:00Z"));
 }
 
-TEST(Schedule, TheFarEnds) {
+TEST(Schedule, TheLimitsOfTime) {
   const auto daily = Schedule::parse("@daily", "Europe/Berlin");
   EXPECT_EQ(shown(daily.next_after(std::numeric_limits<std::int64_t>::min())), "1970-01-01T23:00:00Z");
   EXPECT_EQ(shown(Schedule::parse("* * * * *", "UTC").next_after(-1)), "1970-01-01T00:00:00Z");
@@ -135,24 +135,26 @@ TEST(Schedule, Json) {
 
 TEST(Schedule, BadJsonIsNamed) {
   for (const std::string_view no_object : {"null", "[]", "\"@daily\"", "5"})
-    EXPECT_THAT(error_of(no_object), HasSubstr("A schedule is an object")) << no_object;
-  EXPECT_THAT(error_of("{}"), HasSubstr("has a `cron`"));
-  EXPECT_THAT(error_of(R"({"cron":""})"), HasSubstr("has a `cron`"));
-  EXPECT_THAT(error_of(R"({"cron":5})"), HasSubstr("`cron` is a string"));
+    EXPECT_THAT(error_of(no_object), HasSubstr("Invalid schedule; expected an object")) << no_object;
+  EXPECT_THAT(error_of("{}"), HasSubstr("lacks its `cron`"));
+  EXPECT_THAT(error_of(R"({"cron":""})"), HasSubstr("lacks its `cron`"));
+  EXPECT_THAT(error_of(R"({"cron":5})"), HasSubstr("Invalid `cron` of a schedule; expected a string"));
   EXPECT_THAT(error_of(R"({"cron":"@daily","zone":"UTC"})"), HasSubstr("Unknown member `zone`"));
   EXPECT_THAT(error_of(R"({"cron":"@daily","missed":"twice"})"), HasSubstr("`missed` is"));
-  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":null})"), HasSubstr("`missed` is a string"));
-  EXPECT_THAT(error_of(R"({"cron":"0 0 30 2 *"})"), HasSubstr("in none of its months"));
+  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":null})"),
+              HasSubstr("Invalid `missed` of a schedule; expected a string"));
+  EXPECT_THAT(error_of(R"({"cron":"0 0 30 2 *"})"), HasSubstr("does not exist in any of its months"));
   for (const std::string zone :
        {"", "Mars/Olympus", "Etc/Unknown", "GMT+3", "GMT+03:30", "Europe/Berlin ", "europe", "Europe",
         "Z\\u0000", "localtime", "right/Europe/Berlin", "/usr/share/zoneinfo/UTC", "file:/etc/passwd",
         "../../../etc/passwd", "\\u00e9"}) {
-    EXPECT_THAT(error_of(R"({"cron":"@daily","time_zone":")" + zone + R"("})"), HasSubstr("is no time zone"))
+    EXPECT_THAT(error_of(R"({"cron":"@daily","time_zone":")" + zone + R"("})"),
+                HasSubstr("Unknown time zone"))
         << zone;
   }
 }
 
-// A field's text, and what it means, found by another way than the parser's.
+// A field's text and its numbers, computed independently of the parser.
 struct Field {
   std::string text = "*";
   std::set<int> numbers;
@@ -198,8 +200,8 @@ struct Fields {
   }
 };
 
-// A clock on the wall that somebody watches from before `after` on, minute by minute: answers the first tick
-// in (after, until].
+// The reference model: steps through local time minute by minute, and returns the first tick in (after,
+// until].
 std::optional<std::int64_t> watched(const Fields& fields, const absl::TimeZone& zone, std::int64_t after,
                                     std::int64_t until) {
   constexpr std::int64_t kMinute = 60'000;

@@ -15,7 +15,7 @@ struct SeveralTypes : QueueTest {
       for (const auto& type : types) queue.set_type(tx, type, {});
     });
   }
-  // Added at a second of its own.
+  // Adds a job, and advances the clock by a second.
   void add(const std::string& type, const std::string& id, const Queue::AddOptions& options = {}) {
     in_tx([&](kv::Transaction& tx) { queue.add(tx, type, id, "{}", options); });
     clock.advance(seconds(1));
@@ -42,7 +42,7 @@ TEST_F(SeveralTypes, AreOneQueueByPriorityThenTimeThenAge) {
   EXPECT_THAT(accept(10), ElementsAre("second", "third", "fourth", "low"));
 }
 
-TEST_F(SeveralTypes, WithAndWithoutKnownHeadsGiveTheSame) {
+TEST_F(SeveralTypes, WithAndWithoutCursorsAreAcceptedInTheSameOrder) {
   QueueCursors cursors;
   SeededRng chance(7);
   std::vector<std::string> expected, got;
@@ -65,7 +65,7 @@ TEST_F(SeveralTypes, WithAndWithoutKnownHeadsGiveTheSame) {
   EXPECT_GT(got.size(), 50u);
 }
 
-TEST_F(SeveralTypes, ThatAreFullOrPausedGiveTheirTurnToOthers) {
+TEST_F(SeveralTypes, AtTheirLimitOrPausedDoNotBlockOthers) {
   in_tx([&](kv::Transaction& tx) {
     queue.set_type(tx, "a", {.max_running = 1});
     queue.set_type(tx, "m", {.paused = true});
@@ -77,7 +77,7 @@ TEST_F(SeveralTypes, ThatAreFullOrPausedGiveTheirTurnToOthers) {
   EXPECT_THAT(accept(3), ElementsAre());
 }
 
-TEST_F(SeveralTypes, WakeWhoWaitsForAnyOfThem) {
+TEST_F(SeveralTypes, WakeAnAcceptorThatWaitsForAnyOfThem) {
   Acceptor acceptor(queue, *store, clock);
   for (const auto& type : types) {
     int woken = 0;

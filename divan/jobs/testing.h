@@ -1,4 +1,4 @@
-// What tests of the queue share: one on a store of its own, whose rows agree at the end.
+// Shared by tests of the queue: a queue on its own store, whose rows are checked at the end.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ struct QueueTest : testing::Test {
     return store->run(std::forward<Fn>(fn));
   }
 
-  // As the maintenance's thread does it: a step whenever one is due.
+  // Like the maintenance's thread: runs a step whenever one is due.
   void pass(Maintenance& maintenance, Duration duration) {
     for (const MonotonicTime end = clock.now() + duration;;) {
       const MonotonicTime next = maintenance.step();
@@ -44,10 +44,10 @@ struct QueueTest : testing::Test {
   }
 };
 
-// A store in which something happens before one of its transactions begins.
+// A store that calls a function before one of its transactions begins.
 class EventfulStore final : public kv::ForwardingDatabase {
  public:
-  // `number`: of that transaction, from 1 on.
+  // `number` is that transaction's number, from 1 on.
   EventfulStore(kv::Database& inner, int number, std::function<void()> event)
       : ForwardingDatabase(inner), number_(number), event_(std::move(event)) {}
   std::unique_ptr<kv::Transaction> begin() override {

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 std::int64_t to_ms(Duration duration) { return duration_cast<milliseconds>(duration).count(); }
 
-// A setting in milliseconds, within [min, max].
+// Parses a setting in milliseconds within [min, max].
 Duration take_duration(const boost::json::value& value, std::string_view name, Duration min, Duration max) {
   const std::int64_t* ms = value.if_int64();
   // Compared as milliseconds: as nanoseconds it may not fit.
@@ -30,12 +30,12 @@ void append_time(json::Writer& writer, std::string_view name, std::int64_t ms) {
   if (ms != 0) writer.key(name).number(ms);
 }
 
-// A number from 1 on, or null.
+// Parses a positive number, or null.
 std::optional<std::int64_t> take_limit(const boost::json::value& value, std::string_view name) {
   if (value.is_null()) return std::nullopt;
   const std::int64_t* most = value.if_int64();
   if (most == nullptr || *most < 1)
-    throw bad_request(fmt::format("`{}` is {}; expected a number from 1 on, or null.", name,
+    throw bad_request(fmt::format("`{}` is {}; expected a number of at least 1, or null.", name,
                                   boost::json::serialize(value)));
   return *most;
 }
@@ -57,8 +57,8 @@ TypeSettings read_settings(std::string_view text, const TypeSettings& base, Sche
     } else if (name == "max_attempts") {
       const std::int64_t* attempts = value.if_int64();
       if (attempts == nullptr || *attempts < 1) {
-        throw bad_request(
-            fmt::format("`max_attempts` is {}; expected a number from 1 on.", boost::json::serialize(value)));
+        throw bad_request(fmt::format("`max_attempts` is {}; expected a number of at least 1.",
+                                      boost::json::serialize(value)));
       }
       settings.max_attempts = *attempts;
     } else if (name == "max_running") {
@@ -131,7 +131,7 @@ std::string job_limits(std::string_view json) {
   const auto given = json::parse_object(json);
   for (const auto& [name, value] : given) {
     if (std::ranges::find(kJobLimits, std::string_view(name)) == std::end(kJobLimits))
-      throw bad_request(fmt::format("A job has no setting `{}` of its own.", std::string_view(name)));
+      throw bad_request(fmt::format("Unknown setting `{}` of a job.", std::string_view(name)));
   }
   const auto settings = read_settings(json, {}, Schedules::check);
   if (given.contains("backoff_min") && given.contains("backoff_max")) check_backoff(settings);
@@ -146,7 +146,7 @@ std::string job_limits(std::string_view json) {
 TypeSettings with_limits(const TypeSettings& settings, std::string_view limits) {
   if (limits.empty()) return settings;
   auto own = read_settings(limits, settings, Schedules::trust);
-  // One of them may be the type's.
+  // One of the two may be the type's.
   own.backoff_max = std::max(own.backoff_min, own.backoff_max);
   return own;
 }

@@ -1,4 +1,4 @@
-// What a job is, and what a type of jobs is.
+// Jobs, types of jobs and their settings, as values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxDataBytes = 8'000'000;
 /// The largest progress and error texts that are kept.
 inline constexpr std::size_t kMaxProgressBytes = 10'000;
 inline constexpr std::size_t kMaxErrorBytes = 2'000;
-/// Jobs that one accept() may take.
+/// The most jobs that one accept() may request.
 inline constexpr std::size_t kMaxAcceptLimit = 1000;
 
 enum class State { pending, running, finished, failed, cancelled };
@@ -33,17 +33,17 @@ inline bool has_ended(State state) { return state != State::pending && state != 
 std::string_view state_name(State state);
 std::optional<State> state_of(std::string_view name);
 
-/// The settings of a type. The defaults are what a new type gets.
+/// The settings of a type. The defaults are those of a new type.
 struct TypeSettings {
-  /// A running job becomes pending again if its attempt has reported nothing for so long.
+  /// A running job becomes pending again if its attempt has not reported for this long.
   Duration timeout = std::chrono::seconds(30);
-  /// Failed attempts after which the job has failed for good.
+  /// The number of failed attempts after which the job fails permanently.
   std::int64_t max_attempts = 25;
-  /// Lost attempts after which it has; nullopt: any number.
+  /// The number of lost attempts after which the job fails permanently; nullopt: no limit.
   std::optional<std::int64_t> max_lost = 10;
-  /// How long an attempt may run, even if its worker reports; nullopt: any time.
+  /// The longest run of an attempt, even if its worker reports; nullopt: no limit.
   std::optional<Duration> max_runtime;
-  /// How many jobs may run at once, over all workers; nullopt: any number.
+  /// The most jobs that run at a time, over all workers; nullopt: no limit.
   std::optional<std::int64_t> max_running;
   Duration backoff_min = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::hours(1);
@@ -51,104 +51,105 @@ struct TypeSettings {
   Duration retention = std::chrono::hours(24);
   /// How long failed jobs are kept; nullopt: `retention`.
   std::optional<Duration> retention_failed;
-  /// Jobs can be added, but none is accepted.
+  /// If true, jobs can be added but are not accepted.
   bool paused = false;
-  /// The schedule of the type's own periodic job, as Schedule::json() writes it; empty: none.
+  /// The schedule of the type's own periodic job, from Schedule::json(); empty: none.
   std::string schedule;
 
   bool operator==(const TypeSettings&) const = default;
 
-  /// How long jobs that ended so are kept.
+  /// How long jobs that ended in this state are kept.
   Duration retention_of(State ended) const {
     return ended == State::failed ? retention_failed.value_or(retention) : retention;
   }
 };
 
-/// Reads settings from a JSON object with members named as in TypeSettings; times are in milliseconds, and
-/// those that may be absent may be null. What is missing is as in `base`. Throws bad_request for unknown
+/// Parses settings from a JSON object with members named as in TypeSettings. Times are in milliseconds;
+/// optional members may be null; missing members have the values of `base`. Throws bad_request for unknown
 /// members and values out of range.
 TypeSettings parse_settings(std::string_view json, const TypeSettings& base = {});
-/// Settings as they are in the store: their schedule was checked, and may be of a time zone that this machine
-/// does not know.
+/// Parses settings from the store. Their schedule was checked, but may have a time zone that is unknown on
+/// this machine.
 TypeSettings stored_settings(std::string_view json);
 std::string settings_json(const TypeSettings& settings);
 
-/// The settings that a job may have of its own, instead of its type's.
+/// The settings that a job may override.
 inline constexpr std::string_view kJobLimits[] = {"timeout",     "max_attempts", "max_lost",
                                                   "backoff_min", "backoff_max",  "max_runtime"};
-/// A JSON object with some of them, in the form in which a job keeps them: empty if there are none. Throws
+/// Checks a JSON object of such settings and returns its canonical form; empty if it has no members. Throws
 /// bad_request.
 std::string job_limits(std::string_view json);
-/// What holds for a job of a type with these settings. `limits` is from job_limits().
+/// The type's settings, overridden by the job's. `limits` is from job_limits().
 TypeSettings with_limits(const TypeSettings& settings, std::string_view limits);
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 enum class Outcome { finished, failed, lost, released, cancelled };
 /// "finished", "failed" and so on.
 std::string_view outcome_name(Outcome outcome);
 
-/// A job, without its data. Times are in milliseconds since 1970 (UTC), 0 where there is none.
+/// A job without its data. Times are in milliseconds since 1970 (UTC); 0: none.
 struct Job {
   std::string type;
   std::string id;
   State state = State::pending;
   std::int64_t priority = 0;      // lower runs first
-  std::int64_t scheduled_at = 0;  // as asked for: 0 is at once
-  // When it may run, and its place in the queue: `scheduled_at` if that is a time.
+  std::int64_t scheduled_at = 0;  // as requested; 0: at once
+  // The earliest time of its run, which determines its position in the queue: `scheduled_at` unless that is
+  // 0.
   std::int64_t due_at = 0;
-  std::int64_t attempt = 0;   // how often it was accepted and not released
-  std::int64_t failures = 0;  // how many attempts of its run failed
-  std::int64_t lost = 0;      // how many attempts of its run were lost
-  std::string lock;           // of the attempt that runs
+  std::int64_t attempt = 0;   // number of its current or last attempt
+  std::int64_t failures = 0;  // failed attempts of the current run
+  std::int64_t lost = 0;      // lost attempts of the current run
+  std::string lock;           // of the running attempt
   std::int64_t epoch = 0;     // grows with every attempt: a fencing token
-  // Asked for again while an attempt ran: when the present run has ended, to run.
+  // It was resubmitted while an attempt ran: it runs again after the current run.
   bool resubmit = false;
-  std::int64_t resubmit_at = 0;  // then, with the next data; or kNextTick
-  bool cancel = false;           // the running attempt is asked to stop
-  std::string worker_role;       // the worker that runs it, or ran it to the end, if it has one
+  std::int64_t resubmit_at = 0;  // time of that run; or kNextTick
+  bool cancel = false;           // the running attempt should stop
+  std::string worker_role;       // the worker of the current or last attempt; may be empty
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;
   std::int64_t finished_at = 0;
-  std::string progress;  // JSON, as the running attempt tells it
+  std::string progress;  // JSON, as reported by the running attempt
   std::string last_error;
-  std::string schedule;          // of a periodic job, as Schedule::json() writes it
-  std::string limits;            // its own settings, as job_limits() writes them
-  std::int64_t deadline = 0;     // when the attempt that runs is ended, if it has a `max_runtime`
-  std::int64_t data_chunks = 0;  // rows that its data take; {} takes none
-  std::int64_t next_chunks = 0;  // the same for the data of the next run, or kSameData
-  // Which rows are those of the present run's data, and which of the next one's.
+  std::string schedule;          // of a periodic job, from Schedule::json()
+  std::string limits;            // its own settings, from job_limits()
+  std::int64_t deadline = 0;     // end of the running attempt if it has a `max_runtime`
+  std::int64_t data_chunks = 0;  // rows of its data; {} takes none
+  std::int64_t next_chunks = 0;  // rows of the next run's data, or kSameData
+  // Whether the slots of the current and the next run's data are swapped.
   bool swapped = false;
-  // Rows that the result of its last finished run takes; 0: there is none.
+  // Rows of the result of its last finished run; 0: no result.
   std::int64_t result_chunks = 0;
   std::int64_t history = 0;  // rows of former attempts: history.h
-  bool old_entry = false;    // its entry among the ended jobs is one of header layout 3
-  // Of its entry among the running jobs without a worker.
+  bool old_entry = false;    // its entry among the ended jobs has the form of header layout 3
+  // The versionstamp of its entry among the running jobs without a worker.
   std::optional<kv::Versionstamp> activity;
 };
 
-/// In Job::next_chunks: the next run's data are what the present one leaves.
+/// In Job::next_chunks: the next run has the data that the current one leaves.
 inline constexpr std::int64_t kSameData = -1;
 
-/// In Job::resubmit_at: at the tick of its schedule that comes when the present run has ended.
+/// In Job::resubmit_at: at the first tick after the current run has ended.
 inline constexpr std::int64_t kNextTick = -1;
 
-/// The attempt at a job that a worker has accepted: what it needs to speak for it.
+/// Identifies an attempt: the credentials of the worker that has accepted the job.
 struct Attempt {
   std::string type;
   std::string id;
   std::string lock;
 };
 
-/// The job is not this attempt's any more: it was reclaimed, removed or given to somebody else.
-inline Error halt(std::string reason = "The job is not this attempt's any more.") {
+/// The error of a stale attempt: its job was reclaimed, removed or accepted by another worker.
+inline Error halt(std::string reason = "The attempt does not own the job any more.") {
   return {409, "halt", std::move(reason)};
 }
 inline Error no_such_job_type(std::string_view type) {
-  return {404, "no_such_job_type", "No job type `" + std::string(type) + "` is declared."};
+  return {404, "no_such_job_type", "The job type `" + std::string(type) + "` is not declared."};
 }
 
-/// What a user may see of a job besides its header: JSON texts.
+/// Parts of a job besides its header, as JSON texts.
 struct JobParts {
   std::optional<std::string> data{};
   std::optional<std::string> result{};

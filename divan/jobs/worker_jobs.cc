@@ -19,21 +19,21 @@ struct Name {
 JobKey left_key(const Name& worker) { return JobKey("left").string(worker.role).string(worker.id); }
 
 struct Batch {
-  kv::KeyRange rest;  // of the entries of riding jobs
+  kv::KeyRange rest;  // entries not read yet
   bool done = false;
 };
 
-// `entry` is what names the job in the key of its entry.
+// `entry` is the part of the entry's key that identifies the job.
 void reclaim_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
   kv::tuple::Reader reader(entry);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
   if (!type || !id) return log::error(kDamagedEntry);
-  auto job = queue.find_whole(tx, *type, *id);
+  auto job = queue.find_or_report(tx, *type, *id);
   if (job && job->state == State::running && job->epoch < ended_at) reclaim(queue, tx, *job, Outcome::lost);
 }
 
-// Takes back the first jobs of `range`, which is of entries of a worker, but for those accepted at `ended_at`
+// Reclaims the first jobs of `range`, which contains entries of a worker, except those accepted at `ended_at`
 // or later.
 Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
                    kv::Version ended_at, kv::Isolation isolation) {
@@ -56,18 +56,18 @@ Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::
   return batch;
 }
 
-JobKey entries_of(const Name& worker) { return JobKey("by_worker").string(worker.role).string(worker.id); }
+JobKey worker_entries(const Name& worker) { return JobKey("by_worker").string(worker.role).string(worker.id); }
 
 void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
   const auto ended = kv::tuple::Reader(note).take_versionstamp();
   if (!ended) throw internal_error("A row of an ended worker in the store is damaged.");
   const auto ended_at = static_cast<kv::Version>(read_u64(ended->bytes()));
-  const JobKey prefix = entries_of(worker);
+  const JobKey prefix = worker_entries(worker);
   kv::KeyRange rest = prefix.range();
   for (bool done = false; !done;) {
     const Batch batch = store.run([&](kv::Transaction& tx) {
       auto some = reclaim_some(queue, tx, prefix, rest, ended_at, kv::Isolation::snapshot);
-      // Another registration may have ended meanwhile, and left jobs that were passed over.
+      // Another registration may have ended meanwhile and left jobs that were skipped here.
       if (const std::string key = left_key(worker).key(); some.done && tx.get(key) == note) tx.clear(key);
       return some;
     });
@@ -79,29 +79,29 @@ void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, cons
 }  // namespace
 
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
-  forget_halts(tx, role, id);
+  clear_halts(tx, role, id);
   const Name worker{std::string(role), std::string(id)};
-  const JobKey prefix = entries_of(worker);
-  // Serializable: a job that the worker accepts meanwhile must not be missed.
+  const JobKey prefix = worker_entries(worker);
+  // Serializable, so that a concurrent accept of the worker conflicts.
   const Batch batch = reclaim_some(queue, tx, prefix, prefix.range(), INT64_MAX, kv::Isolation::serializable);
   if (batch.done) return;
   std::string version;
   kv::tuple::Packer(version).versionstamp(kv::Versionstamp::incomplete()).finish_versionstamped();
   tx.set_versionstamped_value(left_key(worker).key(), version);
-  // The maintenance of every process has a watch on this.
+  // Wakes the maintenance of every process, which watches this key.
   tx.add(types_key(), 1);
 }
 
 std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
                                 std::string_view type, std::string_view start_id, std::size_t limit) {
   std::vector<Job> jobs;
-  const JobKey prefix = entries_of({std::string(role), std::string(id)}).string(type);
+  const JobKey prefix = worker_entries({std::string(role), std::string(id)}).string(type);
   kv::KeyRange range = prefix.range();
   if (!start_id.empty()) range.begin = JobKey(prefix).string(start_id).key();
   const kv::RangeOptions options{.limit = limit, .isolation = kv::Isolation::snapshot};
   tx.scan(range, options, [&](std::string_view key, std::string_view) {
     if (const auto job_id = kv::tuple::Reader(key.substr(prefix.key().size())).take_string()) {
-      auto job = queue.find_whole(tx, type, *job_id, kv::Isolation::snapshot);
+      auto job = queue.find_or_report(tx, type, *job_id, kv::Isolation::snapshot);
       if (job) jobs.push_back(*std::move(job));
     } else {
       queue.report_damage(key, kDamagedEntry);
@@ -111,12 +111,12 @@ std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_v
   return jobs;
 }
 
-void for_each_riding(kv::Transaction& tx, std::string_view type,
-                     const std::function<void(std::string_view, std::optional<std::string>)>& visit) {
+void for_each_worker_job(kv::Transaction& tx, std::string_view type,
+                         const std::function<void(std::string_view, std::optional<std::string>)>& visit) {
   constexpr kv::RangeOptions kSnapshot{.isolation = kv::Isolation::snapshot};
   const JobKey all("by_worker");
   kv::KeyRange rest = all.range();
-  // From worker to worker: they may have jobs of many types.
+  // Seeks from worker to worker, since these may have jobs of many types.
   for (;;) {
     const auto first = tx.get_range(rest, {.limit = 1, .isolation = kv::Isolation::snapshot}).rows;
     if (first.empty()) return;
@@ -128,12 +128,12 @@ void for_each_riding(kv::Transaction& tx, std::string_view type,
       rest.begin = first[0].key + '\0';
       continue;
     }
-    const JobKey of_type = entries_of({*role, *id}).string(type);
+    const JobKey of_type = worker_entries({*role, *id}).string(type);
     tx.scan(of_type.range(), kSnapshot, [&](std::string_view key, std::string_view) {
       visit(key, kv::tuple::Reader(key.substr(of_type.key().size())).take_string());
       return true;
     });
-    rest.begin = entries_of({*role, *id}).range().end;
+    rest.begin = worker_entries({*role, *id}).range().end;
   }
 }
 
@@ -159,7 +159,7 @@ void reclaim_left(Queue& queue, kv::Database& store) {
     try {
       reclaim_left_by(queue, store, worker, note);
     } catch (const Error& error) {
-      log::error("Jobs of worker {}/{}, which has ended, could not be reclaimed: {}", worker.role, worker.id,
+      log::error("Cannot reclaim jobs of worker {}/{}, which has ended: {}", worker.role, worker.id,
                  error.reason());
     }
   }

@@ -1,32 +1,33 @@
-// Jobs that ride on a worker: accepted in its name, they live by its heartbeat. When the worker ends, so do
-// their attempts, and they are pending again.
+// Worker jobs: running jobs that were accepted in the name of a registered worker, and are kept alive by its
+// heartbeat. When the worker's registration ends, their attempts end and they are pending again.
 //
-// There may be more of them than a transaction can hold. So the transaction in which a worker ends reclaims
-// the first ones, and notes under ("jobs", "left", role, worker) that there are others; they are reclaimed
-// after it, by whoever comes first. Until its turn comes such a job is still its attempt's and nobody else's.
-// A worker of the same name may be registered meanwhile and accept jobs: theirs have an epoch that is not
-// below the note's version. docs/keyspace.md
+// A worker may have more jobs than one transaction can hold. So the transaction that ends a registration
+// reclaims the first ones, and writes a row ("jobs", "left", role, worker) if there are others; any process
+// reclaims those later. Until then such a job still belongs to its attempt. A worker of the same name may be
+// registered meanwhile and accept jobs: their epochs are at least the version of that row. See
+// docs/keyspace.md.
 #pragma once
 
 #include "divan/jobs/queue.h"
 
 namespace divan::jobs {
 
-/// A worker ends in this transaction: its jobs are reclaimed, or the first of them are and the rest is
-/// noted.
+/// Called in the transaction that ends a registration: reclaims the worker's jobs, or the first of them and
+/// records that there are others.
 void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
 
-/// The running jobs of one type that a worker accepted, in the order of their ids, from `start_id` on.
-/// Damaged ones are reported and left out.
+/// The running jobs of one type that a worker has accepted, by id, from `start_id` on. Damaged ones are
+/// reported and skipped.
 std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
                                 std::string_view type, std::string_view start_id, std::size_t limit);
 
-/// The entries of all running jobs of a type that ride on workers, and their ids: nullopt where the key is
+/// Visits the entries of all worker jobs of a type: the key, and the job's id or nullopt if the key is
 /// damaged. Reads a snapshot.
-void for_each_riding(kv::Transaction& tx, std::string_view type,
-                     const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
+void for_each_worker_job(
+    kv::Transaction& tx, std::string_view type,
+    const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
 
-/// Takes back all jobs that are noted. Thread-safe.
+/// Reclaims the remaining jobs of all workers that have ended. Thread-safe.
 void reclaim_left(Queue& queue, kv::Database& store);
 
 }  // namespace divan::jobs

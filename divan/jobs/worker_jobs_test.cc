@@ -42,7 +42,7 @@ struct WorkerJobs : QueueTest {
   }
 };
 
-TEST_F(WorkerJobs, ManyJobsOfAWorkerComeBackPieceByPiece) {
+TEST_F(WorkerJobs, ManyJobsOfAWorkerAreReclaimedInBatches) {
   add(kMany);
   const auto worker = register_worker();
   ASSERT_EQ(accept(worker).size(), kMany);
@@ -90,7 +90,7 @@ TEST_F(WorkerJobs, TheJobsOfAWorker) {
   EXPECT_EQ(listed("nobody", "t", "", 10), "");
 }
 
-TEST_F(WorkerJobs, TheMaintenanceIsWokenForThem) {
+TEST_F(WorkerJobs, TheMaintenanceIsNotifiedOfThem) {
   Maintenance own(queue, *store, clock);
   own.start();
   add(kMany);
@@ -100,7 +100,7 @@ TEST_F(WorkerJobs, TheMaintenanceIsWokenForThem) {
   while (count(State::pending) < static_cast<std::int64_t>(kMany)) std::this_thread::yield();
 }
 
-TEST_F(WorkerJobs, UntilItsTurnComesAnAttemptHasItsJob) {
+TEST_F(WorkerJobs, UntilItIsReclaimedAJobBelongsToItsAttempt) {
   add(kMany);
   const auto worker = register_worker();
   const auto jobs = accept(worker);
@@ -120,11 +120,11 @@ TEST_F(WorkerJobs, UntilItsTurnComesAnAttemptHasItsJob) {
   EXPECT_EQ(count(State::pending), 250);
 }
 
-TEST_F(WorkerJobs, ANamesakesJobsStay) {
+TEST_F(WorkerJobs, JobsOfALaterWorkerOfTheSameNameAreKept) {
   add(kMany);
   const auto old = register_worker();
   accept(old);
-  const auto present = register_worker();  // in the other's place
+  const auto present = register_worker();  // with the name of the other
   const auto jobs = accept(present);
   EXPECT_EQ(jobs.size(), 250u);
   maintenance.step();
@@ -133,7 +133,7 @@ TEST_F(WorkerJobs, ANamesakesJobsStay) {
   EXPECT_EQ(count(State::pending), static_cast<std::int64_t>(kMany - 250));
 }
 
-TEST_F(WorkerJobs, WhatIsLeftByTwoIsReclaimed) {
+TEST_F(WorkerJobs, JobsLeftByTwoAreReclaimed) {
   queue.set_reclaimed_at_once(2);
   add(3);
   accept(register_worker());
@@ -146,7 +146,7 @@ TEST_F(WorkerJobs, WhatIsLeftByTwoIsReclaimed) {
   EXPECT_EQ(notes(), 0u);
 }
 
-TEST_F(WorkerJobs, WhatIsLeftWhileOthersAreReclaimedIsNotForgotten) {
+TEST_F(WorkerJobs, JobsLeftDuringAReclaimAreReclaimed) {
   queue.set_reclaimed_at_once(2);
   const auto add_named = [&](const std::string& prefix) {
     in_tx([&](kv::Transaction& tx) {
@@ -158,7 +158,7 @@ TEST_F(WorkerJobs, WhatIsLeftWhileOthersAreReclaimedIsNotForgotten) {
   const auto second = register_worker();
   add_named("a");  // before the others
   EXPECT_EQ(accept(second).size(), 7u);
-  // After the first jobs were passed over their worker ends, too.
+  // After its jobs were skipped, the second worker ends, too.
   EventfulStore eventful(*store, 3, [&] { unregister(second); });
   reclaim_left(queue, eventful);
   EXPECT_EQ(notes(), 1u);
@@ -167,7 +167,7 @@ TEST_F(WorkerJobs, WhatIsLeftWhileOthersAreReclaimedIsNotForgotten) {
   EXPECT_EQ(count(State::pending), 10);
 }
 
-TEST_F(WorkerJobs, LargeDataDoNotKeepAWorker) {
+TEST_F(WorkerJobs, LargeDataDoNotPreventAWorkersEnd) {
   const std::string large = "\"" + std::string(6'000'000, 'x') + "\"";
   for (const char* id : {"a", "b", "c"}) {
     in_tx([&](kv::Transaction& tx) { queue.add(tx, "t", id, large); });
@@ -183,7 +183,7 @@ TEST_F(WorkerJobs, LargeDataDoNotKeepAWorker) {
   EXPECT_EQ(count(State::pending), 3);
 }
 
-TEST_F(WorkerJobs, LongNamesAndErrorsDoNotKeepAWorker) {
+TEST_F(WorkerJobs, LongNamesAndErrorsDoNotPreventAWorkersEnd) {
   const std::string role(workers::kMaxNameBytes, 'r'), error(kMaxErrorBytes, '\0');
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, role, role, "{}"); });
   std::vector<Attempt> attempts;
@@ -205,7 +205,7 @@ TEST_F(WorkerJobs, LongNamesAndErrorsDoNotKeepAWorker) {
   EXPECT_EQ(count(State::pending), 250);
 }
 
-TEST_F(WorkerJobs, ADamagedJobKeepsNoOthers) {
+TEST_F(WorkerJobs, ADamagedJobDoesNotPreventOthersFromBeingReclaimed) {
   add(3);
   const auto worker = register_worker();
   const auto jobs = accept(worker);
