@@ -14,7 +14,7 @@ worker.handle(
   },
   { concurrency: 10 }
 )
-worker.on('online', () => console.log('at work'))
+worker.on('online', () => console.log('online'))
 worker.on('offline', (error) => console.log(`waiting for the server: ${error.message}`))
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => worker.stop({ timeout: 10_000 }))
 

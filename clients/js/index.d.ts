@@ -4,8 +4,8 @@ import { EventEmitter } from 'node:events'
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 /**
- * What the server answers when it refuses. Without an answer the error is another, with a `code`: ECONNREFUSED,
- * ECONNRESET, ETIMEDOUT, or one more of Node's or undici's.
+ * An error response of the server. If there is no response, the error has a `code` instead: ECONNREFUSED, ECONNRESET,
+ * ETIMEDOUT, or another one of Node.js or undici.
  */
 export class DivanError extends Error {
   readonly name: 'DivanError'
@@ -21,16 +21,16 @@ export class DivanError extends Error {
 export class JobAborted extends Error {
   readonly name: 'JobAborted'
   /**
-   * `cancel`: somebody asks the job to stop; it may still finish. `halt`: the job is not this attempt's any more, and
-   * what the handler answers is dropped. `stop`: the worker stops, and has given the job back.
+   * `cancel`: a client has cancelled the job; it may still finish. `halt`: the attempt does not own the job any more, and
+   * the handler's result is ignored. `stop`: the worker stops, and has released the job.
    */
   readonly code: 'cancel' | 'halt' | 'stop'
   constructor(code: 'cancel' | 'halt' | 'stop', message: string)
 }
 
 /**
- * What a handler throws to say more than that it failed: with `retry: false` the job is failed for good; with a `delay` it
- * runs again after so many milliseconds, in place of the type's backoff.
+ * Thrown by a handler to control the retry: with `retry: false` the job fails permanently; with a `delay` it is retried
+ * after that many milliseconds, instead of the type's backoff.
  */
 export class JobFailure extends Error {
   readonly name: 'JobFailure'
@@ -39,7 +39,7 @@ export class JobFailure extends Error {
   constructor(message: string, options?: { retry?: boolean; delay?: number; cause?: unknown })
 }
 
-/** What a handler throws to give its job back, which is no failure: it runs again after `delay` milliseconds. */
+/** Thrown by a handler to release its job, which does not count as a failure: it runs again after `delay` milliseconds. */
 export class JobSnooze extends Error {
   readonly name: 'JobSnooze'
   readonly delay: number
@@ -47,8 +47,8 @@ export class JobSnooze extends Error {
 }
 
 /**
- * What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence of a periodic job,
- * runs with them.
+ * Returned by a handler to replace the job's data in addition to its result: a resubmit, or the next occurrence of a
+ * periodic job, runs with that data.
  */
 export class JobResult<Result = unknown, Data = unknown> {
   readonly result: Result
@@ -56,7 +56,7 @@ export class JobResult<Result = unknown, Data = unknown> {
   constructor(result: Result, options?: { data?: Data })
 }
 
-/** Settings of a type; what is left out stays as it is. Times are in milliseconds, as everywhere in this kit. */
+/** Settings of a type; missing ones are not changed. Times are in milliseconds, as everywhere in this kit. */
 export interface TypeSettings {
   timeout?: number
   max_attempts?: number
@@ -72,26 +72,26 @@ export interface TypeSettings {
   schedule?: { cron: string; time_zone?: string; missed?: 'once' | 'skip' } | null
 }
 
-/** A job with a schedule is pending again, for the next tick, when it has finished or failed for good. */
+/** A job with a schedule is pending again, for the next tick, when it has finished or failed permanently. */
 export interface Schedule {
   /** Five fields as in crontab(5), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
   cron: string
-  /** A name of the tz database, as `Europe/Berlin`; UTC without it. */
+  /** A name of the tz database, such as `Europe/Berlin`; default UTC. */
   timeZone?: string
-  /** What nobody has begun when the next is due runs once for all that were missed (`once`, without it), or not (`skip`). */
+  /** Occurrences that were not started before the next tick run once for all of them (`once`, the default), or not (`skip`). */
   missed?: 'once' | 'skip'
 }
 
 export interface JobOptions {
   /** Not before then: a date, or milliseconds since 1970. */
   scheduledAt?: Date | number
-  /** Lower runs first; 0 without it. */
+  /** Lower runs first; default 0. */
   priority?: number
-  /** Again and again; not together with `scheduledAt`. A job that is there with the same schedule keeps its time. */
+  /** Makes the job periodic; excludes `scheduledAt`. An existing job with the same schedule keeps its time. */
   schedule?: Schedule
-  /** The trace that the job belongs to (W3C Trace Context); its data, an object then, have it as a member. */
+  /** The job's trace (W3C Trace Context), stored as a member of its data, which must be an object. */
   traceparent?: string
-  /** Its own limits, in place of its type's. */
+  /** The job's own limits, which override its type's. */
   timeout?: number
   max_attempts?: number
   max_lost?: number | null
@@ -103,20 +103,20 @@ export interface JobOptions {
 }
 
 export interface NewJob<Data = unknown> extends JobOptions {
-  /** Unique in its type; without one the job gets one. */
+  /** Unique in its type; default: a UUID. */
   id?: string
   data?: Data
 }
 
 export interface Added {
   id: string
-  /** false: a job of that id was there. It runs with the new data, again if need be. */
+  /** false: a job of that id existed. It runs with the new data, again if it was running. */
   created: boolean
 }
 
 export type State = 'pending' | 'running' | 'finished' | 'failed' | 'cancelled'
 
-/** One of the attempts at a job as the server shows it. What has not ended has no `ended_at` and no `outcome`. */
+/** One of the attempts at a job as the server shows it. A running one has no `ended_at` and no `outcome`. */
 export interface Attempt {
   attempt: number
   epoch: number
@@ -133,28 +133,28 @@ export interface JobInfo<Data = unknown> {
   id: string
   state: State
   priority: number
-  /** The time that it was given, or the tick that a periodic job waits for, runs for or is tried again for. */
+  /** The requested time, or the tick of a periodic job's current occurrence. */
   scheduled_at: number
-  /** When a pending one runs. */
+  /** The earliest time at which a pending job runs. */
   due_at?: number
   schedule?: { cron: string; time_zone: string; missed: 'once' | 'skip' }
   attempt: number
   failures: number
   epoch: number
   data: Data
-  /** What its last run finished with. */
+  /** The result of its last finished run. */
   result?: Json
   worker?: { role: string; id: string }
   progress?: Json
   last_error?: string
-  /** The last 20 attempts and the present one, the oldest first. */
+  /** The last 20 attempts and the current one, the oldest first. */
   history: Attempt[]
   [other: string]: unknown
 }
 
-/** Documents and jobs that are written together or not at all. */
+/** Documents and jobs that are written atomically. */
 export interface Changes {
-  /** Documents by database. One that is there needs its `_rev`; one in conflict fails the whole with status 409. */
+  /** Documents by database. An existing one needs its `_rev`; a conflict fails the whole request with status 409. */
   docs?: Record<string, object[]>
   jobs?: {
     add?: (NewJob & { type: string })[]
@@ -173,33 +173,33 @@ export interface TransactAnswer {
   }
 }
 
-/** An attempt at a job, as its handler gets it. */
+/** An attempt at a job, passed to its handler. */
 export interface Job<Data = any, Result = any> {
   readonly type: string
   readonly id: string
   readonly data: Data
-  /** The `traceparent` in its data, if there is a well-formed one. */
+  /** The `traceparent` of its data, if it is valid. */
   readonly traceparent?: string
-  /** How often the job was accepted and not released: 1 the first time. */
+  /** The number of the attempt, from 1 on; released attempts do not count. */
   readonly attempt: number
-  /** Grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing token). */
+  /** Grows with every attempt. A fencing token: external systems can reject writes of an older attempt. */
   readonly epoch: number
   readonly lock: string
-  /** Fires when the handler is to stop; its reason is a JobAborted. */
+  /** Aborted when the handler should stop; its reason is a JobAborted. */
   readonly signal: AbortSignal
   /**
-   * Says how far the job is, or changes its data. Throws JobAborted when the job is not ours any more. The answer's
-   * `resubmit` says that it will run again afterwards.
+   * Reports progress, or replaces the job's data. Throws JobAborted if the attempt does not own the job any more. In the
+   * result, `resubmit` is true if the job runs again afterwards.
    */
   update(change?: { progress?: Json; data?: Data }): Promise<{ cancel: boolean; resubmit: boolean }>
   /**
-   * Finishes the job in one transaction with other changes, so that these happen exactly once, however often the job
-   * is run. What the handler returns afterwards is ignored.
+   * Finishes the job in one transaction with other changes, so that these are applied exactly once, however often the
+   * job runs. What the handler returns afterwards is ignored.
    */
   transact(changes: Changes, result?: Result | JobResult<Result, Data>): Promise<TransactAnswer>
 }
 
-/** Returns the job's result, or a JobResult; a throw is a failed attempt. */
+/** Returns the job's result, or a JobResult; if it throws, the attempt has failed. */
 export type Handler<Data = any, Result = any> = (
   job: Job<Data, Result>
 ) => Promise<Result | JobResult<Result, Data>> | Result | JobResult<Result, Data>
@@ -208,31 +208,31 @@ export type Handler<Data = any, Result = any> = (
 export type Hook = (job: Job, next: () => Promise<unknown>) => Promise<unknown> | unknown
 
 export interface WorkerOptions {
-  /** What the worker is: workers of one role are listed together. */
+  /** Workers are grouped by role. */
   role: string
-  /** Unique in the role; host name, process and chance without it. */
+  /** Unique in the role; default: host name, process id and a random suffix. */
   id?: string
-  /** Shown with the worker. */
+  /** Shown in lists of workers. */
   opts?: { [name: string]: Json }
-  /** How long the worker may be frozen or cut off until others get its jobs, in milliseconds (15,000). */
+  /** Milliseconds without a heartbeat after which the worker is evicted and its jobs are reclaimed (15,000). */
   timeout?: number
-  /** How often the server is asked whether running jobs were cancelled, in milliseconds (1,000). */
+  /** The interval of checks whether running jobs were cancelled, in milliseconds (1,000). */
   checkInterval?: number
   /** How long one request waits for jobs, in milliseconds (30,000). */
   pollTimeout?: number
   /**
-   * Pauses between attempts to reach the server, in milliseconds (100 to 30,000; doubled each time, and jittered). Never
-   * longer than half the timeout, so that the worker is back in time.
+   * Pauses between attempts to reach the server, in milliseconds (100 to 30,000; doubled each time, and jittered). At
+   * most half the timeout, so that the worker reconnects in time.
    */
   backoff?: { min?: number; max?: number }
 }
 
 export interface WorkerEvents {
-  /** The worker is registered: at first, and whenever it is again. */
+  /** The worker was registered, initially or again. */
   online: []
-  /** The server cannot be reached, or does not know the worker any more; it tries again. */
+  /** The server cannot be reached, or has evicted the worker, which retries. */
   offline: [error: Error]
-  /** A job is not ours any more: its handler's answer is dropped. */
+  /** The worker does not own a job any more; the handler's result is ignored. */
   halt: [job: Job, reason: JobAborted]
   /** A handler threw. */
   fail: [job: Job, error: unknown]
@@ -248,8 +248,8 @@ export class Worker extends EventEmitter {
   readonly role: string
   readonly id: string
   /**
-   * Runs up to `concurrency` (1) jobs at once with this handler: those of one type, or of up to 100 types, whose jobs are
-   * then one queue, in the order of priority, time and age. Before run().
+   * Runs up to `concurrency` (1) jobs at once with this handler: those of one type, or of up to 100 types, whose jobs
+   * then form one queue by priority, time and age. Call before run().
    */
   handle<Data = any, Result = any>(
     types: string | string[],
@@ -257,18 +257,18 @@ export class Worker extends EventEmitter {
     options?: { concurrency?: number }
   ): this
   /**
-   * Adds a hook around the handlers of all types; the first one added is the outermost. What it returns is taken for the
-   * handler's result, and what it throws for the handler's failure. Before run().
+   * Adds a hook around the handlers of all types; the first one added is the outermost. Its return value
+   * replaces the handler's result, and an exception is a failure of the handler. Call before run().
    */
   use(hook: Hook): this
   /**
-   * Works until stop() has done. Throws what trying again would not cure: DivanError with `error` no_such_job_type
+   * Runs until stop() has completed. Throws errors for which a retry is useless: DivanError with `error` no_such_job_type
    * (the type is not declared) or status 401 or 403.
    */
   run(): Promise<void>
   /**
-   * Accepts no more jobs and waits for those that run. Those that take longer than `timeout` (30,000 ms) get their
-   * signal and are given back, to run elsewhere at once.
+   * Accepts no more jobs and waits for running ones. Jobs that take longer than `timeout` (30,000 ms) get their signal
+   * and are released, so that other workers can run them at once.
    */
   stop(options?: { timeout?: number }): Promise<void>
 }
@@ -279,43 +279,43 @@ export class Divan {
   constructor(url: string)
   /** Declares a type of jobs, or changes its settings. */
   declare(type: string, settings?: TypeSettings): Promise<void>
-  /** Adds a job, which runs once, or by its schedule; without an id (null) it gets one. */
+  /** Adds a job, which runs once, or by its schedule; without an id (null) it gets a UUID. */
   enqueue(type: string, id: string | null | undefined, data?: unknown, options?: JobOptions): Promise<Added>
   /**
-   * Adds many jobs: all of them or none if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an
-   * error has those that were added before it as `added`; adding all again changes nothing for them, if they have ids.
+   * Adds many jobs: atomically if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an error
+   * has the jobs that were added before it as `added`; adding them again has no effect if they have ids.
    */
   enqueueMany(type: string, jobs: NewJob[]): Promise<Added[]>
-  /** Documents and jobs, all or nothing. */
+  /** Writes documents and jobs atomically. */
   transact(changes: Changes): Promise<TransactAnswer>
   get<Data = unknown>(type: string, id: string): Promise<JobInfo<Data>>
   /**
-   * The jobs of a type, by id, or those in a state: pending ones as they run, running ones by id, others as they ended. From
-   * `startId` on; `descending`: the other way round. `for await (const job of divan.list('letter'))`.
+   * The jobs of a type, by id, or those in a state: pending ones in queue order, running ones by id, others in the order of
+   * their ends. From `startId` on; `descending` reverses the order. `for await (const job of divan.list('letter'))`.
    */
   list<Data = unknown>(
     type: string,
     options?: { state?: State; startId?: string; descending?: boolean }
   ): AsyncGenerator<JobInfo<Data>>
   /**
-   * Resolves when the job has ended, with what get() shows then. Rejects with status 404 if there is no such job, or not
-   * any more, and with the code ETIMEDOUT after `timeout` milliseconds. A periodic job ends only if it is cancelled.
+   * Resolves when the job has ended, with the result of get(). Rejects with status 404 if the job does not exist or is
+   * removed, and with the code ETIMEDOUT after `timeout` milliseconds. A periodic job ends only if it is cancelled.
    */
   wait<Data = unknown>(type: string, id: string, options?: { timeout?: number; signal?: AbortSignal }): Promise<JobInfo<Data>>
   /**
    * Resolves when `count` (all) of up to 1,000 jobs are in one of `states` (finished, failed, cancelled), or after `timeout`
-   * milliseconds: with the state of each, in the same order. A job that is not there is `not_found`, and counts.
+   * milliseconds: with the state of each, in the same order. A missing job is `not_found`, and counts.
    */
   waitForMany(
     jobs: { type: string; id: string }[],
     options?: { count?: number; states?: State[]; timeout?: number; signal?: AbortSignal }
   ): Promise<{ type: string; id: string; state: State | 'not_found'; reached: boolean }[]>
-  /** The job runs again, with the data that it has unless others are given; if it is running, once more afterwards. */
+  /** Runs the job again, with its data unless new data is given; a running job runs again afterwards. */
   resubmit(type: string, id: string, options?: { data?: unknown; scheduledAt?: Date | number }): Promise<void>
   counts(type: string): Promise<Record<State, number>>
-  /** A pending job is cancelled, the handler of a running one gets its signal. */
+  /** Cancels a pending job; the handler of a running one gets its signal. */
   cancel(type: string, id: string): Promise<void>
-  /** Removes every trace of a job; the handler of a running one gets its signal. */
+  /** Removes a job; the handler of a running one gets its signal. */
   remove(type: string, id: string): Promise<void>
   worker(options: WorkerOptions): Worker
   /** Closes idle connections. */

@@ -19,7 +19,7 @@ def send(job):
     return {"sent_at": time.time()}
 
 
-worker.on("online", lambda: print("at work", flush=True))
+worker.on("online", lambda: print("online", flush=True))
 worker.on("offline", lambda error: print(f"waiting for the server: {error}", flush=True))
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: worker.stop(10))

@@ -1,16 +1,17 @@
-// Reports of one kind, `_finish`, `_fail` or `_release`, on their way to the server.
+// Sends reports of one kind (`_finish`, `_fail` or `_release`) to the server in batches.
 //
-// They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker,
-// the larger the batches; an idle one waits for nothing. A batch is of one type of jobs.
+// One request is in progress at a time; reports that are added meanwhile are sent with the next. So the
+// batches of a busy worker are large, and those of an idle one are not delayed. A batch contains jobs of one
+// type.
 import { isRefused } from './transport.mjs'
 import { pathOf } from './wire.mjs'
 
 const MAX_JOBS = 500
 const MAX_BYTES = 4_000_000
 
-// Whether a request that failed may have been done: nobody answered, or whoever did is in trouble.
+// Whether a failed request may have been executed: there was no response, or a server error.
 const isUnsure = ({ status }) => status === undefined || status >= 500
-// Whether the part of a request that is about one job may have been done, and may be done later.
+// Whether the part of a request for one job may have been executed, and should be repeated.
 const isUndone = (answer) => answer?.status === 503
 
 export class Batches {
@@ -56,7 +57,7 @@ export class Batches {
   }
 
   async #sendAll() {
-    await new Promise(setImmediate) // what ends in the same turn goes together
+    await new Promise(setImmediate) // jobs that end in the same turn are reported together
     for (;;) {
       const batch = this.#next()
       if (batch.length === 0) break
@@ -69,7 +70,7 @@ export class Batches {
     this.#busy = false
   }
 
-  // Resolves to true if the caller is to wait before it continues.
+  // Resolves to true if the caller must wait before it continues.
   async #send(batch) {
     try {
       const target = `${pathOf(batch[0].run.type)}/${this.action}`
@@ -89,14 +90,14 @@ export class Batches {
         this.refused(batch[0].run, error)
         return false
       }
-      // One of them is the reason: each is sent alone.
+      // One of the reports is the cause: send each alone.
       if (fault) this.#most = 1
       this.#repeat(batch, isUnsure(error))
       return !fault
     }
   }
 
-  // What may have been done is marked: the second report of it is answered `halt`.
+  // Marks reports that may have been executed: the response to a repetition is then `halt`.
   #repeat(batch, unsure) {
     for (const report of batch) report.again ||= unsure
     this.#reports.unshift(...batch)

@@ -1,18 +1,19 @@
-// Connections to one server that are kept, each with one request at a time.
+// A pool of connections to one server, each with one request at a time.
 import { Client } from 'undici'
 
-// Below the server's own limit of two minutes, so that few requests meet a connection that is being closed.
+// Below the server's own limit of two minutes, so that requests rarely use a connection that the server is
+// closing.
 const IDLE_MS = 30_000
 const CONNECT_MS = 5_000
 
 const KEPT = { keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS, connectTimeout: CONNECT_MS, pipelining: 1 }
 
-// undici has codes of its own for what the system calls otherwise.
+// Maps undici's codes to those of the system.
 const CODES = {
   UND_ERR_SOCKET: ['ECONNRESET', 'the server closed the connection'],
-  UND_ERR_CONNECT_TIMEOUT: ['ETIMEDOUT', 'no connection in time'],
-  UND_ERR_HEADERS_TIMEOUT: ['ETIMEDOUT', 'no answer in time'],
-  UND_ERR_BODY_TIMEOUT: ['ETIMEDOUT', 'no end of the answer in time']
+  UND_ERR_CONNECT_TIMEOUT: ['ETIMEDOUT', 'connecting timed out'],
+  UND_ERR_HEADERS_TIMEOUT: ['ETIMEDOUT', 'the response timed out'],
+  UND_ERR_BODY_TIMEOUT: ['ETIMEDOUT', 'the response body timed out']
 }
 
 function systemError(cause) {

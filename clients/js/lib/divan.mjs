@@ -1,4 +1,4 @@
-// What everybody does with jobs who does not run them: adds them, looks at them, takes them away.
+// The client for applications that add, read, wait for and remove jobs.
 import { randomUUID } from 'node:crypto'
 import { DivanError, Transport } from './transport.mjs'
 import { changes, newJob, pieces, time } from './wire.mjs'
@@ -29,18 +29,18 @@ export class Divan {
   }
 
   async enqueue(type, id, data, options = {}) {
-    // With an id of ours a lost answer does no harm: adding the same again changes nothing.
+    // With an id chosen here the request can be repeated: adding the same job again has no effect.
     const { id: _, ...body } = newJob({ data, ...options })
     const added = await this.#request('PUT', this.#job(type, id ?? randomUUID()), body)
     return { id: added.id, created: added.created }
   }
 
   async enqueueMany(type, jobs) {
-    // With ids of ours what was added before an error can be added again.
+    // With ids chosen here, jobs that were added before an error can be added again.
     const all = jobs.map((job) => ({ ...newJob(job), id: job.id ?? randomUUID() }))
     const ids = new Set()
     for (const { id } of all) {
-      if (ids.has(id)) throw new TypeError(`job ${id} comes twice`)
+      if (ids.has(id)) throw new TypeError(`job ${id} is given twice`)
       ids.add(id)
     }
     const added = []
@@ -94,7 +94,7 @@ export class Divan {
       const { results, last_seq } = await this.#transport.request('GET', `${this.#job(type, id)}?${query}`, undefined, options)
       const { state } = results.at(-1) ?? {}
       if (state === 'not_found') throw new DivanError(404, 'not_found', 'The job was removed.')
-      // Once more, for its attempts.
+      // Read it again to include its attempts.
       if (ENDED.includes(state)) return this.get(type, id)
       since = last_seq
       if (Date.now() >= deadline) throw Object.assign(new Error(`job ${id} has not ended in ${timeout} ms`), { code: 'ETIMEDOUT' })

@@ -61,7 +61,7 @@ export class Outbox {
     else this.link.halt(run)
   }
 
-  // The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere.
+  // The epoch identifies our attempt. The job itself may be pending again, or run elsewhere.
   async #wasOurs({ type, id, epoch }) {
     try {
       const { history } = await this.link.request('GET', `${pathOf(type)}/${encodeURIComponent(id)}`)

@@ -1,9 +1,9 @@
-// Keeps a worker registered, over lost connections and evictions.
+// Keeps a worker registered across lost connections and evictions.
 //
-// Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once,
-// when the process dies. And heartbeats beside it, which stop when the process is frozen or cut off while its
-// connection stays open.
-import { Backoff, Changing, pause } from './pace.mjs'
+// The server detects a dead worker in two ways. When the process dies, the end of its held connection
+// releases its jobs at once. When it is frozen or cut off while the connection stays open, its heartbeats
+// stop.
+import { Backoff, Changing, pause } from './waiting.mjs'
 import { isRefused } from './transport.mjs'
 
 export class Registration extends Changing {
@@ -30,7 +30,7 @@ export class Registration extends Changing {
     this.#path = `/_workers/${encodeURIComponent(role)}/${encodeURIComponent(id)}`
     this.#options = { role, id, timeout, opts }
     this.#hooks = hooks
-    // Whoever comes back within its timeout has lost nothing.
+    // A worker that reconnects within its timeout keeps its jobs.
     this.backoff = new Backoff({ ...backoff, max: Math.min(backoff?.max ?? 30_000, timeout / 2) })
   }
 
@@ -71,7 +71,7 @@ export class Registration extends Changing {
     this.changed()
   }
 
-  // Until the connection is lost, or the registration; answers why.
+  // Resolves when the connection or the registration is lost, with the reason.
   async #beat() {
     const { timeout } = this.#options
     const hold = this.#hold
@@ -86,7 +86,7 @@ export class Registration extends Changing {
         return new Error(end.reason ?? 'the held connection was closed')
       }
       const { incarnation } = this
-      if (incarnation === undefined) return new Error('the registration was given up')
+      if (incarnation === undefined) return new Error('the registration was abandoned')
       try {
         await this.#transport.request('POST', `${this.#path}/_heartbeat`, { incarnation }, { timeout, again: true })
         heard = Date.now()
@@ -97,7 +97,7 @@ export class Registration extends Changing {
           this.#lose()
           return error
         }
-        // One that fails is not the end: the connection is still held.
+        // A failed heartbeat is tolerated while the connection is held.
         if (Date.now() - heard > timeout) return error
       }
     }
@@ -144,7 +144,7 @@ export class Registration extends Changing {
     try {
       if (incarnation) await this.#transport.request('DELETE', `${this.#path}?incarnation=${incarnation}`, undefined, { timeout: 5_000 })
     } catch {
-      // The connection's end says the same.
+      // The end of the connection has the same effect.
     }
     this.#hold?.close()
     this.check()

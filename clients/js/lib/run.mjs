@@ -1,7 +1,7 @@
-// One attempt at a job: what a handler gets, and what the worker knows of it.
+// One attempt at a job: the object passed to the handler, and the worker's state of it.
 import { traceOf } from './trace.mjs'
 
-/** Why a job's signal fired. `code`: "cancel" (somebody asks it to stop), "halt" (it is not ours any more), "stop". */
+/** The reason of a job's signal. `code`: "cancel" (a client has cancelled it), "halt" (the attempt does not own it any more), "stop". */
 export class JobAborted extends Error {
   constructor(code, message) {
     super(message)
@@ -10,7 +10,7 @@ export class JobAborted extends Error {
   }
 }
 
-/** What a handler throws to say more than that it failed: `retry: false`, never again; `delay`, again after so many ms. */
+/** Thrown by a handler to control the retry: `retry: false`: none; `delay`: after that many ms. */
 export class JobFailure extends Error {
   constructor(message, { retry, delay, cause } = {}) {
     super(message, { cause })
@@ -23,7 +23,7 @@ export class JobFailure extends Error {
 /** What a handler throws to give its job back, which is no failure: it runs again after `delay` ms. */
 export class JobSnooze extends Error {
   constructor(delay) {
-    super(`again in ${delay} ms`)
+    super(`released; runs again in ${delay} ms`)
     this.name = 'JobSnooze'
     this.delay = delay
   }
@@ -45,11 +45,11 @@ export class Run {
   #controller
   /** Why the handler is to stop, once it is. */
   reason
-  /** "running" until the handler has answered, "ending" until the server knows; "over" when there is nothing to say. */
+  /** "running" until the handler has returned, "ending" until the server has confirmed; then "over". */
   state = 'running'
   startedAt = Date.now()
 
-  constructor({ type, id, lock, epoch, attempt, data }, lane) {
+  constructor({ type, id, lock, epoch, attempt, data }, consumer) {
     Object.assign(this, { type, id, lock, epoch })
     const run = this
     this.job = {
@@ -65,12 +65,12 @@ export class Run {
       get signal() {
         return run.#signal
       },
-      update: (change) => lane.update(this, change),
-      transact: (changes, result) => lane.transact(this, changes, result)
+      update: (change) => consumer.update(this, change),
+      transact: (changes, result) => consumer.transact(this, changes, result)
     }
   }
 
-  // Most handlers never ask for it, and it costs as much as the rest of a run.
+  // Created on demand: most handlers do not use it, and it costs as much as the rest of a run.
   get #signal() {
     if (!this.#controller) {
       this.#controller = new AbortController()

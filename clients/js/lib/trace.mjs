@@ -1,5 +1,5 @@
-// W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header): who enqueues a job gives the trace that it
-// belongs to, and its handler gets it. It travels as the member `traceparent` of the job's data, as in CloudEvents.
+// W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header): enqueue() sets a job's trace,
+// and its handler reads it. It is stored as the member `traceparent` of the job's data, as in CloudEvents.
 const FORM = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
 const isObject = (data) => typeof data === 'object' && data !== null && !Array.isArray(data)
@@ -8,7 +8,7 @@ const isObject = (data) => typeof data === 'object' && data !== null && !Array.i
 export function withTrace(data, traceparent) {
   if (traceparent === undefined || traceparent === null) return data
   if (!FORM.test(traceparent)) throw new TypeError(`traceparent is ${JSON.stringify(traceparent)}; expected the form of W3C Trace Context`)
-  if (data !== undefined && !isObject(data)) throw new TypeError('a job with a traceparent has an object as its data')
+  if (data !== undefined && !isObject(data)) throw new TypeError('the data of a job with a traceparent must be an object')
   return { ...data, traceparent }
 }
 

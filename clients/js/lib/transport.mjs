@@ -1,4 +1,4 @@
-// Requests to one server, by undici: Node's own http takes twice the time of it, and fetch several times as much.
+// Sends requests to one server with undici: Node's http takes twice as long, and fetch several times as long.
 import { Connection, Connections } from './connections.mjs'
 
 const CALLS_AT_ONCE = 8
@@ -17,7 +17,7 @@ export class DivanError extends Error {
 /** Whether the server does not know us, or does not let us. */
 export const isRefused = (error) => error.status === 401 || error.status === 403
 
-// Whatever stands between us and the server answers in its own words.
+// A gateway may send a body of another form.
 function parseObject(text) {
   try {
     return JSON.parse(text) ?? {}
@@ -31,7 +31,7 @@ function parseError(status, text) {
   return new DivanError(status, body.error ?? 'http_error', body.reason ?? `HTTP status ${status}`)
 }
 
-// Errors show nothing of it: it may have a password.
+// Errors do not contain the URL, which may have a password.
 function parseUrl(url) {
   const parsed = URL.canParse(url) ? new URL(url) : {}
   if (parsed.protocol === 'http:' || parsed.protocol === 'https:') return parsed
@@ -80,7 +80,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       const connection = new Connection(this.#origin)
       const close = () => connection.destroy()
-      const late = setTimeout(() => connection.destroy(new Error('no answer to a registration')), timeout)
+      const late = setTimeout(() => connection.destroy(new Error('the registration timed out')), timeout)
       let ended
       const closed = new Promise((resolve) => (ended = resolve))
       const over = (error) => {
@@ -158,7 +158,7 @@ function exchange(connections, connection, options, { signal, again, resolve, re
     failed(error) {
       signal?.removeEventListener('abort', abort)
       connections.drop(connection)
-      // The server closed a connection that was idle just as we took it.
+      // The server closed an idle connection just as it was reused.
       const wasClosed = used && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
       if (!again || !wasClosed || signal?.aborted) return reject(error)
       connections.take((other) => exchange(connections, other, options, { signal, again: false, resolve, reject }))

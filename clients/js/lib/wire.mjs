@@ -1,7 +1,7 @@
-// What callers give, as the server names it.
+// Converts callers' options to the members of the HTTP API.
 import { withTrace } from './trace.mjs'
 
-// Other members are sent as they are: the server knows them, or refuses them by name.
+// Other members are sent unchanged: the server accepts them or names them in an error.
 const schedule = (given) => {
   if (!given) return given
   const { timeZone, ...others } = given
@@ -21,7 +21,7 @@ export const newJob = ({ data, scheduledAt, schedule: given, traceparent, ...oth
   schedule: schedule(given)
 })
 
-// Jobs and bytes of one request to add jobs, below what a transaction of the server takes.
+// The most jobs and bytes of one request that adds jobs, below the limits of a transaction.
 const MAX_JOBS = 5_000
 const MAX_BYTES = 4_000_000
 

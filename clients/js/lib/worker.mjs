@@ -1,16 +1,16 @@
-// A worker: one registration, and for each handler a lane.
+// A worker: one registration, and a consumer for each handler.
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { hostname } from 'node:os'
-import { Lane } from './lane.mjs'
-import { Changing, pause } from './pace.mjs'
+import { Consumer } from './consumer.mjs'
+import { Changing, pause } from './waiting.mjs'
 import { Registration } from './registration.mjs'
 import { Transport } from './transport.mjs'
 
 const MAX_TYPES = 100 // the server's limit
 
 export class Worker extends EventEmitter {
-  #lanes = []
+  #consumers = []
   #hooks = []
   #state = new Changing()
   #context
@@ -22,7 +22,7 @@ export class Worker extends EventEmitter {
 
   constructor(url, { role, id, timeout = 15_000, opts = {}, checkInterval = 1_000, pollTimeout = 30_000, backoff } = {}) {
     super()
-    if (!role) throw new TypeError('a worker has a role')
+    if (!role) throw new TypeError('a worker needs a role')
     this.role = role
     this.id = id ?? `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
     const transport = new Transport(url)
@@ -32,8 +32,8 @@ export class Worker extends EventEmitter {
       {
         online: () => this.#emit('online'),
         offline: (error) => this.#emit('offline', error),
-        lost: () => this.#lanes.forEach((lane) => lane.haltAll('the worker lost its registration')),
-        halted: (attempt) => this.#lanes.forEach((lane) => lane.haltAttempt(attempt))
+        lost: () => this.#consumers.forEach((consumer) => consumer.haltAll('the worker lost its registration')),
+        halted: (attempt) => this.#consumers.forEach((consumer) => consumer.haltAttempt(attempt))
       }
     )
     const self = this
@@ -50,7 +50,7 @@ export class Worker extends EventEmitter {
     }
   }
 
-  // What a listener throws must not be taken for the failure of a request or a connection.
+  // An exception of a listener must not be handled as a failure of a request or a connection.
   #emit(...event) {
     try {
       this.emit(...event)
@@ -61,21 +61,21 @@ export class Worker extends EventEmitter {
 
   handle(given, handler, { concurrency = 1 } = {}) {
     const types = Array.isArray(given) ? given : [given]
-    if (this.#running) throw new Error('handlers are declared before run()')
-    if (!(types.length > 0 && types.length <= MAX_TYPES)) throw new TypeError(`a handler has 1 to ${MAX_TYPES} job types, not ${types.length}`)
-    const handled = this.#lanes.flatMap((lane) => lane.types)
+    if (this.#running) throw new Error('handlers must be added before run()')
+    if (!(types.length > 0 && types.length <= MAX_TYPES)) throw new TypeError(`a handler has ${types.length} job types; expected 1 to ${MAX_TYPES}`)
+    const handled = this.#consumers.flatMap((consumer) => consumer.types)
     types.forEach((type, i) => {
       if (handled.includes(type) || types.indexOf(type) < i) throw new Error(`two handlers for ${type}`)
     })
-    if (!(Number.isInteger(concurrency) && concurrency > 0)) throw new TypeError('concurrency is at least 1')
+    if (!(Number.isInteger(concurrency) && concurrency > 0)) throw new TypeError('concurrency must be an integer of at least 1')
     const run = (job) => this.#runHooks(0, job, handler)
-    this.#lanes.push(new Lane(this.#context, types, run, concurrency))
+    this.#consumers.push(new Consumer(this.#context, types, run, concurrency))
     return this
   }
 
   use(hook) {
-    if (this.#running) throw new Error('hooks are declared before run()')
-    if (typeof hook !== 'function') throw new TypeError('a hook is a function (job, next)')
+    if (this.#running) throw new Error('hooks must be added before run()')
+    if (typeof hook !== 'function') throw new TypeError('a hook must be a function (job, next)')
     this.#hooks.push(hook)
     return this
   }
@@ -93,10 +93,10 @@ export class Worker extends EventEmitter {
   async #run() {
     const fail = (error) => this.#fail(error)
     const registered = this.#registration.run().catch(fail)
-    const accepting = this.#lanes.map((lane) => lane.accept().catch(fail))
+    const accepting = this.#consumers.map((consumer) => consumer.accept().catch(fail))
     const checking = this.#check()
     await this.#state.until(() => this.#ended.signal.aborted)
-    // Whatever goes on does so for nobody.
+    // Abort all remaining work.
     await Promise.all([registered, checking, ...accepting])
     this.#context.transport.close()
     if (this.#fault) throw this.#fault
@@ -107,7 +107,7 @@ export class Worker extends EventEmitter {
     while (!this.#ended.signal.aborted) {
       await pause(checkInterval, this.#ended.signal)
       const since = Date.now() - checkInterval
-      await Promise.all(this.#lanes.map((lane) => lane.check(since).catch(() => {}))) // the next one may succeed
+      await Promise.all(this.#consumers.map((consumer) => consumer.check(since).catch(() => {}))) // the next check may succeed
     }
   }
 
@@ -119,13 +119,13 @@ export class Worker extends EventEmitter {
   /** Accepts nothing more, waits for what runs, gives back what takes longer than `timeout` ms, and unregisters. */
   async stop({ timeout = 30_000 } = {}) {
     this.#stopping = true
-    const changed = () => [this.#registration, ...this.#lanes].forEach((part) => part.changed())
+    const changed = () => [this.#registration, ...this.#consumers].forEach((part) => part.changed())
     changed()
     const late = new AbortController()
-    const idle = Promise.all(this.#lanes.map((lane) => lane.until(() => lane.idle)))
+    const idle = Promise.all(this.#consumers.map((consumer) => consumer.until(() => consumer.idle)))
     await Promise.race([idle, pause(timeout, late.signal)])
     late.abort()
-    await Promise.all(this.#lanes.map((lane) => lane.end()))
+    await Promise.all(this.#consumers.map((consumer) => consumer.end()))
     await this.#registration.giveUp()
     this.#ended.abort()
     this.#state.changed()

@@ -1,10 +1,10 @@
-"""Pauses that grow."""
+"""Exponential backoff."""
 
 import random
 
 
 class Backoff:
-    """Pauses that double from one to the next, less up to a half by chance, so that workers do not return as one."""
+    """Pauses that double each time, with a jitter of up to a half, so that workers do not reconnect at the same time."""
 
     def __init__(self, least=0.1, most=30.0):
         self._least = least
@@ -15,7 +15,7 @@ class Backoff:
         self._failures = 0
 
     def next(self):
-        """Seconds."""
+        """The next pause in seconds."""
         pause = min(self._most, self._least * 2 ** min(self._failures, 40))
         self._failures += 1
         return pause * (1 - random.random() / 2)

@@ -1,4 +1,4 @@
-"""Reports of one kind, ``_finish``, ``_fail`` or ``_release``, on their way to the server.
+"""Sends reports of one kind (``_finish``, ``_fail`` or ``_release``) to the server in batches.
 
 They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker, the
 larger the batches; an idle one waits for nothing. A batch is of one type of jobs.
@@ -13,23 +13,23 @@ _MAX_BYTES = 4_000_000
 
 
 def _is_unsure(error):
-    """Whether a request that failed may have been done: nobody answered, or whoever did is in trouble."""
+    """Whether a failed request may have been executed: there was no response, or a server error."""
     return getattr(error, "status", 500) >= 500
 
 
 def _is_undone(answer):
-    """Whether the part of a request that is about one job may have been done, and may be done later."""
+    """Whether the part of a request for one job may have been executed, and should be repeated."""
     return answer.get("status") == 503
 
 
 class Batches:
-    """A thread of it runs send(). Its state is guarded by the worker's ``changed``."""
+    """Its thread runs send(). Its state is guarded by the worker's ``changed``."""
 
-    def __init__(self, lane, context, action, answered, refused):
+    def __init__(self, consumer, context, action, answered, refused):
         """``answered(job, again, answer)``: the server's answer to a report; ``again``: it was sent before.
         ``refused(job, error)``: the server refuses every request with this report."""
         self._action = action
-        self._pause = lane.pause
+        self._pause = consumer.pause
         self._context = context
         self._changed = context.changed
         self._answered = answered
@@ -40,7 +40,7 @@ class Batches:
 
     @property
     def size(self):
-        """How many the server has not answered."""
+        """The number of reports without a response."""
         return len(self._reports) + self._sending
 
     def push(self, job, text):
@@ -78,7 +78,7 @@ class Batches:
                 self._pause()
 
     def _send(self, batch):
-        """Returns True if the caller is to wait before it continues."""
+        """Returns True if the caller must wait before it continues."""
         body = b'{"jobs":[' + b",".join(text for _, text, _ in batch) + b"]}"
         try:
             answers = self._context.transport.request("POST", f"{path_of(batch[0][0].type)}/{self._action}", body)
@@ -91,7 +91,7 @@ class Batches:
                 self._refused(batch[0][0], error)
                 return False
             if fault:
-                self._most = 1  # one of them is the reason: each is sent alone
+                self._most = 1  # one of the reports is the cause: send each alone
             self._repeat(batch, _is_unsure(error))
             return not fault
         undone = []
@@ -106,6 +106,6 @@ class Batches:
         return bool(undone)
 
     def _repeat(self, batch, unsure):
-        """What may have been done is marked: the second report of it is answered `halt`."""
+        """Marks reports that may have been executed: the response to a repetition is then `halt`."""
         with self._changed:
             self._reports[:0] = [(job, text, again or unsure) for job, text, again in batch]

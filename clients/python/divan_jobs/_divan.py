@@ -1,4 +1,4 @@
-"""What everybody does with jobs who does not run them: adds them, looks at them, takes them away."""
+"""The client for applications that add, read, wait for and remove jobs."""
 
 import json
 import time
@@ -36,7 +36,7 @@ class Divan:
 
     def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None, schedule=None, **others):
         """Adds a job; without an id it gets one. ``scheduled_at``: not before then, a datetime or seconds since 1970;
-        lower priorities run first. Answers ``{"id": …, "created": …}``; created is false if the job was there.
+        lower priorities run first. Returns ``{"id": …, "created": …}``; created is false if the job existed.
 
         ``schedule``: again and again, ``{"cron": "30 7 * * mon-fri", "time_zone": "Europe/Berlin", "missed": "once"}``;
         time_zone (UTC) and missed (or "skip": what nobody has begun when the next is due does not run) may be left
@@ -44,7 +44,7 @@ class Divan:
 
         ``traceparent``: the trace that the job belongs to (W3C Trace Context); its data, a dict then, have it as a
         member. Whatever else docs/jobs.md has for a job can be given by its name, times in seconds."""
-        # With an id of ours a lost answer does no harm: adding the same again changes nothing.
+        # With an id chosen here the request can be repeated: adding the same job again has no effect.
         job = {"data": data, "scheduled_at": scheduled_at, "priority": priority, "schedule": schedule, **others}
         job = new_job(job)
         added = self._request("PUT", self._job(type, id or str(uuid.uuid4())), job)
@@ -57,12 +57,12 @@ class Divan:
         All of them or none if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an error
         has those that were added before it as ``added``; adding all again changes nothing for them, if they have
         ids."""
-        # With ids of ours what was added before an error can be added again.
+        # With ids chosen here, jobs that were added before an error can be added again.
         everything = [{**job, "id": job.get("id") or str(uuid.uuid4())} for job in map(new_job, jobs)]
         ids = set()
         for job in everything:
             if job["id"] in ids:
-                raise ValueError(f"job {job['id']} comes twice")
+                raise ValueError(f"job {job['id']} is given twice")
             ids.add(job["id"])
         added = []
         try:
@@ -87,7 +87,7 @@ class Divan:
             added.extend({"id": job["id"], "created": job["created"]} for job in answers)
 
     def transact(self, docs=None, jobs=None):
-        """Writes documents and jobs together or not at all.
+        """Writes documents and jobs atomically.
 
         ``docs``: lists of documents by database. ``jobs``: ``{"add": [{"type": …, "id": …, "data": …}], "finish":
         [{"type": …, "id": …, "lock": …, "result": …, "data": …}], "remove": [{"type": …, "id": …}]}``. A document in
@@ -99,8 +99,8 @@ class Divan:
         return job_info(self._request("GET", self._job(type, id)))
 
     def list(self, type, state=None, start_id=None, descending=False):
-        """The jobs of a type, by id, or those in a state: pending ones as they run, running ones by id, others as they
-        ended. From ``start_id`` on; ``descending``: the other way round. A generator."""
+        """The jobs of a type, by id, or those in a state: pending ones in queue order, running ones by id, others as they
+        ended. From ``start_id`` on; ``descending`` reverses the order. A generator."""
         query = f"/_jobs/{quote(type)}/_list?limit={_LISTED}&descending={'true' if descending else 'false'}"
         if state:
             query += f"&state={quote(state)}"
@@ -127,7 +127,7 @@ class Divan:
             if state == "not_found":
                 raise DivanError(404, "not_found", "The job was removed.")
             if state in _ENDED:
-                return self.get(type, id)  # once more, for its attempts
+                return self.get(type, id)  # read it again to include its attempts
             since = answer["last_seq"]
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"job {id} has not ended in {timeout} s")
@@ -135,7 +135,7 @@ class Divan:
     def wait_for_many(self, jobs, count=None, states=None, timeout=None):
         """Returns when ``count`` (all) of up to 1,000 jobs, dicts of ``type`` and ``id``, are in one of ``states``
         (finished, failed, cancelled), or after ``timeout`` seconds: ``{"type", "id", "state", "reached"}`` of each, in the
-        same order. A job that is not there is ``not_found``, and counts."""
+        same order. A missing job is ``not_found``, and counts."""
         deadline = None if timeout is None else time.monotonic() + timeout
         body = {"jobs": [{"type": job["type"], "id": job["id"]} for job in jobs]}
         body["count"] = len(body["jobs"]) if count is None else count
@@ -160,15 +160,15 @@ class Divan:
         return self._request("GET", f"/_jobs/{quote(type)}")["counts"]
 
     def cancel(self, type, id):
-        """A pending job is cancelled, the handler of a running one gets its signal."""
+        """Cancels a pending job; the handler of a running one gets its signal."""
         self._request("POST", f"{self._job(type, id)}/_cancel")
 
     def remove(self, type, id):
-        """Removes every trace of a job; the handler of a running one gets its signal."""
+        """Removes a job; the handler of a running one gets its signal."""
         self._request("DELETE", self._job(type, id))
 
     def worker(self, role, **options):
-        """A Worker of this server."""
+        """Returns a Worker of this server."""
         return Worker(self._url, role, **options)
 
     def close(self):

@@ -1,4 +1,4 @@
-"""One attempt at a job: what a handler gets, and what the worker knows of it."""
+"""One attempt at a job: the object passed to the handler, and the worker's state of it."""
 
 import threading
 import time
@@ -8,11 +8,11 @@ from ._wire import milliseconds
 
 
 class JobAborted(Exception):
-    """Why a job is to stop. ``code``:
+    """The reason of a job's signal. ``code``:
 
-    * ``"cancel"``: somebody asks it to stop; it may still finish.
-    * ``"halt"``: the job is not this attempt's any more, and what the handler answers is dropped.
-    * ``"stop"``: the worker stops, and has given the job back."""
+    * ``"cancel"``: a client has cancelled the job; it may still finish.
+    * ``"halt"``: the attempt does not own the job any more, and the handler's result is ignored.
+    * ``"stop"``: the worker stops, and has released the job."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -20,8 +20,8 @@ class JobAborted(Exception):
 
 
 class JobFailure(Exception):
-    """What a handler raises to say more than that it failed: with ``retry=False`` the job is failed for good; with a
-    ``delay`` it runs again after so many seconds, in place of the type's backoff."""
+    """Raised by a handler to control the retry: with ``retry=False`` the job fails permanently; with a
+    ``delay`` it is retried after that many seconds, instead of the type's backoff."""
 
     def __init__(self, message, retry=True, delay=None):
         super().__init__(message)
@@ -32,17 +32,17 @@ class JobFailure(Exception):
 
 
 class JobSnooze(Exception):
-    """What a handler raises to give its job back, which is no failure: it runs again after ``delay`` seconds."""
+    """Raised by a handler to release its job, which does not count as a failure: it runs again after ``delay`` seconds."""
 
     def __init__(self, delay):
         milliseconds(delay)  # raises, in the handler, if it is not a duration
-        super().__init__(f"again in {delay} s")
+        super().__init__(f"released; runs again in {delay} s")
         self.delay = delay
 
 
 class JobResult:
-    """What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence of a periodic
-    job, runs with them."""
+    """Returned by a handler to replace the job's data in addition to its result: a resubmit, or the next occurrence of a periodic
+    job, runs with that data."""
 
     def __init__(self, result, data=None):
         self.result = result
@@ -50,7 +50,7 @@ class JobResult:
 
 
 def finish_of(returned):
-    """What a handler returned, as members of a finish. None is no result."""
+    """A handler's return value as members of a finish. None means no result."""
     result = returned if isinstance(returned, JobResult) else JobResult(returned)
     members = {"result": result.result, "data": result.data}
     return {name: value for name, value in members.items() if value is not None}
@@ -67,7 +67,7 @@ class Signal:
         return self._event.is_set()
 
     def wait(self, timeout=None):
-        """Waits until it is set, or for ``timeout`` seconds; answers whether it is set."""
+        """Waits until it is set, or for ``timeout`` seconds; returns True if it is set."""
         return self._event.wait(timeout)
 
     def check(self):
@@ -82,16 +82,16 @@ class Signal:
 
 
 class Job:
-    """An attempt at a job, as its handler gets it.
+    """An attempt at a job, passed to its handler.
 
     * ``type``, ``id``, ``data``
     * ``traceparent``: that of its data, if there is a well-formed one, or None.
     * ``attempt``: how often the job was accepted and not released: 1 the first time.
     * ``epoch``: grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing
       token).
-    * ``signal``: a Signal, set when the handler is to stop."""
+    * ``signal``: a Signal, set when the handler should stop."""
 
-    def __init__(self, lane, accepted):
+    def __init__(self, consumer, accepted):
         self.type = accepted["type"]
         self.id = accepted["id"]
         self.data = accepted["data"]
@@ -100,22 +100,21 @@ class Job:
         self.lock = accepted["lock"]
         self.traceparent = trace_of(self.data)
         self.signal = Signal()
-        self._lane = lane
-        # "running" until the handler has answered, "ending" until the server knows; "over" when there is nothing to
-        # say.
+        self._consumer = consumer
+        # "running" until the handler has returned, "ending" until the server has confirmed; then "over".
         self._state = "running"
         self._started = time.monotonic()
 
     def update(self, **change):
-        """Says how far the job is (``progress=…``), or changes its data (``data=…``). Raises JobAborted when the job
-        is not ours any more. Answers ``{"cancel": …, "resubmit": …}``."""
-        return self._lane.update(self, change)
+        """Reports progress (``progress=…``), or replaces the job's data (``data=…``). Raises JobAborted if the attempt
+        does not own the job any more. Returns ``{"cancel": …, "resubmit": …}``."""
+        return self._consumer.update(self, change)
 
     def transact(self, docs=None, jobs=None, result=None):
-        """Finishes the job in one transaction with other changes (those of Divan.transact), so that these happen
-        exactly once, however often the job is run. ``result``: the job's result, or a JobResult. What the handler
+        """Finishes the job in one transaction with other changes (those of Divan.transact), so that these are applied
+        exactly once, however often the job runs. ``result``: the job's result, or a JobResult. What the handler
         returns afterwards is ignored."""
-        return self._lane.transact(self, docs, jobs, result)
+        return self._consumer.transact(self, docs, jobs, result)
 
     def _abort(self, code, message):
         self.signal._set(JobAborted(code, message))

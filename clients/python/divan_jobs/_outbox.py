@@ -12,18 +12,18 @@ from ._wire import milliseconds, path_of
 class Outbox:
     """One thread for each of ``kinds`` runs its ``send()``. The state is guarded by the worker's ``changed``."""
 
-    def __init__(self, lane, context):
-        self._lane = lane
+    def __init__(self, consumer, context):
+        self._consumer = consumer
         self._context = context
         self._changed = context.changed
-        self._finishes = Batches(lane, context, "_finish", self._finished, self.fail)
-        self._fails = Batches(lane, context, "_fail", self._failed, lambda job, error: lane.halt(job, str(error)))
-        self._releases = Batches(lane, context, "_release", self._failed, self.fail)
+        self._finishes = Batches(consumer, context, "_finish", self._finished, self.fail)
+        self._fails = Batches(consumer, context, "_fail", self._failed, lambda job, error: consumer.halt(job, str(error)))
+        self._releases = Batches(consumer, context, "_release", self._failed, self.fail)
         self.kinds = {"finish": self._finishes, "fail": self._fails, "release": self._releases}
 
     @property
     def size(self):
-        """How many jobs the server does not know to have ended."""
+        """The number of ended jobs that the server has not confirmed."""
         return sum(reports.size for reports in self.kinds.values())
 
     def finish(self, job, returned=None):
@@ -64,20 +64,20 @@ class Outbox:
     def _finished(self, job, again, answer):
         error = answer.get("error")
         if error is None or (error == "halt" and again and self._was_ours(job)):
-            self._lane.over(job)
+            self._consumer.over(job)
         elif error == "halt":
-            self._lane.halt(job, answer["reason"])
+            self._consumer.halt(job, answer["reason"])
         else:
             self.fail(job, DivanError(409, error, answer["reason"]))
 
     def _failed(self, job, again, answer):
         if "error" in answer:
-            self._lane.halt(job, answer["reason"])
+            self._consumer.halt(job, answer["reason"])
         else:
-            self._lane.over(job)
+            self._consumer.over(job)
 
     def _was_ours(self, job):
-        """The epoch is of our attempt alone. The job itself may be pending again, or run elsewhere."""
+        """The epoch identifies our attempt. The job itself may be pending again, or run elsewhere."""
         try:
             found = self._context.transport.request("GET", f"{path_of(job.type)}/{quote(job.id)}")
         except FAILURES:

@@ -1,4 +1,4 @@
-"""Keeps a worker registered, over lost connections and evictions.
+"""Keeps a worker registered across lost connections and evictions.
 
 Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once, when
 the process dies. And heartbeats beside it, which stop when the process is frozen or cut off while its connection stays
@@ -18,10 +18,10 @@ FAILURES = (DivanError, OSError, http.client.HTTPException, ValueError)
 class Registration:
     """Its state is guarded by ``changed``, a Condition of the worker's, which is notified of changes.
 
-    ``incarnation`` is that of the registration that holds, or None; ``up`` says whether the server is there."""
+    ``incarnation`` is that of the current registration, or None; ``up`` is True if the server is reachable."""
 
     def __init__(self, transport, changed, role, worker_id, timeout, opts, backoff, hooks):
-        """``hooks``: online(), offline(error), lost(): the jobs accepted before are no longer ours, and
+        """``hooks``: online(), offline(error), lost(): the worker has lost the jobs accepted before, and
         halted(attempt): the server has ended an attempt."""
         self._transport = transport
         self._changed = changed
@@ -30,7 +30,7 @@ class Registration:
         self._path = f"/_workers/{quote(role)}/{quote(worker_id)}"
         self._timeout = timeout
         self._opts = opts
-        # Whoever comes back within its timeout has lost nothing.
+        # A worker that reconnects within its timeout keeps its jobs.
         least, most = backoff
         self._backoff = Backoff(least, min(most, timeout / 2))
         self._hooks = hooks
@@ -45,7 +45,7 @@ class Registration:
         return {"role": self._role, "id": self._id, "incarnation": self.incarnation}
 
     def run(self):
-        """Registers, and again when it must; until give_up(). Raises what no repetition would cure."""
+        """Registers, again if necessary, until give_up(). Raises errors for which a retry is useless."""
         while not self._stopped:
             why = None
             try:
@@ -87,7 +87,7 @@ class Registration:
         self._notify()
 
     def _beat(self):
-        """Until the connection is lost, or the registration; answers why."""
+        """Returns the reason when the connection or the registration is lost."""
         hold = self._hold
         heard = time.monotonic()
         while True:
@@ -101,7 +101,7 @@ class Registration:
                     self._lose()
                 return ConnectionError(hold.error.get("reason", "the held connection was closed"))
             if incarnation is None or self._stopped:
-                return ConnectionError("the registration was given up")
+                return ConnectionError("the registration was abandoned")
             try:
                 beat = {"incarnation": incarnation}
                 self._transport.request("POST", f"{self._path}/_heartbeat", beat, self._timeout, again=True)
@@ -113,18 +113,18 @@ class Registration:
                 if getattr(error, "status", 0) == 409:
                     self._lose()
                     return error
-                # One that fails is not the end: the connection is still held.
+                # A failed heartbeat is tolerated while the connection is held.
                 if time.monotonic() - heard > self._timeout:
                     return error
 
     def check(self):
-        """Sends the next heartbeat now: something said that the registration does not hold."""
+        """Sends the next heartbeat now, to check a registration that may be lost."""
         with self._changed:
             self._check = True
             self._changed.notify_all()
 
     def renew(self):
-        """Registers anew: the server gives all jobs of this worker to others, whatever it believes that they are."""
+        """Registers again: the server reclaims all jobs that it has assigned to this worker."""
         incarnation = self.incarnation
         if incarnation is None:
             return
@@ -152,7 +152,7 @@ class Registration:
             self._hooks.offline(why)
 
     def give_up(self):
-        """Ends the registration, and with it run(). What the worker still has is pending again."""
+        """Ends the registration and run(). The worker's remaining jobs are pending again."""
         with self._changed:
             incarnation, self.incarnation = self.incarnation, None
             self.up = False
@@ -163,6 +163,6 @@ class Registration:
             try:
                 self._transport.request("DELETE", f"{self._path}?incarnation={incarnation}", timeout=5.0)
             except FAILURES:
-                pass  # the connection's end says the same
+                pass  # the end of the connection has the same effect
         if hold is not None:
             hold.close()

@@ -13,11 +13,11 @@ def with_trace(data, traceparent):
     if not isinstance(traceparent, str) or not _FORM.fullmatch(traceparent):
         raise ValueError(f"traceparent is {traceparent!r}; expected the form of W3C Trace Context")
     if data is not None and not isinstance(data, dict):
-        raise ValueError("a job with a traceparent has a dict as its data")
+        raise ValueError("the data of a job with a traceparent must be a dict")
     return {**(data or {}), "traceparent": traceparent}
 
 
 def trace_of(data):
-    """The trace in the data of a job; None without one, or with a malformed one."""
+    """The trace in the data of a job; None if it is missing or malformed."""
     given = data.get("traceparent") if isinstance(data, dict) else None
     return given if isinstance(given, str) and _FORM.fullmatch(given) else None

@@ -1,4 +1,4 @@
-"""Requests to one server, over connections that are kept."""
+"""Sends requests to one server over a pool of connections."""
 
 import base64
 import http.client
@@ -14,9 +14,9 @@ _IDLE_SECONDS = 30.0
 
 
 class DivanError(Exception):
-    """What the server answers when it refuses: an HTTP ``status``, and CouchDB's ``error`` and ``reason``.
+    """An error response of the server: an HTTP ``status``, and CouchDB's ``error`` and ``reason``.
 
-    A server that cannot be reached is an OSError or an http.client.HTTPException."""
+    If the server cannot be reached, OSError or http.client.HTTPException is raised."""
 
     def __init__(self, status, error, reason):
         super().__init__(f"{error}: {reason}")
@@ -26,7 +26,7 @@ class DivanError(Exception):
 
 
 def is_refused(error):
-    """Whether the server does not know us, or does not let us."""
+    """Whether authentication or authorization failed."""
     return getattr(error, "status", 0) in (401, 403)
 
 
@@ -39,7 +39,7 @@ def _parse_error(status, text):
         body = json.loads(text)
         return DivanError(status, body["error"], body.get("reason", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
-        # Whatever stands between us and the server answers in its own words.
+        # A gateway may send a body of another form.
         return DivanError(status, "http_error", f"HTTP status {status}")
 
 
@@ -55,7 +55,7 @@ class Abort:
         with self._lock:
             self._connection = connection
             if self.done:
-                raise ConnectionAbortedError("the request was given up")
+                raise ConnectionAbortedError("the request was aborted")
 
     def detach(self):
         with self._lock:
@@ -72,11 +72,11 @@ def _shut_down(connection):
     try:
         connection.sock.shutdown(socket.SHUT_RDWR)
     except (OSError, AttributeError):
-        pass  # it has no socket, or not any more
+        pass  # it has no socket
 
 
 def _parse_url(url):
-    """Its parts, and host and port. Errors show nothing of it: it may have a password."""
+    """Parses the URL. Errors do not contain it, since it may have a password."""
     try:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
@@ -105,13 +105,13 @@ class Transport:
         return self._class(*self._address, timeout=timeout)
 
     def _take(self, timeout):
-        """A connection, and whether it was used before."""
+        """Returns a connection, and whether it was used before."""
         while True:
             with self._lock:
                 if not self._idle:
                     return self._connect(timeout), False
                 since, connection = self._idle.pop()
-            # What can be read from a connection on which nothing was asked is its end.
+            # An idle connection that is readable was closed by the server.
             if time.monotonic() - since < _IDLE_SECONDS and not select.select([connection.sock], [], [], 0)[0]:
                 connection.sock.settimeout(timeout)
                 return connection, True
@@ -131,9 +131,9 @@ class Transport:
         return connection.getresponse()
 
     def request(self, method, path, body=None, timeout=30.0, again=False, abort=None):
-        """The parsed answer.
+        """Sends a request and returns the parsed response.
 
-        ``timeout``: how long the server may be silent. ``again``: the request may be sent twice. ``abort``: an Abort
+        ``timeout``: seconds without a byte from the server. ``again``: the request may be repeated. ``abort``: an Abort
         that ends it. Raises DivanError for any status but 2xx."""
         connection, used = self._take(timeout)
         try:
@@ -145,7 +145,7 @@ class Transport:
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            # The server closed a connection that was idle just as we took it.
+            # The server closed an idle connection just as it was reused.
             if again and used and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
                 return self.request(method, path, body, timeout, False, abort)
             raise
@@ -164,7 +164,7 @@ class Transport:
         return json.loads(text) if text else None
 
     def hold(self, path, body, timeout, on_line, on_end):
-        """An answer that stays open, on a connection of its own, of lines of JSON. ``on_line(line)`` is called with each
+        """Opens a streamed response of JSON lines on a connection of its own. ``on_line(line)`` is called with each
         later line that is not an error, ``on_end()`` when it ends."""
         connection = self._connect(timeout)
         try:
@@ -186,7 +186,7 @@ class Transport:
 
 
 class Held:
-    """An answer that stays open. ``first``: its first line; ``error``: the error that it ends with, or ``{}``."""
+    """A streamed response. ``first``: its first line; ``error``: the error that it ends with, or ``{}``."""
 
     def __init__(self, connection, response, first, on_line, on_end):
         self.first = first
@@ -202,7 +202,7 @@ class Held:
     def _read(self):
         try:
             for line in iter(self._response.readline, b""):
-                said = json.loads(line) if line.strip() else {}  # an empty one is the server's sign of life
+                said = json.loads(line) if line.strip() else {}  # an empty line is a heartbeat
                 if "error" in said:
                     self.error = said
                     break

@@ -1,4 +1,4 @@
-"""What callers give, as the server reads it: its times are in milliseconds, those of callers in seconds."""
+"""Converts callers' options to the members of the HTTP API: callers' times are in seconds, the server's in milliseconds."""
 
 import datetime
 import json
@@ -10,12 +10,12 @@ from ._transport import quote
 _DURATIONS = (
     "timeout", "backoff_min", "backoff_max", "retention", "retention_failed", "max_runtime", "delay",
 )  # fmt: skip
-# Limits that a job has none of if None is given.
+# Limits for which None means no limit.
 _UNLIMITED = ("max_lost", "max_runtime")
 # Times of a job, or of its attempts.
 _TIMES = ("scheduled_at", "due_at", "added_at", "started_at", "finished_at", "ended_at", "deadline")
 
-# Jobs and bytes of one request to add jobs, below what a transaction of the server takes.
+# The most jobs and bytes of one request that adds jobs, below the limits of a transaction.
 _MAX_JOBS = 5_000
 _MAX_BYTES = 4_000_000
 
@@ -25,7 +25,7 @@ def path_of(job_type):
 
 
 def milliseconds(time):
-    """Of a datetime or a timedelta, or of seconds."""
+    """Converts a datetime, a timedelta or seconds to milliseconds."""
     if isinstance(time, datetime.datetime):
         time = time.timestamp()
     elif isinstance(time, datetime.timedelta):
@@ -34,7 +34,7 @@ def milliseconds(time):
 
 
 def durations(settings):
-    """Settings of a type, or options of a job, as the server has them."""
+    """Converts settings of a type, or options of a job."""
 
     def convert(name, value):
         return value if name not in _DURATIONS or value is None else milliseconds(value)
@@ -43,7 +43,7 @@ def durations(settings):
 
 
 def job_info(job):
-    """A job as the server shows it, with its times in seconds."""
+    """Converts a job of the server: times in seconds."""
 
     def convert(values):
         times = _TIMES + _DURATIONS
@@ -56,7 +56,7 @@ def job_info(job):
 
 
 def new_job(job):
-    """A job that is added."""
+    """Converts a job to add."""
     job = durations(job)
     traceparent = job.pop("traceparent", None)
     if traceparent is not None:
@@ -67,7 +67,7 @@ def new_job(job):
 
 
 def pieces(jobs):
-    """Jobs that are added, as JSON, in lists that fit into one request each."""
+    """Converts jobs to add to JSON, in lists that fit into one request each."""
     piece, size = [], 0
     for job in jobs:
         text = json.dumps(job).encode()
@@ -80,7 +80,7 @@ def pieces(jobs):
 
 
 def changes(docs, jobs):
-    """The documents and jobs of a transaction."""
+    """Converts the documents and jobs of a transaction."""
     jobs = dict(jobs or {})
     if "add" in jobs:
         jobs["add"] = [new_job(job) for job in jobs["add"]]

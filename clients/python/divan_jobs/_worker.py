@@ -1,11 +1,11 @@
-"""A worker: one registration, and for each handler a lane."""
+"""A worker: one registration, and a consumer for each handler."""
 
 import os
 import secrets
 import socket
 import threading
 
-from ._lane import Lane
+from ._consumer import Consumer
 from ._registration import FAILURES, Registration
 from ._transport import Transport
 
@@ -14,7 +14,7 @@ _EVENTS = ("online", "offline", "halt", "fail")
 
 
 class _Context:
-    """What the parts of a worker share. ``changed`` guards all of their state."""
+    """Shared by the parts of a worker. ``changed`` guards all of their state."""
 
     def __init__(self, transport, emit, fatal, check_interval, poll_timeout, backoff):
         self.changed = threading.Condition()
@@ -47,7 +47,7 @@ class Worker:
         self.role = role
         self.id = id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._listeners = {}
-        self._lanes = []
+        self._consumers = []
         self._hooks = []
         self._started = False
         self._fault = None
@@ -57,7 +57,7 @@ class Worker:
             self._context.transport, self._changed, role, self.id, timeout, opts or {}, backoff, self
         )
 
-    # What the registration tells.
+    # Callbacks of the registration.
 
     def online(self):
         self._emit("online")
@@ -66,12 +66,12 @@ class Worker:
         self._emit("offline", error)
 
     def lost(self):
-        for lane in self._lanes:
-            lane.halt_all("the worker lost its registration")
+        for consumer in self._consumers:
+            consumer.halt_all("the worker lost its registration")
 
     def halted(self, attempt):
-        for lane in self._lanes:
-            lane.halt_attempt(attempt)
+        for consumer in self._consumers:
+            consumer.halt_attempt(attempt)
 
     def _emit(self, name, *details):
         listener = self._listeners.get(name)
@@ -79,7 +79,7 @@ class Worker:
             return
         try:
             listener(*details)
-        except Exception as error:  # not to be taken for the failure of a request or a connection
+        except Exception as error:  # not a failure of a request or a connection
             self._fail(error)
 
     def on(self, name, listener=None):
@@ -87,11 +87,11 @@ class Worker:
         run() raises it.
 
         * ``online``: the worker is registered: ``()``
-        * ``offline``: the server cannot be reached or does not know the worker any more; it tries again: ``(error)``
-        * ``halt``: a job is not ours any more, its handler's answer is dropped: ``(job, reason)``
+        * ``offline``: the server cannot be reached or has evicted the worker, which retries: ``(error)``
+        * ``halt``: the worker does not own a job any more, its handler's result is ignored: ``(job, reason)``
         * ``fail``: a handler raised: ``(job, error)``"""
         if name not in _EVENTS:
-            raise ValueError(f"there is no event {name}")
+            raise ValueError(f"unknown event {name}")
         if listener is None:
             return lambda listener: self.on(name, listener)
         self._listeners[name] = listener
@@ -106,17 +106,17 @@ class Worker:
         if handler is None:
             return lambda handler: self.handle(type, handler, concurrency)
         if self._started:
-            raise RuntimeError("handlers are declared before run()")
+            raise RuntimeError("handlers must be added before run()")
         types = [type] if isinstance(type, str) else list(type)
         if not 1 <= len(types) <= _MAX_TYPES:
-            raise ValueError(f"a handler has 1 to {_MAX_TYPES} job types, not {len(types)}")
-        handled = [name for lane in self._lanes for name in lane.types]
+            raise ValueError(f"a handler has {len(types)} job types; expected 1 to {_MAX_TYPES}")
+        handled = [name for consumer in self._consumers for name in consumer.types]
         for i, name in enumerate(types):
             if name in handled or name in types[:i]:
                 raise ValueError(f"two handlers for {name}")
         if concurrency < 1:
-            raise ValueError("concurrency is at least 1")
-        self._lanes.append(Lane(self._context, types, lambda job: self._run_hooks(0, job, handler), concurrency))
+            raise ValueError("concurrency must be an integer of at least 1")
+        self._consumers.append(Consumer(self._context, types, lambda job: self._run_hooks(0, job, handler), concurrency))
         return handler
 
     def use(self, hook):
@@ -124,7 +124,7 @@ class Worker:
         hook or the handler, and returns or raises as that does. What the hook returns is taken for the handler's
         result, and what it raises for the handler's failure. The first one added is the outermost. Before run()."""
         if self._started:
-            raise RuntimeError("hooks are declared before run()")
+            raise RuntimeError("hooks must be added before run()")
         self._hooks.append(hook)
         return hook
 
@@ -134,15 +134,15 @@ class Worker:
         return self._hooks[first](job, lambda: self._run_hooks(first + 1, job, handler))
 
     def run(self):
-        """Works until stop(). Raises what trying again would not cure: DivanError with ``error`` no_such_job_type (the
+        """Runs until stop(). Raises errors for which a retry is useless: DivanError with ``error`` no_such_job_type (the
         type is not declared) or ``status`` 401 or 403."""
         self._started = True
         self._spawn("registration", self._registration.run)
         self._spawn("check", self._check)
-        for lane in self._lanes:
-            self._spawn(f"{lane.types[0]}-accept", lane.accept)
-            for name, reports in lane.outbox.kinds.items():
-                self._spawn(f"{lane.types[0]}-{name}", reports.send)
+        for consumer in self._consumers:
+            self._spawn(f"{consumer.types[0]}-accept", consumer.accept)
+            for name, reports in consumer.outbox.kinds.items():
+                self._spawn(f"{consumer.types[0]}-{name}", reports.send)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._context.ended)
@@ -167,11 +167,11 @@ class Worker:
             with self._changed:
                 if self._changed.wait_for(lambda: context.ended, context.check_interval):
                     return
-            for lane in self._lanes:
+            for consumer in self._consumers:
                 try:
-                    lane.check(context.check_interval)
+                    consumer.check(context.check_interval)
                 except FAILURES:
-                    pass  # the next one may succeed
+                    pass  # the next check may succeed
 
     def _fail(self, error):
         with self._changed:
@@ -179,14 +179,14 @@ class Worker:
         self.stop(0)
 
     def stop(self, timeout=30.0):
-        """Accepts no more jobs and waits for those that run. Those that take longer than ``timeout`` get their signal
-        and are given back, to run elsewhere at once. May be called by a signal's handler."""
+        """Accepts no more jobs and waits for running ones. Jobs that take longer than ``timeout`` get their signal
+        and are released, so that other workers can run them at once. May be called by a signal's handler."""
         with self._changed:
             self._context.stopping = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: all(lane.idle for lane in self._lanes), timeout)
-        for lane in self._lanes:
-            lane.end()
+            self._changed.wait_for(lambda: all(consumer.idle for consumer in self._consumers), timeout)
+        for consumer in self._consumers:
+            consumer.end()
         self._registration.give_up()
         with self._changed:
             self._context.ended = True

@@ -1,5 +1,5 @@
-"""One handler in a worker, with its type or types of jobs: accepts them, runs the handler, and stops attempts that the
-server ends."""
+"""A consumer: one handler of a worker with its types of jobs. Accepts jobs, runs the handler, and aborts attempts that the
+server has ended."""
 
 import json
 import queue
@@ -29,11 +29,11 @@ def _attempts(jobs):
     return {"jobs": [{"id": job.id, "lock": job.lock} for job in jobs]}
 
 
-class Lane:
+class Consumer:
     """Its state is guarded by the worker's ``changed``.
 
-    ``jobs``: those that the server believes to be ours. ``active``: handlers that have not answered, those of lost
-    jobs among them."""
+    ``jobs``: those that the server has assigned to this worker. ``active``: handlers that have not returned, including
+    those of lost jobs."""
 
     def __init__(self, context, types, handler, concurrency):
         self._context = context
@@ -44,7 +44,7 @@ class Lane:
         self._backoff = Backoff(context.backoff[0], 2.0)
         self._todo = queue.SimpleQueue()
         self._threads = 0
-        self._unsure = False  # an answer was lost that may have had jobs
+        self._unsure = False  # a response that may have contained jobs was lost
         self._accepting = Abort()
         self.outbox = Outbox(self, context)
         self.jobs = set()
@@ -52,7 +52,7 @@ class Lane:
 
     @property
     def _busy(self):
-        # A slow server slows the handlers, instead of finding ever more to be finished.
+        # Back-pressure: if the server is slow, unconfirmed reports stop further accepts.
         return self.active >= self._concurrency or self.outbox.size > 2 * self._concurrency
 
     @property
@@ -64,7 +64,7 @@ class Lane:
             self._changed.wait_for(lambda: self._context.ended, self._backoff.next())
 
     def accept(self):
-        """Until the worker stops. Raises what no repetition would cure."""
+        """Accepts jobs until the worker stops. Raises errors for which a retry is useless."""
         registration = self._context.registration
         while True:
             with self._changed:
@@ -99,13 +99,13 @@ class Lane:
         try:
             accepted = request("POST", "/_jobs/_accept", body, poll + 30.0, abort=self._accepting)["jobs"]
         except FAILURES as error:
-            # A gateway may answer for a server that has accepted.
+            # An error of a gateway does not mean that the server has not accepted.
             answered = isinstance(error, DivanError) and error.status < 500
             if not answered and not isinstance(error, ConnectionRefusedError):
                 self._unsure = True
             raise
         with self._changed:
-            # Accepted under a registration that was lost meanwhile: somebody else has them.
+            # Accepted under a registration that was lost meanwhile: the jobs were reclaimed.
             if worker["incarnation"] != registration.incarnation:
                 return
             jobs = [Job(self, job) for job in accepted]
@@ -117,7 +117,7 @@ class Lane:
             self._release(jobs)
 
     def _look(self):
-        """Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration."""
+        """Jobs of a lost response would stay assigned to this worker until it ends: if there are any, it registers again."""
         registration = self._context.registration
         if any(self._has_unknown(job_type) for job_type in self.types):
             registration.renew()
@@ -126,7 +126,7 @@ class Lane:
             self._changed.wait_for(lambda: self._context.stopping or registration.up)
 
     def _has_unknown(self, job_type):
-        """Returns True if the server has running jobs for this worker that are unknown here."""
+        """Returns True if the server has running jobs of this worker that are unknown here."""
         worker = self._context.registration.worker
         start = ""
         while True:
@@ -162,8 +162,8 @@ class Lane:
     def _run(self, job):
         try:
             returned = self._handler(job)
-        except BaseException as error:  # whatever a handler raises is its own
-            # Who ends because the job was cancelled has done what was asked for.
+        except BaseException as error:  # handlers may raise any exception
+            # A handler that raises the reason of a cancelled job's signal has not failed.
             if isinstance(error, JobAborted) and error is job.signal.reason:
                 self.outbox.finish(job)
             elif isinstance(error, JobSnooze):
@@ -180,7 +180,7 @@ class Lane:
             self._changed.notify_all()
 
     def halt(self, job, why):
-        """The job is somebody else's: its handler is told, and what it answers is dropped."""
+        """Called when the attempt has lost the job: sets the signal; the handler's result is ignored."""
         with self._changed:
             if job._state == "over":
                 return
@@ -195,14 +195,14 @@ class Lane:
             self.halt(job, why)
 
     def halt_attempt(self, attempt):
-        """The server has ended an attempt, which may belong to this lane."""
+        """The server has ended an attempt, which may belong to this consumer."""
         with self._changed:
             jobs = [job for job in self.jobs if job.type == attempt["type"] and job.lock == attempt["lock"]]
         for job in jobs:
             self.halt(job, attempt["reason"])
 
     def _speak(self, job, method, path, body, **options):
-        """A request on behalf of a job, which may turn out to be lost."""
+        """Sends a request on behalf of a job; the response may show that the job is lost."""
         try:
             return self._context.transport.request(method, path, body, **options)
         except DivanError as error:
@@ -244,7 +244,7 @@ class Lane:
         return answer
 
     def check(self, age):
-        """Asks the server whether jobs that have run for a while are to stop, or are not ours."""
+        """Checks whether jobs that have run for a while were cancelled or lost."""
         since = time.monotonic() - age
         with self._changed:
             old = [job for job in self.jobs if job._state == "running" and job._started <= since]
@@ -263,7 +263,7 @@ class Lane:
                 self._heed(job, answer)
 
     def _release(self, jobs):
-        """Gives jobs back, so that other workers can run them."""
+        """Releases jobs, so that other workers can run them."""
         for job in jobs:
             self.over(job)
             job._abort("stop", "the worker stops")
@@ -271,10 +271,10 @@ class Lane:
             try:
                 self._context.transport.request("POST", f"{path_of(job_type)}/_release", _attempts(some), timeout=5.0)
             except FAILURES:
-                pass  # the registration's end does the same
+                pass  # the end of the registration has the same effect
 
     def end(self):
-        """Takes no answer to accept() any more, and gives back what runs."""
+        """Aborts accept(), and releases the running jobs."""
         with self._changed:
             jobs = list(self.jobs)
             threads = self._threads

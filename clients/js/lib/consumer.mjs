@@ -1,5 +1,6 @@
-// One handler in a worker, with its type or types of jobs: accepts them, runs the handler, and stops attempts that the server ends.
-import { Backoff, Changing } from './pace.mjs'
+// A consumer: one handler of a worker with its types of jobs. Accepts jobs, runs the handler, and aborts
+// attempts that the server has ended.
+import { Backoff, Changing } from './waiting.mjs'
 import { Outbox } from './outbox.mjs'
 import { finishOf, JobSnooze, Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
@@ -18,14 +19,14 @@ function byType(runs) {
   return parts
 }
 
-export class Lane extends Changing {
+export class Consumer extends Changing {
   /** Runs that the server believes to be ours. */
   runs = new Set()
   /** Handlers that have not answered, those of lost jobs among them. */
   active = 0
 
   #worker
-  #unsure = false // an answer was lost that may have had jobs
+  #unsure = false // a response that may have contained jobs was lost
   #accepting = new AbortController()
   #backoff
 
@@ -42,14 +43,14 @@ export class Lane extends Changing {
         this.#forget()
         this.changed()
       },
-      halt: (run) => this.halt(run, 'the job is not ours any more'),
+      halt: (run) => this.halt(run, 'the attempt does not own the job any more'),
       failed: (run, error) => worker.emit('fail', run.job, error),
       fatal: (error) => worker.fatal(error)
     })
   }
 
   get #busy() {
-    // A slow server slows the handlers, instead of finding ever more to be finished.
+    // Back-pressure: if the server is slow, unconfirmed reports stop further accepts.
     return this.active >= this.concurrency || this.outbox.size > 2 * this.concurrency
   }
   get idle() {
@@ -86,12 +87,12 @@ export class Lane extends Changing {
       const wait = { poll: true, timeout: options.pollTimeout + 30_000, signal: this.#accepting.signal }
       ;({ jobs } = await transport.request('POST', '/_jobs/_accept', body, wait))
     } catch (error) {
-      // A gateway may answer for a server that has accepted.
+      // An error of a gateway does not mean that the server has not accepted.
       const answered = error instanceof DivanError && error.status < 500
       if (!answered && error.code !== 'ECONNREFUSED') this.#unsure = true
       throw error
     }
-    // Accepted under a registration that was lost meanwhile: somebody else has them.
+    // Accepted under a registration that was lost meanwhile: the jobs were reclaimed.
     if (worker.incarnation !== registration.incarnation) return
     const late = []
     for (const job of jobs) {
@@ -103,7 +104,8 @@ export class Lane extends Changing {
     this.#release(late)
   }
 
-  // Jobs whose answer was lost would stay ours until the worker ends: then it gives up its registration.
+  // Jobs of a lost response would stay assigned to this worker until it ends: if there are any, it registers
+  // again.
   async #look() {
     const { registration } = this.#worker
     for (const type of this.types) {
@@ -115,7 +117,7 @@ export class Lane extends Changing {
     await registration.until(() => this.#worker.stopping || registration.up)
   }
 
-  // Resolves to true if the server has running jobs for this worker that are unknown here.
+  // Resolves to true if the server has running jobs of this worker that are unknown here.
   async #hasUnknown(type) {
     const { registration, transport } = this.#worker
     const { role, id } = registration.worker
@@ -138,7 +140,7 @@ export class Lane extends Changing {
       const returned = await this.handler(run.job)
       end = () => this.outbox.finish(run, returned)
     } catch (error) {
-      // Who ends because the job was cancelled has done what was asked for.
+      // A handler that throws the reason of a cancelled job's signal has not failed.
       if (run.isAbort(error)) end = () => this.outbox.finish(run)
       else if (error instanceof JobSnooze) end = () => this.outbox.snooze(run, error)
       else end = () => this.outbox.fail(run, error)
@@ -165,7 +167,7 @@ export class Lane extends Changing {
     for (const run of [...this.runs]) this.halt(run, why)
   }
 
-  /** The server has ended an attempt, which may belong to this lane. */
+  /** The server has ended an attempt, which may belong to this consumer. */
   haltAttempt({ type, lock, reason }) {
     for (const run of this.runs) if (run.type === type && run.lock === lock) return this.halt(run, reason)
   }
@@ -225,7 +227,7 @@ export class Lane extends Changing {
     })
   }
 
-  // Gives jobs back, so that other workers can run them.
+  // Releases jobs, so that other workers can run them.
   async #release(runs) {
     for (const run of runs) {
       run.state = 'over'
@@ -236,7 +238,7 @@ export class Lane extends Changing {
         const jobs = some.map(({ id, lock }) => ({ id, lock }))
         await this.#worker.transport.request('POST', `${pathOf(type)}/_release`, { jobs }, { timeout: 5_000 })
       } catch {
-        // The registration's end does the same.
+        // The end of the registration has the same effect.
       }
     }
     for (const run of runs) this.runs.delete(run)

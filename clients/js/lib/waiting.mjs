@@ -1,4 +1,4 @@
-// Waiting: pauses that a signal ends, growing pauses, and conditions.
+// Waiting: pauses that a signal ends, exponential backoff, and conditions.
 
 /** Resolves after `ms`, or when the signal is aborted. */
 export function pause(ms, signal) {
