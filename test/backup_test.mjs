@@ -1,4 +1,4 @@
-// Backups of a running server, and what comes back from them.
+// Backups of a running server, and restores.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const VIEWS = {
   views: { by: { map: 'function (doc) { emit(doc.kind, doc.n); }', reduce: '_stats' }, ids: { map: 'function (doc) { emit(doc._id); }' } }
 }
 
-// A database with everything that one can have.
+// Creates a database with all kinds of contents.
 async function fillDatabase(client, db) {
   await client.ok('PUT', `/${db}`)
   await client.ok('PUT', `/${db}/_revs_limit`, 7)
@@ -41,7 +41,7 @@ async function fillDatabase(client, db) {
   await client.ok('DELETE', `/${db}/doc7?rev=${(await client.ok('GET', `/${db}/doc7`))._rev}`)
 }
 
-// All that a client can see of it.
+// All of it that a client can read.
 async function look(client, db) {
   const requests = [
     '_all_docs?include_docs=true&conflicts=true',
@@ -87,7 +87,7 @@ it('everything comes back, in a new directory and in a running server', async (s
   assert.deepEqual(await look(client, 'full'), before)
 })
 
-// Sequences that clients know are still good, and later ones are greater.
+// Sequences that clients have stored are still valid, and later ones are greater.
 async function checkGoesOn(client, db) {
   const { last_seq } = await client.ok('GET', `/${db}/_changes`)
   assert.deepEqual((await client.ok('GET', `/${db}/_changes?since=${last_seq}`)).results, [])
@@ -99,7 +99,7 @@ async function checkGoesOn(client, db) {
   assert.deepEqual(rows, [{ id: 'doc7', key: 'new', value: 1000 }])
 }
 
-test('backup: a database moves to a younger server, and its sequences go on', async () => {
+test('backup: a database moves to a newer server, and its sequences continue', async () => {
   const old = await Server.start()
   const young = await Server.start()
   await fillDatabase(old.client, 'moved')
@@ -118,7 +118,7 @@ test('backup: a database moves to a younger server, and its sequences go on', as
   await young.stop()
 })
 
-test('backup: users move to a younger server, unless that has users', async () => {
+test('backup: users move to a newer server, unless that has users', async () => {
   const old = await Server.start()
   const young = await Server.start()
   const add = async (server, name) => {
@@ -137,7 +137,7 @@ test('backup: users move to a younger server, unless that has users', async () =
   await add(other, 'bob')
   const { code, stderr } = await run(other, ['restore', file])
   assert.equal(code, 1)
-  assert.match(stderr, /There is a database _users already/)
+  assert.match(stderr, /Database _users exists already/)
   assert.deepEqual(await other.client.ok('GET', '/_all_dbs'), ['_users'])
   assert.equal((await other.as('bob:pw').get('/_session')).status, 200)
   for (const server of [old, young, other]) await server.stop()
@@ -146,14 +146,14 @@ test('backup: users move to a younger server, unless that has users', async () =
 testWithServer('a backup under writes is of one moment', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/pairs')
-  // Enough that a backup takes a while.
+  // Enough rows that a backup takes a while.
   for (let i = 0; i < 10; ++i) {
     const docs = Array.from({ length: 2000 }, (_, n) => ({ _id: `m${i}-${n}`, text: 'x'.repeat(500) }))
     await client.ok('POST', '/pairs/_bulk_docs', { docs })
   }
   let writing = true
   let rounds = 0
-  // Two documents that always change together: the first and (nearly) the last of the database.
+  // Two documents that always change together: the first and (nearly) the last one of the database.
   const writer = async (w) => {
     let revs = [undefined, undefined]
     for (let n = 0; writing; ++n, ++rounds) {
@@ -191,7 +191,7 @@ it('no database is replaced, and then none comes', async (server) => {
   await server.client.ok('DELETE', '/one')
   const { code, stderr } = await run(server, ['restore', file, '--database', 'one', '--database', 'two'])
   assert.equal(code, 1)
-  assert.match(stderr, /file_exists: There is a database two already/)
+  assert.match(stderr, /file_exists: Database two exists already/)
   assert.equal((await server.client.get('/one')).status, 404)
   await restoreInto(server, file, '--database', 'one')
   assert.equal((await server.client.get('/one')).status, 200)
@@ -211,7 +211,7 @@ it('damaged and cut files are refused everywhere, and leave nothing', async (ser
   const whole = readFileSync(await backUp(server))
   const flipped = Buffer.from(whole)
   flipped[whole.length >> 1] ^= 1
-  const bad = { cut: [whole.subarray(0, whole.length - 1), /cut short/], flipped: [flipped, /checksum of block \d+ is wrong/], other: [Buffer.from('PK3'), /no backup of Divan/] }
+  const bad = { cut: [whole.subarray(0, whole.length - 1), /truncated/], flipped: [flipped, /checksum of block \d+ is wrong/], other: [Buffer.from('PK3'), /is not a backup of Divan/] }
   const directory = temporaryDirectory()
   for (const [name, [bytes, words]] of Object.entries(bad)) {
     const file = path.join(directory, name)
@@ -236,7 +236,7 @@ it('a directory that has something is left alone', async (server) => {
   assert.equal(code, 1)
   assert.match(stderr, /is not empty/)
   assert.deepEqual(readdirSync(dataDir), ['precious'])
-  // What a restore that was killed leaves is not served.
+  // The rows of a killed restore are not visible.
   const killed = temporaryDirectory()
   mkdirSync(path.join(killed, 'store.restoring'))
   const served = await runDivan(['serve', '--data-dir', killed, '--port', '0'])
@@ -285,7 +285,7 @@ it('two backups into one file: one of them makes it, and the other says so', asy
   await client.ok('POST', '/twice/_bulk_docs', { docs })
   const directory = temporaryDirectory()
   const file = path.join(directory, 'both')
-  // Both are under way before either ends.
+  // Both have started before either ends.
   let asking = 0
   const waiting = []
   const proxy = await startProxy(server, {
@@ -334,7 +334,7 @@ it('a restore goes where it is told: the environment names a server, and no more
   assert.equal((await server.client.get('/told')).status, 200)
 })
 
-it('what cannot be read twice is refused', async (server) => {
+it('an input that cannot be read twice is rejected', async (server) => {
   await server.client.ok('PUT', '/piped')
   const file = await backUp(server)
   const piped = await shell(server, `cat ${file} | "$0" restore --quiet /dev/stdin --database piped --as piped2`)
@@ -349,7 +349,7 @@ it('a restore goes on where answers are lost', async (server) => {
   const docs = Array.from({ length: 2000 }, (_, n) => ({ _id: `d${n}`, text: 'x'.repeat(1000) }))
   await server.client.ok('POST', '/lossy/_bulk_docs', { docs })
   const file = await backUp(server)
-  // The answer to the first request of each kind comes never.
+  // The response to the first request of each kind is lost.
   const lost = new Set()
   let losing = false
   const proxy = await startProxy(server, {
@@ -424,7 +424,7 @@ it('what is no restore is refused', async ({ client }) => {
   assert.equal((await client.get('/never')).status, 404)
 })
 
-test('backup: a server that is killed during a restore shows nothing of it, and the next try works', async () => {
+test('backup: a restore is not visible after the server is killed during it, and the next attempt succeeds', async () => {
   const source = await Server.start()
   await source.client.ok('PUT', '/big')
   for (let i = 0; i < 5; ++i) {
@@ -469,7 +469,7 @@ testWithServer('a client that reads nothing keeps no server from stopping', {}, 
   stalled.on('error', () => {})
   stalled.write(`GET /_backup HTTP/1.1\r\nHost: h\r\n${authorization(server)}\r\n`)
   await new Promise((resolve) => stalled.once('readable', resolve))
-  // Others go on meanwhile.
+  // Others continue meanwhile.
   await client.ok('PUT', '/filler/a', {})
   server.terminate()
   await server.ended()

@@ -1,4 +1,5 @@
-// Foreign input of every kind: always a clear error in CouchDB's form, the server lives, and nothing is lost.
+// Invalid input of every kind: the response is a clear error in CouchDB's form, the server keeps running, and
+// no data is lost.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -14,7 +15,7 @@ const isError = ({ error, reason, ...more }) =>
   typeof error === 'string' && /^[a-z_]+$/.test(error) && typeof reason === 'string' && reason !== '' &&
   Object.keys(more).length === 0
 
-// Asserts that an answer is an error in CouchDB's form.
+// Asserts that a response is an error in CouchDB's form.
 function assertError(answer, status, error, what) {
   assert.deepEqual([answer.status, answer.json.error], [status, error], `${what}: ${answer.text}`)
   assert.ok(isError(answer.json), `${what}: ${answer.text}`)
@@ -24,7 +25,7 @@ async function assertAlive(server) {
   assert.equal((await server.client.get('/_up')).status, 200)
 }
 
-// A database with one document, and what it has to be afterwards.
+// A database with one document, which must be unchanged afterwards.
 async function guarded(server, body) {
   const db = await server.newDatabase()
   await server.client.ok('PUT', `/${db}/keep`, { n: 1 })
@@ -33,7 +34,7 @@ async function guarded(server, body) {
   assert.deepEqual(await server.client.ok('GET', `/${db}/_changes?include_docs=true`), before)
 }
 
-// Everything that takes a body.
+// All requests that have a body.
 const WITH_BODY = (db) => [
   ['PUT', `/${db}/a`],
   ['POST', `/${db}`],
@@ -102,7 +103,8 @@ testWithServer(
   async (server) => {
     await guarded(server, async (db) => {
       const answer = await server.client.put(`/${db}/a`, { text: 'x'.repeat(20_000) }).catch(({ code }) => code)
-      // The server answers and does not read on; a client that goes on sending may see its connection reset first.
+      // The server responds without reading the rest; a client that continues to send may see its connection
+      // reset first.
       if (typeof answer !== 'string') assert.equal(answer.status, 413)
       const head = `PUT /${db}/a HTTP/1.1\r\nHost: x\r\n${authorization(server)}`
       const declared = await sendRaw(server, `${head}Content-Length: 10001\r\n\r\n`)
@@ -126,7 +128,7 @@ it('JSON that is too deep', async (server) => {
       assert.equal((await server.client.get(`/${db}/_all_docs?key=${key}`)).status, 400)
     }
   })
-  // What is just not too deep is kept and mapped.
+  // A document of just the maximum depth is stored and mapped.
   const db = await server.newDatabase()
   const deep = `{"a":${'['.repeat(990)}${']'.repeat(990)}}`
   assert.equal((await server.client.put(`/${db}/a`, deep)).status, 201)
@@ -169,7 +171,7 @@ it('bad names of databases and documents', (server) =>
     }
   }))
 
-// What indexes of functions that misbehave give: the rows of all documents but the bad one.
+// An index whose function fails for one document has the rows of all other documents.
 async function assertIndexed(server, map) {
   const { client } = server
   const db = await server.newDatabase()
@@ -237,7 +239,7 @@ testWithServer(
     const connections = await server.metric('divan_http_connections')
     const socket = net.connect(server.client.port, server.client.hostname).on('error', () => {})
     socket.write(`GET /${db}/_all_docs?include_docs=true HTTP/1.1\r\nHost: x\r\n${authorization(server)}\r\n`)
-    await new Promise((resolve) => socket.once('readable', resolve)) // it has begun, and is not read on
+    await new Promise((resolve) => socket.once('readable', resolve)) // the response has begun, and is not read further
     await waitFor('the client to be dropped', async () => {
       return (await server.metric('divan_http_connections')) <= connections
     })
@@ -277,7 +279,7 @@ it('requests that are not HTTP', (server) =>
       assert.equal(answer.status, status, `${what}: ${answer.text}`)
       assert.ok(isError(answer.json), `${what}: ${answer.text}`)
     }
-    // A body that breaks off is no document.
+    // A truncated body is not stored.
     await sendRaw(server, `${put}Content-Length: 10\r\n\r\n{"a":`, { end: true })
     await sendRaw(server, `${put}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n`, { end: true })
     await assertAlive(server)
@@ -297,7 +299,7 @@ testWithServer(
     const head = `PUT /db/a HTTP/1.1\r\nHost: x\r\n${authorization(server)}Content-Length: 10\r\n\r\n{`
     const body = Array.from({ length: 50 }, () => sendRaw(server, head))
     const idle = sendRaw(server, '')
-    await assertAlive({ client: server.as(server.credentials) }) // they are in nobody's way
+    await assertAlive({ client: server.as(server.credentials) }) // they do not block others
     for (const answer of await Promise.all([...slow, ...body])) assertError(answer, 408, 'timeout', 'slow')
     assert.equal((await idle).text, '')
   }
@@ -315,10 +317,10 @@ testWithServer('more connections than there may be', { env: { DIVAN_CHTTPD_MAX_C
   await waitFor('room', async () => (await server.metric('divan_http_connections')) === 1)
 })
 
-// Tests of starts that fail. Each answers within its own name, since they share no server.
+// Tests of starts that fail.
 const start = (what, body) => test(`bad_input: ${what}`, body)
 
-// Asserts that a server does not start, and says why in one line.
+// Asserts that a server does not start, and prints one line with the reason.
 async function assertNoStart(args, message, options) {
   const { code, stderr, stdout } = await runDivan(['serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...args], options)
   assert.notEqual(code, 0, `${args}`)
@@ -375,7 +377,7 @@ start('settings files and settings that are wrong', async () => {
     writeFileSync(file, text)
     await assertNoStart(args, message)
   }
-  await assertNoStart(args, /Settings file .* cannot be read/)
+  await assertNoStart(args, /Cannot read settings file /)
   await wrong('[chttpd]\nnonsense\n', /settings\.ini, line 2/)
   await wrong('[chttpd\nport = 1\n', /settings\.ini, line 1/)
   await wrong('[chttpd]\nmax_connections = many\n', /\[chttpd\] max_connections = many is not a number from 1 to/)

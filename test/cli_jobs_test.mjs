@@ -1,4 +1,4 @@
-// The command line of the job queue, with the real server: divan jobs, but for what stays and watches.
+// The command line of the job queue, with the real server: `divan jobs`, except commands that keep running.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -205,12 +205,12 @@ it('a job has limits of its own, as a number or a duration', async (server) => {
   assert.deepEqual([backoff_min, backoff_max, max_runtime], [500, 2000, 5_400_000])
   const shown = await tool(server, ['jobs', 'show', type, 'a'])
   for (const line of [/^timeout +1m$/m, /^max_lost +null$/m, /^max_runtime +1h30m$/m]) assert.match(shown, line)
-  // Without them it has its type's again.
+  // Without them the job has its type's settings again.
   assert.equal(await tool(server, ['jobs', 'add', type, 'a']), 'changed a\n')
   assert.equal((await get(server, type, 'a')).max_attempts, undefined)
 
-  await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is 0; expected a number from 1 on/)
-  await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is "many"; expected a number from 1 on, or null/)
+  await refused(server, ['jobs', 'add', type, '--max-attempts', '0'], /`max_attempts` is 0; expected a number of at least 1/)
+  await refused(server, ['jobs', 'add', type, '--max-lost', 'many'], /`max_lost` is "many"; expected a number of at least 1, or null/)
   await refused(server, ['jobs', 'add', type, '--timeout', 'soon'], /Invalid duration `soon`/)
   await refused(server, ['jobs', 'add', type, '--backoff-min', '2s', '--backoff-max', '1s'], /`backoff_min` exceeds/)
   const { stdout } = await runDivan(['jobs', 'add', '--help'])
@@ -254,7 +254,7 @@ it('jobs are resubmitted and removed, with a line of JSON for each', async (serv
   ])
   assert.deepEqual(await json(server, ['jobs', 'list', type]), { jobs: [] })
   await refused(server, ['jobs', 'resubmit', type], /No jobs are given; expected ids or --state/)
-  // A word that is no id: none is removed.
+  // An invalid id: no job is removed.
   await add(server, type, 'c')
   await refused(server, ['jobs', 'remove', type, 'c', ''], /a job's id/)
   assert.equal((await get(server, type, 'c')).state, 'pending')
@@ -359,7 +359,7 @@ it('every command has its help', async () => {
       const help = await runDivan([command, subcommand, '--help'])
       assert.deepEqual([help.code, help.stderr], [0, ''])
       for (const words of ['Usage: ', '--json', '--url']) assert.ok(help.stdout.includes(words), words)
-      assert.ok(!help.stdout.includes('000000'), help.stdout) // limits of the parser's
+      assert.ok(!help.stdout.includes('000000'), help.stdout) // limits of the parser
     }
   }
   for (const command of ['cancel', 'remove', 'resubmit']) {

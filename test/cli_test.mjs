@@ -1,4 +1,4 @@
-// The command line: what it says, what it loads, and how the server ends.
+// The command line: output, loading documents, and how the server ends.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { waitFor, within } from './support/wait.mjs'
 
 const it = shareServer()
 
-// Runs a tool against a server: what it printed. Throws if it fails.
+// Runs a tool against a server and returns its output. Throws if it fails.
 async function tool(server, args, options) {
   const { code, stdout, stderr } = await runTool(server, args, options)
   assert.equal(code, 0, stderr)
@@ -30,7 +30,7 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
     const settings = path.join(dataDir, 'settings')
     execFileSync('mkfifo', [settings])
     const server = startDivan(['serve', '--data-dir', dataDir, '--port', '0', '--config', settings])
-    // It reads its settings, which have no end.
+    // It blocks reading its settings, which never end.
     const writer = await waitFor('it to read', () => openSync(settings, constants.O_WRONLY | constants.O_NONBLOCK))
     server.child.kill(signal)
     await within('its end', server.exit)
@@ -55,7 +55,7 @@ test('cli: help names every command, and every setting of the server', async () 
   assert.match((await runDivan(['--version'])).stdout, /^divan \d+\.\d+\.\d+\n$/)
 })
 
-test('cli: what is not understood ends with a word about it', async () => {
+test('cli: invalid arguments are errors with a message', async () => {
   for (const args of [[], ['nonsense'], ['status', '--nonsense'], ['load']]) {
     const { code, stderr } = await runDivan(args)
     assert.ok(code > 0, `${args}: ${code}`)
@@ -76,13 +76,13 @@ it('documents are loaded from a file', async (server) => {
 })
 
 it('documents are loaded from standard input, without a word', async (server) => {
-  const input = '{"_id":"a"}\n{"_id":"b"}' // the last line has no end
+  const input = '{"_id":"a"}\n{"_id":"b"}' // the last line lacks a line end
   const { code, stdout, stderr } = await runTool(server, ['load', 'piped', '-', '--quiet'], { input })
   assert.deepEqual([code, stdout, stderr], [0, '', ''])
   assert.equal((await server.client.ok('GET', '/piped')).doc_count, 2)
 })
 
-// Of a file: the exit code, what standard error says, and the ids that are there afterwards.
+// Loads a file: the exit code, standard error, and the ids of all documents afterwards.
 async function loadLines(server, lines, args = []) {
   const database = await server.newDatabase()
   const { code, stderr } = await runTool(server, ['load', database, '-', '--quiet', ...args], { input: lines.join('\n') })
@@ -180,7 +180,7 @@ it('a file that is not there, and a database that cannot be', async (server) => 
 it('the status shows databases', async (server) => {
   await server.client.ok('PUT', '/shown')
   await server.client.ok('PUT', '/shown/a', { n: 1 })
-  // It comes with a heartbeat, and is rounded: the questions below are its load.
+  // It is reported with a heartbeat and rounded: the requests below are its load.
   const members = async () => Object.values((await server.client.ok('GET', '/_membership')).nodes)
   const load = await waitFor('a heartbeat', async () =>
     (await members()).find(({ load }) => load?.requests_per_second > 0 && load.cpu_cores > 0)?.load)
@@ -228,7 +228,7 @@ test('cli: a worker does not share a store in a data directory', async () => {
   assert.match(stderr, /^divan: divan worker requires a shared store, --store fdb:CLUSTER_FILE; .*\n$/)
 })
 
-test('cli: on its first start a server makes a password, shows it once and keeps it to its owner', async () => {
+test('cli: on its first start a server creates a password, shows it once and stores it readable by its owner only', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir, admin: null })
   const file = path.join(dataDir, 'admin')
@@ -238,7 +238,7 @@ test('cli: on its first start a server makes a password, shows it once and keeps
   assert.equal(statSync(file).mode & 0o777, 0o600)
   assert.equal((await server.client.get('/_all_dbs')).status, 401)
   assert.equal((await server.as(credentials).get('/_all_dbs')).status, 200)
-  // The tools find it by themselves.
+  // The tools read it from the data directory.
   const { code, stderr } = await runDivan(['status', '--url', server.url, '--data-dir', dataDir])
   assert.equal(code, 0, stderr)
   await server.stop()
@@ -249,7 +249,7 @@ test('cli: on its first start a server makes a password, shows it once and keeps
   await again.stop()
 })
 
-test('cli: settings come from a file, from what was changed while running, and from the environment', async () => {
+test('cli: settings come from a file, from changes at run time, and from the environment', async () => {
   const dataDir = temporaryDirectory()
   const config = path.join(dataDir, 'settings.ini')
   writeFileSync(config, '; of ours\n[admins]\neve = secret\n[log]\nlevel = warning\n[couchdb]\nos_process_timeout = 1000\n')
@@ -304,7 +304,7 @@ testWithServer('SIGINT does, too', {}, async (server) => {
   await server.ended()
 })
 
-// Fills a pipe that nobody reads: whoever writes to it next hangs.
+// Fills a pipe that is not read: the next write to it blocks.
 function fill(pipe) {
   for (const size of [4096, 1]) {
     try {

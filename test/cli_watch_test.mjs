@@ -1,4 +1,5 @@
-// The command line of the job queue, with the real server: what it shows on a terminal, divan jobs watch, divan workers.
+// The command line of the job queue, with the real server: output on a terminal, `divan jobs watch`, `divan
+// workers`.
 import assert from 'node:assert/strict'
 import { runDivan, shareServer, testWithServer } from './support/server.mjs'
 import { accept, add, fail, interrupt, json, lines, newType, refused, run, start, table, TIME, tool } from './support/tool.mjs'
@@ -147,7 +148,7 @@ it('a job is watched until it ends, and the exit status says how', async (server
   })
   await ending('c', 'cancelled', () => tool(server, ['jobs', 'cancel', type, 'c']))
   await ending('d', 'not_found', () => tool(server, ['jobs', 'remove', type, 'd']))
-  // Those that have ended end it at once.
+  // Watching an ended job returns at once.
   assert.equal((await run(server, ['jobs', 'watch', type, 'a'])).code, 0)
   assert.equal((await run(server, ['jobs', 'watch', type, 'b'])).code, 1)
   await refused(server, ['jobs', 'watch', type, 'nonsense'], /not_found/)

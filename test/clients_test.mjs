@@ -1,5 +1,6 @@
-// The clients that applications follow feeds with, against the server: cloudant-follow, nano's changesReader and
-// PouchDB. Each sees what happens in order, misses nothing over a server's sudden end, and lets go when it stops.
+// The clients that applications follow feeds with, against the server: cloudant-follow, nano's changesReader
+// and PouchDB. Each sees the changes in order, misses none when the server is killed, and closes its
+// connections when it stops.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -41,7 +42,7 @@ class Seen {
   }
 }
 
-// A test that fails leaves its clients running, and they would try again for ever.
+// Stops the clients of a failed test, which would retry for ever.
 const stops = new Set()
 afterEach(() => {
   for (const stop of stops) stop()
@@ -88,7 +89,7 @@ function readWithNano(url, database, seen, options = {}) {
   return stoppable(() => changesReader.stop())
 }
 
-// PouchDB ends a live feed when a request fails: an application begins again where it was.
+// PouchDB ends a live feed when a request fails: an application restarts it from the last sequence.
 function liveInPouch(url, database, seen, options = {}) {
   const db = new PouchDB(`${withCredentials(url)}/${database}`, { skip_setup: true })
   let since = 0
@@ -168,7 +169,7 @@ for (const [name, start] of Object.entries(CLIENTS)) {
     try {
       await write(again)
       await seen.wait('the last document', (rows) => rows.some(({ id }) => id === written.at(-1)))
-      // Each document was written once: a place that is remembered repeats nothing either.
+      // Each document was written once: resuming from a stored sequence repeats no row either.
       assert.deepEqual(ids(seen.items), written)
       assert.deepEqual(seen.items.map(({ doc }) => doc.n), written.map((_, n) => n))
       assertAscending(seen.items)
@@ -217,7 +218,7 @@ testWithServer('cloudant-follow misses no database when the server dies and come
   const again = await Server.start({ dataDir: server.dataDir, port: server.client.port })
   try {
     await change(again, 40, 60)
-    // What the client saw last of each database and kind is what there is.
+    // The last row that the client saw of each database and kind is the current one.
     await waitFor('the client to have seen all rows', async () => {
       const last = new Map(seen.items.map(({ db_name, type, seq }) => [`${db_name} ${type}`, seq]))
       const all = (await again.client.ok('GET', '/_db_updates')).results
@@ -248,7 +249,7 @@ testWithServer('cloudant-follow is told that its database is gone', {}, async (s
   const feed = new Feed({ db: `${withCredentials(server.url)}/${db}`, initial_retry_delay: 20 })
   const caughtUp = once(feed, 'catchup')
   const error = new Promise((resolve) => feed.on('error', resolve))
-  // It would find out by missing heartbeats, too.
+  // Missing heartbeats would also end it.
   feed.on('timeout', () => feed.emit('error', new Error('the feed did not end with its database')))
   stoppable(() => feed.stop())
   feed.follow()
@@ -258,7 +259,7 @@ testWithServer('cloudant-follow is told that its database is gone', {}, async (s
   assert.ok(deleted, message)
 })
 
-// Heartbeats in the answer of a long poll: the client waits on, and takes what comes after them.
+// Heartbeats in the response to a long poll: the client keeps waiting, and reads the row after them.
 for (const [name, start, options] of [
   ["nano's changesReader", readWithNano, { since: 'now', qs: { heartbeat: 10 } }],
   ['PouchDB, live,', liveInPouch, { since: 'now', heartbeat: 10 }]

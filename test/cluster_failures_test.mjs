@@ -1,5 +1,5 @@
-// Nodes that are killed, frozen and cut off, on a FoundationDB cluster that FDB_CLUSTER_FILE names; and clusters that go away,
-// which DIVAN_FDB_PROGRAMS (a directory with fdbserver and fdbcli) is needed for.
+// Nodes that are killed, frozen and cut off, on a FoundationDB cluster that FDB_CLUSTER_FILE names; and
+// clusters that become unavailable, which need DIVAN_FDB_PROGRAMS (a directory with fdbserver and fdbcli).
 import assert from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -10,7 +10,7 @@ import { Server, startDivan, temporaryDirectory } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
 
 onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
-  const [a] = nodes // nothing happens to this one
+  const [a] = nodes // this node does not fail
   await underLoad(nodes, async (load) => {
     for (let round = 0; round < 6; ++round) {
       const i = 1 + (round % 2)
@@ -62,7 +62,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   await frozen.freeze()
   const late = finish(frozen, lost, 'lost')
   await waitFor('another attempt to finish the job', async () => (await finish(other, await accept(other), 'other')).status === 200)
-  // What the frozen node has mapped is of documents that are others now.
+  // The documents that the frozen node has mapped have changed meanwhile.
   await other.client.ok('POST', '/shop/_bulk_docs', { docs: revs.map(({ id, rev }) => ({ _id: id, _rev: rev, n: 0 })) })
   await waitFor('it to be given up', async () => !(await membersSeenBy(other)).includes(frozen.url))
   const sum = async () => (await other.client.ok('GET', '/shop/_design/d/_view/v?update=false')).rows[0]?.value
@@ -73,7 +73,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   const { status, json } = await late
   assert.deepEqual([status, json.error], [409, 'halt'])
   await waitFor('it to be a node again', async () => (await membersSeenBy(other)).includes(frozen.url))
-  // Or the store breaks the build off: to the client, its last transaction has had no answer for all that time.
+  // Or the store aborts the build: for the client, its last transaction has timed out.
   await waitFor('it to leave the build', () => /The build of .* was (reclaimed|interrupted)/.test(frozen.log))
   assert.equal(await sum(), 0)
   assert.equal((await other.client.ok('GET', '/shop/_design/d/_view/v?update=false&reduce=false&limit=0')).total_rows, 8000)
@@ -118,7 +118,7 @@ onOwnCluster('a node that has lost its cluster says so, goes on by itself, and c
   await refused(cluster.settings(), /cluster of \S+ has not answered within 0\.5 s: /)
 })
 
-// A cluster takes no transactions at all when a disk, or memory, is nearly full: that of this one has room for little.
+// A cluster takes no transactions at all when a disk, or memory, is nearly full: this one has a small disk.
 onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (cluster, start) => {
   const node = await start()
   await node.client.ok('PUT', '/shop')
@@ -153,7 +153,7 @@ onOwnCluster('an upgrade: every write is there, every job has its effect once, n
   await Promise.all(nodes.map((node) => node.stop()))
 }, { skip: noNewer })
 
-test('cluster: what is wrong with a cluster file when a server starts is said in a line', { skip: noCluster }, async () => {
+test('cluster: an invalid cluster file is a one-line error when a server starts', { skip: noCluster }, async () => {
   const directory = temporaryDirectory()
   const withFile = (name, text) => {
     const file = path.join(directory, name)

@@ -1,4 +1,5 @@
-// Networks that fail between nodes and a FoundationDB cluster of the test's own, of which DIVAN_FDB_PROGRAMS names the programs.
+// Network failures between nodes and a FoundationDB cluster of the test's own, whose programs are in the
+// directory DIVAN_FDB_PROGRAMS.
 import assert from 'node:assert/strict'
 import { membersSeenBy, NO_ANSWER, onNetwork } from './support/cluster.mjs'
 import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './support/load.mjs'
@@ -6,7 +7,7 @@ import { pause, waitFor } from './support/wait.mjs'
 
 const isMember = async (node, { url }) => (await membersSeenBy(node)).includes(url)
 
-// A database whose index a node builds: {builder, complete}, where complete() waits for all of it.
+// A database whose index a node builds: {builder, complete}, where complete() waits until it is complete.
 async function building(nodes, db) {
   const ask = await withIndex(nodes[0], db, 2)
   await nodes[0].client.ok('POST', `/${db}/_bulk_docs`, { docs: Array.from({ length: 4000 }, () => ({ n: 1 })) })
@@ -19,7 +20,7 @@ async function building(nodes, db) {
   return { builder: await builderOf(nodes, db), complete }
 }
 
-// Does it over and over, with pauses of 100 to 500 milliseconds, until `enough` is done.
+// Repeats it with pauses of 100 to 500 milliseconds until `enough` resolves.
 async function overAndOver(act, enough) {
   let isEnough = false
   const doing = (async () => {
@@ -69,7 +70,7 @@ onNetwork(3, 'a node is cut off until others give it up, and comes back', async 
     const { status, json } = await lost.client.post('/_transact', finish(accepted))
     assert.deepEqual([status, json.error], [409, 'halt'])
     await load.goesOn()
-    nodes.forEach((node, n) => node === lost || assert.equal(changes[n].opened, 1)) // their feeds went on
+    nodes.forEach((node, n) => node === lost || assert.equal(changes[n].opened, 1)) // their feeds were not interrupted
   }, { followed: nodes, again: true })
   await complete(lost)
 }, { env: ONE_PROCESS })
@@ -87,7 +88,7 @@ onNetwork(3, 'connections are cut over and over, answers with them, and new ones
   await underLoad(nodes, async (load) => {
     const some = () => links.filter(() => Math.random() < 0.5)
     await overAndOver(() => some().forEach((link) => link.cut()), () => load.goesOn(100))
-    // What was sent is done, and nobody is told.
+    // Requests are executed, but their responses are lost.
     const withAnswers = async () => {
       const those = some()
       for (const link of those) link.held = 'down'
@@ -96,7 +97,7 @@ onNetwork(3, 'connections are cut over and over, answers with them, and new ones
       for (const link of those) link.held = undefined
     }
     await overAndOver(withAnswers, () => load.goesOn(100))
-    // What is sent arrives when whoever sent it has given up waiting.
+    // Messages arrive after their sender has timed out.
     const late = async () => {
       const those = some()
       for (const link of those) link.held = ['up', 'down', 'both'][Math.floor(Math.random() * 3)]

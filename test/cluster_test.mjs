@@ -16,7 +16,7 @@ onNodes(3, 'what one node has written the others have at once', async ([a, b, c]
     for (const reader of nodes) assert.equal((await reader.client.ok('GET', `/shop/doc${i}`))._rev, rev)
   }
   for (const node of [b, c]) assert.equal((await node.client.ok('GET', '/shop')).doc_count, 20)
-  // Two nodes cannot both win.
+  // At most one of two nodes succeeds.
   const answers = await Promise.all([a, b, c].map((node) => node.client.put('/shop/one', {})))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409])
 })
@@ -66,7 +66,7 @@ onNodes(3, 'an index is built once, whatever nodes are asked', async (nodes) => 
   assert.deepEqual(await ask(), [5000, 5000, 5000])
   await write(5000, 100)
   assert.deepEqual(await ask(), [5100, 5100, 5100])
-  await write(5100, 100) // which nobody asks for
+  await write(5100, 100) // without a query
   await waitFor('the index to be fresh', async () => (await ask('?update=false')).every((count) => count === 5200))
   let mapped = 0
   for (const node of nodes) mapped += await node.metric('divan_js_documents_total')
@@ -150,7 +150,7 @@ test('cluster: the client may use libraries of a directory, with threads of thei
   await refused({ ...env, ...none }, /client cannot be started: .* environment variables right, FDB_NETWORK_OPTION_/)
 })
 
-test('cluster: a worker builds for nodes that only serve, and gives its build back when it stops', { skip: noCluster }, async () => {
+test('cluster: a worker builds for nodes that only serve, and releases its build when it stops', { skip: noCluster }, async () => {
   const env = newStore()
   const server = await Server.start({ args: ['--no-background'], env })
   let working
@@ -189,7 +189,7 @@ test('cluster: a worker builds for nodes that only serve, and gives its build ba
   await server.stop()
 })
 
-test('cluster: a worker that listens answers those who look after it, and nobody else', { skip: noCluster }, async () => {
+test('cluster: a worker that listens serves monitoring requests only', { skip: noCluster }, async () => {
   const worker = await Server.start({ command: 'worker', env: newStore() })
   assert.match((await worker.client.get('/_node/_local/_prometheus')).text, /^divan_jobs|^divan_js_processes /m)
   for (const path of ['/', '/_membership', '/shop']) assert.equal((await worker.client.get(path)).status, 503)

@@ -1,5 +1,5 @@
-// FoundationDB clusters that speak TLS, each of a test's own: DIVAN_FDB_PROGRAMS is the directory of fdbserver and fdbcli. What is
-// wrong with a file is found without a cluster.
+// FoundationDB clusters that use TLS, each of a test's own: DIVAN_FDB_PROGRAMS is the directory of fdbserver
+// and fdbcli. Invalid files are detected without a cluster.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -13,7 +13,7 @@ const PASSWORD = 'a long word'
 const VERIFY_SERVER = 'Check.Valid=1,S.CN=server'
 
 let made
-// What all tests use: one authority that is trusted, and one that is not.
+// Shared by all tests: a trusted authority, and an untrusted one.
 function certificates() {
   if (!made) {
     const [authority, other] = [new Authority(), new Authority()]
@@ -99,7 +99,7 @@ onTlsCluster('a node whose cluster comes back with a certificate of another auth
   await node.stop()
 })
 
-test('cluster: what is wrong with a file of TLS when a server starts is said in a line, at once', { skip: noOpenssl }, async () => {
+test('cluster: an invalid TLS file is an immediate one-line error when a server starts', { skip: noOpenssl }, async () => {
   const { server, client, encrypted } = certificates()
   const directory = temporaryDirectory()
   const garbage = path.join(directory, 'garbage.pem')
@@ -109,7 +109,7 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
   const none = path.join(directory, 'none')
   const cluster = path.join(directory, 'fdb.cluster')
   writeFileSync(cluster, 'test:test@127.0.0.1:1:tls\n')
-  // [what is set otherwise, the setting that is named, what is said of its file]
+  // [changed settings, the setting that the error names, the error]
   const cases = [
     [{ certificate: none }, 'tls_certificate_file', 'cannot be read: No such file or directory'],
     [{ key: none }, 'tls_key_file', 'cannot be read: No such file or directory'],
@@ -130,7 +130,7 @@ test('cluster: what is wrong with a file of TLS when a server starts is said in 
     const line = `divan: [fdb] ${setting}: ${Object.values(file)[0]} ${why}.\n`
     await refused(settings, new RegExp(`^${line.replaceAll(/[[\].]/g, '\\$&')}$`))
   }))
-  // Without settings the client's variables hold.
+  // Without settings the FoundationDB client's variables are used.
   const variables = { FDB_TLS_CERTIFICATE_FILE: client.certificate, FDB_TLS_KEY_FILE: server.key, FDB_TLS_CA_FILE: client.ca }
   const settings = { ...newStore(), DIVAN_DIVAN_STORE: `fdb:${cluster}` }
   await refused({ ...settings, ...variables }, /^divan: FDB_TLS_KEY_FILE: \S+ is not the key of /)

@@ -1,4 +1,5 @@
-// How often requests wait for a FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE names it.
+// The number of round trips of requests to a FoundationDB cluster. They need a real one: FDB_CLUSTER_FILE
+// names it.
 import assert from 'node:assert/strict'
 import { onNodes } from './support/cluster.mjs'
 
@@ -9,7 +10,7 @@ onNodes(1, 'what requests read is asked for in one go', async ([node]) => {
     const metrics = (await node.client.get('/_node/_local/_prometheus')).text
     return Number(/^divan_store_round_trips_total(?:\{[^}]*\})? ([0-9.e+]+)$/m.exec(metrics)[1])
   }
-  // The mean of many: the node's own heartbeats are few beside them.
+  // The mean of many requests: the node's own heartbeats hardly count.
   const waitsOf = async (request) => {
     await request()
     const before = await waits()

@@ -1,4 +1,4 @@
-// The programs of docs/feeds.md, run as they stand there: what a reader copies works.
+// Runs the programs of docs/feeds.md unchanged.
 import assert from 'node:assert/strict'
 import { programs, run } from './support/program.mjs'
 import { Server, testWithServer } from './support/server.mjs'
@@ -21,7 +21,7 @@ for (const [heading, first, second] of [
       await again.client.ok('PUT', '/other')
       await again.client.ok('PUT', '/shop/chair', { price: 80 })
       await running.says(second)
-      assert.equal(running.count(first), 1, 'nothing comes twice')
+      assert.equal(running.count(first), 1, 'no row is repeated')
       await again.stop()
     } finally {
       await running.end()

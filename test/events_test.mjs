@@ -1,4 +1,4 @@
-// Channels of the event bus, listened to over HTTP.
+// Channels of the event bus over HTTP.
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { shareServer, testWithServer } from './support/server.mjs'
@@ -161,7 +161,7 @@ testWithServer('what happens to databases', {}, async ({ client }) => {
   await client.ok('PUT', '/a%2Fb/x', {})
   assert.deepEqual(await both(), event('updated'))
   await client.ok('POST', '/a%2Fb/_bulk_docs', { docs: [{}, {}, {}] })
-  assert.deepEqual(await both(), event('updated')) // once for a batch
+  assert.deepEqual(await both(), event('updated')) // once per batch
   await client.ok('PUT', '/a%2Fb/_local/l', {})
   assert.deepEqual(await both(), event('local_updated', '_local/l'))
   await client.ok('PUT', '/other')
@@ -257,7 +257,7 @@ testWithServer(
     assert.equal(next, kEvents + 1)
     assert.ok(missed > 0 && missed < kEvents)
     assert.equal(missed, (await client.ok('GET', '/_events')).lagged)
-    // What waits for a client is bounded: its mailbox, and what its connection holds.
+    // Pending events of a client are limited: in its mailbox and in its connection.
     stalled.destroy()
     reader.close()
   }
@@ -268,7 +268,7 @@ testWithServer('what the bus has done is counted', {}, async (server) => {
   const metric = (name) => server.metric(`divan_events_${name}`)
   const names = ['published_total', 'delivered_total', 'lagged_total', 'channels', 'subscribers']
   const read = async () => Promise.all(names.map(metric))
-  // What is only woken misses nothing.
+  // A feed that is only woken misses no change.
   await client.ok('PUT', '/db')
   const idle = await metric('subscribers')
   const changes = await client.open('/db/_changes?feed=continuous&heartbeat=60000')
@@ -282,7 +282,7 @@ testWithServer('what the bus has done is counted', {}, async (server) => {
   await publish(client, 'b', 1)
   await publish(client, 'nobody', 1)
   const after = await read()
-  // A feed also listens for the server's stop.
+  // A feed also subscribes to the server's stop.
   assert.deepEqual(after.map((value, i) => value - before[i]), [2, 3, 0, 3, 6])
   const { published, delivered, lagged } = await client.ok('GET', '/_events')
   assert.deepEqual([published, delivered, lagged], after.slice(0, 3))

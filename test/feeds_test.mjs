@@ -1,4 +1,4 @@
-// Live feeds: what waits, wakes, beats and ends.
+// Live feeds: waiting, waking, heartbeats and ends.
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { Server, shareServer, testWithServer } from './support/server.mjs'
@@ -12,7 +12,7 @@ it('a long poll waits for a change', async (server) => {
   const db = await server.newDatabase()
   await put(server, `/${db}/before`)
   const poll = await server.client.open(`/${db}/_changes?feed=longpoll&since=now&heartbeat=10`)
-  await poll.lines(5) // several heartbeats: it waits
+  await poll.lines(5) // several heartbeats: the feed waits
   assert.ok(!poll.over)
   await put(server, `/${db}/a`)
   assert.equal(await poll.ended(), 'end')
@@ -79,7 +79,7 @@ testWithServer('many feeds see one change by one read of the store', {}, async (
   const feeds = await Promise.all(
     Array.from({ length: 200 }, () => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10`))
   )
-  await Promise.all(feeds.map((feed) => feed.lines(3))) // they wait
+  await Promise.all(feeds.map((feed) => feed.lines(3))) // the feeds wait
   const reads = await server.metric('divan_feed_store_reads_total')
   await put(server, `/${db}/a`)
   const rows = await Promise.all(feeds.map((feed) => feed.row()))
@@ -193,7 +193,7 @@ testWithServer(
       `GET /${db}/_changes?feed=continuous&include_docs=true&heartbeat=60000 HTTP/1.1\r\nHost: x\r\n` +
         `Authorization: Basic ${basic}\r\n\r\n`
     )
-    stalled.pause() // nothing is read from here on
+    stalled.pause() // the client stops reading here
     const reader = await server.client.open(`/${db}/_changes?feed=continuous&heartbeat=60000`)
     // This test's own client, the reader, and the one that does not read.
     const connections = await server.metric('divan_http_connections')

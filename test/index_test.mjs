@@ -1,4 +1,4 @@
-// Indexes while they are built, and what the server tells of itself meanwhile.
+// Indexes while they are built, and what the server reports meanwhile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { onlyEmbedded, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
@@ -19,7 +19,7 @@ const tasks = async (server, db) =>
   (await server.client.ok('GET', '/_active_tasks')).filter(({ database }) => database === db)
 
 it('a build tells how far it is, and is gone when it is done', async (server) => {
-  // It would take ten minutes: what it tells is seen on a slow machine, too.
+  // The build would take ten minutes, so that its progress is seen on a slow machine, too.
   const long = await load(server, 600)
   await server.client.ok('PUT', `/${long}/_design/d`, { views: { v: { map: slow(1000) } } })
   const [task] = await waitFor('the build to show', async () => {
@@ -38,7 +38,7 @@ it('a build tells how far it is, and is gone when it is done', async (server) =>
   assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, 600)
   const { view_index: built } = await server.client.ok('GET', `/${db}/_design/d/_info`)
   assert.deepEqual(built.updates_pending, { minimum: 0, preferred: 0, total: 0 })
-  const { file, external, active } = built.sizes // of what was written a moment ago the store knows none
+  const { file, external, active } = built.sizes // the store has no sizes of recent writes
   assert.ok(Number.isInteger(file) && external === file && active === file, JSON.stringify(built.sizes))
   await waitFor('the builds to be gone', async () =>
     [...(await tasks(server, db)), ...(await tasks(server, long))].length === 0)
@@ -61,7 +61,7 @@ test('an index has a size', async () => {
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
   await server.client.ok('GET', `/${db}/_design/d/_view/v`)
   await server.stop()
-  server = await Server.start({ dataDir }) // which writes what is in memory into files
+  server = await Server.start({ dataDir }) // which flushes the memtable to files
   const { sizes } = (await server.client.ok('GET', `/${db}/_design/d/_info`)).view_index
   assert.ok(sizes.file > 1000 && sizes.file < 1_000_000, JSON.stringify(sizes))
   await server.stop()

@@ -1,4 +1,4 @@
-// The job queue and its workers over HTTP: what waits, what wakes, and who may still speak. docs/jobs.md
+// The job queue and its workers over HTTP: waiting, waking, and fencing. docs/jobs.md
 import assert from 'node:assert/strict'
 import { shareServer, testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
@@ -6,7 +6,7 @@ import { waitFor } from './support/wait.mjs'
 const it = shareServer()
 let types = 0
 
-// Declares a type of the test's own and returns what the test does with it.
+// Declares a type of the test's own and returns functions for it.
 async function newType(server, settings = {}) {
   const type = `type${++types}`
   const { client } = server
@@ -81,7 +81,7 @@ it('the pause after a failure doubles, up to its limit', async (server) => {
     const before = Date.now()
     assert.equal((await jobs.act('a', 'fail', { lock })).status, 200)
     const after = Date.now()
-    // Less up to a quarter by chance.
+    // With a jitter of up to a quarter.
     const { due_at: due } = await jobs.get('a')
     assert.ok(due >= before + pause * 0.75 - 1 && due <= after + pause, `${due - before} ms, not ${pause}`)
   }
@@ -155,9 +155,9 @@ it('a silent worker loses its job to another, and has nothing more to say', asyn
   const jobs = await newType(server, { timeout: 100 })
   await jobs.add('a', { data: 0 })
   let [first] = await jobs.accept()
-  let [second] = await jobs.accept() // waits until the first is given up
+  let [second] = await jobs.accept() // waits until the first attempt is lost
   await server.client.ok('PUT', `/_jobs/${jobs.type}`, { timeout: 600_000 })
-  // On a slow machine the second may have been silent for too long, before the timeout was raised.
+  // On a slow machine the second attempt may have timed out before the timeout was raised.
   while ((await jobs.act('a', 'update', { lock: second.lock })).status !== 200) {
     first = second
     ;[second] = await jobs.accept()
@@ -189,7 +189,7 @@ it('more jobs than a transaction can hold are refused, and the answer says how m
   assert.match(json.reason, /^The 100000 jobs of this request exceed the 10000000 bytes that a transaction may write/)
   const most = Number(/in several requests of at most (\d+) small jobs/.exec(json.reason)[1])
   assert.equal((await jobs.counts()).pending, 0)
-  // That many are taken.
+  // The maximum is accepted.
   const added = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(most).fill({}) })
   assert.equal(added.status, 201)
   assert.equal((await jobs.counts()).pending, most)
@@ -199,7 +199,7 @@ testWithServer('who waits for a job is answered when the server stops', {}, asyn
   const jobs = await newType(server)
   const held = await server.client.open('/_workers/role/w/_hold', { method: 'POST', body: { timeout: 60_000 } })
   await held.row()
-  // Whoever is to be told of the server's stop has subscribed to it.
+  // All requests that wait have subscribed to the server's stop.
   const before = await server.metric('divan_events_subscribers')
   const other = server.as(server.credentials)
   const waiting = other.post(`/_jobs/${jobs.type}/_accept`, { timeout: 60_000 })
@@ -230,7 +230,7 @@ it('who watches all jobs sees each change, and the metrics count it', async (ser
   const feed = await client.open('/_jobs/_events?heartbeat=60000')
   const events = await client.open('/_jobs/_events?feed=eventsource&heartbeat=60000')
   const jobs = await newType(server)
-  // Others may use the queue meanwhile.
+  // Other tests may use the queue meanwhile.
   const next = async () => {
     for (;;) {
       const row = await feed.row()

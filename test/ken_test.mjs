@@ -1,4 +1,4 @@
-// Indexes that build themselves: what ken does without being asked.
+// Background index builds by ken.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runDivan, Server, shareServer, temporaryDirectory, testWithServer } from './support/server.mjs'
@@ -54,7 +54,7 @@ it('autoupdate switches it off, whole or for views; other languages are left alo
   await idle(server)
   assert.equal(await rows(server, db, 'off'), 0)
   assert.equal(await rows(server, db, 'noviews'), 0)
-  // Who asks gets them all the same.
+  // A query gets them all the same.
   assert.equal((await server.client.ok('GET', `/${db}/_design/off/_view/v`)).total_rows, 3)
 })
 
@@ -131,11 +131,11 @@ it('a changed design document is built beside the old index, which answers until
     const found = await server.client.ok('GET', `/${db}/_design/d/_view/v?group=true&update=${update}`)
     return found.rows.map(({ key, value }) => [key, value])
   }
-  // While the new one is being built, and also when the indexes are cleaned up.
+  // This holds while the new one is being built, and also after a cleanup of indexes.
   const seen = new Set()
   await waitFor('the build to run', async () => {
     seen.add(JSON.stringify(await key('false')))
-    // On a slow machine it may be over before it is seen.
+    // On a slow machine the build may end before it is seen.
     const is_over = seen.has(JSON.stringify([['new', 1000]]))
     return is_over || (await server.client.ok('GET', '/_active_tasks')).some(({ database }) => database === db)
   })
@@ -146,7 +146,7 @@ it('a changed design document is built beside the old index, which answers until
     return rows[0][0] === 'new'
   })
   assert.deepEqual([...seen], [JSON.stringify([['old', 1000]]), JSON.stringify([['new', 1000]])])
-  // Nothing is left of the old one.
+  // No rows of the old index are left.
   await server.client.ok('POST', `/${db}/_view_cleanup`, {})
   assert.deepEqual(await key('false'), [['new', 1000]])
 })
@@ -195,7 +195,7 @@ testWithServer(
     assert.match(metrics, /^divan_ken_channels_used 1$/m)
     assert.match(metrics, /^divan_ken_waiting 1$/m)
     assert.ok(metrics.includes(`divan_index_lag_changes{database="${second}",design_document="_design/waits"} 201`), metrics)
-    // Small ones pass it by.
+    // Small builds overtake it.
     const third = await load(server, 20)
     await put(server, third, 'small', view(emit('small')))
     await built(server, third, 'small', 20)
@@ -218,7 +218,7 @@ test('GET /_ken names the indexes that lack rows of documents, after a restart, 
   assert.equal(found.left_out.documents, 1)
   assert.equal(found.left_out.examples[0].id, 'bad')
   assert.match(found.left_out.examples[0].reason, /View `v`: .*no/)
-  // A good document changes nothing.
+  // A valid document changes nothing.
   await load(server, 1, db)
   await built(server, db, 'd', 4)
   await server.stop()

@@ -1,5 +1,5 @@
-// The Node.js kit's requests, against servers that answer what no server should, close what they said to keep, or say
-// nothing.
+// The Node.js kit's requests, against servers that send malformed responses, close kept connections, or do
+// not respond.
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { afterEach, test } from 'node:test'
@@ -53,9 +53,9 @@ async function serve(answer, { host = '127.0.0.1' } = {}) {
 
 const ok = (body, fields = '') => `HTTP/1.1 200 OK\r\n${fields}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 const chunked = (body) => `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`
-const failure = (promise) => within('the error', promise.then(() => assert.fail('it was answered'), (error) => error))
+const failure = (promise) => within('the error', promise.then(() => assert.fail('the request must fail'), (error) => error))
 
-test('kit_transport: a request says who asks and what it sends', async () => {
+test('kit_transport: a request has its credentials and content type', async () => {
   const { transport, seen } = await serve((socket) => socket.write(ok('{"a":1}')))
   assert.deepEqual(await transport.request('PUT', '/x?y=1', { ü: '→' }), { a: 1 })
   const [head, body] = seen[0].split('\r\n\r\n')
@@ -66,7 +66,7 @@ test('kit_transport: a request says who asks and what it sends', async () => {
   assert.equal(Buffer.from(body, 'latin1').toString(), '{"ü":"→"}')
 })
 
-test('kit_transport: answers come whole, in chunks, in pieces, after others that are only by the way, or are empty', async () => {
+test('kit_transport: responses may be complete, chunked, split, empty, or follow interim ones', async () => {
   const answers = [
     ok('{"n":0}'),
     chunked('4\r\n{"n"\r\n3;x=y\r\n:1}\r\n0\r\n\r\n'),
@@ -88,7 +88,7 @@ test('kit_transport: answers come whole, in chunks, in pieces, after others that
   assert.equal(server.count(), 1)
 })
 
-test('kit_transport: a refusal is a DivanError, whoever speaks it', async () => {
+test('kit_transport: an error response is a DivanError, also from a gateway', async () => {
   const bodies = ['{"error":"conflict","reason":"Why."}', '<html>', 'null', '']
   const { transport } = await serve((socket, _, { request }) => {
     const body = bodies[request - 1]
@@ -135,35 +135,35 @@ for (const [what, { bytes, end, code, keeps, name = 'Error' }] of Object.entries
   })
 }
 
-test('kit_transport: what comes after an answer is not the next one', async () => {
+test('kit_transport: bytes after a response are not the next response', async () => {
   const server = await serve((socket, _, { request }) => socket.write(ok(`{"n":${request}}`) + (request === 1 ? ok('{"n":"stray"}') : '')))
   assert.deepEqual(await server.transport.request('GET', '/'), { n: 1 })
   assert.deepEqual(await server.transport.request('GET', '/'), { n: 2 })
   assert.equal(server.count(), 2)
 })
 
-// The server answers, and closes the connection when the second request comes over it, without a word.
+// The server responds, and closes the connection without a response when the second request arrives.
 const forgetful = () =>
   serve((socket, _, { request, connection }) => {
     if (connection === 1 && request === 2) socket.resetAndDestroy()
     else socket.write(ok(`{"n":${request}}`))
   })
 
-test('kit_transport: a request that may be sent again is, when a kept connection is lost under it', async () => {
+test('kit_transport: a repeatable request is repeated if a kept connection is lost', async () => {
   const server = await forgetful()
   await server.transport.request('GET', '/', undefined, { again: true })
   assert.deepEqual(await server.transport.request('PUT', '/', { a: 1 }, { again: true }), { n: 3 })
   assert.equal(server.seen[1], server.seen[2])
 })
 
-test('kit_transport: a request that must not be sent again is not', async () => {
+test('kit_transport: a request that is not repeatable is not repeated', async () => {
   const server = await forgetful()
   await server.transport.request('GET', '/')
   const error = await failure(server.transport.request('POST', '/', { a: 1 }))
   assert.deepEqual([error.code, server.seen.length], ['ECONNRESET', 2])
 })
 
-test('kit_transport: a request is sent again only once, and not when its connection was new', async () => {
+test('kit_transport: a request is repeated only once, and not if its connection was new', async () => {
   const sockets = []
   const server = await serve((socket) => (sockets.length < 3 ? sockets.push(socket) : socket.resetAndDestroy()))
   const ask = () => server.transport.request('GET', '/', undefined, { again: true })
@@ -188,7 +188,7 @@ test('kit_transport: a connection that the server closed while it was idle is no
   assert.deepEqual(await server.transport.request('POST', '/', {}), { n: 2 })
 })
 
-test('kit_transport: a server that says nothing is given up', async () => {
+test('kit_transport: a server that does not respond times out', async () => {
   const server = await serve((socket, _, { request }) => request === 2 && socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{'))
   for (const _ of [1, 2]) {
     const error = await failure(server.transport.request('GET', '/', undefined, { timeout: 50, again: true }))
@@ -198,7 +198,7 @@ test('kit_transport: a server that says nothing is given up', async () => {
   await waitFor('the connections to be gone', () => server.open.size === 0)
 })
 
-test('kit_transport: who takes back a request closes its connection', async () => {
+test('kit_transport: aborting a request closes its connection', async () => {
   const server = await serve(() => {})
   const taken = new AbortController()
   const error = failure(server.transport.request('POST', '/', {}, { poll: true, signal: taken.signal }))
@@ -210,7 +210,7 @@ test('kit_transport: who takes back a request closes its connection', async () =
   assert.equal(server.seen.length, 1)
 })
 
-test('kit_transport: eight at a time, and polls beside them', async () => {
+test('kit_transport: eight requests at a time, and polls in addition', async () => {
   const sockets = []
   const server = await serve((socket) => sockets.push(socket))
   const calls = Array.from({ length: 9 }, () => server.transport.request('GET', '/call'))
@@ -225,20 +225,20 @@ test('kit_transport: eight at a time, and polls beside them', async () => {
   await waitFor('the connections to be gone', () => server.open.size === 0)
 })
 
-test('kit_transport: who waited for a connection that then closes is sent once, over another', async () => {
+test('kit_transport: a request that waits for a connection that closes is sent once, over another', async () => {
   const server = await serve((socket) => socket.write(ok('{}', 'Connection: close\r\n')))
   await Promise.all(Array.from({ length: 40 }, () => server.transport.request('GET', '/')))
   assert.deepEqual([server.seen.length, server.count()], [40, 40])
 })
 
-test('kit_transport: a place that fails is free again', async () => {
+test('kit_transport: the slot of a failed connection is freed', async () => {
   const server = await serve((socket, _, { request }) => (request <= 20 ? socket.destroy() : socket.write(ok('{}'))))
   const errors = await Promise.all(Array.from({ length: 20 }, () => failure(server.transport.request('POST', '/', {}))))
   assert.deepEqual(new Set(errors.map(({ code }) => code)), new Set(['ECONNRESET']))
   assert.deepEqual(await server.transport.request('GET', '/'), {})
 })
 
-test('kit_transport: a held answer says its first line, and why it ends', async () => {
+test('kit_transport: a held response reports its first line, and the reason of its end', async () => {
   let held
   const server = await serve((socket) => (held = socket))
   const signal = new AbortController().signal
@@ -253,7 +253,7 @@ test('kit_transport: a held answer says its first line, and why it ends', async 
   await waitFor('the connection to be gone', () => server.open.size === 0)
 })
 
-test('kit_transport: a held answer that breaks off has ended, one that is refused is an error', async () => {
+test('kit_transport: a held response that is cut has ended, an error response is an error', async () => {
   const answers = [(socket) => socket.resetAndDestroy(), (socket) => socket.write('HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}')]
   const server = await serve((socket, _, { request }) => {
     if (request > 1) return answers[request - 2](socket)
@@ -268,7 +268,7 @@ test('kit_transport: a held answer that breaks off has ended, one that is refuse
   assert.equal(server.seen.length, 3)
 })
 
-test('kit_transport: who waits for a held answer can end it', async () => {
+test('kit_transport: waiting for a held response can be aborted', async () => {
   const server = await serve(() => {})
   const stop = new AbortController()
   const error = failure(server.transport.hold('/hold', {}, { timeout: 60_000, signal: stop.signal }))

@@ -1,5 +1,5 @@
-// What the kits of clients/ do for those who add jobs and look at them; how they are installed. Every test runs with each
-// kit. Times are in milliseconds in Node.js and in seconds in Python.
+// The kits of clients/ for callers that add and read jobs; their installation. Every test runs with each kit.
+// Times are in milliseconds in Node.js and in seconds in Python.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
@@ -96,7 +96,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
       const seen = await call('get', [type, id])
       for (const name of Object.keys(own(1))) assert.deepEqual([shown[name], seen[name]], [own(1)[name], own(unit)[name]], name)
     }
-    // Null is no limit; without one the type's hold again.
+    // Null is no limit; without the setting the type's applies again.
     await call('enqueue', [type, 'a', {}], { max_lost: null })
     const again = await server.client.ok('GET', `/_jobs/${type}/a`)
     assert.deepEqual([again.max_lost, 'timeout' in again], [null, false])
@@ -142,7 +142,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     await call('enqueueMany', [type, ids.map((id) => ({ id }))])
     let pages = 0
     const proxy = await startProxy(server, {
-      // The last one of the first page goes while the second is on its way.
+      // The last job of the first page is removed before the second page is read.
       onRequest: (text) => {
         if (/^GET \S+\/_list\?/.test(text) && ++pages === 2) return server.client.ok('POST', `/_jobs/${type}/${ids[999]}/_cancel`).then(() => undefined)
         return undefined
@@ -292,9 +292,9 @@ for (const [kit, properties] of Object.entries(KITS)) {
     try {
       execFileSync('python3', ['-c', 'import ensurepip'], { stdio: 'ignore' })
     } catch {
-      return // this Python makes no environments
+      return // this Python cannot create virtual environments
     }
-    // It needs nothing but itself.
+    // It has no dependencies.
     const { stdout } = await inProject(`python3 -m venv env && . env/bin/activate && ${line} && python3 -c "import divan_jobs; print(divan_jobs.__file__)"`, { PIP_NO_INDEX: '1' })
     assert.match(stdout, /env\/lib\/.*\/divan_jobs\/__init__\.py\n$/)
   })

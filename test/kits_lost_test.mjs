@@ -1,5 +1,5 @@
-// The worker kits of clients/ when workers, servers, connections and answers are lost: who runs what, and who may still
-// speak. Every test runs with each kit.
+// The worker kits of clients/ when workers, servers, connections and responses are lost. Every test runs with
+// each kit.
 import assert from 'node:assert/strict'
 import { cleanUp, kits, newType, proxyTo, startAgain } from './support/kits.mjs'
 import { shareServer, testWithServer } from './support/server.mjs'
@@ -10,7 +10,7 @@ cleanUp()
 
 for (const kit of kits) {
   it(`${kit}: the jobs of a worker that is killed run elsewhere`, async (server) => {
-    // Nothing but the connection's end can free them in time.
+    // Only the end of the connection can free them in time.
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     const settings = { worker: { timeout: 300_000 }, concurrency: 3 }
     await jobs.addMany(3, { do: 'hold' })
@@ -29,7 +29,7 @@ for (const kit of kits) {
   it(`${kit}: a worker that was frozen loses its job, and its result is dropped`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     await jobs.add('a', { do: 'stubborn' })
-    // Its connection stays open: it is its heartbeats that are missed.
+    // Its connection stays open, but its heartbeats are missing.
     const first = jobs.start({ worker: { id: 'first', timeout: 1_000 } })
     await first.says('ran a')
     first.kill('SIGSTOP')
@@ -44,7 +44,7 @@ for (const kit of kits) {
     await jobs.is('a', 'finished')
     assert.equal((await jobs.get('a')).result.by, 'second')
     assert.equal(first.count('halt'), 1)
-    // It is none the worse for it.
+    // The worker is not affected.
     second.tell('stop 60000')
     await second.stopped()
     await jobs.add('b', { do: 'note' })
@@ -61,7 +61,7 @@ for (const kit of kits) {
     first.kill('SIGSTOP')
     const second = jobs.start({ worker: { id: 'second', timeout: 300_000 } })
     await second.says('ran a')
-    // Its handler goes on as soon as it can, whether it has been told by then or not.
+    // Its handler continues as soon as it can, whether or not it has received the halt by then.
     first.tell('go')
     first.kill('SIGCONT')
     await first.says('refused a update halt')
@@ -77,7 +77,7 @@ for (const kit of kits) {
   it(`${kit}: a worker whose registration ends while it works is told over its connection`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     await jobs.add('a', { do: 'stubborn' })
-    // Nothing else would tell it in time.
+    // No other message would reach it in time.
     const worker = jobs.start({ worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
     await worker.says('ran a')
     const [{ id }] = await jobs.members()
@@ -97,7 +97,7 @@ for (const kit of kits) {
     proxy.cutClients()
     await worker.says('online', 2)
     proxy.endUpstream()
-    // It has heard the old connections' ends before this.
+    // It has processed the old connections' ends before this.
     for (let i = 0; i < 20; ++i) assert.deepEqual((await jobs.members()).map((worker) => worker.incarnation), [incarnation])
     worker.tell('go')
     await jobs.is('a', 'finished')
@@ -106,7 +106,7 @@ for (const kit of kits) {
 
   it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
-    // The first answer is lost on its way, while the worker's other connections hold: the server believes that it
+    // The first response is lost, while the worker's other connections stay open: for the server, the worker
     // has the job.
     let lost = 0
     const acceptInItsPlace = async () => {
@@ -131,7 +131,7 @@ for (const kit of kits) {
     const worker = jobs.start({ types, worker: { timeout: 300_000 } }, { url: proxy.url })
     await jobs.is('a', 'finished')
     assert.deepEqual([lost, worker.count('online'), (await jobs.get('a')).attempt], [1, 2, 2])
-    // It looked at its own jobs of each type, however many others run.
+    // It reads its own jobs of each type, however many others run.
     assert.deepEqual([listed, scans], [2, 0])
   })
 
@@ -201,7 +201,7 @@ for (const kit of kits) {
         }
       })
       await jobs.add('a', { do: 'note' })
-      // Nothing else is answered meanwhile, but its heartbeats.
+      // Only its heartbeats are served meanwhile.
       const worker = jobs.start({ worker: { timeout: 300_000, checkInterval: 60_000 } }, { url: proxy.url })
       await jobs.is('a', 'finished')
       await waitFor('the second finish', () => finishes === 2)
@@ -220,7 +220,7 @@ for (const kit of kits) {
       await waitFor('some to be finished', async () => (await jobs.counts()).finished > 10)
       await worker.says('ran held')
       if (how === 'stop') {
-        server.ownsDirectory = false // its data stay
+        server.ownsDirectory = false // keep its data
         await server.stop()
       } else {
         await server.kill()
@@ -231,7 +231,7 @@ for (const kit of kits) {
       worker.tell('go')
       const counts = async () => (await back.client.ok('GET', `/_jobs/${jobs.type}`)).counts
       await waitFor('all to be finished', async () => (await counts()).finished === 201)
-      // Who was not told to go keeps what it has.
+      // A worker that did not get a halt keeps its jobs.
       assert.deepEqual([worker.count('halt'), worker.count('ran held')], [0, 1])
       worker.tell('stop 60000')
       await worker.stopped()

@@ -1,4 +1,4 @@
-// The worker kits of clients/: how workers run jobs, what they report, how they stop. Every test runs with each kit.
+// The worker kits of clients/: running jobs, reports, and stopping. Every test runs with each kit.
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -56,7 +56,7 @@ for (const kit of kits) {
     await jobs.is('a', 'finished')
     const { data, result } = await jobs.get('a')
     assert.deepEqual([data, result.by], [{ do: 'note', n: 1 }, (await jobs.members())[0].id])
-    // A result of its own, and new data: with them it runs again.
+    // A result and new data: a resubmit runs with the data.
     await jobs.add('b', { do: 'count', n: 1 })
     await jobs.is('b', 'finished')
     assert.deepEqual([(await jobs.get('b')).data, (await jobs.get('b')).result], [{ do: 'count', n: 2 }, { counted: 1 }])
@@ -79,7 +79,7 @@ for (const kit of kits) {
     const accepts = []
     let acceptsOfOneType = 0
     const proxy = await proxyTo(server, {
-      // A body may come apart from its head.
+      // A body may arrive separately from its head.
       onRequest: (text) => {
         if (/^POST \/_jobs\/[^/]+\/_accept /.test(text)) ++acceptsOfOneType
         const given = /"types":\s*(\[[^\]]*\])/.exec(text)
@@ -90,13 +90,13 @@ for (const kit of kits) {
     const worker = jobs.start({ types }, { url: proxy.url })
     await jobs.is('last', 'finished')
     assert.deepEqual(worker.lines.filter((line) => line.startsWith('ran ')), ['ran first', 'ran second', 'ran third', 'ran last'])
-    // Each type's reports go by themselves.
+    // Each type's reports are sent separately.
     await others.is('first', 'finished')
     await jobs.is('second', 'failed')
     await others.is('third', 'failed')
     assert.ok(accepts.length > 0 && accepts.every((given) => given.join() === types.join()), JSON.stringify(accepts))
     assert.equal(acceptsOfOneType, 0)
-    // The jobs of either type are asked about, and given back.
+    // The jobs of both types are checked and released.
     await jobs.add('hold', { do: 'hold' })
     await worker.says('ran hold')
     await jobs.call('POST', '/hold/_cancel')
@@ -111,7 +111,7 @@ for (const kit of kits) {
     await worker.stopped()
     assert.deepEqual((await others.get('stubborn')).history.map(({ outcome }) => outcome), ['released'])
     assert.equal(worker.count('halt'), 0)
-    // What ends together is reported by type.
+    // Jobs that end together are reported by type.
     await others.call('DELETE', '/stubborn')
     for (const each of [jobs, others]) await each.addMany(30, { do: 'note' })
     const busy = jobs.start({ types, concurrency: 20 })
@@ -125,7 +125,7 @@ for (const kit of kits) {
 
   it(`${kit}: an attempt that ends at its max_runtime is told over the held connection`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
-    // Nothing else would tell it in time.
+    // No other message would reach it in time.
     const worker = jobs.start({ concurrency: 2, worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
     await worker.says('online')
     await jobs.add('other', { do: 'stubborn' })
@@ -142,7 +142,7 @@ for (const kit of kits) {
     assert.deepEqual([await jobs.state('a'), worker.count('online'), worker.count('aborted'), worker.count('fail')], ['failed', 1, 1, 0])
   })
 
-  // Halts come over the held connection, and as the answer to a question.
+  // Halts arrive over the held connection, and in the response to a check.
   for (const [event, what, held] of [['halt', 'stubborn', true], ['halt', 'stubborn'], ['fail', 'throw']]) {
     it(`${kit}: an exception in a listener of ${event} ends the worker${held ? ', of one over the connection, too' : ''}`, async (server) => {
       const jobs = await newType(server, kit, { timeout: 3_600_000 })
@@ -212,7 +212,7 @@ for (const kit of kits) {
     await worker.says('ran a')
     worker.tell('stop 3600000')
     await worker.says('stopping')
-    // Its last request for jobs may still be answered: it gives them back.
+    // Its last request for jobs may still succeed: it releases them.
     await jobs.add('b', { do: 'hold' })
     await waitFor('b to be given back', async () => {
       const { state, history } = await jobs.get('b')
@@ -346,7 +346,7 @@ for (const kit of kits) {
     assert.deepEqual((await jobs.get('a')).result, { did: true })
     assert.equal((await server.client.get(`/${db}/a`)).status, 200)
     assert.equal(worker.count('fail') + worker.count('halt'), 0)
-    // What it adds may have all that any job has that is added.
+    // Jobs that it adds may have all options.
     assert.equal((await jobs.get('a-later')).scheduled_at, Date.UTC(2099, 0, 31, 8))
     assert.deepEqual((await jobs.get('a-yearly')).schedule, { cron: '@yearly', time_zone: 'Europe/Berlin', missed: 'skip' })
   })
@@ -371,7 +371,7 @@ for (const kit of kits) {
 
   it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(clients, EXAMPLES[kit]), withCredentials(server.url))
-    await example.says('at work')
+    await example.says('online')
     await example.says('to Ann: Welcome!')
     const finished = async () => (await server.client.ok('GET', '/_jobs/letter/welcome-ann')).result !== undefined
     await waitFor('the letter to be sent', finished)

@@ -1,4 +1,5 @@
-// Divan as a library: the program of docs/architecture.md, built outside against what is installed.
+// Divan as a library: the program of docs/architecture.md, built outside of the source tree against the
+// installed library.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -9,10 +10,10 @@ import { programs } from './support/program.mjs'
 import { temporaryDirectory } from './support/server.mjs'
 
 const build = process.env.DIVAN_BUILD_DIR
-// Programs that are not built with them cannot be linked with it.
+// Programs built without sanitizers cannot be linked with a library that is built with them.
 const hasSanitizers = /^DIVAN_SANITIZE:\w+=\S/m.test(readFileSync(path.join(build, 'CMakeCache.txt'), 'utf8'))
 
-test('library: a program finds it, compiles, and has a queue of its own', { skip: hasSanitizers && 'the program would need the sanitizer, too' }, async () => {
+test('library: a program finds it, compiles, and uses its own queue', { skip: hasSanitizers && 'the program would need the sanitizer, too' }, async () => {
   const directory = temporaryDirectory()
   const run = async (program, ...args) => (await promisify(execFile)(program, args, { cwd: directory, maxBuffer: 1 << 26 })).stdout
   await run('cmake', '--install', build, '--prefix', 'installed')

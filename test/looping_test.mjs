@@ -1,9 +1,9 @@
-// Map functions that never end: what they cost others, and what is shown of them.
+// Map functions that never end: their effect on others, and how they are reported.
 import assert from 'node:assert/strict'
 import { testWithServer } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-// Nothing ends by itself here: an hour of processor time for one call.
+// No call times out here: the limit is an hour of processor time.
 const FOR_EVER = { local: '[couchdb]\nos_process_timeout = 3600000\n', env: { DIVAN_DIVAN_JS_PROCESSES: '2', DIVAN_DIVAN_BUILDERS: '3' } }
 const view = (map) => ({ views: { v: { map } } })
 const loop = (number) => view(`function (doc) { while (true) {} } // ${number}`)
@@ -23,7 +23,7 @@ async function loopingDatabases(server, databases, indexes) {
 testWithServer('builds that never end keep nobody else from an index', FOR_EVER, async (server) => {
   const looping = await loopingDatabases(server, 5, 4)
   const held = (state) => state.builders.running.filter(({ database, small }) => looping.includes(database) && !small)
-  // All that they can get: two processes.
+  // They hold all background processes: two.
   await waitFor('them to hold all that they can', async () => {
     const state = await ken(server)
     return held(state).length === 3 && state.javascript.running.filter(({ purpose }) => purpose === 'build').length === 2
@@ -34,11 +34,11 @@ testWithServer('builds that never end keep nobody else from an index', FOR_EVER,
     await server.client.ok('PUT', `/${db}/${n}`, { n })
     assert.equal((await server.client.ok('GET', `/${db}/_design/d/_view/v`)).total_rows, n + 1)
   }
-  // And without a query.
+  // Also without a query.
   await server.client.ok('PUT', `/${db}/more`, {})
   await waitFor('ken to have built it', async () =>
     (await server.client.ok('GET', `/${db}/_design/d/_view/v?update=false`)).total_rows === 21)
-  // None of the others has got anywhere, or has ended.
+  // None of the others has progressed or ended.
   const state = await ken(server)
   assert.equal(held(state).length, 3)
   assert.equal(state.builders.threads, 5)
@@ -54,7 +54,7 @@ testWithServer('builds that never end keep nobody else from an index', FOR_EVER,
     assert.equal(worker.role, '_background')
     assert.ok(age >= 0)
   }
-  // Of one database never all.
+  // One database never holds all processes.
   const counts = looping.map((db) => held(state).filter(({ database }) => database === db).length)
   assert.ok(Math.max(...counts) < 3, counts.join())
 
@@ -66,7 +66,7 @@ testWithServer('builds that never end keep nobody else from an index', FOR_EVER,
     assert.equal(task.indexer_pid, task.pid)
   }
 
-  // With their databases they end, although no call of a function does.
+  // They end when their databases are deleted, although no call of a function returns.
   for (const name of looping) await server.client.ok('DELETE', `/${name}`)
   await waitFor('all of them to end', async () => {
     const { builders, javascript } = await ken(server)
@@ -88,7 +88,7 @@ testWithServer(
     for (let n = 0; n < 3; ++n) {
       const { error, reason } = await query()
       assert.equal(error, 'index_build_failed')
-      assert.match(reason, /Map function `v` of `_design\/0` in .* ran for longer than one call may/)
+      assert.match(reason, /Map function `v` of `_design\/0` in .* exceeded the time limit of one call/)
     }
     assert.equal(await processed(), calls)
     const waiting = await waitFor('them to be counted', async () => {

@@ -1,4 +1,4 @@
-// nano, CouchDB's own client for Node.js, against the server: what applications do with it works unchanged.
+// nano, CouchDB's own client for Node.js, against the server: applications work unchanged.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -16,10 +16,10 @@ async function newDatabase(server) {
   return connect(server).db.use(await server.newDatabase())
 }
 
-// What a call is refused with, as nano tells it.
+// The error of a call, as nano reports it.
 async function refusal(call) {
   const error = await call.then(
-    () => assert.fail('it was not refused'),
+    () => assert.fail('the call must fail'),
     (error) => error
   )
   return [error.statusCode, error.error, error.reason]
@@ -159,7 +159,7 @@ it('a live reader sees what is written while it listens', async (server) => {
       ['second', 2]
     ])
   } finally {
-    reader.removeAllListeners('error').on('error', () => {}) // of the request that stop() cuts off
+    reader.removeAllListeners('error').on('error', () => {}) // errors of the request that stop() aborts
     db.changesReader.stop()
   }
 })

@@ -1,5 +1,5 @@
-// Older states of a server's data that are put back, by a restore or as a copy: what was given out since is not given out
-// again.
+// Restoring older states of a server's data, from a backup or a copy: sequences and epochs used since are not
+// used again.
 import assert from 'node:assert/strict'
 import { cpSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
@@ -8,8 +8,8 @@ import { backUp, restoreInto, withRestored } from './support/backup.mjs'
 import { onlyEmbedded, Server, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-// What a server gives out and does not know of any more when an older state of its data is put back: the last places of
-// both feeds, and the epoch of a job's attempt.
+// Values that a server has handed out and that an older state of its data lacks: the last sequences of both
+// feeds, and the epoch of a job's attempt.
 async function giveOut(client) {
   for (let n = 0; n < 100; ++n) await client.ok('PUT', `/shop/lost${n}`, { n })
   const [{ lock, epoch }] = (await client.ok('POST', '/_jobs/mail/_accept', {})).jobs
@@ -28,7 +28,7 @@ async function fillShop(client) {
   await client.ok('PUT', '/_jobs/mail/a', { data: 1 })
 }
 
-// Everything that is new is seen from the lost places, and the next attempt's epoch is greater.
+// New changes are seen since the lost sequences, and the next attempt's epoch is greater.
 async function checkNothingRepeats(client, lost) {
   const live = await client.open(`/_db_updates?feed=continuous&since=${lost.updates}`)
   await client.ok('PUT', '/made')
@@ -41,7 +41,7 @@ async function checkNothingRepeats(client, lost) {
   live.close()
   const updates = (await client.ok('GET', `/_db_updates?since=${lost.updates}`)).results
   for (const name of ['created made', 'updated shop']) assert.ok(names(updates).includes(name), name)
-  // Something outside that keeps the greatest epoch lets the new worker through, and not the stale one.
+  // An external system that stores the greatest epoch accepts the new worker and rejects the stale one.
   const [{ lock, epoch }] = (await client.ok('POST', '/_jobs/mail/_accept', {})).jobs
   let greatest = lost.epoch
   const isFenced = (ours) => ours < greatest || ((greatest = ours), false)
@@ -62,14 +62,14 @@ async function withServer(options, body) {
   }
 }
 
-test('put_back: what was given out after the backup is not given out again', async () => {
+test('put_back: sequences and epochs from after the backup are not used again', async () => {
   let file
   let lost = await withServer({}, async (client, server) => {
     await fillShop(client)
     file = await backUp(server)
     return await giveOut(client)
   })
-  // Twice from the same backup: what the first restored server gave out is lost, too.
+  // Two restores of the same backup: the values of the first restored server are lost, too.
   for (let times = 0; times < 2; ++times) {
     await withRestored(file, async ({ client }) => {
       await checkNothingRepeats(client, lost)
@@ -77,7 +77,7 @@ test('put_back: what was given out after the backup is not given out again', asy
       lost = await giveOut(client)
     })
   }
-  // A database alone, in a server that knows nothing of the others.
+  // One database, restored into another server.
   await withServer({}, async (client, server) => {
     await restoreInto(server, file)
     await client.ok('PUT', '/shop/new', {})
@@ -86,7 +86,7 @@ test('put_back: what was given out after the backup is not given out again', asy
   })
 })
 
-onlyEmbedded(test)('put_back: a copy of a data directory that is put back repeats nothing', async () => {
+onlyEmbedded(test)('put_back: a restored copy of a data directory repeats no values', async () => {
   const directory = temporaryDirectory()
   const [dataDir, copy] = ['data', 'copy'].map((name) => path.join(directory, name))
   await withServer({ dataDir }, fillShop)

@@ -1,4 +1,5 @@
-// The programs of docs/job-recipes.md, run as they stand there, and killed and frozen where the text says that they bear it.
+// The programs of docs/job-recipes.md, run unchanged, and killed and frozen where the text says that they
+// tolerate it.
 import assert from 'node:assert/strict'
 import { programs, run } from './support/program.mjs'
 import { Server, testWithServer } from './support/server.mjs'
@@ -89,7 +90,7 @@ testRecipe('Exactly once into documents', 'each transfer counts once, though wor
     await finished(again, 'transfer', N)
     const balance = async (id) => (await again.client.ok('GET', `/bank/${id}`)).balance
     assert.deepEqual([await balance('ann'), await balance('bob')], [1000 - N, N])
-    // Two at once were in each other's way, or the loop is for nothing.
+    // Two concurrent ones must have conflicted, or the loop is untested.
     assert.match((await again.client.ok('GET', '/bank/bob'))._rev, new RegExp(`^${N + 1}-`))
   } finally {
     await second.end()
@@ -110,7 +111,7 @@ testRecipe('Many jobs, then one', 'the last part adds the report, once, over the
     const { remaining, words } = await server.client.ok('GET', '/batches/batch-1')
     assert.deepEqual([remaining, words], [0, 15])
     assert.equal((await counts(server, 'part')).finished, 5)
-    // It was added when no part was left, and no second time.
+    // It was added when no part was left, and only once.
     const open = new Set()
     let reports = 0
     for (;;) {

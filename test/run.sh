@@ -12,7 +12,7 @@ for folder in . ../clients/js; do
   [ -d $folder/node_modules ] || (cd $folder && npm ci --no-audit --no-fund --loglevel=error)
 done
 
-# Whatever a test leaves behind goes with this directory.
+# This directory is removed with all files that tests leave.
 TMPDIR=$(mktemp -d -t divan-test.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT

@@ -1,5 +1,5 @@
-// Design documents that are broken or hostile: what they cost, they cost themselves. Time limits are short, by
-// settings; nothing here measures time.
+// Invalid or malicious design documents affect only themselves. Settings make time limits short; no test
+// measures time.
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { Server, shareServer, testWithServer } from './support/server.mjs'
@@ -22,7 +22,7 @@ const set = (server, name, value) => server.client.ok('PUT', `/_node/_local/_con
 const keys = (answer) => answer.json.rows.map(({ key }) => key)
 const GOOD = 'function (doc) { emit(doc._id, doc.n) }'
 
-// Whether `text` comes in the log from now on is for the caller to ask.
+// Returns a function that tests whether `text` was logged since.
 const logSince = (server) => {
   const start = server.log.length
   return () => server.log.slice(start)
@@ -73,7 +73,7 @@ it('an error names the view, the line and what old JavaScript is today', async (
 
 // --- what functions may do
 
-// Name, body, and what the log says of it; nothing if it is no failure.
+// Name, body, and the log line; none if it does not fail.
 const HOSTILE = [
   ['throws', "throw new Error('no')", /Error: no \(line 1\)/],
   ['throws nothing', 'throw undefined', /failed on document/],
@@ -81,7 +81,7 @@ const HOSTILE = [
   ['never returns and catches', 'for (;;) { try { for (;;); } catch (e) {} }', /longer than one call may/],
   ['recurses', '(function f() { f() })()', /too much recursion/],
   ['emits what is circular', 'var a = {}; a.a = a; emit(a)', /cyclic/],
-  ['emits a 20 MB value', "emit('k', 'x'.repeat(2e7))", /more than one call may/],
+  ['emits a 20 MB value', "emit('k', 'x'.repeat(2e7))", /more than the limit of one call/],
   ['emits without end', 'for (;;) emit(1)', /failed on document/],
   ['allocates', 'var a = []; for (;;) a.push(new Array(1e5).fill(1))', /failed on document/],
   ['allocates strings', "var a = []; for (;;) a.push('x'.repeat(1e6) + a.length)", /failed on document/],
@@ -102,8 +102,8 @@ for (const [what, body, logged] of HOSTILE) {
   it(`a function that ${what} hurts only itself`, async (server) => {
     const db = await database(server)
     const log = logSince(server)
-    // It is bad on one document of three; another view of the same design document, and another design document
-    // of another database, are right.
+    // It fails for one document of three; another view of the same design document, and a design document of
+    // another database, are complete.
     await put(server, db, {
       bad: { map: `function (doc) { if (doc.n === 1) { ${body} } emit(doc._id) }` },
       good: { map: GOOD }
@@ -147,7 +147,7 @@ it('what is no JSON is null, 10,000 rows of a document are 10,000 rows, a value 
 
 it('what functions keep is not seen by the same functions of another database', async (server) => {
   const map = '(function () { var seen = []; return function (doc) { seen.push(doc._id); emit(doc._id, seen.slice()) } })()'
-  // The second database is one made anew under the name of a first one, too.
+  // The second database may also be one created under the name of a deleted one.
   for (const other of [true, false]) {
     const first = await database(server, [{ _id: 'secret' }])
     await put(server, first, { v: { map } })
@@ -221,12 +221,12 @@ testWithServer('log() reaches the log with its function, in single lines, and no
     assert.ok(noisy[0].endsWith('at d0000\\n[forged] line'), noisy[0])
     assert.ok(!lines.some((line) => line.startsWith('[forged]')))
     assert.equal(lines.filter((line) => line.includes('Map function `v` of `_design/failing`')).length, 100)
-    // With a rate, the rest is counted.
+    // Beyond the rate, lines are counted.
     await set(server, 'divan/js_log_lines', 1000)
     await waitFor('a line to be written again', async () => {
       await server.client.ok('POST', `/${db}`, {})
       await view(server, db, 'noisy/_view/v?limit=1')
-      return /_design\/noisy` in `\w+` logs: \.\.\. \(\d+ lines are left out\)/.test(server.log)
+      return /_design\/noisy` in `\w+` logs: \.\.\. \(\d+ lines dropped\)/.test(server.log)
     })
   })
 
@@ -270,11 +270,11 @@ it('slow functions of some databases delay another by a turn, not by their whole
     (await server.client.ok('GET', '/_active_tasks')).filter(({ database }) => hostile.includes(database)).length === 2 &&
     childrenOf(server.pid).length >= 2)
   const innocent = await database(server)
-  // Neither the writing of a design document waits for them, nor its index.
+  // Neither writing a design document nor its index waits for them.
   await put(server, innocent, { good: { map: GOOD, reduce: 'function (k, v) { return sum(v) }' } })
   assert.equal((await view(server, innocent, 'd/_view/good')).json.rows[0].value, 3)
   for (const db of hostile) {
-    // Between two of its turns a build is no task.
+    // Between two runs a build is not an active task.
     const { changes_done, total_changes } = await waitFor('its task', async () =>
       (await server.client.ok('GET', '/_active_tasks')).find(({ database }) => database === db))
     assert.ok(changes_done < total_changes)
@@ -285,7 +285,7 @@ it('slow functions of some databases delay another by a turn, not by their whole
 testWithServer('a server that stops does not wait for functions, and goes on with them later', {}, async (server) => {
   const db = await database(server)
   const { _rev } = await server.client.ok('GET', `/${db}/d0001`)
-  // As long as this document is there, no function comes to its end, for an hour each.
+  // While this document exists, each function runs for an hour.
   await server.client.ok('PUT', '/_node/_local/_config/couchdb/os_process_timeout', '"3600000"')
   await put(server, db, { v: { map: "function (doc) { while (doc._rev === '" + _rev + "'); emit(doc._id) }" } })
   await put(server, db, { r: { map: GOOD, reduce: 'function (k, v) { for (;;); }' } }, 'r')
@@ -303,7 +303,7 @@ testWithServer('a server that stops does not wait for functions, and goes on wit
 
 testWithServer('limits change while the server runs', { env: SETTINGS }, async (server) => {
   const db = await database(server)
-  // Seconds of a processor.
+  // Takes seconds of processor time.
   const map = (count) => `function (doc) { for (var i = 0; i < ${count}; i++); emit(doc._id) }`
   await put(server, db, { v: { map: map(2e9) } }, 'slow')
   assert.match((await view(server, db, 'slow/_view/v')).text, /longer than one call may/)
@@ -314,7 +314,7 @@ testWithServer('limits change while the server runs', { env: SETTINGS }, async (
   await set(server, 'divan/js_memory_bytes', 160 << 20)
   await put(server, db, { v: { map: GOOD } }, 'good')
   await view(server, db, 'good/_view/v')
-  // Busy ones go when they are free.
+  // Busy ones end when they are free.
   await waitFor('other processes', () => {
     const after = childrenOf(server.pid)
     return after.length > 0 && after.every((child) => !before.includes(child))
@@ -335,7 +335,7 @@ testWithServer('a reduction that does not shrink says so in its row, as it is se
   const [whole] = await read()
   assert.deepEqual({ ...whole, reason: '' }, { key: null, error: 'reduce_overflow_error', reason: '' })
   assert.equal(overflow.exec(whole.reason)[1], `${db}/_design/d/_view/v`)
-  // What shrinks, or is small, and the rows themselves are none the worse for it.
+  // Reductions that shrink or are small, and the rows themselves, are not affected.
   const [even, odd] = await read('?group_level=1')
   assert.equal(even.value, 'y'.repeat(100))
   assert.match(odd.reason, overflow)

@@ -1,5 +1,5 @@
-// Transactions over documents and jobs: who may, what is too large, and that a worker which has lost its job writes nothing.
-// docs/jobs.md
+// Transactions over documents and jobs: permissions, size limits, and that a worker that has lost its job
+// writes nothing. docs/jobs.md
 import assert from 'node:assert/strict'
 import { shareServer, testWithServer } from './support/server.mjs'
 
@@ -38,7 +38,7 @@ it('what a worker writes that has lost its job never lands', async (server) => {
   assert.equal(await answer(client.get(`/_jobs/${type}/after-stale`)), '404 not_found')
   assert.equal(await answer(end(fresh, 'fresh')), '200 ok')
   assert.equal((await client.get(`/${db}/effect-of-fresh`)).status, 200)
-  // Asked once more, as after a lost answer: it is done, and not twice.
+  // Repeated, as after a lost response: it takes effect once.
   assert.equal(await answer(end(fresh, 'fresh')), '409 halt')
   assert.equal((await client.ok('GET', `/${db}`)).doc_count, 1)
 })
@@ -98,7 +98,7 @@ it('what is too large for one transaction', async (server) => {
   await refuse({ docs: { [db]: many.slice(2) }, jobs: { add: [{ type }, { type }] } }, 'transaction_too_large', limit)
   assert.equal((await client.ok('GET', `/${db}`)).doc_count, 0)
   assert.equal((await client.ok('GET', `/_jobs/${type}`)).counts.pending, 0)
-  // What just fits.
+  // The maximum size is accepted.
   await client.ok('POST', '/_transact', { docs: { [db]: many.slice(1) } })
   assert.equal((await client.ok('GET', `/${db}`)).doc_count, 10_000)
   await client.ok('POST', '/_transact', { docs: { [await server.newDatabase()]: three.slice(1) } })
@@ -126,7 +126,7 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
     await client.ok('PUT', `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles, password: 'pw' })
   }
   const jim = server.as('jim:pw')
-  // Ken adds a job of the server's own; the next event that is for Jim is of his.
+  // Ken adds a job of the server's own type; the next event for Jim is of his job.
   const [hisEvents, allEvents] = await Promise.all([jim, client].map((who) => who.open('/_jobs/_events?heartbeat=60000')))
   await client.ok('PUT', '/db/_design/d', { views: { v: { map: 'function (doc) {}' } } })
   assert.equal((await allEvents.row()).type, 'views')
@@ -147,7 +147,7 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
   assert.equal((await jim.ok('GET', '/_jobs/mail/a')).state, 'finished')
   await jim.ok('POST', '/_transact', { jobs: { remove: [{ type: 'mail', id: 'b' }] } })
   await jim.ok('DELETE', '/_jobs/mail?force=true')
-  // Nothing else is theirs.
+  // They may not access any other job.
   const own = { type: 'views', id: 'mine' }
   const attempts = [
     ['PUT', '/_jobs/views', { paused: true }], ['GET', '/_jobs/views'], ['POST', '/_jobs/views/_accept', {}],

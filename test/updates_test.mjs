@@ -1,5 +1,5 @@
-// /_db_updates: the rows of the specification's tables and its cases 1 to 13, as a client meets them. What is
-// a matter of a single request and its answer is in cases/db_updates.txt.
+// /_db_updates: the rows of the specification's tables and its cases 1 to 13, from a client's view. Cases of
+// a single request and its response are in cases/db_updates.txt.
 import assert from 'node:assert/strict'
 import { Server, testWithServer } from './support/server.mjs'
 import { pause, waitFor } from './support/wait.mjs'
@@ -50,7 +50,7 @@ testWithServer('cases 1 to 4: created and updated, one row of each, and not the 
   await put(server, '/c')
   const all = await rows(server.client, start)
   assert.equal(all.filter((found) => found === 'b updated').length, 1)
-  // Where it is depends on when the last of these many updates was noticed.
+  // Its position depends on when the last of these many updates was processed.
   assert.deepEqual(all.filter((found) => found !== 'b updated'), [
     ...['a created', 'b created', 'a updated', 'c created', 'c updated']
   ])
@@ -94,7 +94,7 @@ testWithServer('case 6: delays changed live', {}, async (server) => {
     const since = await place(server)
     await put(server, `/db0/after-${key}`)
     await pause(200)
-    assert.deepEqual(await rows(server.client, since), []) // it waits
+    assert.deepEqual(await rows(server.client, since), []) // the feed waits
     await server.client.ok('DELETE', `${SETTINGS}/${key}`)
     await row(server, since, 'db0', 'updated', { limit: 30_000 })
     assert.equal((await server.client.get(`${SETTINGS}/${key}`)).status, 404)
@@ -198,7 +198,7 @@ testWithServer('case 11: the ETag changes when a database is made anew', {}, asy
   }
   assert.equal(new Set(etags).size, 4)
   for (const old of etags.slice(0, 3)) assert.ok(!(await unchanged(old)))
-  // What is shown counts, too.
+  // Rows that are shown count, too.
   await set(server, 'show_account', 'true')
   assert.ok(!(await unchanged(etags[3])))
 })
@@ -243,14 +243,14 @@ testWithServer('case 13: not for others than administrators, unless accounts hav
     ...['ann/one created', 'ann/one updated', 'ann/two created', 'ann/two updated']
   ])
   assert.deepEqual(await rows(bob, since), ['bob/one created', 'bob/one updated'])
-  // The limit counts what is seen, and the poll was not answered by what is not.
+  // The limit counts visible rows, and rows that are not visible do not end the poll.
   assert.deepEqual(await rows(ann, since, '&limit=3'), ['ann/one created', 'ann/one updated', 'ann/two created'])
   assert.deepEqual(await rows(ann, since, '&limit=1&descending=true'), ['ann/two updated'])
   assert.equal(await poll.ended(), 'end')
   assert.equal(JSON.parse(poll.text).results[0].db_name, 'ann/one')
   for (let i = 0; i < 4; ++i) assert.match((await feed.row()).db_name, /^ann\//)
 
-  // The account is shown to administrators who want to see it.
+  // The account is shown to administrators that request it.
   const shown = async (client) => (await client.ok('GET', `/_db_updates?since=${since}`)).results
   assert.ok((await shown(server.client)).every((found) => !('account' in found)))
   await set(server, 'show_account', 'true')
@@ -286,7 +286,7 @@ testWithServer('who comes back again and again misses nothing', {}, async (serve
     for (const name of names) written.set(name, (await server.client.ok('GET', `/${name}`)).update_seq)
     writing = false
   })()
-  // A consumer keeps nothing but the place of the last row that it has seen.
+  // A consumer stores only the sequence of the last row that it has seen.
   const consumer = () => {
     const state = { seq: since, last: new Map() }
     state.take = ({ db_name, seq }) => {

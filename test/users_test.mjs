@@ -1,4 +1,4 @@
-// Users who are no administrators: their documents, what they may do, and that changes count at once.
+// Users that are not administrators: their documents, their permissions, and that changes apply at once.
 import assert from 'node:assert/strict'
 import http from 'node:http'
 import net from 'node:net'
@@ -67,7 +67,7 @@ testWithServer('every way to write a user hashes the password', {}, async (serve
   assert.deepEqual([bad.status, bad.json], [403, { error: 'forbidden', reason: 'doc.roles must be an array' }])
 })
 
-// It would be found at the next user that is written, who could do nothing about it.
+// Otherwise it would fail at the next write of a user.
 testWithServer('a bad number of iterations is refused where it is set', {}, async (server) => {
   await prepare(server)
   const setting = '/_node/_local/_config/chttpd_auth/iterations'
@@ -159,7 +159,7 @@ testWithServer('users log in, known and new, while clients guess passwords', {},
     ...Array.from({ length: 40 }, () => guesser(() => `nobody${guesses}`, '127.0.0.67'))
   ]
   await waitFor('guesses', async () => (await server.metric('divan_password_failures_total')) >= 130)
-  // The name that is guessed and others, from addresses of their own and from one with clients that guess.
+  // The attacked name and others, from addresses of their own and from one with attackers.
   const users = [...names(20).map((name, i) => [name, `127.0.2.${i}`]), ...names(30).slice(20).map((name) => [name, '127.0.0.66'])]
   const first = await Promise.all(users.map(([name, from]) => status(server, `${name}:pw-${name}`, from)))
   assert.deepEqual(first, users.map(() => 200))
@@ -192,7 +192,7 @@ test('users: passwords of clients that have left, or come before a stop, are not
   const server = await Server.start()
   const { hostname, port } = new URL(server.url)
   const waiting = () => server.metric('divan_password_checks_waiting')
-  // Comparing a password takes 0.3 s of a processor, and one at a time is compared of an address that guesses.
+  // Comparing a password takes 0.3 s of a processor, and one at a time is compared per address that guesses.
   const guess = (i) => {
     const socket = net.connect(port, hostname).on('error', () => {})
     const credentials = Buffer.from(`nobody${i}:guess`).toString('base64')
@@ -226,19 +226,19 @@ testWithServer('behind a trusted proxy, clients have addresses of their own', { 
     const headers = { 'X-Forwarded-For': forwarded }
     return (await server.as(credentials).get('/_session', { headers })).status
   }
-  // What the client itself wrote comes first, and means nothing.
+  // The client's own entry comes first and is ignored.
   for (let i = 0; i < 5; ++i) assert.equal(await from(`ann:wrong${i}`, `192.0.2.${i}, 198.51.100.66, 10.1.1.1`), 401)
   assert.equal(await from('ann:pw', '198.51.100.66'), 403)
   assert.equal(await from('ann:pw', '192.0.2.1, 198.51.100.66'), 403)
   assert.equal(await from('ann:pw', '198.51.100.67'), 200)
-  // Of others the field means nothing.
+  // The field is ignored from other addresses.
   await server.client.ok('PUT', path('bob'), user('bob', { password: 'pw' }))
   for (let i = 0; i < 5; ++i) assert.equal(await status(server, `bob:wrong${i}`, '127.0.0.66', { 'X-Forwarded-For': `192.0.2.${i}` }), 401)
   assert.equal(await status(server, 'bob:pw', '127.0.0.66', { 'X-Forwarded-For': '192.0.2.9' }), 403)
   assert.equal(await from('bob:pw', '192.0.2.1'), 200)
 })
 
-test('users: a server makes the database, and makes it again at a start that finds none', async () => {
+test('users: a server creates the database, and creates it again at a start if it is missing', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir })
   assert.deepEqual(await server.client.ok('GET', '/_all_dbs'), ['_users'])
@@ -250,7 +250,7 @@ test('users: a server makes the database, and makes it again at a start that fin
   assert.equal(doc_count, 1)
   await server.stop()
 
-  // One that is there stays as it is.
+  // An existing one is not changed.
   const again = await Server.start({ dataDir })
   assert.equal((await again.client.ok('GET', '/_users')).instance_start_time, instance_start_time)
   assert.equal((await session(again, 'ann:secret')).name, 'ann')

@@ -1,4 +1,4 @@
-// divan verify: directories that are whole, and directories that are not.
+// `divan verify` with intact and damaged directories.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmodSync, closeSync, cpSync, openSync, readFileSync, readdirSync, readSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
@@ -17,7 +17,7 @@ async function verify(dataDir) {
   return result
 }
 
-// Turns one bit of a file round.
+// Flips one bit of a file.
 function flip(file, at) {
   const fd = openSync(file, 'r+')
   const byte = Buffer.alloc(1)
@@ -57,7 +57,7 @@ async function makeDirectory(inTables) {
   assert.equal(rows[0].value, 9998)
   await server.stop()
   if (inTables) {
-    // What a server finds in the log when it starts it writes into a table.
+    // At a start, a server writes the rows of the log into a table.
     const again = await Server.start({ dataDir })
     await again.stop()
     assert.ok(files(dataDir, '.sst').length > 0)
@@ -65,7 +65,7 @@ async function makeDirectory(inTables) {
   return dataDir
 }
 
-test('verify: nothing is wrong, before and after a kill, in the log and in tables', async () => {
+test('verify: intact directories pass, before and after a kill, in the log and in tables', async () => {
   for (const inTables of [false, true]) {
     const dataDir = await makeDirectory(inTables)
     const before = readdirSync(path.join(dataDir, 'store'))
@@ -103,7 +103,7 @@ test('verify: a flipped bit in a table is found, and the file named', async () =
   }
 })
 
-test('verify: so is one in the log, and in what says which files there are', async () => {
+test('verify: so is one in the log, and in the manifest', async () => {
   const dataDir = await makeDirectory(false)
   const manifest = path.join(dataDir, 'store', readFileSync(path.join(dataDir, 'store/CURRENT'), 'utf8').trim())
   for (const [file, at, words] of [
@@ -127,7 +127,7 @@ test('verify: a table that is missing is found', async () => {
   assert.ok(findings.some((text) => text.includes(path.basename(table))), findings.join('\n'))
 })
 
-// Without the rights that root has beyond those of a file's owner.
+// Without root's privileges.
 function verifyAsOwner(dataDir) {
   const command = process.getuid() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', binary] : [binary]
   return new Promise((resolve) => {
@@ -135,7 +135,7 @@ function verifyAsOwner(dataDir) {
   })
 }
 
-test('verify: nothing is written, and no right to write is needed', async () => {
+test('verify: it does not write, and needs no write permission', async () => {
   const server = await Server.start()
   await server.client.ok('PUT', '/one')
   const { dataDir } = server
@@ -162,7 +162,7 @@ test('verify: nothing is written, and no right to write is needed', async () => 
   }
 })
 
-test('verify: a directory that is in use, of a newer format, or none at all', async () => {
+test('verify: a directory that is in use, of a newer format, or missing', async () => {
   const server = await Server.start({ dataDir: path.join(temporaryDirectory(), 'data') })
   const refused = async (dataDir, words) => {
     const { code, stderr } = await runDivan(['verify', dataDir])

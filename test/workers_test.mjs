@@ -1,4 +1,4 @@
-// Workers and what becomes of their jobs when they die, freeze, or lose their server. docs/jobs.md
+// Workers, and their jobs when they die, freeze, or lose their server. docs/jobs.md
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { afterEach } from 'node:test'
@@ -8,7 +8,7 @@ import { waitFor } from './support/wait.mjs'
 import { killWorkers, WorkerProcess } from './support/worker_process.mjs'
 
 const PLAIN = path.join(path.dirname(fileURLToPath(import.meta.url)), 'kits/plain.mjs')
-const LONG = 3_600_000 // milliseconds: nothing but what the test is about may happen before
+const LONG = 3_600_000 // milliseconds: longer than any test, so that no timeout interferes
 const it = shareServer()
 let roles = 0
 afterEach(killWorkers)
@@ -130,7 +130,7 @@ it('a role is followed: everybody sees who comes and goes', async (server) => {
   assert.deepEqual(await ids(), [])
   await server.client.ok('PUT', `/_workers/${role}/w1`, { timeout: 60_000 })
   assert.deepEqual(await ids(), ['w1'])
-  // A heartbeat is no change.
+  // A heartbeat is not a change.
   assert.equal((await heartbeat('w1')).status, 200)
   await server.client.ok('PUT', `/_workers/${role}/w2`, { timeout: 60_000 })
   assert.deepEqual(await ids(), ['w1', 'w2'])
@@ -179,7 +179,7 @@ for (const how of ['hold', 'beat']) {
   it(`the job of a process ${what} runs elsewhere when it is killed`, async (server) => {
     const { workers, worker } = await start(server)
     await workers.add('a')
-    // Nothing but the connection's end tells of one that holds it.
+    // Only the end of its connection shows that a worker that holds one has ended.
     const first = worker('first', { timeout: how === 'hold' ? LONG : timeout })
     await first.says('ran a')
     const second = worker('second', { timeout: LONG })
@@ -230,7 +230,7 @@ for (const how of ['stop', 'kill']) {
     await before.accept(lost)
     const { port } = server.client
     if (how === 'stop') {
-      server.ownsDirectory = false // its data stay
+      server.ownsDirectory = false // keep its data
       await server.stop()
       // Its end is no halt.
       assert.equal(await held.row(), undefined)

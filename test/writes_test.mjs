@@ -1,5 +1,5 @@
-// Writes that need more than a line of text: compressed bodies, limits that change while the server runs, design documents that
-// are slow to compile, clients that end their side of the connection.
+// Writes that need more than a line of text: compressed bodies, limits that change while the server runs,
+// design documents that are slow to compile, clients that half-close their connections.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
@@ -29,7 +29,7 @@ it('bodies that are compressed', async (server) => {
   assert.match(other.json.reason, /deflate/)
   const plain = await server.client.put(`/${db}/b`, '{}', { headers: { 'Content-Encoding': 'identity' } })
   assert.equal(plain.status, 201, plain.text)
-  // A stranger's is not looked at.
+  // A client without permission gets an error before its body is read.
   const stranger = await server.as(undefined).put(`/${db}/c`, 'not gzip', { headers })
   assert.equal(stranger.status, 401, stranger.text)
 })
@@ -58,7 +58,8 @@ testWithServer('the largest document is what the setting says, from the moment i
   await server.client.ok('PUT', '/db/a', large)
 })
 
-// In no transaction, which would be too old before the second view is compiled, and be tried again and again.
+// Functions are compiled outside of a transaction, which would be too old before the second view is compiled,
+// and be retried for ever.
 testWithServer('a design document that is slow to compile is answered', { env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '60000' } }, async (server) => {
   await server.client.ok('PUT', '/db')
   const slow = (n) => `(function () { for (var i = 0; i < 2e8; i++); return function (doc) { emit(${n}) } })()`
@@ -80,7 +81,7 @@ it('a client that ends its side of the connection gets its answers', async (serv
   }
 })
 
-// Its replicator goes on only after errors of this name.
+// Its replicator continues only after errors of this name.
 it("PouchDB hears of documents that are refused, and that it may go on", async (server) => {
   const db = await server.newDatabase()
   const pouch = new PouchDB(`${server.client.url ?? `http://${server.client.hostname}:${server.client.port}`}/${db}`, {

@@ -1,4 +1,4 @@
-// What both runs are told: BUILD_DIR [--kills N] [--seed S]
+// Arguments of both runs: BUILD_DIR [--kills N] [--seed S]
 import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,12 +1,12 @@
-// What the test knows of which databases there are.
+// The databases that the test expects.
 import { check } from './client.mjs';
 import { Database } from './documents.mjs';
 
 export class Catalog {
   constructor() {
     this.present = new Map(); // name → Database
-    this.gone = new Set(); // names that were deleted and not made again
-    this.creating = new Set(); // names whose creation was not answered
+    this.gone = new Set(); // names that were deleted and not created again
+    this.creating = new Set(); // names whose creation has no response
     this.deleting = new Set();
   }
 
@@ -43,7 +43,7 @@ export class Catalog {
   /** Finds out how unanswered creations and deletions ended, and compares the rest with what is known. */
   async verify_names(client) {
     const names = new Set(await client.get('/_all_dbs'));
-    names.delete('_users'); // the server's own
+    names.delete('_users'); // created by the server
     for (const name of this.creating) {
       if (names.has(name)) this.created(name);
     }

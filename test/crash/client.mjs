@@ -1,7 +1,7 @@
-// Requests, and what is known of those that were not answered.
+// Sends requests, and reports those without a response.
 //
-// Node's fetch() may send a request a second time when a connection breaks; a test that counts what was
-// acknowledged must know that each was sent once. node:http does that.
+// Node's fetch() may send a request a second time when a connection breaks; a test that counts acknowledged
+// writes must know that each was sent once. node:http does that.
 import http from 'node:http';
 
 /** No complete answer came: the request was carried out or not. */
@@ -49,7 +49,7 @@ export class Client {
         response.on('error', (error) => lost(error.message));
       });
       request.setTimeout(kAnswerLimitMs, () => {
-        reject(new Violation(`${method} ${path} was not answered in ${kAnswerLimitMs / 1000} s`));
+        reject(new Violation(`${method} ${path} got no response within ${kAnswerLimitMs / 1000} s`));
         request.destroy();
       });
       request.on('error', (error) => lost(error.message));

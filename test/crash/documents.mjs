@@ -1,10 +1,8 @@
-// What the test knows of the documents of one database, written down outside of the server, and the check
-// that the server has just that.
+// The test's model of the documents of one database, and the check that the server's documents match it.
 //
-// A revision is *known* once an answer named it (or a feed or a read showed it): from then on it is part of
-// the document's history for good. An *attempt* is a write whose outcome is not known. After a kill every
-// revision that is there and not known must be one of the attempts, made on the very revision that it
-// follows, with the whole body that was sent.
+// A revision is *known* once a response contained it (or a feed or a read): from then on it must stay part of
+// the document's history. An *attempt* is a write whose outcome is unknown. After a kill each revision that
+// is not known must be one of the attempts, with the parent and the complete body that were sent.
 import { check } from './client.mjs';
 
 const kPointsKept = 4;
@@ -32,7 +30,7 @@ class Document {
   constructor(id) {
     this.id = id;
     this.known = new Map(); // generation → revision
-    this.tip = null; // {rev, deleted, body}, the latest one that is known; without body if that was not seen
+    this.tip = null; // {rev, deleted, body}, the latest known one; without body if that was not seen
     this.attempts = new Set();
   }
 
@@ -57,9 +55,9 @@ export class Database {
     this.name = name;
     this.documents = new Map();
     this.locals = new Map(); // id → {acknowledged: number, attempted: number}
-    this.points = []; // {seq, revs}: the state at places in the changes that are remembered
-    this.updateSeq = null; // the highest that was seen
-    this.rowsSeen = new Map(); // id → the last row of the changes that a feed showed
+    this.points = []; // {seq, revs}: the state at remembered sequences
+    this.updateSeq = null; // the highest seen
+    this.rowsSeen = new Map(); // id → the last row that a changes feed showed
   }
 
   document(id) {
@@ -179,7 +177,7 @@ export class Database {
     document.attempts.clear();
   }
 
-  // The winner's body is what was sent, to the byte.
+  // The winner's body equals the one that was sent, byte for byte.
   check_body(document, found, parent) {
     const deleted = found._deleted === true;
     const body = body_text(found);
@@ -208,7 +206,7 @@ export class Database {
       `${this.name} counts ${info.sizes.external} bytes, there are ${bytes}`);
   }
 
-  // A change keeps the place at which a feed showed it, until the document changes again: further up.
+  // A change keeps its sequence until the document changes again, which gives it a greater one.
   check_feed_rows(rows) {
     for (const row of rows) {
       const seen = this.rowsSeen.get(row.id);
@@ -219,7 +217,7 @@ export class Database {
     }
   }
 
-  // `since` of a place where the whole state is known gives what changed after it: no more, no less.
+  // `since` a sequence whose state is known yields exactly the later changes.
   async check_points(client, changes) {
     const revs = new Map(changes.results.map((row) => [row.id, row.changes[0].rev]));
     for (const point of this.points) {
@@ -232,7 +230,7 @@ export class Database {
       }
     }
     this.points.push({ seq: changes.last_seq, revs });
-    // The oldest one stays.
+    // The oldest one is kept.
     if (this.points.length > kPointsKept) this.points.splice(1, 1);
   }
 

@@ -1,7 +1,7 @@
-// Actors that add and do jobs, and what the test knows of the jobs.
+// Actors that add and run jobs, and the test's model of the jobs.
 //
 // An attempt at a job is known by its lock. Of all attempts at a job at most one may ever finish it, and only
-// the one that was accepted last may speak for it; epochs grow with every attempt.
+// the one that was accepted last may report on it; epochs grow with every attempt.
 import { Lost, check, sleep, until } from './client.mjs';
 import { Actor } from './load.mjs';
 
@@ -15,11 +15,11 @@ class Job {
   constructor(type, id, data, scheduledAt) {
     Object.assign(this, { type, id, data, scheduledAt });
     this.added = false; // acknowledged
-    this.epoch = 0; // of the latest attempt that is known
+    this.epoch = 0; // of the latest known attempt
     this.lock = null; // of that attempt
     this.stale = []; // locks of attempts before it
     this.finished = false; // acknowledged
-    this.finishing = new Set(); // data of finishes that were not answered
+    this.finishing = new Set(); // data of finishes without a response
     this.removing = false;
     this.dataSeen = false; // of the finished job
   }
@@ -120,7 +120,7 @@ export class Jobs {
     job.dataSeen = job.finished;
   }
 
-  // The server itself may reclaim silent jobs between two looks: then the next two agree.
+  // The server may reclaim silent jobs between two reads: then the next two agree.
   async verify_counts(client, type) {
     await until(`the counts of ${type} are those of its jobs`, async () => {
       const { counts } = await client.get(`/_jobs/${type}`);
@@ -130,7 +130,7 @@ export class Jobs {
     }, 30_000);
   }
 
-  // Attempts that lost their job hear so, and change nothing.
+  // Attempts that lost their job get `halt`, and change nothing.
   async verify_stale(client) {
     for (const job of this.all.values()) {
       for (const lock of job.stale.splice(0)) {
@@ -211,7 +211,7 @@ export class JobWorker extends Actor {
     check(false, () => `jobs could not be accepted: ${JSON.stringify(answer)}`);
   }
 
-  // An attempt that is answered `halt` was too late; that is the server's right after its timeout.
+  // An attempt may get `halt` if its timeout has passed.
   async work(job, lock) {
     if (this.random.chance(0.5)) {
       await this.call('POST', `${job.path}/_update`, { lock, progress: { n: 1 } }, [200, 409]);
@@ -272,7 +272,7 @@ export class RegisteredWorker extends JobWorker {
 /** Registers workers that stay for good until they are taken out, and takes them out again. */
 export class Registrar extends Actor {
   workers = new Map(); // id → {incarnation, opts}, as acknowledged
-  unsure = new Map(); // id → what was attempted: opts, or null for a removal
+  unsure = new Map(); // id → attempted without a response: opts, or null for a removal
 
   path(id) {
     return `/_workers/${kRole}-patient/${id}`;

@@ -53,7 +53,7 @@ export class Load {
     try {
       while (!this.world.stopped) await actor.step();
     } catch (error) {
-      // An answer that does not come is the server's end, and the actor's until the next start.
+      // A missing response means that the server has ended; the actor ends until the next start.
       if (!(error instanceof Lost) || !this.world.server.stopping) {
         error.message = `${actor.name}: ${error.message}`;
         this.failure ??= error;

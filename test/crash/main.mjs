@@ -1,5 +1,5 @@
-// Kills a server again and again while it works, starts it on what is left, and compares all that it has with
-// all that was acknowledged.
+// Kills a server repeatedly while it works, restarts it on its data directory, and compares its data with all
+// acknowledged writes.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -102,7 +102,7 @@ async function verify_indexes() {
   for (const name of [...kStable, kSlow]) counts.views += await verify_views(client, world.catalog.get(name));
 }
 
-// Everybody works, and the server is killed at some moment.
+// All actors work, and the server is killed at a random time.
 async function kill_under_load(moment) {
   const load = new Load(world, actors);
   load.start();
@@ -113,7 +113,7 @@ async function kill_under_load(moment) {
 
 const slow_info = async () => (await client.get(`${path_of(kSlow)}/_design/slow/_info`)).view_index;
 
-// An index is being built, of which some batches are done. It goes on from there.
+// The server is killed after some batches of an index build, which continues from there.
 async function round_of_build(variant) {
   const database = world.catalog.get(kSlow);
   const design = database.document('_design/slow');
@@ -136,12 +136,12 @@ async function round_of_build(variant) {
       before = info;
       return info.updates_pending.total === 0 && !info.updater_running && info;
     }, 120_000, 1);
-    // The last run's share; unless the first one was just done. A run that found nothing to do tells of no progress.
+    // The last run's share, unless the first one had completed: a run without work reports no progress.
     if ((after.build.progress?.total_changes ?? 0) < kSlowDocuments) ++counts['resumed builds'];
   };
 }
 
-// `divan load` writes a file's lines. What is there afterwards is whole; a second run loads the rest.
+// `divan load` writes a file's lines. The loaded documents are complete; a second run loads the rest.
 function start_load() {
   const file = path.join(directory, 'lines.json');
   if (!fs.existsSync(file)) {
@@ -179,7 +179,7 @@ async function round_of_divan_load() {
   };
 }
 
-// The rows that the kill left, before the next server touches them.
+// Verifies the rows after the kill, before the next server starts.
 function verify_directory() {
   const { status, stdout, stderr } = spawnSync(path.join(buildDir, 'divan'), ['verify', '--quiet', server.dataDir]);
   check(status === 0, () => `\`divan verify\` says after the kill:\n${stdout}${stderr}`);
@@ -194,7 +194,7 @@ async function kill_while_starting() {
 }
 
 async function run() {
-  // A data directory that is only just being made.
+  // A data directory that is being created.
   for (let i = 0; i < 3; ++i) await kill_while_starting();
   await server.start();
   await prepare();
@@ -219,7 +219,7 @@ async function run() {
   client.close();
   await server.stop();
   check(server.errors().length === 0, `the log tells of errors:\n${server.errors().join('\n')}`);
-  // Otherwise builds have become too quick for this test.
+  // Otherwise builds are too fast for this test.
   check(counts['resumed builds'] > 0 || kills < 10, 'no build was interrupted');
 }
 

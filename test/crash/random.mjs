@@ -1,5 +1,5 @@
-// Chance from a seed. Every actor of the test draws from a stream of its own, so that what one of them does
-// depends on the seed and not on how fast the others were.
+// Random numbers from a seed. Every actor of the test has its own stream, so that its actions depend on the
+// seed and not on the speed of the others.
 
 function hash(text) {
   let h = 0x811c9dc5;

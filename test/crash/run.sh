@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills the server of a build with SIGKILL while it works, and looks whether anything is lost; see README.md.
+# Kills the server of a build with SIGKILL while it works, and checks that no data is lost; see README.md.
 #   test/crash/run.sh BUILD_DIR [--only all|updates] [--kills N] [--seed S]
 set -euo pipefail
 usage="usage: test/crash/run.sh BUILD_DIR [--only all|updates] [--kills N] [--seed S]"

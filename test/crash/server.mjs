@@ -7,14 +7,14 @@ import { check, until } from './client.mjs';
 
 const kStartLimitMs = 120_000;
 
-// The fields of /proc/PID/stat behind the name, which may have any character in it.
+// The fields of /proc/PID/stat after the name, which may contain any character.
 function stat(pid) {
   try {
     const text = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     return { state: fields[0], session: Number(fields[3]) };
   } catch {
-    return null; // it has gone
+    return null; // it has ended
   }
 }
 
@@ -36,8 +36,8 @@ export class Server {
     this.child = null;
     this.stopping = false;
     this.slowestStartMs = 0;
-    this.leftSession = null; // of the process that ended last
-    process.on('exit', () => this.child?.kill('SIGKILL')); // its session is not ours: nobody else would
+    this.leftSession = null; // of the last process
+    process.on('exit', () => this.child?.kill('SIGKILL')); // it has its own session, so a signal to ours does not end it
   }
 
   /** Starts the process; it may not be listening yet. */

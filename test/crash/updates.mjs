@@ -1,5 +1,5 @@
-// /_db_updates over all restarts: each database that changed has its row, and a consumer who remembers the last
-// sequence that it has seen, and nothing else, has come to know of everything.
+// /_db_updates over all restarts: each database that changed has its row, and a consumer that stores only the
+// last sequence that it has seen learns of every change.
 import { Violation, check, sleep, until } from './client.mjs';
 import { compare_seq, path_of } from './documents.mjs';
 import { Actor } from './load.mjs';
@@ -30,7 +30,7 @@ export class UpdatesFollower extends Actor {
     await this.follow('GET', path, undefined, (row) => this.take(row), options);
   }
 
-  // As browsers do it: the place goes into a field of the request.
+  // As in browsers: the sequence is sent in a header.
   async eventsource(options) {
     let row = null;
     const parse = (line) => {
@@ -62,7 +62,7 @@ export class UpdatesFollower extends Actor {
   }
 
   take(row) {
-    if (row.last_seq) throw new Violation('a continuous feed with heartbeats ended by itself');
+    if (row.last_seq) throw new Violation('a continuous feed with heartbeats ended');
     check(compare_seq(row.seq, this.since) > 0, `/_db_updates since ${this.since} goes back to ${row.seq}`);
     this.since = row.seq;
     this.seen.set(`${row.type} ${row.db_name}`, row.seq);
@@ -91,8 +91,8 @@ export async function verify_updates(client, catalog, followers) {
   return rows.length;
 }
 
-// Both sequences are places in the same store's history: the row of a database's updates stands behind the
-// last change that it tells of.
+// Both sequences are positions in the same store's history: the row of a database's updates follows the last
+// change that it reports.
 async function is_complete(client, catalog, rows) {
   for (const name of catalog.present.keys()) {
     const created = rows.get(`created ${name}`);

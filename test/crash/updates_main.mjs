@@ -1,5 +1,5 @@
-// The feed of all databases by itself, and many kills: hundreds of small writes to many databases that come and go,
-// a kill at any moment, a quick start, and a look at the feed and at those who follow it.
+// The feed of all databases with many kills: hundreds of small writes to many databases that are created and
+// deleted, a kill at a random time, a restart, and checks of the feed and its consumers.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';

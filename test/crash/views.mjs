@@ -1,5 +1,5 @@
-// Design documents, and what their views must show: worked out here, from the documents that the test knows,
-// with the same map functions.
+// Design documents and the expected rows of their views, computed from the test's model of the documents with
+// the same map functions.
 import { check, until } from './client.mjs';
 import { path_of } from './documents.mjs';
 

@@ -56,7 +56,7 @@ export class PutWriter extends Writer {
 export class BulkWriter extends Actor {
   async step() {
     const database = this.world.catalog.get(this.random.pick(kStable));
-    // Now and then more than one transaction takes.
+    // Occasionally more than one transaction can hold.
     const large = this.random.chance(0.1);
     const count = this.random.between(5, large ? 60 : 40);
     const numbers = this.random.shuffled([...Array(kIdsPerWriter).keys()]).slice(0, count);
@@ -130,7 +130,7 @@ export class ChurnWriter extends Writer {
     }
   }
 
-  // A write that comes with the deletion, over another connection: either may win.
+  // A write that races the deletion over another connection: either may win.
   async other(database) {
     const attempt = database.attempt(`late ${++this.world.written}`, null, '{"late":true}');
     const path = document_path(database.name, attempt.id);
@@ -189,7 +189,7 @@ export class ChangesFollower extends Actor {
   }
 
   take(database, row) {
-    if (row.last_seq) throw new Violation('a continuous feed with heartbeats ended by itself');
+    if (row.last_seq) throw new Violation('a continuous feed with heartbeats ended');
     check(compare_seq(row.seq, this.since) > 0, () =>
       `the feed since ${this.since} of ${database.name} goes back to ${row.seq}`);
     this.since = row.seq;

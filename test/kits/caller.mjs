@@ -1,5 +1,5 @@
-// Calls a kit as a test says: reads {"call": …, "args": […], "options": {…}} in lines, and answers {"result": …} or
-// {"error": …} in lines.
+// Calls a kit for a test: reads {"call": …, "args": […], "options": {…}} in lines, and answers {"result": …}
+// or {"error": …} in lines.
 //   node caller.mjs URL
 import { createInterface } from 'node:readline'
 import { Divan } from '../../clients/js/index.mjs'

@@ -1,4 +1,4 @@
-"""Calls a kit as a test says: reads {"call": …, "args": […], "options": {…}} in lines, and answers {"result": …} or
+"""Calls a kit for a test: reads {"call": …, "args": […], "options": {…}} in lines, and answers {"result": …} or
 {"error": …} in lines.
 
     python3 caller.py URL"""

@@ -1,6 +1,6 @@
-// A worker in plain HTTP that a test directs: it registers, beats, and accepts one job.
+// A worker in plain HTTP that a test controls: it registers, sends heartbeats, and accepts one job.
 //   node plain.mjs URL '{"type": …, "id": …, "how": "hold" | "beat", "timeout": …, "db": …}'
-// "end" on stdin makes it say everything that there is to say for its job, last that it is finished.
+// "end" on stdin makes it send all kinds of reports for its job, the finish last.
 import http from 'node:http'
 import { createInterface } from 'node:readline'
 
@@ -9,7 +9,7 @@ const { type, id, how, timeout, db } = JSON.parse(options)
 const { hostname, port, username, password } = new URL(url)
 const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
-// `onLine` gets the lines of an answer that stays open.
+// `onLine` gets the lines of a response that stays open.
 function send(method, path, body, onLine) {
   const headers = { 'Content-Type': 'application/json' }
   const settings = { hostname, port, method, path, headers, auth: `${username}:${password}`, agent: onLine ? false : undefined }

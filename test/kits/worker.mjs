@@ -1,6 +1,7 @@
-// A worker that a test directs: it says on stdout what happens, and is told on stdin what to do.
+// A worker that a test controls: it reports events on stdout and reads commands from stdin.
 //   node worker.mjs URL '{"type": …, "concurrency": …, "worker": {…}}'
-// A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact" | "late"}.
+// A job's data say what its handler does: {"do": "note" | "hold" | "stubborn" | "throw" | "big" | "transact"
+// | "late"}.
 import { createInterface } from 'node:readline'
 import { Divan, DivanError, JobFailure, JobResult, JobSnooze } from '../../clients/js/index.mjs'
 
@@ -15,7 +16,8 @@ const told = new Promise((resolve) => (go = resolve))
 const divan = new Divan(url)
 const worker = divan.worker({ role: type, ...settings })
 
-// Around the handlers: the outer one sees a failure, the inner one changes a result, and one job has no handler.
+// Hooks: the outer one sees a failure, the inner one changes a result, and one job does not reach its
+// handler.
 worker.use(async (job, next) => {
   if (job.data.do !== 'hooked') return next()
   say('before', job.id, 'outer', job.traceparent ?? 'none')
@@ -66,11 +68,11 @@ worker.handle(
         await job.update({ progress: { held: true } })
         if ((await Promise.race([told, aborted])) === 'aborted') signal.throwIfAborted()
         break
-      case 'stubborn': // does not heed its signal
+      case 'stubborn': // ignores its signal
         await told
         break
       case 'late': {
-        // Does not heed its signal either, and speaks for its job when it is told to.
+        // Also ignores its signal, and reports on its job on a command.
         await told
         const refused = (what) => (error) => say('refused', id, what, error.code)
         await job.update({ progress: { by: worker.id } }).catch(refused('update'))

@@ -1,4 +1,4 @@
-"""A worker that a test directs: it says on stdout what happens, and is told on stdin what to do.
+"""A worker that a test controls: it reports events on stdout and reads commands from stdin.
 
     python3 worker.py URL '{"type": …, "concurrency": …, "worker": {…}}'
 
@@ -41,7 +41,7 @@ divan = Divan(url)
 worker = divan.worker(job_type, **settings)
 
 
-# Around the handlers: the outer one sees a failure, the inner one changes a result, and one job has no handler.
+# Hooks: the outer one sees a failure, the inner one changes a result, and one job does not reach its handler.
 @worker.use
 def outer(job, next):
     if job.data.get("do") != "hooked":
@@ -92,9 +92,9 @@ def run(job):
         job.update(progress={"held": True})
         while not told.wait(0.01):
             job.signal.check()
-    if what == "stubborn":  # does not heed its signal
+    if what == "stubborn":  # ignores its signal
         told.wait()
-    if what == "late":  # does not heed its signal either, and speaks for its job when it is told to
+    if what == "late":  # ignores its signal either, and speaks for its job when it is told to
         told.wait()
         by = {"by": worker.id}
         try_to(job, "update", lambda: job.update(progress=by))

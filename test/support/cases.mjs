@@ -10,7 +10,7 @@ const ANSWER = /^(eventually )?(\d{3})(?: (.*))?$/
 export function readCases(file) {
   const cases = []
   let step
-  let continued // where indented lines go on
+  let continued // the text that indented lines continue
   const lines = readFileSync(file, 'utf8').split('\n')
   lines.forEach((text, i) => {
     const fail = (what) => {
@@ -54,7 +54,7 @@ export function readCases(file) {
     }
   })
   for (const { steps } of cases) {
-    for (const { line, answer } of steps) if (!answer) throw new Error(`${file}:${line}: no answer is given`)
+    for (const { line, answer } of steps) if (!answer) throw new Error(`${file}:${line}: expected response is missing`)
   }
   return cases
 }
@@ -64,7 +64,7 @@ function header(text) {
   return found && { name: found[1], value: found[2] }
 }
 
-// What is wrong with an answer, or nothing.
+// Returns the difference between a response and the expected one, or undefined.
 function check(expected, answer, variables) {
   if (answer.status !== expected.status) return `the status is ${answer.status}, not ${expected.status}`
   for (const { name, value } of expected.headers) {

@@ -13,7 +13,7 @@ export class Answer {
     try {
       return JSON.parse(this.text)
     } catch {
-      throw new Error(`status ${this.status}, and the body is no JSON: ${this.text.slice(0, 500)}`)
+      throw new Error(`status ${this.status}, and the body is not JSON: ${this.text.slice(0, 500)}`)
     }
   }
 }
@@ -25,7 +25,7 @@ export class Stream {
   #wake = () => {}
   /** Everything that came so far. */
   text = ''
-  /** 'end' when the answer is complete, 'cut' when the connection was lost before. */
+  /** 'end' when the response is complete, 'cut' when the connection was lost before. */
   over = undefined
 
   constructor(request, response) {
@@ -87,7 +87,7 @@ export class Stream {
         continue
       }
       const [, name, value] = /^([a-z]*): ?(.*)$/.exec(line) ?? []
-      if (name === undefined) throw new Error(`no line of an event stream: ${line}`)
+      if (name === undefined) throw new Error(`malformed line of an event stream: ${line}`)
       event[name] = value
     }
   }
@@ -98,7 +98,7 @@ export class Stream {
       if (event === undefined || event.event === name) return event
     }
   }
-  /** Waits for the answer's end and answers how it came: 'end' or 'cut'. */
+  /** Waits for the end of the response and returns 'end' or 'cut'. */
   async ended(what = 'the end of a feed') {
     while (!this.over) {
       await within(what, new Promise((resolve) => (this.#wake = resolve)))

@@ -26,7 +26,7 @@ export const noNewer = existsSync(newerServer) ? false : 'DIVAN_FDB_NEWER_PROGRA
 /** The settings of a store that no other test has. */
 export const newStore = () => clusterSettings(`test ${randomUUID().slice(0, 8)}`)
 
-// Does it; if it fails, the nodes that there are by then are killed and the ends of their logs told.
+// Runs it; if it fails, kills the nodes and shows the ends of their logs.
 async function orKilled(nodes, body) {
   try {
     await body()
@@ -39,7 +39,7 @@ async function orKilled(nodes, body) {
   }
 }
 
-// They stop in order, and what is in their store is checked.
+// Stops the nodes in order, and verifies their store.
 async function stopAll(nodes, env) {
   await Promise.all(nodes.map((node) => node.stop()))
   const { code, stdout, stderr } = await runDivan(['verify', '--store', env.DIVAN_DIVAN_STORE, '--quiet'], { env })
@@ -77,7 +77,7 @@ export async function refused(settings, words) {
   assert.equal(stderr.split('\n').length, 2, stderr)
 }
 
-// One that is refused is not throttled.
+// A rejected transaction is not throttled.
 const TLS_KNOBS = ['--knob_tls_server_connection_throttle_attempts=1000000']
 const tlsArgs = ({ certificate, key, ca }) => ['--tls_certificate_file', certificate, '--tls_key_file', key, '--tls_ca_file', ca]
 
@@ -113,7 +113,7 @@ export class OwnCluster {
     writeFileSync(cluster.file, `test:test@${cluster.#address}\n`)
     cluster.run(args)
     await waitFor('a cluster to be made', async () => {
-      await cluster.#fdbcli('configure new single memory') // an error if it was made and the answer lost
+      await cluster.#fdbcli('configure new single memory') // fails if it was created and the response lost
       return (await cluster.#fdbcli('status minimal')).includes('is available')
     })
     return cluster
@@ -159,7 +159,7 @@ export class OwnCluster {
   }
 }
 
-// A port that nobody listens on.
+// A port without a listener.
 function freePort() {
   return new Promise((resolve) => {
     const server = net.createServer().listen(0, '127.0.0.1', () => {

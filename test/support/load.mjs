@@ -1,8 +1,8 @@
-// Work through several nodes, and what must be there after it.
+// Load on several nodes, and the check of its results.
 import assert from 'node:assert/strict'
 import { pause, waitFor } from './wait.mjs'
 
-const LOST = 1500 // milliseconds after which whoever asks gives up an answer
+const LOST = 1500 // milliseconds after which a request times out
 /** Settings of a node whose builds take a while on any machine. */
 export const ONE_PROCESS = { DIVAN_DIVAN_JS_PROCESSES: '1' }
 
@@ -90,7 +90,8 @@ class Load {
     if (answer && answer.status < 500) return answer
     await pause(20)
   }
-  // Asks until there is an answer. Only what was asked for before, in vain, may be done already: `isFirst` is false then.
+  // Repeats the request until there is a response. `isFirst` is false if an earlier attempt without a
+  // response may have succeeded.
   async #insist(method, target, body) {
     for (let isFirst = true; ; isFirst = false) {
       const answer = await this.#ask(method, target, body)
@@ -125,7 +126,7 @@ class Load {
       for (const { id, lock } of accepted?.json.jobs ?? []) {
         const effect = { docs: { effects: [{ job: id }] }, jobs: { finish: [{ type: 'work', id, lock }] } }
         const { status, text } = await this.#insist('POST', '/_transact', effect)
-        // Done, and the answer lost; or somebody else has it.
+        // It succeeded and the response was lost, or another worker has the job.
         if (status !== 200) assert.deepEqual([status, JSON.parse(text).error], [409, 'halt'])
         this.answered.add(id)
       }
@@ -192,7 +193,7 @@ async function check(nodes, load, changes, updates) {
   for (const node of nodes) {
     const { rows } = await node.client.ok('GET', '/orders/_all_docs')
     assert.deepEqual(rows.map(({ id }) => id).sort(), [...added, '_design/d'].sort())
-    await fresh(node, 'orders', added.size) // without being asked
+    await fresh(node, 'orders', added.size) // without a query
   }
   const { results } = await a.client.ok('GET', '/orders/_changes')
   for (const { rows } of changes) {

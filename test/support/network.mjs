@@ -1,11 +1,11 @@
-// A network that fails: a proxy between the nodes of a test and their FoundationDB cluster.
+// Simulates network failures: a proxy between the nodes of a test and their FoundationDB cluster.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import net from 'node:net'
 import { pause } from './wait.mjs'
 
 const HEX = (port) => port.toString(16).toUpperCase().padStart(4, '0')
 
-// The two sides' greetings have no checksum; all that follows has.
+// The first packets of both sides have no checksum; all others have one.
 const GREETING = 512
 
 // The kernel's number of the socket that has come from this port to that one.
@@ -21,7 +21,7 @@ function inodesOf(pid) {
     readdirSync(directory).map((name) => {
       try {
         return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${directory}/${name}`))?.[1]
-      } catch {} // it is closed by now
+      } catch {} // it is closed already
     })
   )
 }
@@ -126,7 +126,7 @@ class Connection {
 /** Listens on a port of its own, at which a cluster says that it is, for one that listens on `port`. */
 export class Network {
   #links = new Map()
-  #others = new Link() // of whoever no link was asked for: nothing ever happens there
+  #others = new Link() // for processes without a link of their own: never fails
 
   static async start(port) {
     const network = new Network()

@@ -1,4 +1,4 @@
-// Programs that stand in the documentation, run as they stand there: what a reader copies works.
+// Runs programs of the documentation unchanged.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
-// What a run of the tests prints: a line for each file, and what failed.
+// The output of a test run: a line per file, and the failures.
 import path from 'node:path'
 
-// The file that a test is of: "feeds: a name" (see server.mjs), or else the file itself.
+// The file of a test: "feeds: a name" (see server.mjs), or else the file itself.
 const groupOf = ({ name, file }) => /^([a-z_]+): /.exec(name)?.[1] ?? path.basename(file ?? name).replace(/_test\.mjs$/, '')
 
 function describe(error) {

@@ -1,7 +1,7 @@
 // A Divan server of a test's own: the real binary, a data directory of its own, a free port.
 //
-// However a test ends, its server and directory are gone afterwards: tests stop their servers, the end of a test
-// file kills what is left, and should the test itself be killed, the kernel kills the server (setpriv).
+// However a test ends, its server and directory are removed: tests stop their servers, the end of a test file
+// kills remaining ones, and if the test itself is killed, the kernel kills the server (setpriv).
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,14 +14,14 @@ const buildDir = process.env.DIVAN_BUILD_DIR ?? path.resolve(import.meta.dirname
 export const binary = path.join(buildDir, 'divan')
 export const ADMIN = 'admin:secret'
 
-// What the names of a file's tests begin with: "feeds: ".
+// The prefix of the names of a file's tests: "feeds: ".
 const PREFIX = path.basename(process.argv[1] ?? '').replace(/_test\.mjs$/, '') + ': '
 // Lines of a server's log that a failure shows.
 const SHOWN_LINES = 60
 const SANITIZER = /ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:/
 
-// The tests can run on a FoundationDB cluster: DIVAN_TEST_STORE=fdb. What belongs to a data directory, otherwise, stands
-// there under the directory's name.
+// The tests can run on a FoundationDB cluster: DIVAN_TEST_STORE=fdb. The data of a data directory is then
+// stored under the directory's name.
 const onCluster = process.env.DIVAN_TEST_STORE === 'fdb'
 
 const running = new Set()
@@ -89,12 +89,12 @@ class Process {
   stderr = ''
   code = null
   signal = null
-  killed = false // by the test, which then minds nothing else
+  killed = false // by the test: its exit status is not checked
 
   constructor(args, env, wrapper = []) {
     const program = [...wrapper, binary]
     const command = existsSync('/usr/bin/setpriv') ? ['setpriv', '--pdeathsig', 'KILL', ...program] : program
-    // Settings of the caller's own environment are not those of the test.
+    // Do not inherit settings from the caller's environment.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('DIVAN_'))
     this.child = spawn(command[0], [...command.slice(1), ...args], {
       env: { ...Object.fromEntries(inherited), ...env },
@@ -187,7 +187,7 @@ export class Server {
   async metric(name) {
     const answer = await this.client.get('/_node/_local/_prometheus')
     const match = new RegExp(`^${name} (\\S+)$`, 'm').exec(answer.text)
-    if (!match) throw new Error(`there is no metric ${name}`)
+    if (!match) throw new Error(`unknown metric ${name}`)
     return Number(match[1])
   }
 
@@ -218,7 +218,7 @@ export class Server {
       if (process_.code !== 0) {
         throw new Error(`the server ended with ${process_.signal ?? `exit code ${process_.code}`}`)
       }
-      if (SANITIZER.test(this.log)) throw new Error('a sanitizer complains')
+      if (SANITIZER.test(this.log)) throw new Error('a sanitizer has reported an error')
     } catch (error) {
       process_.child.kill('SIGKILL')
       await process_.exit

@@ -1,4 +1,4 @@
-// The command line of the job queue with a server of a test's, and what its workers do meanwhile.
+// The command line of the job queue with a test's server, and workers.
 import assert from 'node:assert/strict'
 import { runDivan, startDivan } from './server.mjs'
 import { within } from './wait.mjs'
@@ -9,7 +9,7 @@ const environment = (server) => ({ DIVAN_URL: server.url, DIVAN_USER: server.cre
 export const run = (server, args, options) => runDivan(args, { ...options, env: environment(server) })
 export const start = (server, args, options) => startDivan(args, { ...options, env: environment(server) })
 
-// What a tool printed. Throws if it fails.
+// Returns a tool's output. Throws if it fails.
 export async function tool(server, args, options) {
   const { code, stdout, stderr } = await run(server, args, options)
   assert.equal(code, 0, stderr)
@@ -17,7 +17,7 @@ export async function tool(server, args, options) {
 }
 export const json = async (server, args) => JSON.parse(await tool(server, [...args, '--json']))
 
-// Runs a tool that must fail, with one line of words like these.
+// Runs a tool that must fail with one line that matches.
 export async function refused(server, args, words, options) {
   const { code, stdout, stderr } = await run(server, args, options)
   assert.deepEqual([code, stdout], [1, ''], stderr)

@@ -1,11 +1,11 @@
-// Waiting for conditions. Nothing in these tests sleeps for a fixed time: the limits are only there so that a
-// test that would never end fails, and are generous enough for sanitizer builds on a busy machine.
+// Waiting for conditions. Tests do not sleep for fixed times: the limits only end tests that would hang, and
+// are generous enough for sanitizer builds on a busy machine.
 
 export const LIMIT_MS = 90_000
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Calls `condition` until it answers something true, and answers that. What it throws counts as "not yet". */
+/** Calls `condition` until it returns a truthy value, and returns that. An exception counts as "not yet". */
 export async function waitFor(what, condition, { limit = LIMIT_MS } = {}) {
   const end = Date.now() + limit
   let last
@@ -18,7 +18,7 @@ export async function waitFor(what, condition, { limit = LIMIT_MS } = {}) {
       last = error
     }
     if (Date.now() > end) {
-      throw new Error(`waited ${limit} ms in vain for ${what}` + (last ? `: ${last.message}` : ''))
+      throw new Error(`waited ${limit} ms without success for ${what}` + (last ? `: ${last.message}` : ''))
     }
     await pause(15)
   }
@@ -28,7 +28,7 @@ export async function waitFor(what, condition, { limit = LIMIT_MS } = {}) {
 export async function within(what, promise, limit = LIMIT_MS) {
   let timer
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited ${limit} ms in vain for ${what}`)), limit)
+    timer = setTimeout(() => reject(new Error(`waited ${limit} ms without success for ${what}`)), limit)
   })
   try {
     return await Promise.race([promise, late])

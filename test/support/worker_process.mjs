@@ -1,4 +1,4 @@
-// Workers as processes of their own, which say on stdout what happens and are told on stdin what to do.
+// Workers as separate processes, which report events on stdout and read commands from stdin.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { waitFor, within } from './wait.mjs'
