@@ -1,5 +1,5 @@
-// _bulk_docs of 1,000 new documents a request: documents for a second of the server's processor time. The sync
-// of the log is part of it, the client's work is not. Compaction that a run causes may fall into the next one.
+// _bulk_docs of 1,000 new documents a request: documents per second of the server's processor time. Includes
+// the sync of the log, but not the client's work. Compaction that a run causes may happen in the next one.
 import { cpu } from './support/cpu.mjs';
 import { bulkBodies, load, packages, small } from './support/documents.mjs';
 import { figure, median } from './support/figures.mjs';

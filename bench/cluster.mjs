@@ -1,6 +1,7 @@
-// One FoundationDB cluster, served by 1, 2 and 4 Divan processes: what clients get a second, and what an operation costs
-// the cluster. The clients are as many whatever the processes are, spread over them. FDB_CLUSTER_FILE names the cluster,
-// DIVAN_FDB_LIBRARY its client library if the system does not find it.
+// One FoundationDB cluster, served by 1, 2 and 4 Divan processes: throughput of clients per second, and the
+// cost of an operation for the cluster. The number of clients is the same for any number of processes, over
+// which they are distributed. FDB_CLUSTER_FILE names the cluster, DIVAN_FDB_LIBRARY its client library if the
+// system does not find it.
 import { randomBytes } from 'node:crypto';
 
 import { Connection } from './jobs/divan_client.mjs';

@@ -1,5 +1,5 @@
-// What an event point costs, beside Boost.Signals2 in the same process: nobody listening, few and many subscribers,
-// one and two publishing threads, and subscribers that come and go. CPU time of the publishing threads.
+// The cost of publishing, compared with Boost.Signals2 in the same process: no, few and many subscribers, one
+// and two publishing threads, and subscribers that come and go. CPU time of the publishing threads.
 import { microBenchmarks } from './support/google_benchmark.mjs';
 import { figure, median } from './support/figures.mjs';
 

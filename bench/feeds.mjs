@@ -1,5 +1,5 @@
-// Live feeds: how soon a line comes after a write, what idle ones cost and what one write to many of them costs, and
-// what the marks for /_db_updates cost the writers of one database.
+// Live feeds: latency of a line after a write, the cost of idle feeds and of one write to many feeds, and the
+// cost of the marks for /_db_updates for the writers of one database.
 import * as idle from './feeds/idle.mjs';
 import * as latency from './feeds/latency.mjs';
 import * as marks from './feeds/marks.mjs';

@@ -1,5 +1,5 @@
-// GET of one document over 64 connections that are kept open, beside a Node.js server that answers a constant of
-// the same size: the same load generator (wrk, one thread), the two sides in turn.
+// GET of one document over 64 keep-alive connections, compared with a Node.js server that returns a constant
+// of the same size: the same load generator (wrk, one thread), alternating.
 import { execFile, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 

@@ -16,7 +16,7 @@ const MODULES = [divan, graphile, pgboss, bullmq, beanstalkd];
 const PARTS = { throughput, one_by_one: oneByOne, idle, rescue, scale };
 
 export async function run() {
-  if (Number(process.versions.node.split('.')[0]) < 20) throw new Error('jobs: the packages that Divan is measured beside need Node.js 20.');
+  if (Number(process.versions.node.split('.')[0]) < 20) throw new Error('jobs: the packages that Divan is compared with need Node.js 20.');
   const all = MODULES.flatMap((module) => module.create.map((create) => create()));
   const wanted = chosen('DIVAN_BENCH_SYSTEMS', all.map((system) => system.name));
   const systems = all.filter((system) => system === all[0] || wanted.includes(system.name));

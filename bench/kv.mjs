@@ -1,5 +1,5 @@
-// The store by itself: divan_bench's benchmarks of kv/embedded as figures with aims. A name here is a benchmark's there; what
-// each does stands beside it (divan/kv/embedded/*_bench.cc).
+// The store alone: divan_bench's benchmarks of kv/embedded as figures with targets. The names are those of
+// the benchmarks, which are documented in divan/kv/embedded/*_bench.cc.
 import { benchmarkRuns } from './support/google_benchmark.mjs';
 import { figure, median } from './support/figures.mjs';
 

@@ -1,4 +1,4 @@
-// Views: their builds, their reductions, and how fresh they are. DIVAN_BENCH_PARTS chooses (names with commas between).
+// Views: builds, reductions, and freshness. DIVAN_BENCH_PARTS chooses (names with commas between).
 import * as besideNode from './views/beside_node.mjs';
 import * as disk from './views/disk.mjs';
 import * as fresh from './views/fresh.mjs';

@@ -1,5 +1,5 @@
-// Backups of any bytes. The first byte says how the input is used: as a file as it is, or as payloads of
-// blocks whose checksums are made right, so that what lies behind the checksums is reached, too.
+// Backups of arbitrary bytes. The first byte selects how the input is used: as a file, or as payloads of
+// blocks with correct checksums, so that the code after the checksum test is reached, too.
 #include <xxhash.h>
 
 #include <vector>
@@ -61,12 +61,12 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto input = divan::fuzz::text_of(data + 1, size - 1);
   const std::string file = data[0] % 2 == 0 ? std::string(input) : with_checksums(input);
   const Found found = read(file, SIZE_MAX);
-  // It does not matter how the bytes come.
+  // The result does not depend on how the bytes are split.
   const Found pieces = read(file, 7);
   check(pieces.whole == found.whole && pieces.rows.size() == found.rows.size());
   if (!found.whole) return 0;
   check(found.end.rows == found.rows.size());
-  // What was read can be written, and is read again.
+  // What was parsed can be written and parsed again.
   std::string again;
   divan::backup::Writer writer(Header{}, [&](std::string_view bytes) {
     again += bytes;

@@ -1,5 +1,5 @@
 // JSON texts, one a line: each reduction of them is an error or JSON text that, merged alone, gives itself.
-// And all of the text as a partial result that is perhaps none.
+// Also uses the whole text as a partial result, which may be invalid.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ void check_error(const views::ReduceError& error) {
   }
 }
 
-// As if it had come out of a damaged store: an error, or a reduction like any other.
+// As from a damaged store: an error, or a valid reduction.
 void check_partial(const views::Builtin& function, std::string_view partial) {
   try {
     const auto reducer = views::make_reducer(function, views::SumLimit::unlimited());

@@ -1,4 +1,4 @@
-// What the targets share.
+// Shared by the fuzz targets.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ inline std::string_view text_of(const unsigned char* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Returns true if `call` answers; an error must be one that a client can be shown, with this status.
+/// Returns true if `call` succeeds; an error must be a valid client error with this status.
 inline bool answers(int status, const std::function<void()>& call) {
   try {
     call();

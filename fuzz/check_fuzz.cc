@@ -1,5 +1,5 @@
-// What `divan verify` makes of rows of any bytes. Pieces of the input are keys and values in turn; a key's
-// first byte says what it begins with, so that every module gets rows.
+// `divan verify` on rows of arbitrary bytes. Pieces of the input are keys and values in turn; a key's first
+// byte says what it begins with, so that every module gets rows.
 #include "divan/backup/check.h"
 #include "divan/index/views/check.h"
 #include "divan/jobs/check.h"
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     map[beginning(static_cast<unsigned char>(key[0])) + std::string(key.substr(1))] = value;
   }
   kv::testing::MapRows rows(map);
-  // The same rows are found as wrong as before, and no fewer of them in an older store.
+  // The same rows give the same findings, and at least as many with an older store version.
   const std::size_t found = findings_of(rows, 1 << 20);
   check(found == findings_of(rows, 1 << 20));
   findings_of(rows, 0);

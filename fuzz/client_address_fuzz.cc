@@ -1,5 +1,5 @@
 // X-Forwarded-For as clients and proxies send it, and lists of trusted proxies: the client is the peer, or an
-// IP address that stands in the field; the peer's own field counts for nothing if it is not trusted.
+// IP address of the field; the field of an untrusted peer is ignored.
 #include "divan/api/client_address.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const auto client = TrustedProxies(list).client_of(request(forwarded));
     check(is_address(client));
     check(client == "127.0.0.1" || forwarded.find(client) != forwarded.npos);
-    // Whoever that is, it is the same one if the next proxy adds it to the field.
+    // The result is the same if the next proxy adds that address to the field.
     const auto added = std::string(forwarded) + ", 127.0.0.1";
     check(TrustedProxies(list).client_of(request(added)) == client);
   }

@@ -1,5 +1,5 @@
-// A settings file of any bytes is refused, or read; what was read and may be set is written down and read
-// back the same. The first line, if there is an equals sign in it, stands for a variable of the environment.
+// A settings file of arbitrary bytes is rejected or parsed; settings that may be set are written and read
+// back unchanged. The first line, if there is an equals sign in it, is a variable of the environment.
 #include "divan/base/config.h"
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ const std::string& directory() {
   return directory.path;
 }
 
-// A value that goes on over several lines is in the file word by word.
+// A value that continues over several lines is in the file word by word.
 void check_words(std::string_view value, std::string_view text) {
   while (!value.empty()) {
     const auto word = value.substr(0, value.find(' '));

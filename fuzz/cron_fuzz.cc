@@ -1,5 +1,5 @@
-// A schedule of any bytes is refused with a reason, or has ticks that grow, the first of them the same
-// wherever one asks before it. The last line is the time zone, if there are two.
+// A schedule of arbitrary bytes is rejected with a reason, or has increasing ticks, the first of which does
+// not depend on the starting time before it. The last line is the time zone, if there are two.
 #include "divan/jobs/cron.h"
 
 #include "divan/jobs/schedule.h"

@@ -1,5 +1,5 @@
-// A document as a client sends it: an error, or parts that put together and taken apart again are the same.
-// Its revisions, sequences and ids are read from any text, too.
+// A document from a client: an error, or parts that are unchanged after a round trip. Its revisions,
+// sequences and ids are also parsed from arbitrary text.
 #include "divan/docs/document.h"
 
 #include "divan/base/json.h"

@@ -1,4 +1,4 @@
-// A compressed body: it is refused, or stands for no more bytes than allowed. The first byte says how many.
+// A compressed body is rejected, or expands to at most the limit, which the first byte sets.
 #include "divan/http/gzip.h"
 #include "fuzz/check.h"
 

@@ -1,5 +1,5 @@
-// Authorization and If-None-Match of any bytes, and the base64 in the former: a slow and simple reading
-// agrees.
+// Authorization and If-None-Match of arbitrary bytes, and the base64 in the former, compared with a slow and
+// simple parser.
 #include "divan/http/basic_auth.h"
 #include "divan/http/etag.h"
 #include "fuzz/check.h"
@@ -28,7 +28,7 @@ std::optional<std::string> decode(std::string_view text) {
   return out;
 }
 
-// The tags of a list, one after the other, up to the first that is none.
+// The tags of a list up to the first malformed one.
 bool matches(std::string_view field, std::string_view tag) {
   for (;;) {
     while (!field.empty() && std::string_view(" \t,").find(field[0]) != std::string_view::npos)
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     check(http::parse_basic(http::basic_authorization(*credentials)) == credentials);
   }
   check(http::if_none_match(text, "\"1-a\"") == matches(text, "\"1-a\""));
-  // Whatever is one well-formed tag matches itself.
+  // A well-formed tag matches itself.
   if (text.size() >= 2 && text.front() == '"' && text.find('"', 1) == text.size() - 1) {
     check(http::if_none_match(text, text));
   }

@@ -1,5 +1,5 @@
-// Requests of any bytes: what the parser makes of them must not depend on the pieces in which they come, and
-// it never uses more than there is.
+// Requests of arbitrary bytes: the parser's result must not depend on how they are split, and it never reads
+// beyond its input.
 #include <cstdlib>
 
 #include "divan/http/parser.h"
@@ -27,7 +27,7 @@ void describe(std::string& out, const Request& request) {
   out.append(request.body()).append("\n");
 }
 
-// As a connection does it: a buffer as large as a head may be, `step` bytes a read.
+// Like a connection: a buffer of the maximum size of a head, `step` bytes per read.
 Outcome parse(std::string_view bytes, std::size_t step) {
   Outcome outcome;
   RequestParser parser(kLimits);

@@ -1,5 +1,5 @@
-// Responses of any bytes, as the client reads them: an outcome that does not depend on the pieces, or an
-// error.
+// Responses of arbitrary bytes, parsed by the client: a result that does not depend on how they are split, or
+// an error.
 #include <cstdlib>
 
 #include "divan/http/parser.h"

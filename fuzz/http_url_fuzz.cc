@@ -1,4 +1,4 @@
-// Foreign text in URLs and headers: decoding undoes encoding, and nothing crashes.
+// Untrusted text in URLs and headers: decoding inverts encoding.
 #include <cstdlib>
 
 #include "divan/base/error.h"

@@ -1,5 +1,5 @@
-// The server's reading of what a divan-js process answers, which may have been taken over by a script. The
-// first byte chooses the kind of answer and how much was asked for.
+// The server's parsing of answers of a divan-js process, which may be controlled by a script. The first byte
+// selects the kind of answer and the size of the request.
 #include <cstdint>
 #include <cstdlib>
 
@@ -25,7 +25,7 @@ void check(const Log& log, std::size_t functions) {
   for (const auto& line : log.lines) require(line.function < functions && is_utf8(line.text));
 }
 
-// Every text must lie within the answer: touching it is what the sanitizer watches.
+// Every text must lie within the answer: the sanitizer checks the accesses.
 void check(const MapResult& result, std::size_t answer_size) {
   std::size_t size = 0;
   std::size_t sum = 0;

@@ -1,4 +1,4 @@
-// divan-js's reading of requests. What it reads, written anew by the server's side, is the same bytes.
+// divan-js's parsing of requests. A parsed request that is encoded again has the same bytes.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Foreign JSON: what is taken is what Boost's parser takes, compacting changes no value, and the walks over
-// compact text find the members, elements, strings and numbers that Boost finds.
+// Untrusted JSON: the same texts are accepted as by Boost's parser, compacting changes no value, and the
+// walks over compact text find the members, elements, strings and numbers that Boost finds.
 #include "divan/base/json.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool has_large_number(std::string_view text) {
   return false;
 }
 
-// Nullopt if Boost refuses the text; numbers that are too large for a double are not for it to judge.
+// nullopt if Boost rejects the text; excludes numbers that are too large for a double.
 std::optional<boost::json::value> oracle(std::string_view text, bool& undecided) {
   boost::json::parse_options options;
   options.max_depth = json::kMaxDepth;

@@ -1,5 +1,5 @@
-// The check of RocksDB's files: whatever bytes come, it ends, and a log in which nothing is wrong is no worse
-// for being cut off anywhere.
+// The check of RocksDB's files: it terminates for arbitrary bytes, and an intact log remains valid if it is
+// truncated anywhere.
 #include "divan/kv/embedded/log_check.h"
 #include "divan/kv/embedded/manifest.h"
 #include "divan/kv/error.h"

@@ -1,5 +1,5 @@
-// Rows of a database of any bytes: leaves, changes, bodies, local documents, the catalog's record. The first
-// byte says which section the rows belong to; then come keys (what follows the section) and values in turn.
+// Rows of a database of arbitrary bytes: leaves, changes, bodies, local documents, the catalog's record. The
+// first byte selects the section of the rows; keys (after the section) and values follow alternately.
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/local.h"
@@ -20,7 +20,7 @@ struct Store {
 };
 
 void check_leaf(const docs::Leaf& leaf) {
-  // What was read is what would be written.
+  // Encoding the parsed row gives the same bytes.
   std::string key;
   divan::kv::tuple::Packer(key)
       .integer(leaf.deleted ? 0 : 1)

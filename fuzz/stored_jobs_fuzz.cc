@@ -1,5 +1,5 @@
-// Rows of jobs and of workers of any bytes, and the settings of a type of jobs. The first byte says which; a
-// row of a job or a worker is read, shown, and written again as it was.
+// Rows of jobs and of workers of arbitrary bytes, and the settings of a type of jobs. The first byte selects
+// the kind; a row of a job or a worker is decoded, shown, and encoded again unchanged.
 #include "divan/base/json.h"
 #include "divan/base/rng.h"
 #include "divan/jobs/rows.h"

@@ -1,4 +1,4 @@
-// Rows of any bytes in a store, for the targets that read them.
+// Rows of arbitrary bytes in a store, for the targets that read them.
 #pragma once
 
 #include <map>
@@ -106,7 +106,7 @@ class RowsStore final : public kv::Database {
   const Rows& rows_;
 };
 
-/// Takes the input apart: pieces, each behind a byte with its length (the last may be cut short).
+/// Splits the input into pieces, each preceded by a byte with its length (the last may be truncated).
 class Pieces {
  public:
   explicit Pieces(std::string_view input) : rest_(input) {}
@@ -126,7 +126,7 @@ class Pieces {
   std::string_view rest_;
 };
 
-/// Reads damaged rows: an answer, or the error that says so.
+/// Reads damaged rows: a result, or the error that reports the damage.
 inline bool reads(const std::function<void()>& call) { return answers(500, call); }
 
 }  // namespace divan::fuzz

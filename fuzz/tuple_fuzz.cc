@@ -1,4 +1,4 @@
-// Whatever bytes come: they are refused, or they are a tuple that packs to the same bytes.
+// Arbitrary bytes are rejected, or are a tuple that packs to the same bytes.
 #include <cstdlib>
 
 #include "divan/base/error.h"
@@ -23,7 +23,7 @@ void unpack_and_pack(std::string_view bytes) {
   if (tuple::to_string(unpacked).empty()) std::abort();
 }
 
-// Asks for every type in turn: a reader that stays in place must not have moved.
+// Tries every type in turn: a failed read must not move the reader.
 void read(std::string_view bytes) {
   tuple::Reader reader(bytes);
   for (;;) {

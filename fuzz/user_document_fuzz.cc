@@ -1,5 +1,5 @@
-// A user's document as an administrator sends it, and as the store may have it: an error or nobody, or one
-// that has no password in plain text and no role of the server's own.
+// A user's document as an administrator sends it, and as the store may have it: an error, no user, or a user
+// without a plain-text password and without reserved roles.
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "fuzz/check.h"

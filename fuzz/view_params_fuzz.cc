@@ -1,5 +1,5 @@
-// What a client asks of a view, as a URL's query or, if it begins with a brace, as a request's body: an error
-// that it can be told, or parameters whose keys are JSON.
+// Parameters of a view, from a URL's query or, if it begins with a brace, from a request's body: a client
+// error, or parameters whose keys are JSON.
 #include "divan/base/json.h"
 #include "divan/http/url.h"
 #include "divan/index/views/collation.h"
@@ -33,7 +33,7 @@ void check_params(const views::ViewParams& params) {
   }
 }
 
-// What a query says must hold for a body that says the same.
+// A query and a body with the same parameters must be equivalent.
 void check_as_body(const std::vector<divan::http::QueryParameter>& query, const views::ViewParams& params) {
   std::string body;
   json::Writer writer(body);

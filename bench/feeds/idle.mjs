@@ -23,7 +23,7 @@ function checkLimits() {
   throw new Error(`${FEEDS} feeds need \`ulimit -n ${DESCRIPTORS}\`; it is ${limit} here.`);
 }
 
-// Feeds that are open, and what came over them.
+// Open feeds, and the number of rows and heartbeats received.
 class Feeds {
   sockets = [];
   rows = 0;
@@ -61,7 +61,7 @@ async function used(server, work) {
   return threadSeconds(server.pid) - before;
 }
 
-// Documents are written one after the other; what a write costs until the last of the feeds has it.
+// Documents are written one after the other; measures the cost of a write until the last of the feeds has it.
 async function writes(server, feeds, label, woken, mostReads) {
   const seconds = [];
   const reads = [];
@@ -74,9 +74,9 @@ async function writes(server, feeds, label, woken, mostReads) {
       await server.send('PUT', `/db0/${label.replaceAll(/\W/g, '')}${i}`, '{}');
       while (feeds.rows < woken) await pause(1);
       slowest = Math.max(slowest, performance.now() - began);
-      await pause(200); // what follows, such as a second look
+      await pause(200); // for follow-up work, such as a second poll
     }));
-    if (feeds.rows !== woken) throw new Error(`${label}: ${feeds.rows} rows came of one write, not ${woken}`);
+    if (feeds.rows !== woken) throw new Error(`${label}: ${feeds.rows} rows followed one write; expected ${woken}`);
     if (readsBefore !== undefined) reads.push((await server.metric('divan_feed_store_reads_total')) - readsBefore);
   }
   const milliseconds = seconds.map((value) => value * 1000);

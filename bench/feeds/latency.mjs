@@ -1,8 +1,8 @@
-// From the answer to a PUT until its line on a continuous feed, over two sockets of one client. A line that comes
-// before the answer counts with the time by which it was early, as a negative one.
+// From the answer to a PUT until its line on a continuous feed, over two sockets of one client. A line that
+// comes before the answer counts with the time by which it was early, as a negative one.
 //
-// CouchDB 3.5 on two cores like the ones that the aims were set on: _changes 0.1 ms in the middle, 3 ms at the 99th
-// percentile; _db_updates 317 and 527 ms.
+// CouchDB 3.5 on two cores, like those for which the targets were set: _changes 0.1 ms in the middle, 3 ms at
+// the 99th percentile; _db_updates 317 and 527 ms.
 import { figure } from '../support/figures.mjs';
 import { openFeed, Requests } from '../support/feed_socket.mjs';
 import { Server } from '../support/server.mjs';

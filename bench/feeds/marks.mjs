@@ -1,5 +1,5 @@
 // Whether the marks for /_db_updates cost the writers of a hot database anything: 32 connections write to one
-// database, with the feed recorded and without, in turn, each time to a fresh database.
+// database, with the feed recorded and without, alternating, each time to a new database.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -8,7 +8,7 @@ import { figure, median } from '../support/figures.mjs';
 import { Server } from '../support/server.mjs';
 
 const CONNECTIONS = 32;
-const SECONDS = 2; // short turns: what else the machine does changes less between two of them
+const SECONDS = 2; // short runs, so that the load of the machine changes little between two of them
 const ROUNDS = Number(process.env.DIVAN_BENCH_ROUNDS ?? 15);
 const BATCHES = { 'single PUTs': 1, '10 documents a request': 10 };
 
@@ -30,7 +30,7 @@ async function drive(server, database, batch) {
 async function compare(server, name, batch) {
   const results = { true: [], false: [] };
   for (let round = -1; round < ROUNDS; ++round) {
-    // Whatever a turn leaves behind is not always the same side's burden.
+    // Alternate the order, so that after-effects of a run do not always affect the same side.
     for (const recording of round % 2 ? ['true', 'false'] : ['false', 'true']) {
       await server.send('PUT', '/_node/_local/_config/global_changes/update_db', JSON.stringify(recording));
       const result = await drive(server, `hot-${batch}-${round + 1}-${recording}`, batch);

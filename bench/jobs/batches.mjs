@@ -1,4 +1,4 @@
-// How jobs are added: in batches, some at a time.
+// Adds jobs in concurrent batches.
 
 export const ADD = { batch: 1000, connections: 4 };
 

@@ -1,4 +1,5 @@
-// beanstalkd's protocol, with as many commands under way on a connection as one likes: the answers come in order.
+// beanstalkd's protocol, with pipelining: any number of commands may be pending on a connection, and
+// responses are in order.
 import net from 'node:net';
 
 export class Beanstalk {
@@ -50,7 +51,7 @@ export class Beanstalk {
     return words[1];
   }
 
-  // Waits for a job, and takes up to `limit` of those that are there then.
+  // Waits for a job, and reserves up to `limit` of those that are ready then.
   async reserve(limit = 1) {
     this.socket.cork();
     const answers = [this.command('reserve')];
@@ -64,7 +65,7 @@ export class Beanstalk {
     return jobs;
   }
 
-  // The first word of the answer: DELETED or NOT_FOUND.
+  // The first word of the response: DELETED or NOT_FOUND.
   async delete(id) {
     ++this.deletes;
     const { words } = await this.command(`delete ${id}`);
@@ -78,7 +79,7 @@ export class Beanstalk {
     await this.command('ignore default');
   }
 
-  // When the deletes that are under way have been answered.
+  // Resolves when the pending deletes have completed.
   async settled() {
     while (this.deletes) await new Promise(setImmediate);
   }

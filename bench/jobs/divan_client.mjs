@@ -1,5 +1,5 @@
-// What the benchmark needs of a client beside the kit: kept connections with one request at a time on each, and a worker
-// that can do without a held connection.
+// A client for the benchmark in addition to the kit: keep-alive connections with one request at a time, and a
+// worker that can run without a held connection.
 import net from 'node:net';
 
 export class Connection {
@@ -20,7 +20,7 @@ export class Connection {
   #pieces = [];
   #missing = 0; // characters of the body; 0: the head is not complete
 
-  // Answers have a Content-Length, but for those of held connections, which #lines gets.
+  // Responses have a Content-Length, except those of held connections, which #lines handles.
   #take(text) {
     if (this.onLine) return this.onLine(text);
     this.#pieces.push(text);
@@ -68,8 +68,8 @@ export class Connection {
   }
 }
 
-// Registers a worker, by its heartbeats alone or, with `held`, by a connection, too: then it is gone when that closes.
-// It is gone in any case when no heartbeat comes for `timeout` milliseconds. For the rest of this process's life.
+// Registers a worker, by its heartbeats alone or, with `held`, by a connection, too: then it ends when that
+// closes. It is also evicted after `timeout` milliseconds without a heartbeat. Runs until this process ends.
 export async function register(address, role, id, { timeout = 15000, held = false } = {}) {
   const path = `/_workers/${role}/${id}`;
   const connection = await Connection.open(address);
@@ -93,15 +93,15 @@ export async function register(address, role, id, { timeout = 15000, held = fals
     } catch (error) {
       if (error.status === 409) {
         registration.holding?.close();
-        registration = await enter(); // evicted meanwhile: its jobs are others'
+        registration = await enter(); // evicted meanwhile: its jobs were reclaimed
       }
     }
     underWay = false;
   }, timeout / 3);
 }
 
-// Does one job at a time. With `heartbeat` (milliseconds) it is a member by its heartbeats, else by a held connection, too.
-// `onOutcome` gets the answer to each finish.
+// Runs one job at a time. With `heartbeat` (milliseconds) it is registered by heartbeats only, else by a held
+// connection, too. `onOutcome` gets the response to each finish.
 export class Worker {
   constructor(address, type, handler, { heartbeat, onOutcome }) {
     Object.assign(this, { address, type, handler, heartbeat, onOutcome });

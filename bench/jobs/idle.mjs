@@ -1,6 +1,6 @@
-// From the call that adds a job to a queue that is empty until its handler begins, in the same process; each system as it
-// comes, or as its `idle` names. All workers wait at the same time; a few jobs of each, in turn, so that what else the
-// machine does falls on all of them.
+// From the call that adds a job to a queue that is empty until its handler begins, in the same process; each
+// system with its defaults or its `idle` configuration. All workers wait at the same time; jobs alternate
+// between the systems, so that other load of the machine affects all of them.
 import { figure } from '../support/figures.mjs';
 import { pause } from './instance.mjs';
 
@@ -56,7 +56,7 @@ export async function run(systems) {
   }
   for (const side of sides) await side.stop();
   const figures = sides.map((side) => side.figures());
-  // Divan's aims: sooner than all but beanstalkd, and within half a millisecond of that one.
+  // Divan's targets: faster than all except beanstalkd, and within half a millisecond of that one.
   const [divan, ...others] = figures.map(([middle]) => middle);
   const beanstalkd = others.filter(({ name }) => name.includes('beanstalkd'));
   const most = Math.min(...others.filter((one) => !beanstalkd.includes(one)).map(({ value }) => value), ...beanstalkd.map(({ value }) => value + 0.5));

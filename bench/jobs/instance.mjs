@@ -1,5 +1,5 @@
-// Private instances of other servers: on a free port of the loopback, on a data directory of their own, as the
-// account that their package brings (they refuse root), ended by process id.
+// Private instances of other servers: on a free port of the loopback, on a data directory of their own, run
+// as the account of their package (they refuse root), ended by process id.
 import { execFileSync, spawn } from 'node:child_process';
 import { chownSync, mkdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -20,7 +20,7 @@ export function freePort() {
   });
 }
 
-// Resolves when something listens there.
+// Resolves when the port has a listener.
 export async function listens(port, child) {
   while (child.exitCode === null) {
     const open = await new Promise((resolve) => {
@@ -34,14 +34,14 @@ export async function listens(port, child) {
   throw new Error(`${child.spawnfile} ended with ${child.exitCode}`);
 }
 
-// Who runs a server: {} is whoever runs the benchmark.
+// The account that runs a server; {}: the current user.
 function account(name) {
   if (process.getuid() !== 0) return {};
   const id = (flag) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
 }
 
-// A benchmark that fails or is interrupted leaves no servers, workers and data behind.
+// Removes servers, workers and data of a benchmark that fails or is interrupted.
 const children = new Map();
 process.on('exit', () => {
   for (const [child, data] of children) {
@@ -60,7 +60,7 @@ export class Instance {
   // An empty data directory for `name`, owned by `user`.
   constructor(name, user) {
     this.account = account(user);
-    this.data = path.resolve(WORK, `data-${name}-${process.pid}`); // two runs do not meet
+    this.data = path.resolve(WORK, `data-${name}-${process.pid}`); // unique per run
     rmSync(this.data, { recursive: true, force: true });
     mkdirSync(this.data, { recursive: true, mode: 0o700 });
     if (this.account.uid !== undefined) chownSync(this.data, this.account.uid, this.account.gid);

@@ -1,5 +1,5 @@
-// Each system as it comes, without a setting: one add after the other, then one worker that does one job after the other.
-// For as many jobs as there are or as long as SECONDS, whichever is less.
+// Each system with its defaults: one add after the other, then one worker that runs one job after the other,
+// until all jobs are done or SECONDS have passed.
 import { figure, median } from '../support/figures.mjs';
 
 const JOBS = 1000;

@@ -1,15 +1,15 @@
-// A worker that holds a job is killed (SIGKILL) or frozen (SIGSTOP), while another one waits for work: the time until that
-// one's handler begins. The frozen one then comes back (SIGCONT) and finishes while the other one still runs the
-// job: is that taken, and what is it told?
+// A worker that holds a job is killed (SIGKILL) or frozen (SIGSTOP), while another one waits for work: the
+// time until that one's handler begins. The frozen one then continues (SIGCONT) and finishes while the other
+// one still runs the job: is the finish accepted, and what is the response?
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 import { figure } from '../support/figures.mjs';
 import { endWithUs, pause } from './instance.mjs';
 
-// Nobody waits for longer: BullMQ's defaults take a minute.
+// The longest wait: BullMQ's defaults take a minute.
 const LONGEST = Number(process.env.DIVAN_BENCH_RESCUE_SECONDS ?? 75);
-const SHORT = 5; // seconds for an answer that is expected at once
+const SHORT = 5; // seconds for an immediate response
 
 class Child {
   constructor(system, queue, options) {
@@ -52,10 +52,10 @@ class Child {
 }
 
 async function must(promise, what) {
-  return (await promise) ?? Promise.reject(new Error(`it did not come to "${what}"`));
+  return (await promise) ?? Promise.reject(new Error(`the worker did not report "${what}"`));
 }
 
-// Who has begun the job, and the other one.
+// The worker that has started the job, and the other one.
 async function takenBy([one, other]) {
   const has = ({ lines }) => lines.some(({ line }) => line === 'started');
   for (const deadline = performance.now() + 30_000; performance.now() < deadline; await pause(10)) {

@@ -1,6 +1,6 @@
-// Divan by itself: what an operation costs the server while 1,000, 100,000 and 1,000,000 jobs wait, and what one on an
-// empty queue costs after so many have been taken from it. Processor time, since a clock says little on a busy machine;
-// milliseconds of the requests are shown beside it.
+// Divan alone: the server's processor time for an operation while 1,000, 100,000 and 1,000,000 jobs are
+// pending, and on a queue that was emptied of as many. Elapsed time means little on a busy machine;
+// milliseconds of the requests are shown in addition.
 import { threadSeconds } from '../support/cpu.mjs';
 import { figure, median } from '../support/figures.mjs';
 import { Connection } from './divan_client.mjs';
@@ -10,7 +10,7 @@ const PENDING = (process.env.DIVAN_BENCH_PENDING ?? '1000,100000,1000000').split
 const TAKEN = (process.env.DIVAN_BENCH_TAKEN ?? '1000,100000').split(',').map(Number);
 const TIMES = 300;
 const ROUNDS = 3;
-const MOST = 1.5; // times what it costs with the fewest
+const MOST = 1.5; // the largest ratio to the cost with the fewest jobs
 
 const OPERATIONS = {
   'add one': (connection, queue) => connection.ask('POST', `/_jobs/${queue}`, { data: {} }),
@@ -50,7 +50,7 @@ function figures(name, numbers, of) {
   });
 }
 
-// Each operation on each queue, in turn, so that what else the machine does falls on all of them.
+// Operations alternate between the queues, so that other load of the machine affects all of them.
 async function compare(system, queues, operation) {
   const of = queues.map(() => []);
   for (let round = 0; round < ROUNDS; ++round) {
@@ -60,7 +60,7 @@ async function compare(system, queues, operation) {
 }
 
 async function fill(system, queue, count) {
-  await system.prepare(queue, { timeout: 3_600_000 }); // what is taken stays taken
+  await system.prepare(queue, { timeout: 3_600_000 }); // accepted jobs are not reclaimed
   const began = system.cpuSeconds();
   await system.add(queue, count);
   console.error(`  ${count} added at ${(((system.cpuSeconds() - began) * 1e6) / count).toFixed(1)} µs each`);

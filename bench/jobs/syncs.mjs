@@ -1,5 +1,5 @@
-// fsync and fdatasync of a server and all its processes, counted by the kernel's tracepoints (perf, as root): it costs the
-// server nothing. Undefined where that is not allowed.
+// fsync and fdatasync of a server and all its processes, counted by the kernel's tracepoints (perf, as root):
+// without cost for the server. Undefined where that is not allowed.
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -1,5 +1,5 @@
-// Empty jobs from the first add to the last finish, each system in its fastest documented configuration and, one at a
-// time, in its default one. First all are added, then all are done: what a backlog costs.
+// Empty jobs from the first add to the last finish, each system in its fastest documented configuration and,
+// one at a time, in its default one. First all are added, then all are run, as with a backlog.
 import { figure, median } from '../support/figures.mjs';
 import { pause } from './instance.mjs';
 import { countSyncs } from './syncs.mjs';
@@ -13,14 +13,14 @@ async function phase(system, run) {
   const began = performance.now();
   await run();
   const seconds = (performance.now() - began) / 1000;
-  await pause(500); // what a server does after its last answer is its work, too
+  await pause(500); // includes the server's work after its last response
   const cpu = system.cpuSeconds() - before.cpu;
   const after = await system.counters?.();
   const counters = after && Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - before.counters[name]]));
   return { seconds, cpu, syncs: await syncs(), counters };
 }
 
-// Until `count` handlers have run and their ends are answered.
+// Resolves when `count` handlers have run and their ends are confirmed.
 async function doAll(system, queue, count, options) {
   let ran = 0;
   let done;

@@ -1,6 +1,6 @@
-// A worker in a process of its own: node worker.mjs SYSTEM ADDRESS QUEUE OPTIONS (the last three as JSON, by the
-// system's module). Says `ready`, `started` when a handler begins and `outcome WHAT` for what it is told about the end of
-// one; a handler ends when a line comes on its input.
+// A worker in a process of its own: node worker.mjs SYSTEM ADDRESS QUEUE OPTIONS (the last three as JSON, by
+// the system's module). Prints `ready`, `started` when a handler begins and `outcome WHAT` for the response
+// to its finish; a handler ends when it reads a line from its input.
 import { createInterface } from 'node:readline';
 
 const [, , name, address, queue, options] = process.argv;

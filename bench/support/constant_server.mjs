@@ -1,4 +1,4 @@
-// What a document's GET is compared with: answers everything with its first argument.
+// The baseline for GET of a document: responds to all requests with its first argument.
 import http from 'node:http';
 
 const body = process.argv[2];

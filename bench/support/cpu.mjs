@@ -1,4 +1,4 @@
-// Processor time of processes, from /proc: on a busy machine it says more than a clock.
+// Processor time of processes, from /proc: more meaningful than elapsed time on a busy machine.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -39,8 +39,8 @@ export function cpu(pid) {
   return { own, children, all: own + children };
 }
 
-// Seconds of all threads that the process has now, to the nanosecond, where ownSeconds() counts hundredths. What
-// threads that ended have used is not in it.
+// Seconds of all threads that the process has now, to the nanosecond, where ownSeconds() counts hundredths.
+// Excludes threads that have ended.
 export function threadSeconds(pid) {
   let sum = 0;
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

@@ -1,4 +1,4 @@
-// What is written in benchmarks: Debian's package index, as the demo makes it, and small documents.
+// Test data of benchmarks: Debian's package index, as in the demo, and small documents.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync } from 'node:fs';
 
@@ -53,7 +53,7 @@ export async function load(server, database, bodies, connections = 2) {
   const sender = async () => {
     while (next < bodies.length) {
       const answer = await server.send('POST', `/${database}/_bulk_docs`, bodies[next++]);
-      if (answer.includes('"error"')) throw new Error(`A document was refused: ${answer.slice(0, 300)}`);
+      if (answer.includes('"error"')) throw new Error(`A document was rejected: ${answer.slice(0, 300)}`);
     }
   };
   await Promise.all(Array.from({ length: connections }, sender));

@@ -21,11 +21,11 @@ export function openFeed(server, path, onText = () => {}) {
       else reject(new Error(`GET ${path}: ${text}`));
     });
     socket.on('error', reject);
-    socket.on('close', () => reject(new Error(`GET ${path}: the connection ended before an answer`)));
+    socket.on('close', () => reject(new Error(`GET ${path}: the connection ended before a response`)));
   });
 }
 
-// A kept connection for small requests, one after the other; returns the time at which the answer came.
+// A kept connection for small requests, one after the other; returns the time at which the response arrived.
 export class Requests {
   static async connect(server) {
     const requests = new Requests();
@@ -41,7 +41,7 @@ export class Requests {
 
   #text = '';
 
-  // Answers must have a Content-Length.
+  // Responses must have a Content-Length.
   #take(text) {
     const now = performance.now();
     this.#text += text;

@@ -1,6 +1,6 @@
-// How soon indexes have what was written: by ken, on whom nobody waits, and for queries that wait. With memory while
-// it builds, bytes a row, and reads of ranges. DIVAN_BENCH_CHANGES is the size of the database beside which 500 small
-// ones are built.
+// How soon indexes contain what was written: by ken in the background, and for queries that wait. With memory
+// while it builds, bytes a row, and reads of ranges. DIVAN_BENCH_CHANGES is the size of the database beside
+// which 500 small ones are built.
 import { residentBytes } from '../support/cpu.mjs';
 import { bulkBodies, load, small } from '../support/documents.mjs';
 import { openFeed, Requests } from '../support/feed_socket.mjs';

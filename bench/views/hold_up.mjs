@@ -1,6 +1,6 @@
-// What builds of other databases cost a query: PUT of a document, then a query of its view, in a small database, on a
-// quiet server; beside 20 indexes in 5 databases whose map functions never end; and beside six large ordinary builds.
-// Ratios to the quiet median of the same run.
+// The effect of builds of other databases on a query: PUT of a document, then a query of its view, in a small
+// database, on a quiet server; with 20 indexes in 5 databases whose map functions never end; and with six
+// large ordinary builds. Ratios to the quiet median of the same run.
 import { bulkBodies, load, small } from '../support/documents.mjs';
 import { Requests } from '../support/feed_socket.mjs';
 import { figure, median } from '../support/figures.mjs';

@@ -1,5 +1,5 @@
-// Views with a reduce function. What their builds cost the server, and how long reductions of ranges take: random
-// ranges of a million rows, and groups of different sizes.
+// Views with a reduce function. The cost of their builds for the server, and the time of reductions of
+// ranges: random ranges of a million rows, and groups of different sizes.
 import { endOfBuild } from '../support/builds.mjs';
 import { cpu, residentBytes } from '../support/cpu.mjs';
 import { bulkBodies, load, small } from '../support/documents.mjs';
@@ -13,12 +13,12 @@ const QUERIES = 200;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// Until the store has settled after what was loaded or removed before.
+// Resolves when the store has finished its background work.
 async function quiet(server) {
   for (let before = -1, now; (now = cpu(server.pid).all) - before > 0.01; before = now) await pause(300);
 }
 
-// Until the index is up to date; returns what that took: seconds of processor time, and the most memory.
+// Waits until the index is up to date; returns the seconds of processor time and the peak memory.
 async function build(server, database, design, views) {
   await quiet(server);
   const before = cpu(server.pid).all;

@@ -57,9 +57,8 @@ class LruMap {
   using Entries = std::list<std::pair<const std::string, Value>>;
 
   const std::size_t capacity_;
-  Entries entries_;  // the most recently used first
-  std::unordered_map<std::string_view, typename Entries::iterator>
-      index_;  // keys are in entries_
+  Entries entries_;                                                         // the most recently used first
+  std::unordered_map<std::string_view, typename Entries::iterator> index_;  // keys are in entries_
 };
 
 }  // namespace divan

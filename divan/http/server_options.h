@@ -27,9 +27,8 @@ struct ServerOptions {
   std::chrono::milliseconds send_timeout{60'000};   ///< without progress of a write to the client
   std::chrono::milliseconds half_close_timeout{30'000};  ///< without output for a client that has ended its
                                                          ///< side; then it is disconnected
-  std::chrono::milliseconds linger_timeout{
-      2'000};  ///< for a client to read its last response
-  std::chrono::milliseconds stop_timeout{10'000};  ///< for requests in progress when the server stops
+  std::chrono::milliseconds linger_timeout{2'000};       ///< for a client to read its last response
+  std::chrono::milliseconds stop_timeout{10'000};        ///< for requests in progress when the server stops
 };
 
 }  // namespace divan::http

@@ -1,5 +1,5 @@
-// Divan over HTTP with its own worker kit, every answered request synced. Workers that are to be killed or frozen are
-// those of divan_client.mjs, which can do without a held connection.
+// Divan over HTTP with its own worker kit, every answered request synced. Workers that will be killed or
+// frozen are those of divan_client.mjs, which can run without a held connection.
 import { execFileSync } from 'node:child_process';
 
 import { Divan as Kit } from '../../../clients/js/index.mjs';
@@ -18,7 +18,7 @@ class Divan {
   module = 'divan';
   durable = true;
   fast = FAST;
-  // The aims, in seconds: 0.1 when a connection breaks; the timeout and one second else.
+  // The targets in seconds: 0.1 if a connection breaks; otherwise the timeout plus one second.
   rescues = [
     { name: 'held connection (default)', options: {}, most: { SIGKILL: 0.1, SIGSTOP: 16 } },
     { name: 'heartbeats, 15 s (default)', options: { heartbeat: 15000 }, most: { SIGKILL: 16, SIGSTOP: 16 } },
@@ -57,7 +57,7 @@ class Divan {
     return inBatches(count, (batch) => this.kit.enqueueMany(queue, Array.from({ length: batch }, () => ({}))));
   }
 
-  // Adds one at a time; `add(data)` answers when it is there.
+  // Adds one at a time; `add(data)` resolves when the job is committed.
   async adder(queue) {
     return { add: (data) => this.kit.enqueue(queue, null, data), close: () => {} };
   }

@@ -16,7 +16,7 @@ class Graphile {
   module = 'graphile';
   durable = true;
   fast = FAST;
-  // Its four hours are fixed; what can be set is how often it looks for jobs that are older (8 to 10 minutes).
+  // Its timeout of four hours is fixed; only the interval of its checks can be set (8 to 10 minutes).
   rescues = [{ name: 'looks every second', options: { minResetLockedInterval: 1000, maxResetLockedInterval: 1000 } }];
   settings = `addJobs of ${ADD.batch}, ${ADD.connections} at a time; ${JSON.stringify(FAST)}`;
 
@@ -58,7 +58,7 @@ class Graphile {
     return (await this.postgres.query('select 1 from graphile_worker.jobs where task_identifier = $1', [queue])).length === 0;
   }
 
-  // As if the four hours, which are fixed in its code, had passed.
+  // Simulates that the fixed four hours have passed.
   async age() {
     await this.postgres.query("update graphile_worker._private_jobs set locked_at = locked_at - interval '5 hours'");
     await this.postgres.query("update graphile_worker._private_job_queues set locked_at = locked_at - interval '5 hours'");
@@ -70,7 +70,7 @@ export async function startWorker(address, queue, handler, { onOutcome, ...worke
   const runner = await run({ connectionString: address, logger, noHandleSignals: true, taskList: { [queue]: handler }, preset });
   runner.events.on('job:success', () => onOutcome?.('finished'));
   runner.events.on('job:error', ({ error }) => onOutcome?.(error.message));
-  return runner; // its stop() sends the completes that wait
+  return runner; // its stop() sends the pending completes
 }
 
 export const create = [() => new Graphile()];

@@ -73,12 +73,12 @@ async function connect(address, options = {}) {
   return boss;
 }
 
-// A finish that is refused is said to nobody.
+// A rejected finish is not reported.
 export async function startWorker(address, queue, handler, { boss: bossOptions, onOutcome, ...options } = {}) {
   const boss = await connect(address, bossOptions);
   await boss.work(queue, options, (jobs) => Promise.all(jobs.map((job) => handler(job.data))));
   const stop = async () => {
-    await boss.offWork(queue, { wait: true }); // until the last completes are there
+    await boss.offWork(queue, { wait: true }); // until the last completes are committed
     await boss.stop({ graceful: false, close: true });
   };
   return { stop };
