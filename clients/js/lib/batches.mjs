@@ -21,14 +21,14 @@ export class Batches {
   #busy = false
 
   /**
-   * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: the server's answer to one
-   * of {run, again: whether it was sent before}. `refused(run, error)`: the server refuses every request with this report.
+   * `link`: {request, pause, changed(), fatal(error)} of the worker. `answered(report, answer)`: called with the response to one
+   * of {run, again: whether it was sent before}. `refused(run, error)`: called if the server rejects every request with this report.
    */
   constructor(action, link, { answered, refused }) {
     Object.assign(this, { action, link, answered, refused })
   }
 
-  /** How many the server has not answered. */
+  /** The number of reports without a response. */
   get size() {
     return this.#reports.length + this.#sending
   }

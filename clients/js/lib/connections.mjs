@@ -22,11 +22,11 @@ function systemError(cause) {
 }
 
 /**
- * A connection that is opened by its first request, and again by one that finds it closed. One request at a time; its
+ * A connection that is opened on demand. One request at a time; its
  * `listener`: {data(status, bytes), end(status), failed(error)}, of which one of the last two ends it.
  */
 export class Connection {
-  /** Whether it has had an answer: the server may have closed it since. */
+  /** Whether it has received a response: the server may have closed it since. */
   used = false
 
   #client
@@ -55,13 +55,13 @@ export class Connection {
     })
   }
 
-  /** Ends the request that it has with this error. */
+  /** Fails its current request with this error. */
   destroy(error = new Error('the connection was closed')) {
     this.#client.destroy(error, () => {})
   }
 }
 
-/** Up to `most` connections; who comes later waits for one. */
+/** Up to `most` connections; further requests wait for one. */
 export class Connections {
   #open = 0
   #idle = []
@@ -80,14 +80,14 @@ export class Connections {
     use(new Connection(this.origin))
   }
 
-  /** Of a connection whose last request was answered. */
+  /** Called when a connection's request has completed. */
   giveBack(connection) {
     const next = this.#waiting.shift()
     if (next) next(connection)
     else this.#idle.push(connection)
   }
 
-  /** Of one whose last request was not. */
+  /** Called when a connection's request has failed. */
   drop(connection) {
     connection.destroy()
     --this.#open

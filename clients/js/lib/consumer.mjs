@@ -20,9 +20,9 @@ function byType(runs) {
 }
 
 export class Consumer extends Changing {
-  /** Runs that the server believes to be ours. */
+  /** Runs that the server has assigned to this worker. */
   runs = new Set()
-  /** Handlers that have not answered, those of lost jobs among them. */
+  /** Handlers that have not returned, including those of lost jobs. */
   active = 0
 
   #worker
@@ -57,7 +57,7 @@ export class Consumer extends Changing {
     return this.active === 0 && this.outbox.size === 0
   }
 
-  /** Until the worker stops. Throws what no repetition would cure. */
+  /** Accepts jobs until the worker stops. Throws errors for which a retry is useless. */
   async accept() {
     const { registration, ended } = this.#worker
     for (;;) {
@@ -154,7 +154,7 @@ export class Consumer extends Changing {
     for (const run of this.runs) if (run.state === 'over') this.runs.delete(run)
   }
 
-  /** The job is somebody else's: its handler is told, and what it answers is dropped. */
+  /** Called when the attempt has lost the job: fires the signal; the handler's result is ignored. */
   halt(run, why) {
     if (run.state === 'over') return
     run.state = 'over'
@@ -190,7 +190,7 @@ export class Consumer extends Changing {
     return { cancel, resubmit }
   }
 
-  /** Writes documents and jobs in the transaction that finishes the job: all of it or nothing, and once. */
+  /** Writes documents and jobs atomically in the transaction that finishes the job. */
   async transact(run, given, returned) {
     if (run.state !== 'running') throw run.reason ?? new Error('the job has ended')
     const { docs, jobs } = changes(given)
@@ -209,7 +209,7 @@ export class Consumer extends Changing {
     }
   }
 
-  /** Asks the server whether jobs that have run for a while are to stop, or are not ours. */
+  /** Checks whether jobs that have run for a while were cancelled or lost. */
   async check(since) {
     const old = [...this.runs].filter(({ state, startedAt }) => state === 'running' && startedAt <= since)
     for (const [type, runs] of byType(old)) {
@@ -244,7 +244,7 @@ export class Consumer extends Changing {
     for (const run of runs) this.runs.delete(run)
   }
 
-  /** Takes no answer to accept() any more, and gives back what runs. */
+  /** Aborts accept(), and releases the running jobs. */
   async end() {
     await this.#release([...this.runs])
     this.#accepting.abort()

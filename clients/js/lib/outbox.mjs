@@ -26,7 +26,7 @@ export class Outbox {
     })
   }
 
-  /** How many runs the server does not know to have ended. */
+  /** The number of ended runs that the server has not confirmed. */
   get size() {
     return this.#finishes.size + this.#fails.size + this.#releases.size
   }

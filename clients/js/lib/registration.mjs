@@ -7,9 +7,9 @@ import { Backoff, Changing, pause } from './waiting.mjs'
 import { isRefused } from './transport.mjs'
 
 export class Registration extends Changing {
-  /** Of the registration that holds; undefined when there is none, or it was lost. */
+  /** That of the current registration; undefined if there is none. */
   incarnation = undefined
-  /** Whether the server is there. */
+  /** Whether the server is reachable. */
   up = false
 
   #transport
@@ -21,7 +21,7 @@ export class Registration extends Changing {
   #nudge = new AbortController()
 
   /**
-   * `hooks`: online(), offline(error), lost(): the jobs accepted under the previous `incarnation` are no longer ours,
+   * `hooks`: online(), offline(error), lost(): the worker has lost the jobs accepted under the previous `incarnation`,
    * halted(attempt): the server has ended an attempt.
    */
   constructor(transport, { role, id, timeout, opts, backoff }, hooks) {
@@ -39,7 +39,7 @@ export class Registration extends Changing {
     return { role, id, incarnation: this.incarnation }
   }
 
-  /** Registers, and again when it must; until giveUp(). Throws what no repetition would cure. */
+  /** Registers, again if necessary, until giveUp(). Throws errors for which a retry is useless. */
   async run() {
     while (!this.#stop.signal.aborted) {
       let why
@@ -103,12 +103,12 @@ export class Registration extends Changing {
     }
   }
 
-  /** Sends the next heartbeat now: something said that the registration does not hold. */
+  /** Sends the next heartbeat now, to check a registration that may be lost. */
   check() {
     this.#nudge.abort()
   }
 
-  /** Registers anew: the server gives all jobs of this worker to others, whatever it believes that they are. */
+  /** Registers again: the server reclaims all jobs that it has assigned to this worker. */
   async renew() {
     const { incarnation } = this
     if (incarnation === undefined) return
@@ -135,7 +135,7 @@ export class Registration extends Changing {
     if (!this.#stop.signal.aborted) this.#hooks.offline(why)
   }
 
-  /** Ends the registration, and with it run(). What the worker still has is pending again. */
+  /** Ends the registration and run(). The worker's remaining jobs are pending again. */
   async giveUp() {
     const { incarnation } = this
     this.incarnation = undefined

@@ -20,7 +20,7 @@ export class JobFailure extends Error {
   }
 }
 
-/** What a handler throws to give its job back, which is no failure: it runs again after `delay` ms. */
+/** Thrown by a handler to release its job, which does not count as a failure: it runs again after `delay` ms. */
 export class JobSnooze extends Error {
   constructor(delay) {
     super(`released; runs again in ${delay} ms`)
@@ -29,7 +29,7 @@ export class JobSnooze extends Error {
   }
 }
 
-/** What a handler returns to change its job's data beside its result: a resubmit, or the next occurrence, runs with them. */
+/** Returned by a handler to replace the job's data in addition to its result: a resubmit, or the next occurrence, runs with it. */
 export class JobResult {
   constructor(result, { data } = {}) {
     this.result = result
@@ -37,13 +37,13 @@ export class JobResult {
   }
 }
 
-/** What a handler returned, as members of a finish. */
+/** A handler's return value as members of a finish. */
 export const finishOf = (returned) =>
   returned instanceof JobResult ? { result: returned.result, data: returned.data } : { result: returned }
 
 export class Run {
   #controller
-  /** Why the handler is to stop, once it is. */
+  /** The reason of the signal once it has fired. */
   reason
   /** "running" until the handler has returned, "ending" until the server has confirmed; then "over". */
   state = 'running'
@@ -79,7 +79,7 @@ export class Run {
     return this.#controller.signal
   }
 
-  /** Whether the handler ended because it was asked to. */
+  /** Whether the handler threw the signal's reason. */
   isAbort(error) {
     return this.reason !== undefined && (error === this.reason || error?.name === 'AbortError')
   }

@@ -12,7 +12,7 @@ export function withTrace(data, traceparent) {
   return { ...data, traceparent }
 }
 
-/** The trace in the data of a job; undefined without one, or with a malformed one. */
+/** The trace in the data of a job; undefined if it is missing or malformed. */
 export function traceOf(data) {
   const given = isObject(data) ? data.traceparent : undefined
   return typeof given === 'string' && FORM.test(given) ? given : undefined

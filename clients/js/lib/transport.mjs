@@ -3,7 +3,7 @@ import { Connection, Connections } from './connections.mjs'
 
 const CALLS_AT_ONCE = 8
 
-/** What the server answers when it refuses: an HTTP status, and CouchDB's error and reason. */
+/** An error response of the server: an HTTP status, and CouchDB's error and reason. */
 export class DivanError extends Error {
   constructor(status, error, reason) {
     super(`${error}: ${reason}`)
@@ -14,7 +14,7 @@ export class DivanError extends Error {
   }
 }
 
-/** Whether the server does not know us, or does not let us. */
+/** Whether authentication or authorization failed. */
 export const isRefused = (error) => error.status === 401 || error.status === 403
 
 // A gateway may send a body of another form.
@@ -61,8 +61,8 @@ export class Transport {
   }
 
   /**
-   * The parsed answer; throws DivanError for any status but 2xx, and the system's error when none came.
-   * `timeout`: how long the server may be silent. `again`: the request may be sent twice. `poll`: it waits.
+   * Resolves to the parsed response; throws DivanError for a status other than 2xx, and the system's error without a response.
+   * `timeout`: milliseconds without a byte from the server. `again`: the request may be repeated. `poll`: it is a long poll.
    */
   request(method, path, body, { timeout = 30_000, signal, again = false, poll = false } = {}) {
     const options = this.#options(method, path, body, timeout)
@@ -73,7 +73,7 @@ export class Transport {
   }
 
   /**
-   * An answer that stays open, on a connection of its own, of lines of JSON: {first: its first line, closed, close()}.
+   * Opens a streamed response of JSON lines on a connection of its own: {first: its first line, closed, close()}.
    * `closed` resolves when it ends, with the error that it ends with, or {}. `heard` is called with each later line.
    */
   hold(path, body, { timeout, signal, heard }) {

@@ -14,7 +14,7 @@ export function pause(ms, signal) {
   })
 }
 
-/** Pauses that double from one to the next, less up to a half by chance, so that workers do not return as one. */
+/** Pauses that double each time, with a jitter of up to a half, so that workers do not reconnect at the same time. */
 export class Backoff {
   #failures = 0
   constructor({ min = 100, max = 30_000 } = {}) {
@@ -30,7 +30,7 @@ export class Backoff {
   }
 }
 
-/** Something that changes; until(condition) waits for the change that makes the condition true. */
+/** A condition variable: until(condition) waits for a change that makes the condition true. */
 export class Changing {
   #waiting = new Set()
   changed() {

@@ -13,7 +13,7 @@ export const pathOf = (type) => `/_jobs/${encodeURIComponent(type)}`
 /** Milliseconds since 1970. */
 export const time = (given) => (given instanceof Date ? given.getTime() : given)
 
-/** A job that is added. */
+/** Converts a job to add. */
 export const newJob = ({ data, scheduledAt, schedule: given, traceparent, ...others }) => ({
   ...others,
   data: withTrace(data, traceparent),
@@ -25,7 +25,7 @@ export const newJob = ({ data, scheduledAt, schedule: given, traceparent, ...oth
 const MAX_JOBS = 5_000
 const MAX_BYTES = 4_000_000
 
-/** Jobs that are added, as JSON, in pieces that fit into one request each. */
+/** Converts jobs to add to JSON, in pieces that fit into one request each. */
 export function pieces(jobs) {
   const all = [[]]
   let bytes = 0
@@ -41,7 +41,7 @@ export function pieces(jobs) {
   return all
 }
 
-/** The documents and jobs of a transaction. */
+/** Converts the documents and jobs of a transaction. */
 export const changes = ({ docs = {}, jobs = {} } = {}) => {
   const { add = [], ...others } = jobs
   return { docs, jobs: { ...others, add: add.map(({ type, ...job }) => ({ type, ...newJob(job) })) } }

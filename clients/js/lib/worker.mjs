@@ -85,7 +85,7 @@ export class Worker extends EventEmitter {
     return this.#hooks[first](job, () => this.#runHooks(first + 1, job, handler))
   }
 
-  /** Works until stop(). */
+  /** Runs until stop(). */
   run() {
     return (this.#running ??= this.#run())
   }
@@ -116,7 +116,7 @@ export class Worker extends EventEmitter {
     this.stop({ timeout: 0 })
   }
 
-  /** Accepts nothing more, waits for what runs, gives back what takes longer than `timeout` ms, and unregisters. */
+  /** Accepts no more jobs, waits for running ones, releases those that take longer than `timeout` ms, and unregisters. */
   async stop({ timeout = 30_000 } = {}) {
     this.#stopping = true
     const changed = () => [this.#registration, ...this.#consumers].forEach((part) => part.changed())
