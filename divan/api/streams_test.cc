@@ -97,7 +97,8 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_THAT(text, testing::HasSubstr("GET /stream?n=1: 500 internal_server_error: damaged."));
-  EXPECT_THAT(text, testing::HasSubstr("GET /forgotten: 500 internal_server_error: The handler did not respond"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("GET /forgotten: 500 internal_server_error: The handler did not respond"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
 }
 

@@ -100,7 +100,7 @@ class ViewTask final : public PageStream {
       ready = poll(tx, found);
       if (!ready) return;
       sequence = index::read_sequence(tx, index::IndexKeys(found.database, index->signature()),
-                                  kv::Isolation::snapshot);
+                                      kv::Isolation::snapshot);
       // A POST is not repeated with If-None-Match.
       if (call_->method() == "GET") etag = etag_of(tx, found, *index, sequence);
     });

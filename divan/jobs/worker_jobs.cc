@@ -56,7 +56,9 @@ Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::
   return batch;
 }
 
-JobKey worker_entries(const Name& worker) { return JobKey("by_worker").string(worker.role).string(worker.id); }
+JobKey worker_entries(const Name& worker) {
+  return JobKey("by_worker").string(worker.role).string(worker.id);
+}
 
 void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
   const auto ended = kv::tuple::Reader(note).take_versionstamp();
