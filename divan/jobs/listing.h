@@ -20,8 +20,7 @@ struct ListOptions {
 
 struct Listed {
   std::vector<Job> jobs;
-  std::optional<std::string>
-      next{};  // `start` of the next page, in hexadecimal digits; nullopt: there is none
+  std::optional<std::string> next{};  // ListOptions::start of the next page; nullopt: there is none
 };
 
 /// Uses snapshot reads. Damaged rows are reported and skipped. Throws bad_request for an invalid `start`, and

@@ -35,8 +35,8 @@ Job existing(kv::Transaction& tx, std::string_view type, std::string_view id) {
 // The requested values of a new or an existing job.
 struct Queue::Wanted {
   std::optional<std::string_view> data;  // nullopt: keep the data
-  std::optional<std::int64_t>
-      scheduled_at;  // nullopt: keep the time, else at once; with `by_schedule`, the next tick
+  // nullopt: keep the time, or at once for a new job; with `by_schedule`, the next tick.
+  std::optional<std::int64_t> scheduled_at;
   std::int64_t priority = 0;
   std::string schedule;
   std::string limits{};

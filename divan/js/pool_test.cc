@@ -34,8 +34,7 @@ class JsPool : public testing::Test {
   }
 
   const std::string fake_ = testing::TempDir() + "fake-" + std::to_string(getpid());
-  const std::string been_here_ =
-      fake_ + ".been-here";  // a directory that one process may create for the next one to see
+  const std::string been_here_ = fake_ + ".been-here";  // a directory that a process creates for later ones
   SystemClock clock_;
 };
 

@@ -35,15 +35,15 @@ class Divan:
         self._request("PUT", f"/_jobs/{quote(type)}", durations(settings))
 
     def enqueue(self, type, id=None, data=None, scheduled_at=None, priority=None, schedule=None, **others):
-        """Adds a job; without an id it gets one. ``scheduled_at``: not before then, a datetime or seconds since 1970;
+        """Adds a job; without an id it gets a UUID. ``scheduled_at``: its earliest time, a datetime or seconds since 1970;
         lower priorities run first. Returns ``{"id": …, "created": …}``; created is false if the job existed.
 
-        ``schedule``: again and again, ``{"cron": "30 7 * * mon-fri", "time_zone": "Europe/Berlin", "missed": "once"}``;
-        time_zone (UTC) and missed (or "skip": what nobody has begun when the next is due does not run) may be left
-        out. Not together with scheduled_at. A job that is there with the same schedule keeps its time.
+        ``schedule`` makes it periodic: ``{"cron": "30 7 * * mon-fri", "time_zone": "Europe/Berlin", "missed": "once"}``;
+        time_zone (default UTC) and missed (or "skip": occurrences not started before the next tick do not run) are
+        optional. Excludes scheduled_at. An existing job with the same schedule keeps its time.
 
-        ``traceparent``: the trace that the job belongs to (W3C Trace Context); its data, a dict then, have it as a
-        member. Whatever else docs/jobs.md has for a job can be given by its name, times in seconds."""
+        ``traceparent``: the job's trace (W3C Trace Context), stored as a member of its data, which must be a dict.
+        Other options of a job in docs/jobs.md are passed by their names, times in seconds."""
         # With an id chosen here the request can be repeated: adding the same job again has no effect.
         job = {"data": data, "scheduled_at": scheduled_at, "priority": priority, "schedule": schedule, **others}
         job = new_job(job)
@@ -54,9 +54,8 @@ class Divan:
         """Adds many jobs: dicts of ``id``, ``data``, ``scheduled_at``, ``priority``, ``schedule``, ``traceparent``,
         all optional.
 
-        All of them or none if they fit into one request (5,000 jobs and 4 MB), otherwise in several. Then an error
-        has those that were added before it as ``added``; adding all again changes nothing for them, if they have
-        ids."""
+        Atomic if they fit into one request (5,000 jobs and 4 MB), otherwise in several requests. Then an error has the
+        jobs that were added before it as ``added``; adding them again has no effect if they have ids."""
         # With ids chosen here, jobs that were added before an error can be added again.
         everything = [{**job, "id": job.get("id") or str(uuid.uuid4())} for job in map(new_job, jobs)]
         ids = set()

@@ -1,8 +1,7 @@
 """Keeps a worker registered across lost connections and evictions.
 
-Two things tell the server that the worker is there. A held connection: its end frees the worker's jobs at once, when
-the process dies. And heartbeats beside it, which stop when the process is frozen or cut off while its connection stays
-open.
+The server detects a dead worker in two ways. When the process dies, the end of its held connection releases its jobs at
+once. When it is frozen or cut off while the connection stays open, its heartbeats stop.
 """
 
 import http.client

@@ -99,10 +99,10 @@ class Worker:
 
     def handle(self, type, handler=None, concurrency=1):
         """Runs up to ``concurrency`` jobs at once with ``handler(job)``, each in a thread; also a decorator. ``type``: one
-        type, or a list of up to 100, whose jobs are then one queue, in the order of priority, time and age.
+        type, or a list of up to 100, whose jobs then form one queue by priority, time and age.
 
-        What it returns is the job's result (None: none), or a JobResult; what it raises is a failed attempt. Before
-        run()."""
+        The handler returns the job's result (None: no result), or a JobResult; if it raises, the attempt has failed.
+        Call before run()."""
         if handler is None:
             return lambda handler: self.handle(type, handler, concurrency)
         if self._started:
