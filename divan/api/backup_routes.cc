@@ -1,12 +1,10 @@
 // Backups of the whole store, and restores of databases from such a backup.
-#include <condition_variable>
-#include <mutex>
-
 #include "divan/api/routes.h"
 #include "divan/backup/backup.h"
 #include "divan/backup/restores.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
+#include "divan/base/notifier.h"
 
 namespace divan::api {
 namespace {
@@ -17,49 +15,31 @@ constexpr std::size_t kMaxUnsent = 1 << 20;
 // A socket that one thread writes to synchronously.
 class SocketWriter {
  public:
-  explicit SocketWriter(http::Exchange& exchange) : exchange_(exchange) {
-    exchange_.on_close([signal = signal_] { signal->raise(); });
+  SocketWriter(http::Exchange& exchange, const Clock& clock) : exchange_(exchange), clock_(clock) {
+    exchange_.on_close([notifier = notifier_] { notifier->notify(); });
   }
 
   // Returns false if the client has disconnected.
   bool write(std::string_view bytes) {
     exchange_.write(std::string(bytes));
     while (exchange_.unsent() > kMaxUnsent && !exchange_.closed()) {
-      exchange_.on_drained([signal = signal_] { signal->raise(); });
-      signal_->wait();
+      exchange_.on_drained([notifier = notifier_] { notifier->notify(); });
+      notifier_->wait_until(clock_, MonotonicTime::max());
     }
     return !exchange_.closed();
   }
 
  private:
-  struct Signal {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool raised = false;
-
-    void raise() {
-      {
-        std::lock_guard lock(mutex);
-        raised = true;
-      }
-      changed.notify_one();
-    }
-    void wait() {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return raised; });
-      raised = false;
-    }
-  };
-
   http::Exchange& exchange_;
-  const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
+  const Clock& clock_;
+  const std::shared_ptr<Notifier> notifier_ = std::make_shared<Notifier>();
 };
 
 // Runs on a thread of its own from beginning to end, since a backup waits for its client, which would block
 // the requests' threads.
 void send_backup(const Context& context, http::Exchange& exchange, const http::Response& head) {
   exchange.start(head);
-  SocketWriter writer(exchange);
+  SocketWriter writer(exchange, context.clock);
   try {
     const bool complete = backup::write_backup(
         context.store, {context.version, context.server_uuid, context.clock.wall_ms()},

@@ -76,16 +76,9 @@ http::ClientResponse Upload::request(std::string_view method, const std::string&
       return client_.request(method, target, body, headers);
     } catch (const Error& error) {
       if (!is_lost(error) || attempt == kAttempts) throw;
-      pause(std::chrono::milliseconds(250) * (1 << attempt));
+      clock_.sleep(std::chrono::milliseconds(250) * (1 << attempt));
     }
   }
-}
-
-void Upload::pause(Duration duration) {
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable nothing;
-  clock_.wait_until(lock, nothing, clock_.now() + duration, [] { return false; });
 }
 
 void Upload::begin_piece() {

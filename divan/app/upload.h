@@ -30,7 +30,6 @@ class Upload {
 
  private:
   http::ClientResponse request(std::string_view method, const std::string& target, std::string_view body);
-  void pause(Duration duration);
   void begin_piece();
   void send();
   void send(const std::string& piece);

@@ -13,7 +13,7 @@ namespace {
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-constexpr Duration kLookEvery = std::chrono::minutes(1);
+constexpr Duration kCollectInterval = std::chrono::minutes(1);
 // The most bytes of rows per transaction: well below the store's limit, and small enough not to delay others.
 constexpr std::size_t kTransactionBytes = 1 << 20;
 
@@ -47,31 +47,11 @@ Value required(std::optional<Value> value) {
 
 }  // namespace
 
-Restores::~Restores() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Restores::start() {
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "restores");
-}
-
-void Restores::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
-    try {
-      collect();
-    } catch (const Error& error) { log::error("Cannot clear unfinished restores: {}", error.what()); }
-    lock.lock();
-    clock_.wait_until(lock, changed_, clock_.now() + kLookEvery, [this] { return stopping_; });
-  }
-}
+Restores::Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng)
+    : store_(store), catalog_(catalog), clock_(clock), rng_(rng), loop_(clock, "restores", [this] {
+        collect();
+        return clock_.now() + kCollectInterval;
+      }) {}
 
 std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::Version version) {
   if (version < 0 || version > kMaxRaisedVersion) throw bad_request("The backup's version is out of range.");

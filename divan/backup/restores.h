@@ -8,13 +8,11 @@
 // Keys (docs/keyspace.md): ("restore", "open", id), ("restore", "db", id, number).
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include "divan/base/rng.h"
+#include "divan/base/worker_loop.h"
 #include "divan/docs/catalog.h"
 
 namespace divan::backup {
@@ -34,14 +32,12 @@ struct RestoredDatabase {
 /// The restores of a store. Thread-safe. The constructor's references must outlive it.
 class Restores {
  public:
-  Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng)
-      : store_(store), catalog_(catalog), clock_(clock), rng_(rng) {}
-  ~Restores();
+  Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng);
   Restores(const Restores&) = delete;
   Restores& operator=(const Restores&) = delete;
 
   /// Starts the thread that clears abandoned restores.
-  void start();
+  void start() { loop_.start(); }
 
   /// Begins to restore from a backup of this version, and returns the restore's id. Throws file_exists (412)
   /// if a database exists (but see Catalog::can_adopt()), bad_request for invalid or repeated names and for
@@ -89,7 +85,6 @@ class Restores {
   void clear(kv::Transaction& tx, const std::string& id);
   static void visit_moved(const Targets& targets, std::string_view piece,
                           const std::function<void(std::string key, std::string_view value)>& visit);
-  void run();
 
   kv::Database& store_;
   docs::Catalog& catalog_;
@@ -102,10 +97,7 @@ class Restores {
   };
   std::map<std::string, Seen> seen_;  // open restores by id, as last seen by collect()
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::thread thread_;
+  WorkerLoop loop_;  // calls collect()
 };
 
 }  // namespace divan::backup

@@ -12,11 +12,7 @@ Listener::Listener(Bus& bus, const Clock& clock, ListenerCallbacks callbacks)
     : bus_(bus), clock_(clock), callbacks_(std::move(callbacks)), thread_([this] { run(); }) {}
 
 Listener::~Listener() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
+  notifier_.stop();
   thread_.join();
   replace_sources({});
 }
@@ -58,7 +54,7 @@ void Listener::replace_sources(std::set<std::string> channels) {
     sources_.emplace(channel, Source{std::move(subscription)});
     ready_.push_back(channel);
   }
-  changed_.notify_all();
+  notifier_.notify();
 }
 
 void Listener::became_ready(const std::string& channel) {
@@ -69,11 +65,12 @@ void Listener::became_ready(const std::string& channel) {
     it->second.ready = true;
     ready_.push_back(channel);
   }
-  changed_.notify_all();
+  notifier_.notify();
 }
 
-/// The next message of the sources, round-robin. mutex_ must be held.
+/// The next message of the sources, round-robin.
 std::optional<Message> Listener::next() {
+  std::lock_guard lock(mutex_);
   while (!ready_.empty()) {
     auto channel = std::move(ready_.front());
     ready_.pop_front();
@@ -94,23 +91,17 @@ MonotonicTime Listener::next_idle() const {
 
 void Listener::run() {
   auto idle_at = next_idle();
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    const bool in_time =
-        clock_.wait_until(lock, changed_, idle_at, [this] { return stopping_ || !ready_.empty(); });
-    if (stopping_) break;
-    const auto message = next();
-    if (in_time && !message) continue;
-    lock.unlock();
-    if (message) {
+  while (!notifier_.stopped()) {
+    if (const auto message = next()) {
       handle(*message);
-    } else {
+    } else if (clock_.now() >= idle_at) {
       call(callbacks_.idle);
+    } else {
+      notifier_.wait_until(clock_, idle_at);
+      continue;
     }
     idle_at = next_idle();
-    lock.lock();
   }
-  lock.unlock();
   call(callbacks_.terminate);
 }
 

@@ -1,19 +1,17 @@
 // Handles the events of databases on a thread of its own, as CouchDB's couch_event_listener does.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "divan/base/clock.h"
+#include "divan/base/notifier.h"
 #include "divan/events/database_events.h"
 
 namespace divan::events {
@@ -79,15 +77,14 @@ class Listener {
   const Clock& clock_;
   const ListenerCallbacks callbacks_;
 
-  std::mutex registering_;  // one listen() or unregister() at a time; taken before mutex_
+  std::mutex registering_;  // one listen() or unregister() at a time; protects registered_
   bool registered_ = false;
 
-  std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
+  std::mutex mutex_;                       // protects the two members below
   std::map<std::string, Source> sources_;  // by channel
   std::deque<std::string> ready_;          // channels that may have messages, each once
-  bool stopping_ = false;
 
+  Notifier notifier_;  // notified when a channel becomes ready
   std::thread thread_;
 };
 

@@ -242,9 +242,9 @@ TEST_F(ListenerTest, IdleIsCalledWithoutEvents) {
   EXPECT_EQ(clock.deadlines().wait_for(3)[2], "110 s");
 
   clock.advance(std::chrono::seconds(60));
-  EXPECT_EQ(clock.deadlines().wait_for(5).back(), "170 s");
+  EXPECT_EQ(clock.deadlines().wait_for(4).back(), "170 s");
   clock.advance(std::chrono::seconds(60));
-  EXPECT_EQ(clock.deadlines().wait_for(6).back(), "230 s");
+  EXPECT_EQ(clock.deadlines().wait_for(5).back(), "230 s");
   EXPECT_THAT(record_.wait_for(3), ElementsAre("updated orders", "idle", "idle"));
 }
 

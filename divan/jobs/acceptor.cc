@@ -1,6 +1,7 @@
 #include "divan/jobs/acceptor.h"
 
 #include "divan/base/log.h"
+#include "divan/base/notifier.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -200,15 +201,17 @@ std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types,
   return waiter;
 }
 
-void Acceptor::poll_again() {
+std::vector<std::shared_ptr<Acceptor::WaitQueue>> Acceptor::used_wait_queues() {
   std::vector<std::shared_ptr<WaitQueue>> wait_queues;
-  {
-    std::lock_guard lock(wait_queues_mutex_);
-    for (const auto& [name, known] : wait_queues_) {
-      if (auto wait_queue = known.lock()) wait_queues.push_back(std::move(wait_queue));
-    }
+  std::lock_guard lock(wait_queues_mutex_);
+  for (const auto& [name, known] : wait_queues_) {
+    if (auto wait_queue = known.lock()) wait_queues.push_back(std::move(wait_queue));
   }
-  for (const auto& wait_queue : wait_queues) wait_queue->wake();
+  return wait_queues;
+}
+
+void Acceptor::poll_again() {
+  for (const auto& wait_queue : used_wait_queues()) wait_queue->wake();
 }
 
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
@@ -424,12 +427,8 @@ bool Acceptor::release_unwanted(const Unwanted& unwanted) {
 
 std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, const AcceptOptions& options,
                                           MonotonicTime deadline) {
-  const auto woken = std::make_shared<bool>(false);
-  const auto waiter = join({types.begin(), types.end()}, options, [interrupt = interrupt_, woken] {
-    std::lock_guard lock(interrupt->mutex);
-    *woken = true;
-    interrupt->changed.notify_all();
-  });
+  const auto notifier = std::make_shared<Notifier>();
+  const auto waiter = join({types.begin(), types.end()}, options, [notifier] { notifier->notify(); });
   for (;;) {
     Step found;
     try {
@@ -439,24 +438,22 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
       throw;
     }
     if (found.done) return std::move(found.jobs);
-    std::unique_lock lock(interrupt_->mutex);
-    if (interrupt_->interrupted || clock_.now() >= deadline) {
-      lock.unlock();
-      if (leave(waiter)) return {};
-      lock.lock();
-      clock_.wait_until(lock, interrupt_->changed, MonotonicTime::max(), [&] { return *woken; });
-    } else {
-      clock_.wait_until(lock, interrupt_->changed, std::min(deadline, found.poll_at),
-                        [&] { return *woken || interrupt_->interrupted; });
-    }
-    *woken = false;
+    const bool leaving = interrupted_ || clock_.now() >= deadline;
+    if (leaving && leave(waiter)) return {};
+    notifier->wait_until(clock_, leaving ? MonotonicTime::max() : std::min(deadline, found.poll_at));
   }
 }
 
 void Acceptor::interrupt() {
-  std::lock_guard lock(interrupt_->mutex);
-  interrupt_->interrupted = true;
-  interrupt_->changed.notify_all();
+  interrupted_ = true;
+  for (const auto& wait_queue : used_wait_queues()) {
+    std::deque<std::shared_ptr<Waiter>> waiters;
+    {
+      std::lock_guard lock(wait_queue->mutex);
+      waiters = wait_queue->waiters;
+    }
+    for (const auto& waiter : waiters) waiter->try_wake();
+  }
 }
 
 }  // namespace divan::jobs

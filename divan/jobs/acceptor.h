@@ -17,7 +17,7 @@
 // not lose them: they are released again (give_back()).
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -91,6 +91,7 @@ class Acceptor {
   PollResult accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests);
   void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
   static void fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type);
+  std::vector<std::shared_ptr<WaitQueue>> used_wait_queues();
   QueueCursors known_cursors(std::span<const std::string> types);
   void remember(const QueueCursors& cursors);
   struct Unwanted {
@@ -114,13 +115,7 @@ class Acceptor {
   std::mutex unwanted_mutex_;
   std::vector<Unwanted> unwanted_;  // accepted, nobody works on them, and not yet released
 
-  // Shared with callbacks that may come after the destructor.
-  struct Interrupt {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool interrupted = false;
-  };
-  std::shared_ptr<Interrupt> interrupt_ = std::make_shared<Interrupt>();
+  std::atomic<bool> interrupted_ = false;
 };
 
 }  // namespace divan::jobs

@@ -1,9 +1,8 @@
 #include "divan/jobs/wait.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
+#include "divan/base/notifier.h"
 #include "divan/jobs/rows.h"
 
 namespace divan::jobs {
@@ -67,25 +66,12 @@ void Wait::read_some(std::span<const std::size_t> which) {
 }
 
 std::size_t Wait::wait(const Clock& clock, std::size_t count, MonotonicTime deadline) {
-  // Shared with the watches, whose ends may come when this call has returned.
-  struct Wake {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool woken = false;
-  };
-  const auto wake = std::make_shared<Wake>();
+  const auto notifier = std::make_shared<Notifier>();
   for (;;) {
-    const std::size_t reached = read([wake] {
-      std::lock_guard lock(wake->mutex);
-      wake->woken = true;
-      wake->changed.notify_all();
-    });
+    const std::size_t reached = read([notifier] { notifier->notify(); });
     const MonotonicTime now = clock.now();
     if (reached >= std::min(count, jobs_.size()) || now >= deadline) return reached;
-    std::unique_lock lock(wake->mutex);
-    clock.wait_until(lock, wake->changed, must_poll_ ? std::min(deadline, now + kPollInterval) : deadline,
-                     [&] { return wake->woken; });
-    wake->woken = false;
+    notifier->wait_until(clock, must_poll_ ? std::min(deadline, now + kPollInterval) : deadline);
   }
 }
 

@@ -175,15 +175,7 @@ void Ken::note(Look& look, Decision& decision) {
 
 void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
   if (!watch) return;
-  watch->on_end([weak = std::weak_ptr(shared_), key] {
-    const auto shared = weak.lock();
-    if (!shared) return;
-    {
-      std::lock_guard lock(shared->mutex);
-      shared->touched.insert(key);
-    }
-    shared->changed.notify_all();
-  });
+  watch->on_end([notifier = loop_.notifier()] { notifier->notify(); });
   std::lock_guard lock(mutex_);
   const auto row = rows_.find(key);
   if (row != rows_.end()) row->second.watch = std::move(watch);

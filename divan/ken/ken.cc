@@ -28,17 +28,12 @@ Ken::Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const 
       settings_(read_settings(config)),
       next_round_(clock.now()),
       sweep_at_(clock.now() + kSweep),
-      pruned_at_(clock.now()) {}
-
-Ken::~Ken() {
-  listener_.reset();
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+      pruned_at_(clock.now()),
+      loop_(clock, "ken", [this] {
+        if (step()) return clock_.now();
+        std::lock_guard lock(mutex_);
+        return next_time();
+      }) {}
 
 void Ken::start() {
   listener_.emplace(catalog_.bus(), clock_,
@@ -46,8 +41,7 @@ void Ken::start() {
                                               .lagged = [this](std::uint64_t) { add_all(); }});
   listener_->listen({.all = true});
   add_all();
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "ken");
+  loop_.start();
 }
 
 void Ken::handle(const events::Event& event) {
@@ -66,7 +60,7 @@ void Ken::add(const std::string& database) {
     if (retry != retries_.end() && !retry->second.error.empty() && retry->second.at > clock_.now()) return;
     if (!put_in_queue(database)) return;
   }
-  changed_.notify_all();
+  loop_.notify();
 }
 
 void Ken::add_all() {
@@ -74,7 +68,7 @@ void Ken::add_all() {
     std::lock_guard lock(mutex_);
     all_at_ = clock_.now();
   }
-  changed_.notify_all();
+  loop_.notify();
 }
 
 void Ken::remove(const std::string& database) {
@@ -86,7 +80,7 @@ void Ken::remove(const std::string& database) {
     left_out_.erase(database);
     removals_[database] = clock_.now();
   }
-  changed_.notify_all();
+  loop_.notify();
 }
 
 void Ken::reconsider() {
@@ -97,7 +91,7 @@ void Ken::reconsider() {
       if (retry.error.empty()) put_in_queue(database);
     }
   }
-  changed_.notify_all();
+  loop_.notify();
 }
 
 // Whether it was not there yet. Needs mutex_.
@@ -113,21 +107,9 @@ std::int64_t Ken::set(std::string_view name, std::int64_t value) {
   return old;
 }
 
-void Ken::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
-    const bool worked = step();
-    lock.lock();
-    if (worked) continue;
-    const MonotonicTime next = next_time();
-    clock_.wait_until(lock, changed_, next, [&] { return stopping_ || next_time() < next; });
-  }
-}
-
 // When there is something to do. Needs mutex_.
 MonotonicTime Ken::next_time() const {
-  if (settings_changed_ || !shared_->touched.empty()) return MonotonicTime::min();
+  if (settings_changed_ || !unsettled_.empty()) return MonotonicTime::min();
   MonotonicTime next = std::min(all_at_, pruned_at_ + settings_.prune_interval);
   for (const auto& [database, time] : removals_) next = std::min(next, time);
   for (const auto& [database, retry] : retries_) {
@@ -167,7 +149,7 @@ void Ken::keep_house() {
   if (sweep_at_ <= now) {
     sweep_at_ = now + kSweep;
     for (const auto& [key, row] : rows_) {
-      if (row.active) shared_->touched.insert(key);
+      if (row.active) unsettled_.insert(key);
     }
   }
   if (pruned_at_ + settings_.prune_interval > now) return;
@@ -221,8 +203,17 @@ bool Ken::settle_one() {
   Key key;
   {
     std::lock_guard lock(mutex_);
-    if (shared_->touched.empty()) return false;
-    key = shared_->touched.extract(shared_->touched.begin()).value();
+    const auto ended = std::find_if(rows_.begin(), rows_.end(),
+                                    [](const auto& entry) { return entry.second.watch_ended(); });
+    if (ended != rows_.end()) {
+      key = ended->first;
+      ended->second.watch.reset();
+    } else if (!unsettled_.empty()) {
+      key = *unsettled_.begin();
+    } else {
+      return false;
+    }
+    unsettled_.erase(key);
   }
   try {
     settle(key);

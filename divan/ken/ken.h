@@ -17,9 +17,9 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "divan/base/rng.h"
+#include "divan/base/worker_loop.h"
 #include "divan/events/listener.h"
 #include "divan/index/builds.h"
 #include "divan/index/failures.h"
@@ -77,7 +77,6 @@ class Ken {
   /// `config` has the settings of [ken] and [ken.ignore], which count from the next look on.
   Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const index::Kinds& kinds,
       const Clock& clock, Rng& rng, Config& config, KenOptions options = {});
-  ~Ken();
   Ken(const Ken&) = delete;
   Ken& operator=(const Ken&) = delete;
 
@@ -116,9 +115,11 @@ class Ken {
     IndexName index;
     bool active = false;  // its job has not ended yet, as far as known: it holds a channel
     std::int64_t asked_at = 0;
-    MonotonicTime since;        // when the job was asked for; of an idle one, when it ended
-    kv::Versionstamp sequence;  // of the database when the job was asked for
-    std::shared_ptr<kv::Watch> watch;
+    MonotonicTime since;               // when the job was asked for; of an idle one, when it ended
+    kv::Versionstamp sequence;         // of the database when the job was asked for
+    std::shared_ptr<kv::Watch> watch;  // of the job, if it is active; null if the store has none left
+
+    bool watch_ended() const { return watch != nullptr && (watch->fired() || watch->cancelled()); }
   };
   // A database that is to be looked at again.
   struct Retry {
@@ -137,18 +138,11 @@ class Ken {
     std::string error;  // why it, or a design document of it, could not be read
   };
   struct Decision;
-  // Shared with watches that may end when this object has gone.
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::set<Key> touched;  // jobs that may have ended
-  };
 
   void handle(const events::Event& event);
   void add_all();
   bool put_in_queue(const std::string& database);
   std::int64_t set(std::string_view name, std::int64_t value);
-  void run();
   MonotonicTime next_time() const;
   std::int64_t active() const;
   std::int64_t active_of(const std::string& database) const;
@@ -184,9 +178,7 @@ class Ken {
   Config& config_;
   const KenOptions options_;
 
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::mutex& mutex_ = shared_->mutex;  // guards what follows; only step() changes rows_ and settings_
-  std::condition_variable& changed_ = shared_->changed;
+  mutable std::mutex mutex_;  // protects the members below; only step() changes rows_ and settings_
   Settings settings_;
   std::deque<std::string> waiting_;  // databases to be looked at,
   std::set<std::string> queued_;     // the same by name
@@ -208,9 +200,10 @@ class Ken {
   MonotonicTime sweep_at_;
   MonotonicTime pruned_at_;
   bool settings_changed_ = false;
-  bool stopping_ = false;
-  std::optional<events::Listener> listener_;
-  std::thread thread_;
+  std::set<Key> unsettled_;  // jobs that may have ended without a watch that fired
+
+  WorkerLoop loop_;                           // calls step()
+  std::optional<events::Listener> listener_;  // calls the methods above, so it ends first
 };
 
 }  // namespace divan::ken

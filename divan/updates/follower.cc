@@ -14,8 +14,6 @@ Follower::Follower(kv::Database& store, events::Bus& bus, const Clock& clock, st
         return step();
       }) {}
 
-Follower::~Follower() = default;
-
 void Follower::start() {
   place_ = store_.run([&](kv::Transaction& tx) {
     ++transactions_;

@@ -21,7 +21,6 @@ class Follower {
   /// `node` is unlike that of all other processes on the store, and the same when this one starts again: for
   /// each there are rows of its own.
   Follower(kv::Database& store, events::Bus& bus, const Clock& clock, std::string node);
-  ~Follower();
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 

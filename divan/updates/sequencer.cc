@@ -27,25 +27,16 @@ Sequencer::Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& c
       clock_(clock),
       node_(std::move(node)),
       recording_(options.recording),
-      options_(options) {
+      options_(options),
+      loop_(clock, "updates", [this] { return step_if_due(); }) {
   catalog_.on_change([this](kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
                             std::string_view id) { record(tx, database, kind, id); });
   if (!node_.empty()) follower_.emplace(store_, catalog_.bus(), clock_, node_);
 }
 
-Sequencer::~Sequencer() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 void Sequencer::start() {
   if (follower_) follower_->start();
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "updates");
+  loop_.start();
 }
 
 void Sequencer::configure(const SequencerOptions& options) {
@@ -53,15 +44,15 @@ void Sequencer::configure(const SequencerOptions& options) {
     std::lock_guard lock(mutex_);
     recording_ = options.recording;
     options_ = options;
-    configured_ = true;
+    next_step_ = MonotonicTime::min();
   }
-  changed_.notify_all();
+  loop_.notify();
 }
 
 void Sequencer::record(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
                        std::string_view id) {
   const Recorded recorded = record_change(tx, database, kind, id, {recording_, node_});
-  if (recorded.mark) tx.after_commit([this] { wake(); });
+  if (recorded.mark) tx.after_commit([this] { notify(); });
   if (recorded.rows == 0) return;
   tx.after_commit([this, rows = recorded.rows] {
     rows_ += rows;
@@ -73,29 +64,23 @@ void Sequencer::publish_feed() {
   catalog_.bus().publish(feed_channel(), [] { return events::Event{"feed", {}, {}, {}}; });
 }
 
-void Sequencer::wake() {
-  if (unseen_.fetch_add(1) > 0) return;
-  // The thread looks at the count under the lock: either it has not yet, or it waits to be notified.
-  { std::lock_guard lock(mutex_); }
-  changed_.notify_all();
+void Sequencer::notify() {
+  if (unseen_.fetch_add(1) == 0) loop_.notify();
 }
 
-void Sequencer::run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    configured_ = false;
-    lock.unlock();
-    std::size_t marks = 0;
-    const MonotonicTime began = clock_.now();
-    const bool done = failures_.run([&] { marks = step(); });
-    const MonotonicTime ended = clock_.now();
-    lock.lock();
-    const auto pause = done ? pause_after(marks, ended - began, options_) : kRetryDelay;
-    clock_.wait_until(lock, changed_, ended + pause, [this] { return stopping_ || configured_; });
-    if (!done) continue;
-    clock_.wait_until(lock, changed_, clock_.now() + kOrphanInterval,
-                      [this] { return stopping_ || configured_ || unseen_ > 0; });
+// A notification during the pause after a step has the next step made at the end of the pause.
+MonotonicTime Sequencer::step_if_due() {
+  const MonotonicTime began = clock_.now();
+  {
+    std::lock_guard lock(mutex_);
+    if (began < next_step_) return next_step_;
   }
+  std::size_t marks = 0;
+  const bool done = failures_.run([&] { marks = step(); });
+  const MonotonicTime ended = clock_.now();
+  std::lock_guard lock(mutex_);
+  next_step_ = ended + (done ? pause_after(marks, ended - began, options_) : kRetryDelay);
+  return done ? next_step_ + kOrphanInterval : next_step_;
 }
 
 // One transaction, whose tries are counted.

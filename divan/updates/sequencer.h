@@ -2,11 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "divan/base/worker_loop.h"
 #include "divan/updates/failures.h"
 #include "divan/updates/follower.h"
 #include "divan/updates/recording.h"
@@ -53,7 +52,6 @@ class Sequencer {
   /// process's alone, else its name (follower.h).
   Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& clock, SequencerOptions options = {},
             std::string node = {});
-  ~Sequencer();
   Sequencer(const Sequencer&) = delete;
   Sequencer& operator=(const Sequencer&) = delete;
 
@@ -74,8 +72,8 @@ class Sequencer {
   void record(kv::Transaction& tx, const docs::Database& database, events::DatabaseEvent kind,
               std::string_view id);
   void publish_feed();
-  void wake();
-  void run();
+  void notify();
+  MonotonicTime step_if_due();
   template <class Fn>
   auto transact(Fn&& fn);
 
@@ -88,14 +86,12 @@ class Sequencer {
   std::atomic<std::uint64_t> pending_ = 0, rows_ = 0, transactions_ = 0, conflicts_ = 0;
   Failures failures_{"The updates feed cannot be written"};
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::mutex mutex_;  // protects the two members below
   SequencerOptions options_;
-  bool configured_ = false;  // since the thread began its last batch
-  bool stopping_ = false;
+  MonotonicTime next_step_ = MonotonicTime::min();  // when the pause after the last step ends
 
   std::optional<Follower> follower_;
-  std::thread thread_;
+  WorkerLoop loop_;  // calls step_if_due()
 };
 
 }  // namespace divan::updates

@@ -35,8 +35,6 @@ Monitor::Monitor(kv::Database& store, Registry& registry, const Clock& clock, Rn
       observer_(store, registry, clock),
       loop_(clock, "workers", [this] { return step(); }) {}
 
-Monitor::~Monitor() = default;
-
 void Monitor::start() { loop_.start(); }
 
 bool Monitor::woken() const { return loop_.notifier()->notified(); }

@@ -46,7 +46,6 @@ class LocalWorker {
 class Monitor {
  public:
   Monitor(kv::Database& store, Registry& registry, const Clock& clock, Rng& rng);
-  ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 

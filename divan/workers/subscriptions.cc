@@ -1,7 +1,5 @@
 #include "divan/workers/subscriptions.h"
 
-#include <vector>
-
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 
@@ -22,37 +20,28 @@ bool is_change(const std::shared_ptr<const Members>& known, const Members& next)
 
 }  // namespace
 
-// A role that is followed. Guarded by the shared mutex, except the name.
+// A role that is followed. The name never changes.
 struct Subscriptions::Role {
   std::string name;
   std::shared_ptr<const Members> members;
   std::shared_ptr<kv::Watch> watch;
   MonotonicTime next_read{};
-  std::size_t subscribers = 0;
+  std::vector<Subscriber*> subscribers;
 };
 
-// Guarded by the shared mutex, except what never changes.
+// Only `delivered` changes after subscribe().
 struct Subscriptions::Subscriber {
   std::shared_ptr<Role> role;
   Callback callback;
   Reference reference = 0;
-  std::shared_ptr<const Members> told;
-  bool ended = false;
+  std::shared_ptr<const Members> delivered;
+  Notifier notifier;   // of the thread: notified of changes, stopped by the end of the subscription
   std::thread thread;  // of the callback
 };
 
 Subscriptions::Subscriptions(kv::Database& store, Registry& registry, const Clock& clock)
-    : store_(store), registry_(registry), clock_(clock), thread_([this] { run(); }) {
-  pthread_setname_np(thread_.native_handle(), "members");
-}
-
-Subscriptions::~Subscriptions() {
-  {
-    std::lock_guard lock(shared_->mutex);
-    shared_->stopping = true;
-  }
-  shared_->changed.notify_all();
-  thread_.join();
+    : store_(store), registry_(registry), clock_(clock), loop_(clock, "members", [this] { return step(); }) {
+  loop_.start();
 }
 
 Subscriptions::Read Subscriptions::read(const std::string& role) {
@@ -64,9 +53,12 @@ Subscriptions::Read Subscriptions::read(const std::string& role) {
   return read;
 }
 
-// Needs the shared mutex. Leaves the former watch in `read`, which must end without the mutex: an end calls.
+// Needs mutex_. Leaves the former watch in `read`, which must end without the mutex: an end calls back.
 void Subscriptions::follow(Role& role, Read& read) {
-  if (is_change(role.members, *read.members)) role.members = read.members;
+  if (is_change(role.members, *read.members)) {
+    role.members = read.members;
+    for (Subscriber* const subscriber : role.subscribers) subscriber->notifier.notify();
+  }
   std::swap(role.watch, read.watch);
   role.next_read = clock_.now() + kMembersPollInterval;
 }
@@ -76,7 +68,7 @@ Subscriptions::Subscription Subscriptions::subscribe(std::string_view role, Call
   const auto watch = present.watch;
   auto subscriber = std::make_shared<Subscriber>();
   {
-    std::lock_guard lock(shared_->mutex);
+    std::lock_guard lock(mutex_);
     if (subscriptions_ >= kMaxSubscriptions)
       throw Error(429, "too_many_subscriptions",
                   fmt::format("This process has {} subscriptions to memberships, which is the limit.",
@@ -87,47 +79,38 @@ Subscriptions::Subscription Subscriptions::subscribe(std::string_view role, Call
       followed = std::make_shared<Role>();
       followed->name = role;
     }
-    ++followed->subscribers;
+    followed->subscribers.push_back(subscriber.get());
     follow(*followed, present);
-    shared_->woken = true;
     subscriber->role = followed;
     subscriber->callback = std::move(callback);
     subscriber->reference = ++last_reference_;
   }
   Subscription subscription(*this, subscriber);
-  wake_at_end_of(watch);
-  if (subscriber->callback)
-    subscriber->thread = std::thread([shared = shared_, subscriber] { call(*shared, *subscriber); });
-  shared_->changed.notify_all();
+  notify_at_end_of(watch);
+  if (subscriber->callback) subscriber->thread = std::thread([this, subscriber] { call(*subscriber); });
+  loop_.notify();
   return subscription;
 }
 
 std::shared_ptr<const Members> Subscriptions::get_workers(std::string_view role) {
   {
-    std::lock_guard lock(shared_->mutex);
+    std::lock_guard lock(mutex_);
     if (const auto followed = roles_.find(role); followed != roles_.end()) return followed->second->members;
   }
   return std::make_shared<const Members>(
       store_.run([&](kv::Transaction& tx) { return registry_.members(tx, role); }));
 }
 
-// Without the mutex: a watch that has ended calls at once.
-void Subscriptions::wake_at_end_of(const std::shared_ptr<kv::Watch>& watch) {
-  if (watch == nullptr) return;
-  watch->on_end([shared = shared_] {
-    std::lock_guard lock(shared->mutex);
-    shared->woken = true;
-    shared->changed.notify_all();
-  });
+// Without the mutex: a watch that has ended calls back at once.
+void Subscriptions::notify_at_end_of(const std::shared_ptr<kv::Watch>& watch) {
+  if (watch != nullptr) watch->on_end([notifier = loop_.notifier()] { notifier->notify(); });
 }
 
-void Subscriptions::run() {
-  Shared& shared = *shared_;
-  std::unique_lock lock(shared.mutex);
-  while (!shared.stopping) {
-    shared.woken = false;
-    std::vector<std::shared_ptr<Role>> due;
-    MonotonicTime next = MonotonicTime::max();
+MonotonicTime Subscriptions::step() {
+  std::vector<std::shared_ptr<Role>> due;
+  MonotonicTime next = MonotonicTime::max();
+  {
+    std::lock_guard lock(mutex_);
     const MonotonicTime now = clock_.now();
     for (const auto& [name, role] : roles_) {
       if (has_ended(role->watch) || role->next_read <= now) {
@@ -136,62 +119,61 @@ void Subscriptions::run() {
         next = std::min(next, role->next_read);
       }
     }
-    for (const auto& role : due) {
-      lock.unlock();
-      Read present;
-      try {
-        present = read(role->name);
-      } catch (const std::exception& error) {
-        log::error("The workers of role {} could not be read: {}", role->name, error.what());
-      }
-      const auto watch = present.watch;
-      lock.lock();
-      if (present.members == nullptr) {
-        std::swap(role->watch, present.watch);
-        role->next_read = clock_.now() + kMembersPollInterval;
-      } else {
-        follow(*role, present);
-      }
-      lock.unlock();
-      present.watch = nullptr;
-      wake_at_end_of(watch);
-      lock.lock();
-    }
-    if (!due.empty()) {
-      shared.changed.notify_all();
-      continue;
-    }
-    clock_.wait_until(lock, shared.changed, next, [&] { return shared.stopping || shared.woken; });
   }
+  for (const auto& role : due) refresh(*role);
+  return due.empty() ? next : clock_.now();
 }
 
-// The thread of a subscriber with a callback.
-void Subscriptions::call(Shared& shared, Subscriber& subscriber) {
-  std::unique_lock lock(shared.mutex);
-  for (;;) {
-    shared.changed.wait(
-        lock, [&] { return subscriber.ended || is_change(subscriber.told, *subscriber.role->members); });
-    if (subscriber.ended) return;
-    subscriber.told = subscriber.role->members;
-    const auto members = subscriber.told;
-    lock.unlock();
+void Subscriptions::refresh(Role& role) {
+  Read present;
+  try {
+    present = read(role.name);
+  } catch (const std::exception& error) {
+    log::error("The workers of role {} could not be read: {}", role.name, error.what());
+  }
+  const auto watch = present.watch;
+  {
+    std::lock_guard lock(mutex_);
+    if (present.members == nullptr) {
+      std::swap(role.watch, present.watch);
+      role.next_read = clock_.now() + kMembersPollInterval;
+    } else {
+      follow(role, present);
+    }
+  }
+  notify_at_end_of(watch);
+}
+
+// The thread of a subscriber with a callback. A callback that ends its own subscription may be followed by
+// the end of this object, so nothing of it is used once the notifier has been stopped.
+void Subscriptions::call(Subscriber& subscriber) {
+  while (!subscriber.notifier.stopped()) {
+    std::shared_ptr<const Members> members;
+    {
+      std::lock_guard lock(mutex_);
+      if (is_change(subscriber.delivered, *subscriber.role->members))
+        members = subscriber.delivered = subscriber.role->members;
+    }
+    if (members == nullptr) {
+      subscriber.notifier.wait_until(clock_, MonotonicTime::max());
+      continue;
+    }
     try {
       subscriber.callback(subscriber.role->name, *members, subscriber.reference);
     } catch (const std::exception& error) {
       log::error("A subscriber to the workers of role {} failed: {}", subscriber.role->name, error.what());
     } catch (...) { log::error("A subscriber to the workers of role {} failed.", subscriber.role->name); }
-    lock.lock();
   }
 }
 
 void Subscriptions::end(Subscriber& subscriber) {
   {
-    std::lock_guard lock(shared_->mutex);
-    subscriber.ended = true;
+    std::lock_guard lock(mutex_);
     --subscriptions_;
-    if (--subscriber.role->subscribers == 0) roles_.erase(subscriber.role->name);
+    std::erase(subscriber.role->subscribers, &subscriber);
+    if (subscriber.role->subscribers.empty()) roles_.erase(subscriber.role->name);
   }
-  shared_->changed.notify_all();
+  subscriber.notifier.stop();
   if (!subscriber.thread.joinable()) return;
   if (subscriber.thread.get_id() == std::this_thread::get_id()) {
     subscriber.thread.detach();  // its own callback ends it

@@ -1,15 +1,15 @@
 // Memberships for the programs of a process: a cache of who works in a role, and callbacks for its changes.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <vector>
 
+#include "divan/base/worker_loop.h"
 #include "divan/workers/registry.h"
 
 namespace divan::workers {
@@ -59,7 +59,6 @@ class Subscriptions {
   };
 
   Subscriptions(kv::Database& store, Registry& registry, const Clock& clock);
-  ~Subscriptions();
   Subscriptions(const Subscriptions&) = delete;
   Subscriptions& operator=(const Subscriptions&) = delete;
 
@@ -76,30 +75,23 @@ class Subscriptions {
     std::shared_ptr<const Members> members;
     std::shared_ptr<kv::Watch> watch;  // null if the store has none left
   };
-  // Shared with callbacks of watches and subscribers' threads that may come when this object has gone.
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool stopping = false;
-    bool woken = false;  // there may be something to read
-  };
 
   Read read(const std::string& role);
   void follow(Role& role, Read& read);
-  void wake_at_end_of(const std::shared_ptr<kv::Watch>& watch);
-  void run();
-  static void call(Shared& shared, Subscriber& subscriber);
+  void notify_at_end_of(const std::shared_ptr<kv::Watch>& watch);
+  MonotonicTime step();
+  void refresh(Role& role);
+  void call(Subscriber& subscriber);
   void end(Subscriber& subscriber);
 
   kv::Database& store_;
   Registry& registry_;
   const Clock& clock_;
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  // Guarded by the shared mutex.
+  std::mutex mutex_;  // protects the members below, the roles and the subscribers
   std::map<std::string, std::shared_ptr<Role>, std::less<>> roles_;
   std::size_t subscriptions_ = 0;
   Reference last_reference_ = 0;
-  std::thread thread_;
+  WorkerLoop loop_;  // calls step()
 };
 
 }  // namespace divan::workers
