@@ -11,11 +11,11 @@ namespace {
 constexpr std::chrono::seconds kFallbackPoll(5);
 // Expired wait queues are not swept as long as there are fewer than this.
 constexpr std::size_t kMinWaitQueues = 64;
-// Types whose cursors are kept.
+// The most types whose cursors are kept.
 constexpr std::size_t kMaxCursors = 10'000;
 // The widest part of a queue that nodes accept from when they conflict: this many times what they want.
 constexpr std::size_t kMaxCandidateWindow = 64;
-// For how long a commit whose outcome is unknown may still come.
+// For how long a commit whose outcome is unknown may still take effect.
 constexpr std::chrono::seconds kUnsureFor(60);
 
 // When a wait queue is to be polled again if nothing is due before `next_due_at`.
@@ -27,7 +27,7 @@ MonotonicTime poll_again_at(const Clock& clock, std::optional<std::int64_t> next
   return clock.now() + std::chrono::milliseconds(pause);
 }
 
-// The watches that end a wait for jobs of these types.
+// Sets the watches that end a wait for jobs of these types.
 std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<const std::string> types,
                                               const std::set<std::string>& full) {
   std::vector<std::shared_ptr<kv::Watch>> watches;
@@ -35,7 +35,7 @@ std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<con
     if (auto watch = tx.try_watch(key)) watches.push_back(std::move(watch));
   };
   for (const auto& type : types) {
-    // For a type that is full, more jobs do not help; the end of one does, or a change of the limit.
+    // More jobs of a type that is full cannot be accepted until one ends or the limit changes.
     if (full.contains(type)) {
       add(count_key(type, State::running));
       add(type_key(type));
@@ -62,10 +62,18 @@ void adapt_candidate_window(QueueCursors& cursors, std::span<const std::string> 
 
 }  // namespace
 
-// Guarded by its wait queue's mutex, except members that never change.
+// Protected by its wait queue's mutex, except members that never change.
 class Acceptor::Waiter {
  public:
-  // Returns false if `wake` throws: then the waiter's owner calls step() at its own time.
+  enum class State {
+    joined,     // no poll has been made for it yet
+    polling,    // the poll under way may give it jobs
+    abandoned,  // the same, and the poll releases these jobs
+    waiting,    // for more jobs than the last poll found
+    done,       // has left the wait queue, with jobs or an error unless it was taken out
+  };
+
+  // Returns false if `wake` throws: the caller then calls step() at the time that it knows.
   bool try_wake() const {
     try {
       wake();
@@ -79,12 +87,8 @@ class Acceptor::Waiter {
   std::shared_ptr<WaitQueue> wait_queue;
   AcceptOptions options;
   std::function<void()> wake;
-  bool polled = false;   // since it joined
-  bool served = false;   // by the poll that is under way
-  bool leaving = false;  // and to be woken after the poll, or once it has been polled for
-  bool to_be_woken = false;
-  bool abandoned = false;
-  bool done = false;
+  State state = State::joined;
+  bool leaving = false;  // leave() was called, and the waiter is to be woken after a poll
   std::vector<AcceptedJob> jobs;
   std::exception_ptr error;
 };
@@ -93,10 +97,10 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
   std::vector<std::string> types;
   std::optional<std::int64_t> max_scheduled_at;
 
-  std::mutex mutex;
+  std::mutex mutex;  // protects the members below and the waiters
   std::deque<std::shared_ptr<Waiter>> waiters;
   bool polling = false;
-  bool woken = true;  // there may be jobs
+  bool may_have_jobs = true;  // that the last poll did not find
   MonotonicTime poll_at = MonotonicTime::max();
   std::vector<std::shared_ptr<kv::Watch>> watches;
 
@@ -105,36 +109,27 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
     std::shared_ptr<Waiter> first;
     {
       std::lock_guard lock(mutex);
-      woken = true;
+      may_have_jobs = true;
       if (!polling && !waiters.empty()) first = waiters.front();
     }
     if (first) first->try_wake();
   }
 
-  // The waiter that is to take the next step: one that has not been polled for, unless there may be jobs for
-  // all; else the first one, which watches the time.
+  // The waiter that must call step() next: the first one for which no poll has been made, unless there may be
+  // jobs for all; otherwise the first one, which also polls when a time has come. Null if there is none.
   std::shared_ptr<Waiter> next() const {
     if (waiters.empty()) return nullptr;
-    if (woken) return waiters.front();
-    const auto it = std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return !w->polled; });
+    if (may_have_jobs) return waiters.front();
+    const auto it = std::ranges::find(waiters, Waiter::State::joined, &Waiter::state);
     return it == waiters.end() ? waiters.front() : *it;
   }
 
-  // Takes a waiter out. Returns the one that is to take a step in its place, or null.
+  // Takes a waiter out. Returns the one that must call step() in its place, or null.
   std::shared_ptr<Waiter> remove(const std::shared_ptr<Waiter>& waiter) {
     const bool first = waiters.front() == waiter;
     std::erase(waiters, waiter);
-    waiter->done = true;
+    waiter->state = Waiter::State::done;
     return first && !polling ? next() : nullptr;
-  }
-
-  // Returns a waiter that is to be woken and has not been yet, or null.
-  std::shared_ptr<Waiter> take_to_be_woken() {
-    const auto it =
-        std::find_if(waiters.begin(), waiters.end(), [](const auto& w) { return w->to_be_woken; });
-    if (it == waiters.end()) return nullptr;
-    (*it)->to_be_woken = false;
-    return *it;
   }
 };
 
@@ -146,18 +141,18 @@ struct Acceptor::AcceptBatch {
   AcceptBatch(const WaitQueue& wait_queue, const Waiter& own) {
     std::size_t asked = 0;
     for (const auto& waiter : wait_queue.waiters) {
+      const bool joined = waiter->state == Waiter::State::joined;
       // The poll includes the waiter that makes it, however many jobs those before it ask for.
-      if (asked >= kMaxAcceptLimit && waiter.get() != &own) continue;
-      if (waiter->leaving && waiter->polled && waiter.get() != &own) continue;
+      if (waiter.get() != &own && (asked >= kMaxAcceptLimit || (waiter->leaving && !joined))) continue;
       waiters.push_back(waiter);
       requests.push_back(
-          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = !waiter->polled});
+          {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
       asked += waiter->options.limit;
     }
   }
 };
 
-// What a poll has found, beside the jobs.
+// What a poll has found besides the jobs.
 struct Acceptor::PollResult {
   ScanResult found;
   std::vector<std::shared_ptr<kv::Watch>> watches;
@@ -217,10 +212,11 @@ void Acceptor::poll_again() {
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   WaitQueue& wait_queue = *waiter->wait_queue;
   std::unique_lock lock(wait_queue.mutex);
-  while (!waiter->done) {
+  while (waiter->state != Waiter::State::done) {
     if (wait_queue.polling) return {};
     const bool first = wait_queue.waiters.front() == waiter;
-    if (waiter->polled && !wait_queue.woken && clock_.now() < wait_queue.poll_at)
+    const bool joined = waiter->state == Waiter::State::joined;
+    if (!joined && !wait_queue.may_have_jobs && clock_.now() < wait_queue.poll_at)
       return {.poll_at = first ? wait_queue.poll_at : MonotonicTime::max()};
     poll(wait_queue, lock, *waiter);
   }
@@ -228,24 +224,22 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   return {.done = true, .jobs = std::move(waiter->jobs)};
 }
 
-// Nothing may fail between the commit and the moment at which the waiters have their jobs, or jobs would run
-// with nobody working on them. What can fail is done before the commit, or leaves the jobs to be given back.
+// Nothing may fail between the commit and the moment at which the waiters have their jobs, or no worker would
+// receive jobs that run. What can fail is done before the commit, or leaves the jobs to be given back.
 void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own) {
   AcceptBatch batch(wait_queue, own);
-  for (const auto& waiter : batch.waiters) waiter->served = true;
+  for (const auto& waiter : batch.waiters) waiter->state = Waiter::State::polling;
   wait_queue.polling = true;
-  wait_queue.woken = false;
+  wait_queue.may_have_jobs = false;
   lock.unlock();
   PollResult result = accept_for_all(wait_queue, batch.requests);
   lock.lock();
   wait_queue.polling = false;
   distribute(wait_queue, batch, result);
-  for (const auto& waiter : wait_queue.waiters) {
-    // If there are no more jobs, there are none for the waiters behind either.
-    if (!wait_queue.woken) waiter->polled = true;
-    waiter->to_be_woken |= waiter->leaving;
+  if (!wait_queue.may_have_jobs) {
+    // There are no jobs for the waiters behind those of the poll either.
+    for (const auto& waiter : wait_queue.waiters) waiter->state = Waiter::State::waiting;
   }
-  if (const auto next = wait_queue.next()) next->to_be_woken = true;
   lock.unlock();
 
   result.watches.clear();
@@ -255,14 +249,22 @@ void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, c
   for (const auto& request : batch.requests) {
     if (!request.jobs.empty()) give_back(request.jobs, result.failure != nullptr);
   }
+  wake_after_poll(wait_queue, own);
   lock.lock();
-  // The waiter that polls is awake.
-  while (const auto waiter = wait_queue.take_to_be_woken()) {
-    if (waiter.get() == &own) continue;
-    lock.unlock();
-    waiter->try_wake();
-    lock.lock();
+}
+
+// Wakes those that stay in the queue and have something to do: the waiters that want to leave, and the one
+// that must call step() next. `own`, which has made the poll, is awake.
+void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter& own) {
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    std::lock_guard lock(wait_queue.mutex);
+    const auto next = wait_queue.polling ? nullptr : wait_queue.next();
+    for (const auto& waiter : wait_queue.waiters) {
+      if (waiter.get() != &own && (waiter->leaving || waiter == next)) waiters.push_back(waiter);
+    }
   }
+  for (const auto& waiter : waiters) waiter->try_wake();
 }
 
 Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests) {
@@ -291,7 +293,7 @@ Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector
       });
     }
   } catch (const std::exception& error) {
-    log::error("Jobs are polled for by the clock: {}", error.what());
+    log::error("Jobs are polled for at intervals, without watches: {}", error.what());
     result.watches.clear();
   }
   return result;
@@ -308,48 +310,48 @@ QueueCursors Acceptor::known_cursors(std::span<const std::string> types) {
 
 void Acceptor::remember(const QueueCursors& cursors) {
   std::lock_guard lock(cursors_mutex_);
-  // Some may be of types that were removed.
+  // Types that were removed leave theirs.
   if (cursors_.size() >= kMaxCursors) cursors_.clear();
   for (const auto& [type, cursor] : cursors) cursors_.insert_or_assign(type, cursor);
 }
 
-// Hands the jobs to the waiters. Leaves in the batch the waiters that have left the queue now, and in the
-// requests the jobs that are to be given back: those of abandoned waiters, and those of a poll that failed,
-// since its transaction may have been committed all the same.
+// Gives the jobs to the waiters. Leaves in the batch the waiters that have left the queue now, and in the
+// requests the jobs that must be given back: those of abandoned waiters, and those of a poll that failed,
+// since its transaction may have been committed nevertheless.
 void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result) {
   for (std::size_t i = 0; i < batch.waiters.size(); ++i) {
     Waiter& waiter = *batch.waiters[i];
-    waiter.polled = true;
-    waiter.served = false;
+    const bool abandoned = waiter.state == Waiter::State::abandoned;
     waiter.error = result.failure ? result.failure : batch.requests[i].error;
-    if (!waiter.error && !waiter.abandoned) waiter.jobs.swap(batch.requests[i].jobs);
-    waiter.done = waiter.abandoned || waiter.error || !waiter.jobs.empty();
-    if (waiter.done) std::erase(wait_queue.waiters, batch.waiters[i]);
+    if (!waiter.error && !abandoned) waiter.jobs.swap(batch.requests[i].jobs);
+    const bool done = abandoned || waiter.error || !waiter.jobs.empty();
+    waiter.state = done ? Waiter::State::done : Waiter::State::waiting;
+    if (done) std::erase(wait_queue.waiters, batch.waiters[i]);
   }
-  std::erase_if(batch.waiters, [](const auto& waiter) { return !waiter->done; });
+  std::erase_if(batch.waiters, [](const auto& waiter) { return waiter->state != Waiter::State::done; });
   if (!result.found.undeclared.empty()) fail_undeclared(wait_queue, batch, *result.found.undeclared.begin());
   // Ends the old watches; their callbacks do not take this lock.
   std::swap(wait_queue.watches, result.watches);
   wait_queue.poll_at = poll_again_at(clock_, result.found.next_due_at);
-  if (result.failure || result.found.more) wait_queue.woken = true;
+  if (result.failure || result.found.more) wait_queue.may_have_jobs = true;
 }
 
-// Fails all waiters for a type that is not declared, if they asked for that.
+// Fails the waiters that require their types to be declared, for a type that is not.
 void Acceptor::fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type) {
-  const auto must_know = [](const auto& waiter) {
-    return waiter->options.must_be_declared && waiter->jobs.empty() && !waiter->abandoned;
+  const auto fails = [](const auto& waiter) {
+    return waiter->options.must_be_declared && waiter->jobs.empty();
   };
   const auto error = std::make_exception_ptr(no_such_job_type(type));
   for (const auto& waiter : batch.waiters) {
-    if (must_know(waiter)) waiter->error = error;
+    if (fails(waiter)) waiter->error = error;
   }
   for (const auto& waiter : wait_queue.waiters) {
-    if (!must_know(waiter)) continue;
+    if (!fails(waiter)) continue;
     waiter->error = error;
-    waiter->done = true;
+    waiter->state = Waiter::State::done;
     batch.waiters.push_back(waiter);
   }
-  std::erase_if(wait_queue.waiters, [](const auto& waiter) { return waiter->done; });
+  std::erase_if(wait_queue.waiters, fails);
 }
 
 bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
@@ -357,7 +359,7 @@ bool Acceptor::leave(const std::shared_ptr<Waiter>& waiter) {
   std::shared_ptr<Waiter> next;
   {
     std::lock_guard lock(wait_queue.mutex);
-    if (waiter->done || waiter->served || !waiter->polled) {
+    if (waiter->state != Waiter::State::waiting) {
       waiter->leaving = true;
       return false;
     }
@@ -373,11 +375,12 @@ std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter
   std::vector<AcceptedJob> jobs;
   {
     std::lock_guard lock(wait_queue.mutex);
-    waiter->abandoned = true;
-    if (waiter->done) {
-      jobs = std::move(waiter->jobs);
-    } else if (!waiter->served) {
-      next = wait_queue.remove(waiter);
+    switch (waiter->state) {
+      case Waiter::State::joined:
+      case Waiter::State::waiting: next = wait_queue.remove(waiter); break;
+      case Waiter::State::polling:
+      case Waiter::State::abandoned: waiter->state = Waiter::State::abandoned; break;
+      case Waiter::State::done: jobs = std::move(waiter->jobs); break;
     }
   }
   if (next) next->try_wake();
@@ -404,22 +407,23 @@ void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
       if (!release_unwanted(*next)) left.push_back(*next);
     }
   } catch (const std::exception& error) {
-    log::warning("{} jobs that nobody works on cannot be given back yet: {}", all.end() - next, error.what());
+    log::warning("{} accepted jobs cannot be released yet; this is tried again with the next poll: {}",
+                 all.end() - next, error.what());
     left.insert(left.end(), next, all.end());
   }
   std::lock_guard lock(unwanted_mutex_);
   std::move(left.begin(), left.end(), std::back_inserter(unwanted_));
 }
 
-// Returns true if nothing is left to do.
+// Returns true if the job need not be released again.
 bool Acceptor::release_unwanted(const Unwanted& unwanted) {
   const Attempt& attempt = unwanted.attempt;
   try {
     store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
   } catch (const kv::Error&) { throw; } catch (const Error& error) {
-    // The job was not accepted after all, or another attempt has it by now.
+    // The job was not accepted after all, or another attempt has begun.
     if (error.name() == "halt") return clock_.now() >= unwanted.until;
-    log::error("Nobody works on job {}/{}, and it cannot be given back: {}", attempt.type, attempt.id,
+    log::error("Job {}/{} was accepted for no worker and cannot be released: {}", attempt.type, attempt.id,
                error.what());
   }
   return true;

@@ -1,4 +1,4 @@
-// When acceptors look again, and what they do about a commit whose result is unknown.
+// When acceptors poll again, and what they do about a commit whose outcome is unknown.
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"
 #include "divan/kv/forwarding.h"

@@ -35,7 +35,7 @@ struct Acceptors : testing::Test {
     return store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", id)->state; });
   }
 
-  // Somebody in the line of "t", who counts how often it is woken.
+  // A waiter for jobs of type "t", and how often it was woken.
   struct Waiting {
     std::shared_ptr<int> woken = std::make_shared<int>(0);
     std::shared_ptr<Acceptor::Waiter> waiter;
@@ -45,7 +45,7 @@ struct Acceptors : testing::Test {
     waiting.waiter = acceptor.join(types, options, [woken = waiting.woken] { ++*woken; });
     return waiting;
   }
-  // The ids that the waiter gets; nothing while it waits.
+  // The ids of the jobs that the waiter gets; nullopt while it waits.
   std::optional<std::vector<std::string>> step(const Waiting& waiting) {
     const auto found = acceptor.step(waiting.waiter);
     if (!found.done) return std::nullopt;
@@ -53,7 +53,7 @@ struct Acceptors : testing::Test {
     for (const auto& job : found.jobs) ids.push_back(job.job.id);
     return ids;
   }
-  std::vector<Waiting> wait_queue(int length, const AcceptOptions& options = {}) {
+  std::vector<Waiting> join_all(int length, const AcceptOptions& options = {}) {
     std::vector<Waiting> waiting;
     for (int i = 0; i < length; ++i) {
       waiting.push_back(join(options));
@@ -64,9 +64,9 @@ struct Acceptors : testing::Test {
   }
 };
 
-TEST_F(Acceptors, AllAreToldThatATypeIsNotDeclaredAnyMore) {
+TEST_F(Acceptors, AllFailIfTheirTypeIsRemoved) {
   const AcceptOptions told{.limit = kMaxAcceptLimit, .must_be_declared = true};
-  const auto waiting = wait_queue(3, told);
+  const auto waiting = join_all(3, told);
   const auto patient = join();
   EXPECT_EQ(step(patient), std::nullopt);
   store->run([&](kv::Transaction& tx) { queue.remove_type(tx, "t", false); });
@@ -87,7 +87,7 @@ TEST_F(Acceptors, AllAreToldThatATypeIsNotDeclaredAnyMore) {
 }
 
 TEST_F(Acceptors, OneJobWakesOneOfThem) {
-  const auto waiting = wait_queue(5);
+  const auto waiting = join_all(5);
   add("a");
   EXPECT_EQ(*waiting[0].woken, 1);
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
@@ -98,8 +98,8 @@ TEST_F(Acceptors, OneJobWakesOneOfThem) {
   for (const int other : {3, 4}) EXPECT_EQ(*waiting[static_cast<std::size_t>(other)].woken, 0) << other;
 }
 
-TEST_F(Acceptors, OneLooksForAllInTheirOrder) {
-  const auto waiting = wait_queue(3, {.limit = 2});
+TEST_F(Acceptors, OnePollServesAllInTheirOrder) {
+  const auto waiting = join_all(3, {.limit = 2});
   const auto commits = store->stats().commits;
   store->run([&](kv::Transaction& tx) {
     for (const char* id : {"1", "2", "3", "4", "5"}) queue.add(tx, "t", id, "{}");
@@ -107,13 +107,13 @@ TEST_F(Acceptors, OneLooksForAllInTheirOrder) {
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("3", "4")));
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("1", "2")));
   EXPECT_THAT(step(waiting[2]), testing::Optional(ElementsAre("5")));
-  EXPECT_EQ(store->stats().commits - commits, 2u);  // of the add and of the look
+  EXPECT_EQ(store->stats().commits - commits, 2u);  // of the add and of the poll
 }
 
-TEST_F(Acceptors, WhoHasComeIsLookedForAtOnce) {
+TEST_F(Acceptors, ANewWaiterIsPolledForAtOnce) {
   add("a");
   EXPECT_THAT(step(join()), testing::Optional(ElementsAre("a")));
-  const auto waiting = wait_queue(2);
+  const auto waiting = join_all(2);
   add("b");
   // Before those who were woken did anything.
   EXPECT_EQ(step(join()), std::nullopt);
@@ -122,7 +122,7 @@ TEST_F(Acceptors, WhoHasComeIsLookedForAtOnce) {
 
 TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
   add("later", {.scheduled_at = clock.wall_ms() + 2000});
-  const auto waiting = wait_queue(2);
+  const auto waiting = join_all(2);
   EXPECT_LE(acceptor.step(waiting[0].waiter).poll_at, clock.now() + milliseconds(2000));
   EXPECT_EQ(acceptor.step(waiting[1].waiter).poll_at, MonotonicTime::max());
   EXPECT_TRUE(acceptor.leave(waiting[0].waiter));
@@ -136,7 +136,7 @@ TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
   const auto ref = store->run([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   const auto with_worker = join({.worker = ref});
   EXPECT_EQ(step(with_worker), std::nullopt);
-  const auto waiting = wait_queue(1);
+  const auto waiting = join_all(1);
   EXPECT_THROW(acceptor.step(join({.worker = workers::WorkerRef{"r", "nobody", ""}}).waiter), Error);
   store->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
   add("a");
@@ -145,9 +145,9 @@ TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
 }
 
 TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
-  const auto waiting = wait_queue(2);
+  const auto waiting = join_all(2);
   add("a");
-  EXPECT_EQ(step(waiting[1]), std::nullopt);  // looks, for the first, too
+  EXPECT_EQ(step(waiting[1]), std::nullopt);  // polls, for the first, too
   EXPECT_EQ(state("a"), State::running);
   EXPECT_FALSE(acceptor.leave(waiting[0].waiter));
   acceptor.give_back(acceptor.abandon(waiting[0].waiter));
@@ -155,8 +155,8 @@ TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
 
-TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
-  const auto waiting = wait_queue(2);
+TEST_F(Acceptors, JobsToBeGivenBackLaterAreReleasedByTheNextPoll) {
+  const auto waiting = join_all(2);
   add("a");
   EXPECT_EQ(step(waiting[1]), std::nullopt);
   acceptor.give_back_later(acceptor.abandon(waiting[0].waiter));
@@ -166,7 +166,7 @@ TEST_F(Acceptors, WhatIsGivenBackLaterIsSoWithTheNextLook) {
 }
 
 TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
-  auto waiting = wait_queue(3);
+  auto waiting = join_all(3);
   acceptor.abandon(waiting[0].waiter);
   EXPECT_TRUE(acceptor.leave(waiting[1].waiter));
   add("a");
@@ -175,7 +175,7 @@ TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
 
 TEST_F(Acceptors, LinesOfOtherTypesAndTimesAreOthers) {
   store->run([&](kv::Transaction& tx) { queue.set_type(tx, "u", {}); });
-  const auto waiting = wait_queue(1);
+  const auto waiting = join_all(1);
   const auto woken = std::make_shared<bool>(false);  // a closing store wakes it, too
   const auto other = acceptor.join({"u"}, {}, [woken] { *woken = true; });
   EXPECT_FALSE(acceptor.step(other).done);
@@ -206,7 +206,7 @@ TEST_F(Acceptors, LargeDataAreTakenPieceByPiece) {
   EXPECT_EQ(step(join({.limit = 5}))->size(), 2u);
 }
 
-TEST_F(Acceptors, BehindThoseWhoAskForManyOneIsLookedForAllTheSame) {
+TEST_F(Acceptors, APollIncludesTheWaiterThatMakesItBehindLargeRequests) {
   const auto many = join({.limit = kMaxAcceptLimit});
   EXPECT_EQ(step(many), std::nullopt);
   const auto behind = join();
@@ -215,7 +215,7 @@ TEST_F(Acceptors, BehindThoseWhoAskForManyOneIsLookedForAllTheSame) {
   EXPECT_TRUE(acceptor.leave(many.waiter));
 }
 
-TEST_F(Acceptors, WhoWantsToLeaveDuringALookIsWokenAfterIt) {
+TEST_F(Acceptors, AWaiterThatWantsToLeaveDuringAPollIsWokenAfterIt) {
   bool left = true;
   bool asked = false;
   class Store final : public kv::ForwardingDatabase {
@@ -277,7 +277,7 @@ class UnluckyStore final : public kv::ForwardingDatabase {
   };
 };
 
-TEST_F(Acceptors, WhatALookTookAndDidNotHearOfIsGivenBack) {
+TEST_F(Acceptors, JobsOfAPollWithAnUnknownOutcomeAreGivenBack) {
   UnluckyStore unlucky(*store);
   Acceptor cautious(queue, unlucky, clock);
   add("a");
@@ -287,7 +287,7 @@ TEST_F(Acceptors, WhatALookTookAndDidNotHearOfIsGivenBack) {
   EXPECT_EQ(state("a"), State::pending);
 }
 
-TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
+TEST_F(Acceptors, JobsThatCannotBeReleasedAreReleasedByTheNextPoll) {
   UnluckyStore unlucky(*store);
   Acceptor cautious(queue, unlucky, clock);
   add("a");
@@ -309,7 +309,7 @@ TEST_F(Acceptors, WhatTheStoreDoesNotTakeBackIsGivenBackWithTheNextLook) {
 TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
   const auto deaf = acceptor.join(types, {}, [] { throw std::bad_alloc(); });
   EXPECT_FALSE(acceptor.step(deaf).done);
-  const auto waiting = wait_queue(2);
+  const auto waiting = join_all(2);
   store->run([&](kv::Transaction& tx) {
     for (const char* id : {"1", "2", "3"}) queue.add(tx, "t", id, "{}");
   });
@@ -326,7 +326,7 @@ TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
 struct AcceptorsOfManyPriorities : Acceptors {
   static constexpr int kPriorities = 1000;
   kv::testing::CountingStore scanned{*store};
-  Acceptor looker{queue, scanned, clock};
+  Acceptor polling{queue, scanned, clock};
 
   void SetUp() override {
     Acceptors::SetUp();
@@ -341,9 +341,9 @@ struct AcceptorsOfManyPriorities : Acceptors {
   // The ids that somebody gets who has come, and what that costs.
   std::pair<std::string, int> poll(std::size_t limit = 1) {
     scanned.scans = 0;
-    const auto waiter = looker.join(types, {.limit = limit}, [] {});
-    const auto found = looker.step(waiter);
-    if (!found.done) looker.leave(waiter);
+    const auto waiter = polling.join(types, {.limit = limit}, [] {});
+    const auto found = polling.step(waiter);
+    if (!found.done) polling.leave(waiter);
     std::string ids;
     for (const auto& job : found.jobs) ids += (ids.empty() ? "" : " ") + job.job.id;
     return {ids, scanned.scans.load()};
@@ -382,25 +382,26 @@ TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
   EXPECT_EQ(poll(10), std::pair(std::string(), 1));
 }
 
-// A look for both ends before it has come to the second job: who got none looks again at once.
-TEST_F(AcceptorsOfManyPriorities, AJobThatALookDidNotComeToIsLookedForAtOnce) {
-  const auto first = looker.join(types, {}, [] {});
-  const auto second = looker.join(types, {}, [] {});
-  for (const auto& waiter : {first, second}) EXPECT_FALSE(looker.step(waiter).done);
+// A poll for both waiters ends before it has scanned up to the second job: the other waiter polls again at
+// once.
+TEST_F(AcceptorsOfManyPriorities, AJobBeyondTheEndOfAScanIsPolledForAtOnce) {
+  const auto first = polling.join(types, {}, [] {});
+  const auto second = polling.join(types, {}, [] {});
+  for (const auto& waiter : {first, second}) EXPECT_FALSE(polling.step(waiter).done);
   store->run([&](kv::Transaction& tx) {
     for (const int priority : {0, 700})
       queue.add(tx, "t", fmt::format("now{}", priority), "{}", {.priority = priority});
   });
-  const auto soon = looker.step(first);
+  const auto soon = polling.step(first);
   ASSERT_EQ(soon.jobs.size(), 1u);
   EXPECT_EQ(soon.jobs[0].job.id, "now0");
-  const auto later = looker.step(second);
+  const auto later = polling.step(second);
   ASSERT_EQ(later.jobs.size(), 1u);
   EXPECT_EQ(later.jobs[0].job.id, "now700");
 }
 
-// Whatever is remembered: who looks gets the first of what a look at everything would show.
-TEST_F(AcceptorsOfManyPriorities, InTheOrderThatALookAtAllOfThemShows) {
+// Whatever cursors are kept, a poll returns the first of the jobs that a scan of the whole queue returns.
+TEST_F(AcceptorsOfManyPriorities, AreAcceptedInTheOrderOfAScanOfAll) {
   SeededRng dice(7);
   const auto below = [&](int n) { return static_cast<int>(dice.below(static_cast<std::uint64_t>(n))); };
   int accepted = 0;

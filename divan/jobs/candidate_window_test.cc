@@ -110,13 +110,13 @@ TEST_F(CandidateWindow, AllJobsAreAcceptedOnce) {
       queue.add(tx, "t", "later", "{}",
                 {.scheduled_at = clock.wall_ms() + 1'000'000, .priority = static_cast<std::int64_t>(limit)});
     });
-    std::set<std::string> result;
-    for (int i = 0; result.size() < 500 && i < 1000; ++i) {
+    std::set<std::string> accepted;
+    for (int i = 0; accepted.size() < 500 && i < 1000; ++i) {
       const auto ids = accept(limit, i % 3);
       EXPECT_LE(ids.size(), limit);
-      for (const auto& id : ids) EXPECT_TRUE(result.insert(id).second) << id;
+      for (const auto& id : ids) EXPECT_TRUE(accepted.insert(id).second) << id;
     }
-    EXPECT_EQ(result.size(), 500u);
+    EXPECT_EQ(accepted.size(), 500u);
     EXPECT_THAT(accept(limit), ElementsAre());
   }
 }
