@@ -43,6 +43,31 @@ TEST(Notifier, APauseKeepsTheNotification) {
   EXPECT_TRUE(notifier.notified());
 }
 
+// A clock whose waits end at once and record whether their condition held.
+class RecordingClock final : public Clock {
+ public:
+  MonotonicTime now() const override { return {}; }
+  std::int64_t wall_ms() const override { return 0; }
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+                  const std::function<bool()>& done) const override {
+    conditions.push_back(done());
+    return conditions.back();
+  }
+
+  mutable std::vector<bool> conditions;
+};
+
+TEST(Notifier, ANotificationEndsAWaitAndNoPause) {
+  RecordingClock clock;
+  Notifier notifier;
+  notifier.notify();
+  EXPECT_TRUE(notifier.pause_until(clock, MonotonicTime::max()));
+  EXPECT_TRUE(notifier.wait_until(clock, MonotonicTime::max()));
+  notifier.stop();
+  EXPECT_FALSE(notifier.pause_until(clock, MonotonicTime::max()));
+  EXPECT_EQ(clock.conditions, (std::vector<bool>{false, true, true}));
+}
+
 // Each value that is pushed is seen, whichever way the two threads interleave.
 TEST(Notifier, NoChangeIsMissed) {
   SystemClock clock;

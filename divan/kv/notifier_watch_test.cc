@@ -1,0 +1,168 @@
+// A model test of waiting for a change of the store (base/notifier.h, Watch): every interleaving of a waiter
+// with threads that change the store, and with one that stops the waiter.
+//
+// The threads are lists of steps, each of which is atomic in reality: a call of a Notifier or a Watch, or a
+// transaction. The test takes all schedules of these steps, one after the other, and makes the calls on the
+// real objects. A wait is a step that is possible only if it would not block; so a schedule ends when all
+// other threads have ended and the waiter would block. Then it must have seen the last change.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "divan/base/notifier.h"
+#include "divan/kv/store.h"
+
+namespace divan::kv {
+namespace {
+
+// Takes all schedules of a program that makes its choices with choose().
+class Schedules {
+ public:
+  // Returns a number below `options`, which is positive.
+  std::size_t choose(std::size_t options) {
+    if (depth_ == choices_.size()) choices_.push_back({0, options});
+    return choices_[depth_++].taken;
+  }
+  // Returns false if all schedules have been taken.
+  bool next() {
+    depth_ = 0;
+    ++count_;
+    while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().options) choices_.pop_back();
+    if (choices_.empty()) return false;
+    ++choices_.back().taken;
+    return true;
+  }
+  int count() const { return count_; }
+
+ private:
+  struct Choice {
+    std::size_t taken, options;
+  };
+  std::vector<Choice> choices_;
+  std::size_t depth_ = 0;
+  int count_ = 0;
+};
+
+// What the waiter does in each round, in an order that a test may change.
+enum class WaiterStep { clear, read, set_callback, wait };
+
+struct Model {
+  std::vector<WaiterStep> round{WaiterStep::read, WaiterStep::set_callback, WaiterStep::wait};
+  int changers = 2;  // threads with one change each
+  bool stops = false;
+
+  ManualClock clock{};
+  // The store: a number, and the watches that its next change fires.
+  int value = 0;
+  std::vector<std::shared_ptr<Watch>> watches{};
+  // The waiter, until it ends.
+  std::shared_ptr<Notifier> notifier = std::make_shared<Notifier>();
+  std::shared_ptr<Watch> watch{};
+  std::size_t at = 0;  // in the round
+  int seen = -1;
+  // The other threads: the steps that are left.
+  std::vector<std::vector<std::function<void()>>> others{};
+
+  void prepare() {
+    for (int i = 0; i < changers; ++i) {
+      const auto fired = std::make_shared<std::vector<std::shared_ptr<Watch>>>();
+      others.push_back({[this, fired] {
+                          ++value;
+                          fired->swap(watches);
+                        },
+                        [fired] {
+                          for (const auto& each : *fired) each->fire();
+                        }});
+    }
+    if (stops) others.push_back({[stopped = notifier] { stopped->stop(); }});
+  }
+
+  bool waiter_can_run() const {
+    return notifier != nullptr && (round[at] != WaiterStep::wait || notifier->notified());
+  }
+
+  void run_waiter() {
+    switch (round[at]) {
+      case WaiterStep::clear: notifier->clear(); break;
+      case WaiterStep::read:  // one transaction
+        seen = value;
+        watch = watches.emplace_back(std::make_shared<Watch>());
+        break;
+      case WaiterStep::set_callback: watch->on_end([called = notifier] { called->notify(); }); break;
+      case WaiterStep::wait:
+        if (!notifier->wait_until(clock, clock.now())) {
+          // The waiter ends. Its watch may fire later.
+          notifier.reset();
+          watch.reset();
+          return;
+        }
+        break;
+    }
+    at = (at + 1) % round.size();
+  }
+
+  // Runs one schedule to its end; returns true if the waiter has ended or has seen the last change.
+  bool run(Schedules& schedules) {
+    prepare();
+    for (;;) {
+      std::vector<std::size_t> ready;  // threads; 0 is the waiter
+      if (waiter_can_run()) ready.push_back(0);
+      for (std::size_t i = 0; i < others.size(); ++i) {
+        if (!others[i].empty()) ready.push_back(i + 1);
+      }
+      if (ready.empty()) return notifier == nullptr ? stops : !stops && seen == value;
+      const std::size_t thread = ready[schedules.choose(ready.size())];
+      if (thread == 0) {
+        run_waiter();
+      } else {
+        auto& steps = others[thread - 1];
+        const auto step = std::move(steps.front());
+        steps.erase(steps.begin());
+        step();
+      }
+    }
+  }
+};
+
+// Returns how many schedules there are, and in `lost` how many of them leave the waiter behind.
+int run_all(const std::vector<WaiterStep>& round, int changers, bool stops, int& lost) {
+  Schedules schedules;
+  lost = 0;
+  do {
+    Model model{.round = round, .changers = changers, .stops = stops};
+    lost += model.run(schedules) ? 0 : 1;
+  } while (schedules.next());
+  return schedules.count();
+}
+
+constexpr auto kClear = WaiterStep::clear, kRead = WaiterStep::read, kSetCallback = WaiterStep::set_callback,
+               kWait = WaiterStep::wait;
+
+TEST(NotifierWatchModel, NoChangeIsLost) {
+  int lost = 0;
+  EXPECT_GT(run_all({kRead, kSetCallback, kWait}, 3, false, lost), 1000);
+  EXPECT_EQ(lost, 0);
+}
+
+TEST(NotifierWatchModel, NoChangeIsLostIfTheWaiterClearsBeforeItReads) {
+  int lost = 0;
+  EXPECT_GT(run_all({kClear, kRead, kSetCallback, kWait}, 3, false, lost), 1000);
+  EXPECT_EQ(lost, 0);
+}
+
+TEST(NotifierWatchModel, AStopEndsTheWaiterWhateverElseHappens) {
+  int lost = 0;
+  EXPECT_GT(run_all({kRead, kSetCallback, kWait}, 2, true, lost), 1000);
+  EXPECT_EQ(lost, 0);
+}
+
+// The model finds the mistakes that it is for.
+TEST(NotifierWatchModel, AWaiterThatClearsAfterItReadLosesChanges) {
+  int lost = 0;
+  run_all({kRead, kSetCallback, kClear, kWait}, 1, false, lost);
+  EXPECT_GT(lost, 0);
+}
+
+}  // namespace
+}  // namespace divan::kv
