@@ -52,7 +52,7 @@ void write_active(json::Writer& writer, const Context& context, kv::Transaction&
   writer.key("state");
   job ? writer.string(jobs::state_name(job->state)) : writer.null();
   writer.key("behind").number(ken::changes_behind(tx, context.catalog, index));
-  writer.key("asked_at").number(active.asked_at);
+  writer.key("asked_at").number(active.requested_at);
   if (job && job->state == jobs::State::running) {
     writer.key("worker").begin_object().key("role").string(job->worker_role);
     writer.key("id").string(job->worker_id).end_object();

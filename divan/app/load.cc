@@ -40,8 +40,8 @@ using Lines = std::span<const Line>;
 // Returns true if a request was rejected for its content, and nothing was written.
 bool is_refused_for_content(int status) { return status == 400 || status == 413; }
 
-// Batches between the reader and the senders; bounded, to limit memory. It has a condition variable of its own,
-// since several threads wait.
+// Batches between the reader and the senders; bounded, to limit memory. It has a condition variable of its
+// own, since several threads wait.
 class BatchQueue {
  public:
   explicit BatchQueue(std::size_t limit) : limit_(limit) {}

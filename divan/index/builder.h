@@ -48,8 +48,8 @@ struct BuilderOptions {
 /// The role of the workers that run a process's own background jobs.
 inline constexpr std::string_view kBackgroundRole = "_background";
 
-/// The builders of a process. Thread-safe. All arguments must outlive it. It has a condition variable of its own,
-/// since several threads wait for the same condition; a Notifier has one waiter.
+/// The builders of a process. Thread-safe. All arguments must outlive it. It has a condition variable of its
+/// own, since several threads wait for the same condition; a Notifier has one waiter.
 class Builder {
  public:
   Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,

@@ -10,25 +10,25 @@
 namespace divan::jobs {
 namespace {
 
-// How often a type is looked at: this part of its timeout, within bounds.
-constexpr int kLooksPerTimeout = 4;
-constexpr Duration kMaxLookInterval = std::chrono::seconds(5);
+// Polls of a type per timeout, and the longest interval between polls.
+constexpr int kPollsPerTimeout = 4;
+constexpr Duration kMaxPollInterval = std::chrono::seconds(5);
 constexpr Duration kMaxPruneInterval = std::chrono::minutes(1);
-// The oldest entries of activity of a type that are looked at in one step: of jobs with the type's timeout,
-// and of jobs with one of their own.
-constexpr std::size_t kMaxLookedAt = 10'000;
-// Entries that are read for them.
+// The most entries of activity of a type that are observed, the oldest first: of jobs with the type's
+// timeout, and of jobs with one of their own.
+constexpr std::size_t kMaxObserved = 10'000;
+// The most entries that are read for them.
 constexpr std::size_t kMaxActivityRead = 100'000;
-// Attempts of a type that are ended at their deadline in one step.
+// The most attempts of a type that are ended at their deadline in one step.
 constexpr std::size_t kMaxOverdue = 1000;
 constexpr std::size_t kUpgradedPerTransaction = 250;
 constexpr std::size_t kPrunedPerTransaction = 500;
 
 }  // namespace
 
-// The settings of all types are read again only when one has changed. That also wakes the thread: a new
-// type's timeout may be shorter than it would sleep. Without a watch the next step sees it, and asks for a
-// watch again.
+// The settings of all types are read again only if one has changed. A watch then also wakes the thread, since
+// the timeout of a new type may be shorter than the thread's wait. If the store has no watch left, the next
+// step sees the change, and tries to set a watch again.
 void Maintenance::read_types() {
   const bool watched = types_watch_ && !types_watch_->fired() && !types_watch_->cancelled();
   std::string version;
@@ -49,7 +49,7 @@ void Maintenance::read_types() {
   }
   if (!watch) return;
   watch->on_end([notifier = loop_.notifier(), weak = std::weak_ptr(watch)] {
-    // A store that cancels watches is not asked for the next one at once.
+    // A store that cancels watches may refuse the next one, too.
     if (const auto ended = weak.lock(); ended && ended->fired()) notifier->notify();
   });
   types_watch_ = std::move(watch);
@@ -77,7 +77,7 @@ Maintenance::TypesByKind Maintenance::types_by_kind(std::initializer_list<std::s
       return types;
     });
   } catch (const Error& error) {
-    log::error("The job types could not be looked through: {}", error.what());
+    log::error("The job types cannot be scanned: {}", error.what());
     return {};
   }
 }
@@ -90,7 +90,7 @@ void Maintenance::for_each_type(const std::vector<std::string>& types, Fn&& fn) 
     try {
       fn(type, known->second);
     } catch (const Error& error) {
-      log::error("Jobs of type {} could not be looked after: {}", type, error.what());
+      log::error("Jobs of type {} cannot be maintained: {}", type, error.what());
     }
   }
 }
@@ -100,33 +100,31 @@ MonotonicTime Maintenance::step() {
   const MonotonicTime started = clock_.now();
   try {
     read_types();
-  } catch (const Error& error) { log::error("The job types could not be read: {}", error.what()); }
+  } catch (const Error& error) { log::error("The job types cannot be read: {}", error.what()); }
   try {
     reclaim_left(queue_, store_);
-  } catch (const Error& error) {
-    log::error("Jobs of ended workers could not be reclaimed: {}", error.what());
-  }
-  Duration interval = kMaxLookInterval;
+  } catch (const Error& error) { log::error("Jobs of ended workers cannot be reclaimed: {}", error.what()); }
+  Duration interval = kMaxPollInterval;
   Duration prune_interval = kMaxPruneInterval;
   for (const auto& [type, settings] : types_) {
-    interval = std::min(interval, settings.timeout / kLooksPerTimeout);
-    if (settings.max_runtime) interval = std::min(interval, *settings.max_runtime / kLooksPerTimeout);
+    interval = std::min(interval, settings.timeout / kPollsPerTimeout);
+    if (settings.max_runtime) interval = std::min(interval, *settings.max_runtime / kPollsPerTimeout);
     for (const State state : kEndedStates)
-      prune_interval = std::min(prune_interval, settings.retention_of(state) / kLooksPerTimeout);
+      prune_interval = std::min(prune_interval, settings.retention_of(state) / kPollsPerTimeout);
   }
   auto types = types_by_kind({"act", "deadline", "fin"});
-  std::set<std::string> looked_at;
+  std::set<std::string> observed;
   for_each_type(types["act"], [&](const std::string& type, const TypeSettings& settings) {
-    looked_at.insert(type);
+    observed.insert(type);
     interval = std::min(interval, reclaim_silent(type, settings.timeout));
   });
-  std::erase_if(seen_, [&](const auto& entry) { return !looked_at.contains(entry.first); });
+  std::erase_if(seen_, [&](const auto& entry) { return !observed.contains(entry.first); });
   for_each_type(types["deadline"], [&](const std::string& type, const TypeSettings&) {
     interval = std::min(interval, end_overdue_attempts(type));
   });
   const MonotonicTime next = started + interval;
   upgrade(types["fin"], next);
-  // What is left when jobs are to be looked for again is pruned after that.
+  // What cannot be pruned before the next step is pruned after it.
   if (started >= next_prune_ && prune(next)) next_prune_ = started + prune_interval;
   interval_ = interval;
   return next;
@@ -194,14 +192,14 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
       end_overdue(queue_, tx, *job);
       return true;
     });
-    if (ended) log::warning("An attempt at job {}/{} ran longer than it may and was ended.", type, id);
+    if (ended) log::warning("An attempt of job {}/{} exceeded its deadline and was ended.", type, id);
   }
   return next;
 }
 
-// A job is silent for the time for which this thread waited on purpose between two readings that show the
-// same activity. Time in which the process was paused, or waited for the store, does not count: its worker
-// may have been paused too, or kept from the store, and gets its chance first.
+// Silence is the time for which this thread waited on purpose between two reads of the same activity. Time in
+// which the process was paused or waited for the store does not count: the job's process may have been paused
+// too, or have been unable to reach the store, and gets the rest of its timeout.
 Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) {
   const JobKey prefix = JobKey("act").string(type).integer(kShard);
   SeenJobs& before = seen_[type];
@@ -223,7 +221,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
               }
               const auto own_timeout = activity_timeout(key, value);
               std::size_t& count = own_timeout ? own : plain;
-              if (count++ >= kMaxLookedAt) return std::min(plain, own) < kMaxLookedAt;
+              if (count++ >= kMaxObserved) return std::min(plain, own) < kMaxObserved;
               const auto known = before.jobs.find(*id);
               const bool moved = known == before.jobs.end() || known->second.activity != *stamp;
               const Duration silence = moved ? Duration() : known->second.silence + waited;
@@ -238,7 +236,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
       silent.push_back(id);
     } else {
       // A timeout of its own may be far shorter than its type's.
-      left = std::min({left, seen.timeout - seen.silence, seen.timeout / kLooksPerTimeout});
+      left = std::min({left, seen.timeout - seen.silence, seen.timeout / kPollsPerTimeout});
     }
   }
   for (const auto& id : silent) {
@@ -249,7 +247,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
       reclaim(queue_, tx, *job, Outcome::lost);
       return true;
     });
-    if (taken) log::warning("Job {}/{} was silent for its timeout and is pending again.", type, id);
+    if (taken) log::warning("Job {}/{} gave no sign of life for its timeout and is pending again.", type, id);
   }
   before = std::move(present);
   return left;

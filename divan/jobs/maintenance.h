@@ -1,4 +1,5 @@
-// What keeps the queue honest: jobs of silent workers are reclaimed, and ended jobs are pruned.
+// Maintenance of the job queue: silent jobs are reclaimed, overdue attempts are ended, and ended jobs are
+// pruned.
 #pragma once
 
 #include <map>
@@ -11,11 +12,12 @@
 
 namespace divan::jobs {
 
-/// Watches the attempts that have a deadline, which are ended when that has passed by the wall clock, and the
-/// jobs that run without a worker. Such a job stands in its type's list of activity at the place of its last
-/// sign of life; one that has not moved for its type's timeout, as observed by this process, is
-/// pending again. (Jobs on a worker go with the worker: see workers::Monitor.) One a process; any number of
-/// processes may do the same. Thread-safe.
+/// Ends attempts whose deadline has passed by the wall clock, reclaims jobs that run without a worker and
+/// have become silent, and prunes ended jobs. A job that runs without a worker has an entry in its type's
+/// list of activity, at the place of its last sign of life. If this process observes that the entry has not
+/// moved for the type's timeout, the job becomes pending again. (Jobs of a worker are reclaimed with the
+/// worker: see workers::Monitor.) One for each process; any number of processes may run one on the same
+/// store. Thread-safe.
 class Maintenance {
  public:
   Maintenance(Queue& queue, kv::Database& store, const Clock& clock)
@@ -26,16 +28,16 @@ class Maintenance {
   /// Starts the thread that calls step() when there is something to do.
   void start() { loop_.start(); }
 
-  /// Ends the thread, and a step that is under way, as soon as its present transaction has ended. Does not
-  /// wait for it; the destructor does.
+  /// Ends the thread, and a step that is under way after its present transaction. Does not wait; the
+  /// destructor does.
   void stop() { loop_.stop(); }
 
-  /// One look at the types that have such jobs, or jobs that have ended; the others cost nothing. Answers
-  /// when to look again. An error of one type is logged and keeps no other from being looked after.
+  /// Scans the types that have such jobs or ended jobs; the others cost nothing. Returns when the next step
+  /// is due. An error of one type is logged, and the other types are maintained nevertheless.
   MonotonicTime step();
 
  private:
-  // An entry of activity, and for how long it has been observed to stay.
+  // An entry of activity, and for how long this process has seen it unchanged.
   struct Seen {
     kv::Versionstamp activity;
     Duration silence{};
@@ -48,21 +50,21 @@ class Maintenance {
 
   void read_types();
   std::map<std::string, TypeSettings, std::less<>> settings_of_types(kv::Transaction& tx);
-  // Returns after what time the first of the others will be silent for too long.
+  // Returns how long it is until the first of the other jobs may have to be reclaimed.
   Duration reclaim_silent(const std::string& type, Duration timeout);
   std::optional<Duration> activity_timeout(std::string_view key, std::string_view value);
   // Returns how long it is until the next deadline.
   Duration end_overdue_attempts(const std::string& type);
-  // Moves what an earlier version has left to where this one reads it.
+  // Converts rows that an earlier version of this program has written.
   void upgrade(const std::vector<std::string>& types, MonotonicTime until);
-  // Until it is time to look for silent jobs again. True if nothing is left to be pruned.
+  // Prunes until the time of the next step. Returns true if nothing is left to be pruned.
   bool prune(MonotonicTime until);
-  // Calls `some(tx, begin)`, which returns where the next call begins, until all is done (then true), it is
-  // time for something else, or this is to stop.
+  // Calls `some(tx, begin)`, which returns where the next call begins, until all is done, `until` has passed
+  // or the thread is stopping. Returns true if all is done.
   template <class Some>
   bool go_on(MonotonicTime until, const Some& some);
   bool is_stopping() const { return loop_.stopped(); }
-  // The types that have entries of a kind, of several kinds.
+  // Returns the types that have entries, for each of the kinds.
   using TypesByKind = std::map<std::string, std::vector<std::string>, std::less<>>;
   TypesByKind types_by_kind(std::initializer_list<std::string_view> kinds);
   // Calls `fn(type, settings)` for each of the types.

@@ -156,7 +156,7 @@ TEST_F(JobsMaintenance, IsWokenByANewType) {
     return counting.begun >= transactions;
   };
   thread.start();
-  EXPECT_TRUE(begins(3));  // the first look: at the types, at running jobs, at ended ones
+  EXPECT_TRUE(begins(3));  // the first step: the types, running jobs, ended jobs
   set_type("quick", {.timeout = std::chrono::milliseconds(100)});
   EXPECT_TRUE(begins(4));  // though no time has passed
 }
@@ -186,7 +186,7 @@ class WatchStore final : public kv::ForwardingDatabase {
   };
 };
 
-TEST_F(JobsMaintenance, WithoutAWatchItReadsTheTypesWithEachLookAndAsksForOneAgain) {
+TEST_F(JobsMaintenance, WithoutAWatchItReadsTheTypesInEachStepAndTriesToSetOneAgain) {
   WatchStore watching(*store);
   Maintenance watched(queue, watching, clock);
   watching.no_watches = true;
@@ -208,20 +208,20 @@ TEST_F(JobsMaintenance, WithoutAWatchItReadsTheTypesWithEachLookAndAsksForOneAga
 TEST_F(JobsMaintenance, CostsNothingForTypesWithoutRunningJobs) {
   kv::testing::CountingStore counting(*store);
   Maintenance counted(queue, counting, clock);
-  const auto transactions_of_a_look = [&] {
+  const auto transactions_of_a_step = [&] {
     clock.advance(seconds(5));
     counting.begun = 0;
     counted.step();
     return counting.begun.load();
   };
   for (int i = 0; i < 50; ++i) set_type("type" + std::to_string(i), {});
-  transactions_of_a_look();
+  transactions_of_a_step();
   // Whether types have changed, whether ended workers have left jobs, and who has running jobs.
-  EXPECT_EQ(transactions_of_a_look(), 3);
+  EXPECT_EQ(transactions_of_a_step(), 3);
   const auto job = run_one("type7");
-  EXPECT_EQ(transactions_of_a_look(), 4);
+  EXPECT_EQ(transactions_of_a_step(), 4);
   store->run([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
-  EXPECT_EQ(transactions_of_a_look(), 3);
+  EXPECT_EQ(transactions_of_a_step(), 3);
 }
 
 TEST_F(JobsMaintenance, ANewTimeoutCountsAtOnce) {
@@ -260,7 +260,7 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
   EXPECT_EQ(store->run([&](kv::Transaction& tx) { return queue.find(tx, "t", "d")->state; }), State::pending);
 }
 
-// Another attempt began between the look at the deadlines and the transaction that ends the one that is
+// Another attempt began between the scan of the deadlines and the transaction that ends the one that is
 // overdue.
 TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
   const std::vector<std::string> types{"t"};
@@ -289,7 +289,7 @@ TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
   }
 }
 
-// A job that gives a sign of life after the look at the silent ones, and before the transaction that takes it
+// A job that gives a sign of life after the scan for silent jobs, and before the transaction that takes it
 // back.
 TEST_F(JobsMaintenance, ASignOfLifeBeforeTheTakingBackCounts) {
   const std::vector<std::string> types{"t"};
@@ -425,7 +425,7 @@ struct LongPruning : JobsMaintenance {
   }
 };
 
-TEST_F(LongPruning, IsPutOffWhenSilentJobsAreToBeLookedFor) {
+TEST_F(LongPruning, IsPutOffWhenTheNextStepIsDue) {
   noted.on_begin = [&] { clock.advance(seconds(1)); };
   const auto next = pruning.step();
   EXPECT_GE(clock.now(), next);

@@ -1,7 +1,7 @@
-// What happens to jobs, for those who look on: metrics by type, and an event for each change of a state.
+// Monitoring of jobs: metrics by type, and an event for each change of a job's state.
 //
-// A transaction's changes are told after its commit, all at once, by the process that made it. Those of other
-// processes on a shared store are told there.
+// The process that commits a transaction counts and publishes its changes after the commit, all at once. On a
+// shared store each process does so for its own transactions.
 #pragma once
 
 #include <map>
@@ -21,21 +21,20 @@ namespace divan::jobs {
 /// /_jobs/_events shows.
 std::string_view jobs_channel();
 
-/// Thread-safe, but for what is said to be for start-up.
+/// Thread-safe, except the methods for start-up.
 class Observer {
  public:
-  // For start-up. Without them nothing is told. They must outlive this.
+  // For start-up. Without them nothing is counted or published. The arguments must outlive this object.
   void measure(Metrics& metrics);
   void publish(events::Bus& bus);
 
-  // To be called within the transaction, once the job is what it is to be. Times are in milliseconds since
-  // 1970.
+  // Called within the transaction, with the job in its new state. Times are in milliseconds since 1970.
 
-  /// It was added, or asked for again, or cancelled before it ran.
+  /// The job was added, added again, or cancelled before it ran.
   void changed(kv::Transaction& tx, const Job& job, std::int64_t now);
-  /// An attempt has begun, of a job that was due at `due_at`.
+  /// An attempt has begun; the job was due at `due_at`.
   void started(kv::Transaction& tx, const Job& job, std::int64_t due_at);
-  /// The attempt that `before` ran has ended, and the job is `job` now.
+  /// An attempt has ended; the job was `before` and is `job` now.
   void ended(kv::Transaction& tx, const Job& before, const Job& job, Outcome outcome, std::int64_t now);
   void removed(kv::Transaction& tx, const Job& job, std::int64_t now);
 

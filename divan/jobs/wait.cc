@@ -8,7 +8,7 @@
 namespace divan::jobs {
 namespace {
 
-// Jobs that are read in one transaction.
+// The most jobs that are read in one transaction.
 constexpr std::size_t kReadAtOnce = 100;
 // How often jobs are read that cannot be watched.
 constexpr Duration kPollInterval = std::chrono::seconds(1);

@@ -12,36 +12,36 @@
 
 namespace divan::jobs {
 
-/// How many jobs one wait may be for.
+/// The most jobs of one wait.
 inline constexpr std::size_t kMaxAwaitedJobs = 1000;
 
-/// The jobs that somebody waits for. Not thread-safe. The queue and store must outlive it.
+/// A wait for a set of jobs. Not thread-safe. The queue and store must outlive it.
 class Wait {
  public:
   struct Awaited {
     std::string type;
     std::string id;
-    bool reached = false;      // it is in one of the states, or is not there
-    std::optional<Job> job{};  // as last read; nothing: it is not there
+    bool reached = false;      // it is in one of the states, or does not exist
+    std::optional<Job> job{};  // as last read; nullopt if it does not exist
   };
 
   /// The states in which a job has ended.
   static const std::set<State>& ended();
 
-  /// Waits for jobs, by type and id, to be in one of `states`. Throws bad_request for more than
-  /// kMaxAwaitedJobs, and for none of either.
+  /// Waits for jobs, given by type and id, to be in one of `states`. Throws bad_request if there are no jobs,
+  /// more than kMaxAwaitedJobs, or no states.
   Wait(Queue& queue, kv::Database& store, std::vector<std::pair<std::string, std::string>> jobs,
        std::set<State> states = ended());
 
   /// Reads the jobs that may have changed; returns how many have reached one of the states. `wake` is called
-  /// from any thread, possibly during the call, when another call may find more. A job that has reached a
+  /// on any thread, possibly before read() returns, when another call may find more. A job that has reached a
   /// state is not read again. Throws errors of the store.
   std::size_t read(const std::function<void()>& wake);
 
-  /// Whether the store had too few watches: then read() must be called now and then without a wake.
+  /// Returns true if the store had too few watches: read() must then be called at intervals.
   bool must_poll() const { return must_poll_; }
 
-  /// In the order in which they were asked for.
+  /// The jobs, in the order of the constructor's argument.
   const std::vector<Awaited>& jobs() const { return jobs_; }
 
   /// Blocks until `count` of the jobs (at most all) have reached a state or the deadline has passed; returns

@@ -1,4 +1,4 @@
-// What ken does with the store: looks at a database and asks for jobs, and sees what has become of them.
+// The transactions of ken: they inspect databases, request jobs and check whether jobs have ended.
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
 #include "divan/index/left_out.h"
@@ -7,11 +7,11 @@
 namespace divan::ken {
 namespace {
 
-// A database with indexes that may not be built now comes again after this at the latest.
+// A database with indexes that may not be built yet is inspected again after this time at the latest.
 constexpr Duration kResubmit = std::chrono::seconds(60);
-// A job that failed, and nothing is known of its index's failures: it comes again after this.
+// The pause after a job that failed, if no failures of its index are recorded.
 constexpr Duration kPause = std::chrono::seconds(5);
-// The job of a large build that has waited for so long is as urgent as the small ones.
+// The job of a large build becomes as urgent as those of small ones when it has waited for this time.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 bool is_in_queue(const jobs::Job& job) {
@@ -20,11 +20,11 @@ bool is_in_queue(const jobs::Job& job) {
 
 }  // namespace
 
-// What is to become of an index.
+// What to do about an index.
 struct Ken::Decision {
   IndexName index;
   std::optional<Hold> hold;
-  bool asked = false;
+  bool requested = false;     // its job
   bool left_out = false;      // it lacks rows of documents
   kv::Versionstamp sequence;  // of the database
   MonotonicTime again_at = MonotonicTime::max();
@@ -32,10 +32,10 @@ struct Ken::Decision {
   std::shared_ptr<kv::Watch> watch;
 };
 
-Ken::Look Ken::expand(const std::string& name) {
-  Look look;
+Ken::InspectionResult Ken::inspect_database(const std::string& name) {
+  InspectionResult result;
   try {
-    // What has ended and was not noticed yet would look as if it were under way.
+    // Jobs that have ended must not count as active.
     std::vector<Key> active;
     for (const auto& [key, row] : rows_) {
       if (row.active && row.index.database == name) active.push_back(key);
@@ -45,20 +45,21 @@ Ken::Look Ken::expand(const std::string& name) {
     store_.run([&](kv::Transaction& tx) {
       designs.clear();
       const auto database = catalog_.find(tx, name);
-      look.gone = !database;
+      result.gone = !database;
       if (!database) return;
       for (auto& [id, winner] : index::design_documents(tx, *database)) designs.push_back(std::move(id));
     });
     for (std::size_t i = designs.size(); i > 1; --i) std::swap(designs[i - 1], designs[rng_.below(i)]);
-    for (const auto& id : designs) look_at_design(look, name, id);
+    for (const auto& id : designs) inspect_design_document(result, name, id);
   } catch (const std::exception& error) {
-    log::error("Ken could not look at `{}`, which comes again in a few seconds: {}", name, error.what());
-    look.error = error.what();
+    log::error("Ken cannot read `{}` and tries again in a few seconds: {}", name, error.what());
+    result.error = error.what();
   }
-  return look;
+  return result;
 }
 
-void Ken::look_at_design(Look& look, const std::string& name, const std::string& design_id) {
+void Ken::inspect_design_document(InspectionResult& result, const std::string& name,
+                                  const std::string& design_id) {
   std::vector<Decision> decisions;
   try {
     store_.run([&](kv::Transaction& tx) {
@@ -67,25 +68,26 @@ void Ken::look_at_design(Look& look, const std::string& name, const std::string&
       if (!database) return;
       const auto tree = docs::read_tree(tx, *database, design_id, kv::Isolation::snapshot);
       if (tree.empty() || tree.front().deleted) return;
-      std::int64_t asked = 0;
+      std::int64_t requested = 0;
       for (const auto& index : index::indexes_of(tx, *database, kinds_, design_id, tree.front())) {
-        decisions.push_back(decide(tx, *database, *index, asked));
-        if (decisions.back().asked) ++asked;
+        decisions.push_back(decide(tx, *database, *index, requested));
+        if (decisions.back().requested) ++requested;
       }
     });
   } catch (const std::exception& error) {
-    // The others are none the worse for it.
-    log::error("Ken could not look at `{}` in `{}`, which comes again in a few seconds: {}", design_id, name,
+    // The other design documents are inspected nevertheless.
+    log::error("Ken cannot read `{}` in `{}` and tries again in a few seconds: {}", design_id, name,
                error.what());
-    look.error = error.what();
+    result.error = error.what();
     return;
   }
-  for (auto& decision : decisions) note(look, decision);
+  for (auto& decision : decisions) record(result, decision);
 }
 
-// Looks at an index, and asks for its job if that may be. `asked` is how many this transaction has asked for.
+// Inspects an index, and requests its job if it may be built. `requested` is how many jobs this transaction
+// has requested.
 Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
-                          std::int64_t asked) {
+                          std::int64_t requested) {
   Decision decision{.index = {std::string(index.kind()), index::build_id(database, index.signature()),
                               database.name(), index.design_document(), index.signature()}};
   const index::IndexKeys keys(database, index.signature());
@@ -105,12 +107,12 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   const Row* row = found == rows_.end() ? nullptr : &found->second;
   const MonotonicTime now = clock_.now();
   if (job && is_in_queue(*job)) {
-    // What somebody else asked for may fail, and nobody tells of it.
+    // Ken does not watch a job that was requested elsewhere and may fail.
     if (row == nullptr || !row->active) decision.again_at = now + kResubmit;
     return decision;
   }
 
-  if (row != nullptr && row->active) {  // it has ended since expand() settled it
+  if (row != nullptr && row->active) {  // it has ended since inspect_database() settled it
     decision.again_at = now;
     return decision;
   }
@@ -132,17 +134,18 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     candidate.moved = docs::count_changes(tx, database, row->sequence, settings_.batch_size);
     candidate.idle = now - row->since;
   }
-  decision.hold = why_to_wait(settings_, active() + asked, active_of(database.name()) + asked, candidate);
+  decision.hold =
+      why_to_wait(settings_, active() + requested, active_of(database.name()) + requested, candidate);
   if (decision.hold) {
     decision.again_at = now + kResubmit;
-    // Rested means longer than the delay.
+    // The delay must have been exceeded.
     if (decision.hold == Hold::delay)
       decision.again_at =
           std::min(decision.again_at, row->since + settings_.delay + std::chrono::milliseconds(1));
     return decision;
   }
   decision.again_at = MonotonicTime::max();
-  decision.asked = true;
+  decision.requested = true;
   index::request_build(
       queue_, tx, database, index,
       candidate.behind < settings_.max_incremental_updates ? index::kCatchUpPriority : index::kBuildPriority,
@@ -151,15 +154,15 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   return decision;
 }
 
-// What was decided has been committed.
-void Ken::note(Look& look, Decision& decision) {
-  look.again_at = std::min(look.again_at, decision.again_at);
-  if (decision.left_out) look.left_out.push_back(decision.index);
+// Takes over a decision whose transaction has been committed.
+void Ken::record(InspectionResult& result, Decision& decision) {
+  result.again_at = std::min(result.again_at, decision.again_at);
+  if (decision.left_out) result.left_out.push_back(decision.index);
   if (decision.hold) {
-    look.holds.insert(*decision.hold);
-    look.waiting.push_back({decision.index, *decision.hold, decision.failures});
+    result.holds.insert(*decision.hold);
+    result.waiting.push_back({decision.index, *decision.hold, decision.failures});
   }
-  if (!decision.asked) return;
+  if (!decision.requested) return;
   const Key key{decision.index.type, decision.index.job};
   {
     std::lock_guard lock(mutex_);
@@ -167,7 +170,7 @@ void Ken::note(Look& look, Decision& decision) {
     row.index = decision.index;
     row.active = true;
     row.since = clock_.now();
-    row.asked_at = clock_.wall_ms();
+    row.requested_at = clock_.wall_ms();
     row.sequence = decision.sequence;
   }
   watch(key, std::move(decision.watch));
@@ -181,8 +184,8 @@ void Ken::watch(const Key& key, std::shared_ptr<kv::Watch> watch) {
   if (row != rows_.end()) row->second.watch = std::move(watch);
 }
 
-// When the next build may begin. If the failure is in the future by this process's clock (another process's
-// clock is ahead, or this one was set back), the pause begins when the failure is first seen.
+// Returns when the next build may begin. If the failure is in the future by this process's clock (another
+// process's clock is ahead, or this one was set back), the pause begins when the failure is first seen.
 MonotonicTime Ken::retry_time(const Key& key, const index::BuildFailures& failures) {
   using std::chrono::milliseconds;
   const std::int64_t pause = failures.retry_at() - failures.last_at;
@@ -203,7 +206,7 @@ std::optional<index::IndexKeys> Ken::find_keys(kv::Transaction& tx, const IndexN
   return index::IndexKeys(*database, index.signature);
 }
 
-// Sees whether an active job has ended, and if so how.
+// Checks whether an active job has ended, and with which result.
 void Ken::settle(const Key& key) {
   const auto found = rows_.find(key);
   if (found == rows_.end() || !found->second.active) return;
@@ -235,7 +238,7 @@ void Ken::settle(const Key& key) {
   row.active = false;
   row.since = clock_.now();
   row.watch.reset();
-  note_left_out(row.index, left_out);
+  record_left_out(row.index, left_out);
   if (job && job->state == jobs::State::failed) {
     const MonotonicTime at = failures ? retry_time(key, *failures) : row.since + kPause;
     const auto [retry, is_new] = retries_.try_emplace(row.index.database, Retry{at, row.since, {}, {}});
@@ -248,18 +251,18 @@ void Ken::settle(const Key& key) {
   give_channel(row.index.database);
 }
 
-// A channel has become free, of a job of this database: it is for the one that has waited longest, and the
-// place among its database's own for one of these. Needs mutex_.
+// A job of this database has freed a channel. Queues the database that has waited longest for a channel, and
+// this one if it waits because of its own limit. Needs mutex_.
 void Ken::give_channel(const std::string& database) {
   const std::int64_t active = this->active();
-  const auto waits_for_it = [&](const Retry& retry) {
+  const auto waits_for_channel = [&](const Retry& retry) {
     return (retry.holds.contains(Hold::batch_channels) && active < settings_.batch_channels) ||
            (retry.holds.contains(Hold::channels) && active < settings_.channels());
   };
   const std::string* longest = nullptr;
   MonotonicTime since = MonotonicTime::max();
   for (const auto& [name, retry] : retries_) {
-    if (queued_.contains(name) || retry.since >= since || !waits_for_it(retry)) continue;
+    if (queued_.contains(name) || retry.since >= since || !waits_for_channel(retry)) continue;
     longest = &name;
     since = retry.since;
   }
@@ -274,7 +277,7 @@ void Ken::remove_jobs(const std::string& database) {
     for (const auto& [key, row] : rows_) {
       if (row.index.database == database) keys.insert(key);
     }
-    // Others may have asked for these.
+    // These may have been requested elsewhere.
     for (const auto& kind : kinds_) {
       for (const auto& job : queue_.running(tx, kind->name(), SIZE_MAX)) {
         if (index::database_of_build(job.id) == database) keys.insert({job.type, job.id});

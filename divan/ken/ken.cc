@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 // After a failure that concerns a whole database, or the list of them.
 constexpr Duration kFailurePause = std::chrono::seconds(5);
-// Active jobs are looked at this often even if no watch tells of them.
+// How often active jobs are checked, in case that a watch was lost.
 constexpr Duration kSweep = std::chrono::seconds(5);
 
 }  // namespace
@@ -94,7 +94,7 @@ void Ken::reconsider() {
   loop_.notify();
 }
 
-// Whether it was not there yet. Needs mutex_.
+// Returns false if it was in the queue already. Needs mutex_.
 bool Ken::put_in_queue(const std::string& database) {
   if (!queued_.insert(database).second) return false;
   waiting_.push_back(database);
@@ -107,7 +107,7 @@ std::int64_t Ken::set(std::string_view name, std::int64_t value) {
   return old;
 }
 
-// When there is something to do. Needs mutex_.
+// When step() has something to do. Needs mutex_.
 MonotonicTime Ken::next_time() const {
   if (settings_changed_ || !unsettled_.empty()) return MonotonicTime::min();
   MonotonicTime next = std::min(all_at_, pruned_at_ + settings_.prune_interval);
@@ -123,8 +123,8 @@ MonotonicTime Ken::next_time() const {
 
 bool Ken::step() {
   read_settings_again();
-  keep_house();
-  return remove_one() || settle_one() || list_if_due() || expand_one();
+  run_periodic_tasks();
+  return remove_one() || settle_one() || queue_all_if_due() || inspect_one();
 }
 
 void Ken::read_settings_again() {
@@ -136,11 +136,13 @@ void Ken::read_settings_again() {
     const Settings settings = read_settings(config_);
     std::lock_guard lock(mutex_);
     settings_ = settings;
-  } catch (const Error& error) { log::error("Ken goes on with the settings that it has: {}", error.what()); }
+  } catch (const Error& error) {
+    log::error("The settings of ken are invalid, and the previous ones stay in use: {}", error.what());
+  }
 }
 
-// What is due by now comes back, and what has rested is forgotten.
-void Ken::keep_house() {
+// Queues the databases whose retry is due, checks active jobs now and then, and forgets idle indexes.
+void Ken::run_periodic_tasks() {
   std::lock_guard lock(mutex_);
   const MonotonicTime now = clock_.now();
   for (const auto& [database, retry] : retries_) {
@@ -160,7 +162,7 @@ void Ken::keep_house() {
   });
 }
 
-bool Ken::list_if_due() {
+bool Ken::queue_all_if_due() {
   {
     std::lock_guard lock(mutex_);
     if (all_at_ > clock_.now()) return false;
@@ -171,7 +173,7 @@ bool Ken::list_if_due() {
     std::lock_guard lock(mutex_);
     for (const auto& name : names) put_in_queue(name);
   } catch (const std::exception& error) {
-    log::error("Ken could not list the databases, which is tried again in a few seconds: {}", error.what());
+    log::error("Ken cannot list the databases and tries again in a few seconds: {}", error.what());
     std::lock_guard lock(mutex_);
     all_at_ = std::min(all_at_, clock_.now() + kFailurePause);
   }
@@ -191,7 +193,7 @@ bool Ken::remove_one() {
   try {
     remove_jobs(database);
   } catch (const std::exception& error) {
-    log::error("Ken could not remove the jobs of `{}`, which is tried again in a few seconds: {}", database,
+    log::error("Ken cannot remove the jobs of `{}` and tries again in a few seconds: {}", database,
                error.what());
     std::lock_guard lock(mutex_);
     removals_.emplace(database, clock_.now() + kFailurePause);
@@ -218,15 +220,15 @@ bool Ken::settle_one() {
   try {
     settle(key);
   } catch (const std::exception& error) {
-    // The next sweep comes to it.
-    log::error("Ken could not look at the index job `{}`, which comes again in a few seconds: {}", key.second,
+    // The next sweep checks it again.
+    log::error("Ken cannot read the index job `{}` and tries again in a few seconds: {}", key.second,
                error.what());
   }
   return true;
 }
 
-// Takes the next database that may be looked at out of the queue. From here on it may be queued again: no
-// change falls between the look and the jobs.
+// Takes the next database that may be inspected out of the queue. It may be queued again from now on, so a
+// change during its inspection is not missed.
 std::optional<std::string> Ken::take_database() {
   std::lock_guard lock(mutex_);
   if (waiting_.empty() || active() >= settings_.channels()) return std::nullopt;
@@ -242,31 +244,31 @@ std::optional<std::string> Ken::take_database() {
   retries_.erase(database);
   holds_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());
-  expanding_ = database;
+  inspected_ = database;
   return database;
 }
 
-bool Ken::expand_one() {
+bool Ken::inspect_one() {
   const auto database = take_database();
   if (!database) return false;
-  Look look;
-  if (!is_ignored(config_, *database)) look = expand(*database);
+  InspectionResult result;
+  if (!is_ignored(config_, *database)) result = inspect_database(*database);
   std::lock_guard lock(mutex_);
-  expanding_.reset();
+  inspected_.reset();
   const MonotonicTime now = clock_.now();
-  if (look.gone) removals_.emplace(*database, now);
-  if (!look.error.empty()) look.again_at = std::min(look.again_at, now + kFailurePause);
-  if (look.again_at != MonotonicTime::max())
-    retries_[*database] = {look.again_at, now, std::move(look.holds), std::move(look.error)};
-  if (!look.waiting.empty()) holds_[*database] = std::move(look.waiting);
-  // What could not be read is as it was.
-  if (look.error.empty()) left_out_.erase(*database);
-  for (const auto& index : look.left_out) note_left_out(index, true);
+  if (result.gone) removals_.emplace(*database, now);
+  if (!result.error.empty()) result.again_at = std::min(result.again_at, now + kFailurePause);
+  if (result.again_at != MonotonicTime::max())
+    retries_[*database] = {result.again_at, now, std::move(result.holds), std::move(result.error)};
+  if (!result.waiting.empty()) holds_[*database] = std::move(result.waiting);
+  // What could not be read is unchanged.
+  if (result.error.empty()) left_out_.erase(*database);
+  for (const auto& index : result.left_out) record_left_out(index, true);
   return true;
 }
 
 // Needs mutex_.
-void Ken::note_left_out(const IndexName& index, bool any) {
+void Ken::record_left_out(const IndexName& index, bool any) {
   auto& indexes = left_out_[index.database];
   std::erase_if(indexes,
                 [&](const auto& other) { return other.type == index.type && other.job == index.job; });
@@ -274,7 +276,7 @@ void Ken::note_left_out(const IndexName& index, bool any) {
   if (indexes.empty()) left_out_.erase(index.database);
 }
 
-// Needs mutex_, unless it is the thread's own.
+// Needs mutex_, except in step(), which alone changes rows_.
 std::int64_t Ken::active() const {
   return std::count_if(rows_.begin(), rows_.end(), [](const auto& entry) { return entry.second.active; });
 }
@@ -289,9 +291,9 @@ Status Ken::status() const {
   std::lock_guard lock(mutex_);
   const MonotonicTime now = clock_.now();
   const std::int64_t wall = clock_.wall_ms();
-  Status status{.queue = {waiting_.begin(), waiting_.end()}, .expanding = expanding_, .settings = settings_};
+  Status status{.queue = {waiting_.begin(), waiting_.end()}, .expanding = inspected_, .settings = settings_};
   for (const auto& [key, row] : rows_) {
-    if (row.active) status.active.push_back({row.index, row.asked_at});
+    if (row.active) status.active.push_back({row.index, row.requested_at});
   }
   for (const auto& [database, holds] : holds_)
     status.waiting.insert(status.waiting.end(), holds.begin(), holds.end());

@@ -1,15 +1,16 @@
-// Ken: indexes that build themselves. When a database changes, the jobs that bring its indexes up to date are
-// asked for, before anybody queries them.
+// Ken: indexes that build themselves. When a database changes, ken requests the jobs that update its indexes,
+// so that queries find the indexes up to date.
 //
-// A database that changed waits in a queue, once however often it changes. Databases are looked at one at a
-// time, their design documents in random order; for each index that is behind, the rule in settings.h says
-// whether its job is asked for now. A job that ken has asked for holds a *channel* of this process until it
-// has ended, so that ken never asks for more than there are channels. Indexes that may not be built now make
-// their database come again: as soon as what they wait for has come, and in a minute at the latest.
+// A database that changed is put into a queue, once however often it changes. Ken inspects the databases of
+// the queue one at a time, and their design documents in random order. For each index that is behind, the
+// rule in settings.h decides whether its job is requested now. A job that ken has requested holds a *channel*
+// of this process until the job has ended, so ken never has more jobs requested than there are channels. If
+// an index may not be built yet, its database is inspected again: as soon as the reason has gone, and after a
+// minute at the latest.
 //
-// What is on the way is the job's business: it is one whoever asks for it (a query, the ken of another
-// process), survives this process, and ends only when nothing is left to do; so an index whose job is pending
-// or runs needs nothing. A process that starts looks at all databases, and so knows all that it needs.
+// The job queue has one job for each index, whichever process or query requests it. The job survives this
+// process and ends only when the index is up to date, so ken does nothing for an index whose job is pending
+// or running. A process that starts inspects all databases, so ken needs no state of its own in the store.
 #pragma once
 
 #include <deque>
@@ -28,26 +29,26 @@
 namespace divan::ken {
 
 struct KenOptions {
-  /// A database that changes all the time is looked at once in this time; the first change after a quiet
-  /// while is acted on at once.
+  /// The least time between two inspections of a database that changes all the time. The first change after a
+  /// quiet period is handled at once.
   Duration gather = std::chrono::milliseconds(50);
-  index::Builder* builder = nullptr;  // this process's, which outlives ken
+  index::Builder* builder = nullptr;  // of this process; outlives ken
 };
 
 /// An index that ken knows: a signature in a database.
 struct IndexName {
   std::string type;  // of its job
-  std::string job;   // its id
+  std::string job;   // the id of its job
   std::string database;
   std::string design_document;
   std::string signature;
 };
 
-/// What ken does at a moment, for those who look.
+/// A snapshot of what ken does, for monitoring.
 struct Status {
   struct Active {
     IndexName index;
-    std::int64_t asked_at = 0;  // milliseconds since 1970
+    std::int64_t requested_at = 0;  // milliseconds since 1970
   };
   struct Waiting {
     IndexName index;
@@ -57,45 +58,45 @@ struct Status {
   struct Retry {
     std::string database;
     std::int64_t at = 0;  // milliseconds since 1970, at the latest
-    std::string error;    // empty: some of its indexes wait
+    std::string error;    // of its last inspection; empty if some of its indexes wait
   };
   std::vector<std::string> queue;
   std::optional<std::string> expanding;
   std::vector<Active> active;
   std::vector<Waiting> waiting;
   std::vector<Retry> retries;
-  /// Indexes that lacked rows of documents (index/left_out.h) when ken saw them last: when it looked at their
-  /// database, or their build ended.
+  /// Indexes that lacked rows of documents (index/left_out.h) when ken last inspected their database or their
+  /// build ended.
   std::vector<IndexName> left_out;
   Settings settings;
 };
 
-/// Decides what to build and when; the work itself is done by whoever runs the jobs (index::Builder).
-/// Thread-safe, but for step(). All that it is given must outlive it.
+/// Decides which indexes are built and when. The builds themselves are jobs, which an index::Builder of any
+/// process runs. Thread-safe, except step(). The constructor's arguments must outlive it.
 class Ken {
  public:
-  /// `config` has the settings of [ken] and [ken.ignore], which count from the next look on.
+  /// `config` has the settings of [ken] and [ken.ignore]; a change takes effect with the next step.
   Ken(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, const index::Kinds& kinds,
       const Clock& clock, Rng& rng, Config& config, KenOptions options = {});
   Ken(const Ken&) = delete;
   Ken& operator=(const Ken&) = delete;
 
-  /// Listens to the databases and begins to work, on a thread of its own: looks at all databases once (they
-  /// may have changed while nobody listened), and then at those that change.
+  /// Subscribes to the changes of databases and starts the thread. It inspects all databases once, since they
+  /// may have changed before, and then those that change.
   void start();
 
-  /// The database is to be looked at. One that could not be read a moment ago is, when its pause is over.
+  /// Puts the database into the queue. If its last inspection failed, it is inspected after the pause that
+  /// follows a failure.
   void add(const std::string& database);
-  /// The same for all shards of a database: here each has one.
+  /// As add(): a database of Divan has one shard.
   void add_all_shards(const std::string& database) { add(database); }
-  /// Forgets the database, and removes the jobs that build its indexes, also those that run.
+  /// Forgets the database and removes the jobs that build its indexes, running ones included.
   void remove(const std::string& database);
-  /// The settings of [ken] have changed: whatever waits is looked at again.
+  /// Inspects the databases of indexes that wait again. For when the settings of [ken] have changed.
   void reconsider();
 
-  // Settings, for as long as the process lives. Each answers the old value, and throws bad_request for a new
-  // one that is zero or negative (a delay of 0 is none; the interval must be more than 1,000 ms). Times are
-  // in milliseconds.
+  // Change a setting until the process ends. They return the old value, and throw bad_request if the new one
+  // is not positive (a delay may be 0, and the interval must be more than 1,000). Times are in milliseconds.
   std::int64_t set_limit(std::int64_t value) { return set("limit", value); }
   std::int64_t set_batch_size(std::int64_t value) { return set("batch_size", value); }
   std::int64_t set_delay(std::int64_t value) { return set("delay", value); }
@@ -103,34 +104,34 @@ class Ken {
 
   Status status() const;
 
-  /// Does one thing of what is to be done now; answers false if there is nothing. For the thread, and for
-  /// tests that have not called start().
+  /// Does one piece of work that is due; returns false if there is none. For the thread, and for tests that
+  /// have not called start().
   bool step();
 
  private:
   using Key = std::pair<std::string, std::string>;  // type and id of a job
 
-  // An index whose job was asked for.
+  // An index whose job was requested.
   struct Row {
     IndexName index;
-    bool active = false;  // its job has not ended yet, as far as known: it holds a channel
-    std::int64_t asked_at = 0;
-    MonotonicTime since;               // when the job was asked for; of an idle one, when it ended
-    kv::Versionstamp sequence;         // of the database when the job was asked for
+    bool active = false;  // ken has not seen the job's end: it holds a channel
+    std::int64_t requested_at = 0;
+    MonotonicTime since;               // when the job was requested or, if it is not active, when it ended
+    kv::Versionstamp sequence;         // of the database when the job was requested
     std::shared_ptr<kv::Watch> watch;  // of the job, if it is active; null if the store has none left
 
     bool watch_ended() const { return watch != nullptr && (watch->fired() || watch->cancelled()); }
   };
-  // A database that is to be looked at again.
+  // A database that must be inspected again.
   struct Retry {
     MonotonicTime at;
     MonotonicTime since;
     std::set<Hold> holds;  // what its indexes wait for
-    std::string error;     // why it could not be looked at; adding it does not bring it forward
+    std::string error;     // of its last inspection; if there is one, add() does not hasten the next
   };
-  // What has come of looking at a database.
-  struct Look {
-    bool gone = false;  // there is none of this name
+  // The result of inspecting a database.
+  struct InspectionResult {
+    bool gone = false;  // there is no database of this name
     std::vector<Status::Waiting> waiting;
     std::vector<IndexName> left_out;
     std::set<Hold> holds;
@@ -147,23 +148,24 @@ class Ken {
   std::int64_t active() const;
   std::int64_t active_of(const std::string& database) const;
 
-  // The parts of step(); those that answer say whether there was something to do.
+  // The parts of step(). Some return true if there was something to do.
   void read_settings_again();
-  void keep_house();
+  void run_periodic_tasks();
   bool remove_one();
   bool settle_one();
-  bool list_if_due();
-  bool expand_one();
+  bool queue_all_if_due();
+  bool inspect_one();
   std::optional<std::string> take_database();
 
-  Look expand(const std::string& name);
-  void look_at_design(Look& look, const std::string& name, const std::string& design_id);
+  InspectionResult inspect_database(const std::string& name);
+  void inspect_design_document(InspectionResult& result, const std::string& name,
+                               const std::string& design_id);
   Decision decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
-                  std::int64_t asked);
-  void note(Look& look, Decision& decision);
+                  std::int64_t requested);
+  void record(InspectionResult& result, Decision& decision);
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
-  void note_left_out(const IndexName& index, bool any);
+  void record_left_out(const IndexName& index, bool any);
   MonotonicTime retry_time(const Key& key, const index::BuildFailures& failures);
   std::optional<index::IndexKeys> find_keys(kv::Transaction& tx, const IndexName& index);
   void give_channel(const std::string& database);
@@ -180,27 +182,27 @@ class Ken {
 
   mutable std::mutex mutex_;  // protects the members below; only step() changes rows_ and settings_
   Settings settings_;
-  std::deque<std::string> waiting_;  // databases to be looked at,
-  std::set<std::string> queued_;     // the same by name
-  std::optional<std::string> expanding_;
-  std::map<std::string, Retry> retries_;                       // by database
-  std::map<std::string, MonotonicTime> removals_;              // databases whose jobs are to go, and when
+  std::deque<std::string> waiting_;                // the queue of databases,
+  std::set<std::string> queued_;                   // and their names
+  std::optional<std::string> inspected_;           // the database that is being inspected
+  std::map<std::string, Retry> retries_;           // by database
+  std::map<std::string, MonotonicTime> removals_;  // databases whose jobs are to be removed, and when
   std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
   std::map<std::string, std::vector<IndexName>> left_out_;     // indexes that lack rows, by database
   std::map<Key, Row> rows_;
-  // When failures were first seen that, by this process's clock, are still to come: step()'s own.
+  // When step() first saw failures whose time is in the future by this process's clock. Used by step() only.
   struct Seen {
     std::int64_t last_at = 0;
     MonotonicTime at;
   };
   std::map<Key, Seen> early_failures_;
-  std::size_t round_left_ = 0;  // databases that may be looked at before the next round
+  std::size_t round_left_ = 0;  // databases that may be inspected before the next round
   MonotonicTime next_round_;
-  MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are to be looked at
+  MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are put into the queue
   MonotonicTime sweep_at_;
   MonotonicTime pruned_at_;
   bool settings_changed_ = false;
-  std::set<Key> unsettled_;  // jobs that may have ended without a watch that fired
+  std::set<Key> unsettled_;  // jobs that may have ended although their watch has not fired
 
   WorkerLoop loop_;                           // calls step()
   std::optional<events::Listener> listener_;  // calls the methods above, so it ends first

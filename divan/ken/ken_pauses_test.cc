@@ -1,4 +1,4 @@
-// When ken looks at an index again that failed, may not be built yet, or was built a moment ago.
+// When ken inspects an index again that failed, may not be built yet, or was built recently.
 #include "divan/ken/testing.h"
 
 namespace divan::ken {
@@ -10,7 +10,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   config.override_with("ken", "max_incremental_updates", "1");
   put_design(1);
   const auto start = clock.now();
-  look();
+  inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
   // Nobody tells ken.
   config.override_with("ken", "batch_channels", "2");
@@ -23,7 +23,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
 // Case 8: 5 s, and never after a success.
 TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   put_design(1);
-  look();
+  inspect();
   fail(accept().at(0));
   auto start = clock.now();
   settle();
@@ -31,7 +31,7 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   put_documents(1);
-  look();
+  inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   until(start, milliseconds(4'999));
@@ -58,7 +58,7 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
 TEST_F(KenTest, AFailedBuildDoesNotRest) {
   ken->set_delay(3'600'000);
   put_design(1);
-  look();
+  inspect();
   fail(accept().at(0));
   const auto start = clock.now();
   settle();
@@ -68,14 +68,14 @@ TEST_F(KenTest, AFailedBuildDoesNotRest) {
 
 TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst) {
   put_design(1);
-  look();
+  inspect();
   for (int i = 0; i < 4; ++i) {
     fail(accept().at(0));
     settle();
     if (i < 3) until(clock.now(), seconds(60));
   }
   put_design(2);
-  look();
+  inspect();
   fail(accept().at(0));
   const auto start = clock.now();
   settle();
@@ -85,7 +85,7 @@ TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst)
 
 TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
   put_design(1);
-  look();
+  inspect();
   const auto job = accept().at(0);
   fail(job);
   store->run([&](kv::Transaction& tx) {
@@ -102,7 +102,7 @@ TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
 
 TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
   put_design(1);
-  look();
+  inspect();
   for (int i = 0; i < 3; ++i) {
     const auto job = accept().at(0);
     const bool advanced = i == 2;
@@ -119,11 +119,11 @@ TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
 // Failures are counted in the store: neither a new process nor a pruned job begins anew.
 TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   put_design(1);
-  look();
+  inspect();
   fail(accept().at(0));
   restart();
   auto start = clock.now();
-  look();
+  inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   until(start, milliseconds(4'900));
   EXPECT_TRUE(pending().empty());
@@ -133,7 +133,7 @@ TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   store->run([&](kv::Transaction& tx) { queue.remove(tx, "views", job.job.id); });
   restart();
   start = clock.now();
-  look();
+  inspect();
   EXPECT_EQ(ken->status().waiting.at(0).failures->count, 2);
   until(start, milliseconds(9'900));
   EXPECT_TRUE(pending().empty());
@@ -147,7 +147,7 @@ TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersFo
     create(by_function ? "by_function" : "otherwise");
     const std::string name = by_function ? "by_function" : "otherwise";
     put_design(1, name);
-    look(name);
+    inspect(name);
     std::int64_t last = 0;
     for (int i = 0; i < 14; ++i) {
       fail(accept().at(0), by_function);
@@ -176,7 +176,7 @@ TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {
   while (other.step()) {}
   const auto job = accept().at(0);
   const auto start = clock.now();
-  look();
+  inspect();
   EXPECT_TRUE(ken->status().active.empty());
   fail(job);
   until(start, milliseconds(59'900));
@@ -189,7 +189,7 @@ TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {
 // Case 8: never.
 TEST_F(KenTest, ADatabaseThatIsGoneIsNotTriedAgain) {
   put_design(1);
-  look();
+  inspect();
   fail(accept().at(0));
   settle();
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
@@ -213,13 +213,13 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
     tx.clear(key);
   });
   const auto start = clock.now();
-  look();
+  inspect();
   EXPECT_EQ(pending().size(), 4u);
   ASSERT_EQ(ken->status().retries.size(), 1u);
   EXPECT_FALSE(ken->status().retries.at(0).error.empty());
   store->run([&](kv::Transaction& tx) { tx.set(key, body); });
   // A change does not bring it forward.
-  look();
+  inspect();
   until(start, milliseconds(4'900));
   EXPECT_EQ(pending().size(), 4u);
   until(start, milliseconds(5'100));
@@ -228,22 +228,22 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
 
 TEST_F(KenTest, AnIndexThatWasBuiltRestsUnlessABatchChannelIsFree) {
   put_design(1);
-  look();
+  inspect();
   build_all();
   // There is one: at once.
   put_documents(1);
-  look();
+  inspect();
   EXPECT_EQ(pending().size(), 1u);
   build_all();
   settle();
   const auto running = take_batch_channel();
   put_documents(1);
-  look();
+  inspect();
   build_all();
-  look();
+  inspect();
   const auto start = clock.now();
   put_documents(1);
-  look();
+  inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::delay);
   until(start, milliseconds(4'000));
   EXPECT_TRUE(pending().empty());
@@ -255,15 +255,15 @@ TEST_F(KenTest, WhatHasRestedIsForgotten) {
   ken->set_batch_size(10);
   ken->set_delay(30'000);
   put_design(1);
-  look();
+  inspect();
   build_all();
   settle();
   put_documents(1);
-  look();
+  inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::delay);
   // It was built a moment ago: that is what ken remembers.
   restart();
-  look();
+  inspect();
   EXPECT_EQ(pending().size(), 1u);
   build_all();
   const auto start = clock.now();
@@ -273,7 +273,7 @@ TEST_F(KenTest, WhatHasRestedIsForgotten) {
   until(start, milliseconds(2'100));
   ken->set_delay(30'000);
   put_documents(1);
-  look();
+  inspect();
   EXPECT_EQ(pending().size(), 1u);
 }
 

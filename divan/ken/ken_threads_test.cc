@@ -25,7 +25,7 @@ TEST_F(KenThreadTest, NoticesChangesAndWhatChangedBeforeItStarted) {
   wait_for([&] { return all_jobs().empty(); });
 }
 
-// Case 11: this event alone, and each shard's database has to be looked at.
+// Case 11: this event alone, and each shard's database must be inspected.
 TEST_F(KenThreadTest, ADesignDocumentsChangeAddsTheDatabase) {
   ken->start();
   put_design(1);

@@ -7,12 +7,13 @@
 namespace divan::ken {
 namespace {
 
-// Indexes whose lag is shown at a time, and those that ever have a line of their own. All others share one.
+// How many indexes have their lag shown at a time, and how many have a time series of their own. All others
+// share one.
 constexpr std::size_t kMaxShown = 100;
 constexpr std::size_t kMaxLines = 500;
 constexpr const char* kOthers = "_other";
 
-// The lag of indexes that are being built or wait; a line stays, with 0, when its index has caught up.
+// The lag of indexes that are being built or wait. A time series stays, at 0, when its index has caught up.
 class Lag {
  public:
   Lag(Metrics& metrics, kv::Database& store, docs::Catalog& catalog)
@@ -78,7 +79,7 @@ std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, std::st
 
 void measure(Metrics& metrics, const Ken& ken, kv::Database& store, docs::Catalog& catalog) {
   const auto lag = std::make_shared<Lag>(metrics, store, catalog);
-  auto& queue = metrics.gauge("divan_ken_queue", "Databases that wait for ken to look at them.");
+  auto& queue = metrics.gauge("divan_ken_queue", "Databases that wait to be inspected by ken.");
   auto& active =
       metrics.gauge("divan_ken_channels_used", "Index jobs that ken has asked for and that have not ended.");
   auto& waiting = metrics.gauge("divan_ken_waiting", "Indexes that are behind and may not be built yet.");

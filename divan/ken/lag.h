@@ -1,4 +1,4 @@
-// How far indexes are behind, for those who look: /_ken and the metrics.
+// How far indexes are behind, for /_ken and the metrics.
 #pragma once
 
 #include <map>
@@ -8,18 +8,18 @@
 
 namespace divan::ken {
 
-/// Changes that are counted, of an index that was built before.
+/// The most changes that are counted for an index that was built before.
 inline constexpr std::int64_t kMaxCounted = 10'000;
 
-/// The documents that changed and are not in the index; not counted beyond kMaxCounted, except for an index
-/// that was never built. 0 if the database is gone.
+/// Returns how many changed documents are not in the index: at most kMaxCounted, unless the index was never
+/// built. Returns 0 if the database does not exist.
 std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, std::string_view database,
                             std::string_view signature);
 inline std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, const IndexName& index) {
   return changes_behind(tx, catalog, index.database, index.signature);
 }
 
-/// Shows what a ken does and how far its indexes are behind as metrics. All that it is given must outlive the
+/// Registers metrics of what ken does and how far its indexes are behind. The arguments must outlive the
 /// metrics.
 void measure(Metrics& metrics, const Ken& ken, kv::Database& store, docs::Catalog& catalog);
 

@@ -87,14 +87,14 @@ struct KenTest : testing::Test {
     docs::bulk_edit(*store, catalog, database, documents, rng);
   }
 
-  // What ken's thread would do now. (In one more round it looks at what came back in the first.)
+  // What ken's thread would do now. (The second round is for databases that the first has queued again.)
   void settle() {
     for (int round = 0; round < 2; ++round) {
       while (ken->step()) {}
       clock.advance(milliseconds(50));
     }
   }
-  void look(const std::string& database = "db") {
+  void inspect(const std::string& database = "db") {
     ken->add(database);
     settle();
   }
@@ -160,7 +160,7 @@ struct KenTest : testing::Test {
     config.override_with("ken", "batch_channels", "1");
     create("large");
     put_design(0, "large");
-    look("large");
+    inspect("large");
     return accept().at(0);
   }
 };

@@ -17,8 +17,8 @@ const std::string& prefix() {
   return packed;
 }
 
-// Where a row is, and what it tells of, in the same form whether it comes from the row itself or from the
-// entry that finds it.
+// The place of a row and its database and kind, in the same form whether read from the row or from its index
+// entry.
 std::string placed(std::string_view part, std::string_view stamp, std::string_view what) {
   return std::string(part) + std::string(stamp) + std::string(what);
 }
@@ -31,7 +31,7 @@ bool Check::row(std::string_view key, std::string_view value) {
   const auto part = reader.take_string();
   const std::string_view rest = reader.rest();
   std::string_view stamp;
-  // What a row has in its value, the entry that finds it has in its key.
+  // The value of a row is the key of its index entry.
   if (part == "feed" && kv::has_shape(rest, "v") && kv::has_shape(value, "ss")) {
     rows_.add(placed("feed", stamp = rest, value));
   } else if (part == "row" && kv::has_shape(rest, "ss") && kv::has_shape(value, "v")) {

@@ -5,7 +5,7 @@
 
 namespace divan::updates {
 
-/// Every row of the feed, and of the log of events, is found by what it tells of, and the other way round.
+/// Checks that every row of the feed and of the log of events has its index entry, and every entry its row.
 /// Not thread-safe.
 class Check final : public kv::RowCheck {
  public:

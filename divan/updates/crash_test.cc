@@ -244,7 +244,7 @@ void expect_nothing_lost(const std::string& directory) {
   EXPECT_THAT(findings.kept(), ::testing::ElementsAre());
 }
 
-// Kills a victim there and looks at what is left; answers whether it was killed.
+// Kills a process there and checks what is left; returns true if it was killed.
 bool kill_at(long point) {
   SCOPED_TRACE(fmt::format("killed at point {}", point));
   kv::embedded::TemporaryDirectory directory;

@@ -1,4 +1,4 @@
-// Failures in a row of something that a thread tries again and again.
+// Consecutive failures of work that a thread retries.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@ namespace divan::updates {
 /// How long a thread waits after a failure.
 inline constexpr Duration kRetryDelay = std::chrono::seconds(5);
 
-/// Counts them, and logs the first, second, fourth and so on of a row, and its end: a store that is gone for
-/// hours gives a few lines. One thread; total() is thread-safe.
+/// Counts consecutive failures, and logs the first, second, fourth and so on, and the next success. So a
+/// store that cannot be reached for hours causes a few lines. Not thread-safe, except total().
 class Failures {
  public:
-  /// `what` cannot be done: "The updates feed cannot be written".
+  /// `what` begins the log lines, such as "The updates feed cannot be written".
   explicit Failures(std::string_view what) : what_(what) {}
 
-  /// Runs it; answers whether it threw nothing, of whatever kind.
+  /// Runs `fn`; returns false if it threw anything.
   template <class Fn>
   bool run(Fn&& fn) {
     try {
@@ -33,7 +33,7 @@ class Failures {
       add("an unknown error");
       return false;
     }
-    if (in_row_ > 0) log::info("{}: that is over, after {} failures.", what_, in_row_);
+    if (in_row_ > 0) log::info("{}: resolved after {} failures.", what_, in_row_);
     in_row_ = 0;
     return true;
   }
@@ -44,7 +44,7 @@ class Failures {
   void add(std::string_view why) {
     ++total_;
     ++in_row_;
-    if (std::has_single_bit(in_row_)) log::error("{}, and is tried again: {}", what_, why);
+    if (std::has_single_bit(in_row_)) log::error("{}; this is tried again: {}", what_, why);
   }
 
   const std::string_view what_;

@@ -1,7 +1,7 @@
-// The feed of what happened to databases, `/_db_updates`, as its readers see it.
+// The feed of changes of databases, `/_db_updates`, as its readers see it.
 //
-// One row for each database and kind of event, at the place of its last occurrence. recording.h says how they
-// come there.
+// It has one row for each database and kind of event, at the place of the last such event. recording.h
+// explains how rows are written.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@ struct Update {
   std::string kind;  // "created", "updated" or "deleted"
 };
 
-/// Receives a row; answers whether to go on.
+/// Receives a row; returns false to stop.
 using UpdateVisitor = std::function<bool(const Update&)>;
 
 /// Visits the rows after `since`. Reads a snapshot.
 void visit_updates(kv::Transaction& tx, const kv::Versionstamp& since, const UpdateVisitor& visit);
 
-/// Visits the rows before `before` (all, if it is nothing) and after `since`, the last one first. Reads a
+/// Visits the rows before `before` (all if it is nullopt) and after `since`, the last one first. Reads a
 /// snapshot.
 void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
                              const std::optional<kv::Versionstamp>& before, const UpdateVisitor& visit);
@@ -34,7 +34,7 @@ void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
 /// The sequence of the last row; zero if there is none.
 kv::Versionstamp last_update(kv::Transaction& tx);
 
-/// The channel on which it is published that the feed has new rows (without saying which).
+/// The channel with an event whenever the feed has new rows. The event does not say which.
 const std::string& feed_channel();
 
 }  // namespace divan::updates

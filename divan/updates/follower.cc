@@ -23,16 +23,17 @@ void Follower::start() {
 }
 
 MonotonicTime Follower::step() {
-  // A store that cancels watches is not asked for the next one at once.
+  // A store that cancels watches may refuse the next one, too.
   if (watch_ && watch_->cancelled() && !loop_.notifier()->pause_until(clock_, clock_.now() + kRetryDelay))
     return MonotonicTime::max();
   bool watched = false;
-  const bool looked = failures_.run([&] { watched = look(); });
-  return looked && watched ? MonotonicTime::max() : clock_.now() + kRetryDelay;
+  const bool polled = failures_.run([&] { watched = poll(); });
+  return polled && watched ? MonotonicTime::max() : clock_.now() + kRetryDelay;
 }
 
-// Publishes all that is new. Returns true if a watch will notify of more; without one, the log is polled.
-bool Follower::look() {
+// Publishes the new events. Returns true if there is a watch for later ones; otherwise the log must be
+// polled.
+bool Follower::poll() {
   for (;;) {
     std::vector<NodeEvent> found;
     store_.run([&](kv::Transaction& tx) {
@@ -54,7 +55,7 @@ void Follower::publish(const std::vector<NodeEvent>& found) {
   bool in_feed = false;
   for (const auto& event : found) {
     place_ = event.place;
-    // Of our own ones the bus had each at its commit; the row of the feed may be another node's work.
+    // Events of this node were published at their commit. The rows of the feed may be written by any node.
     in_feed |= is_in_feed(event.kind);
     if (event.node != node_) events::publish_database_event(bus_, event.database, event.kind, event.id);
   }

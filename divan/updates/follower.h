@@ -1,4 +1,4 @@
-// Brings the events of other nodes onto the bus of this one.
+// Publishes the events of other nodes on the bus of this one.
 #pragma once
 
 #include <memory>
@@ -10,30 +10,30 @@
 
 namespace divan::updates {
 
-/// A thread with one watch on the log of events (recording.h). When the log grows, it publishes what other
-/// nodes have added as if it had happened here, and on feed_channel() that there are rows in the feed. Events
-/// of one database and kind that come close together are one; a local_updated has no id. While nothing
-/// happens, nothing is read.
+/// A thread with one watch on the log of events (recording.h). When the log grows, it publishes the events of
+/// other nodes as if they had happened here, and publishes on feed_channel() that the feed has new rows.
+/// Events of the same database and kind in a short time become one; a local_updated event has no id. Nothing
+/// is read while nothing changes.
 ///
-/// Thread-safe. Store, bus and clock must outlive it.
+/// Thread-safe. The store, bus and clock must outlive it.
 class Follower {
  public:
-  /// `node` is unlike that of all other processes on the store, and the same when this one starts again: for
-  /// each there are rows of its own.
+  /// `node` is unique among the processes on the store, and the same after a restart: each node has rows of
+  /// its own in the log.
   Follower(kv::Database& store, events::Bus& bus, const Clock& clock, std::string node);
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
 
-  /// Starts the thread: what is committed after this call is heard of. Throws kv::Error.
+  /// Starts the thread, which publishes the events that are committed after this call. Throws kv::Error.
   void start();
 
-  /// Transactions, with all their tries.
+  /// How many transactions were made, including retries.
   std::uint64_t transactions() const { return transactions_; }
   std::uint64_t failures() const { return failures_.total(); }
 
  private:
   MonotonicTime step();
-  bool look();
+  bool poll();
   void publish(const std::vector<NodeEvent>& found);
 
   kv::Database& store_;
@@ -41,7 +41,7 @@ class Follower {
   const Clock& clock_;
   const std::string node_;
   kv::Versionstamp place_;            // of the last event that was read
-  std::shared_ptr<kv::Watch> watch_;  // engines forget one that nobody holds
+  std::shared_ptr<kv::Watch> watch_;  // an engine drops a watch without an owner
   Failures failures_{"Events of other nodes cannot be read"};
   std::atomic<std::uint64_t> transactions_ = 0;
   WorkerLoop loop_;  // calls step()

@@ -284,7 +284,7 @@ TEST_P(UpdatesNodes, AFollowerSurvivesErrorsOfTheStore) {
   EXPECT_THAT(b.ear.take_until("created y"), ElementsAre("created x"));
 }
 
-TEST_P(UpdatesNodes, WithoutWatchesTheLogIsLookedAtNowAndThen) {
+TEST_P(UpdatesNodes, WithoutWatchesTheLogIsPolled) {
   ManualClock manual;
   Node a(store(), clock, "a"), b(store(), manual, "b");
   b.no_watches = true;
@@ -304,7 +304,7 @@ TEST_P(UpdatesNodes, WhileNothingHappensNothingIsRead) {
   b.ear.take_until("created x");
   a.write("x");
   b.ear.take_until("updated x");
-  // What is still under way are a few reads; looking at the log or at the marks every five seconds were more.
+  // What is still under way are a few reads; polling the log or the marks every five seconds would be more.
   const int before = a.reads + b.reads;
   for (int second = 0; second < 59; ++second) {
     manual.advance(std::chrono::seconds(1));

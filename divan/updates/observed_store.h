@@ -1,4 +1,4 @@
-// A store that shows its operations to a test, which may count them, let them fail, or end the process.
+// A store that reports its operations to a test, which may count them, let them fail or end the process.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,8 @@ namespace divan::updates::testing {
 
 enum class Operation { begin, read, watch, write, commit };
 
-/// Called before and after each operation; what it throws comes out of the operation. Thread-safe if used so.
+/// Called before and after each operation, which throws what this throws. Must be thread-safe if the store is
+/// used by several threads.
 using Observer = std::function<void(Operation operation, bool done)>;
 
 /// Not thread-safe, like every transaction.

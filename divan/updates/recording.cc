@@ -22,7 +22,7 @@ constexpr std::int64_t kShard = 0;
 constexpr std::array kKindsInside = {DatabaseEvent::ddoc_updated, DatabaseEvent::local_updated,
                                      DatabaseEvent::index_commit};
 
-// A mark as its key says it.
+// A mark, as its key encodes it.
 struct Mark {
   std::string database;
   DatabaseEvent kind = DatabaseEvent::updated;
@@ -40,8 +40,7 @@ const std::string& marks_prefix() {
   return prefix;
 }
 
-// Without a node, which is the common case and a part of every write of documents, it is as short as it can
-// be.
+// Without a node, which is the common case and part of every write of documents, it is as short as possible.
 std::string mark_key(std::string_view database, DatabaseEvent kind, std::string_view id,
                      std::string_view node) {
   std::string key = marks_prefix();
@@ -63,11 +62,11 @@ std::optional<Mark> read_mark(const kv::KeyValue& row) {
   return Mark{*database, *kind, *id, *node, row.value};
 }
 
-// A row that cannot be read must not stop the feed of all databases, nor the creation and deletion of
-// databases: it is removed or replaced, and what it stood for is lost. A row of the feed that nothing refers
-// to any more is left; `divan verify` reports it.
+// A damaged row must stop neither the feed of all databases nor the creation and deletion of databases: it is
+// removed or replaced, and its event is lost. A row of the feed whose index entry is lost stays; `divan
+// verify` reports it.
 void log_damaged(std::string_view key) {
-  log::error("A row of the updates feed in the store is damaged and passed over: {}",
+  log::error("A row of the updates feed in the store is damaged and was skipped: {}",
              kv::tuple::describe(key));
 }
 
@@ -78,8 +77,8 @@ std::string place_key(std::string_view database, DatabaseEvent kind, std::string
   return key;
 }
 
-// Moves rows to the ends of feed and log: behind everything that is committed before the transaction. What
-// the transaction has moved is unreadable to it: all that is read is given first.
+// Moves rows to the ends of the feed and the log, after all rows of earlier transactions. The transaction
+// cannot read what it has moved, so the caller reads everything first.
 class Mover {
  public:
   explicit Mover(kv::Transaction& tx) : tx_(tx) {}
@@ -98,7 +97,7 @@ class Mover {
     has_events_ = true;
   }
 
-  // Answers how many rows of the feed were moved.
+  // Returns how many rows of the feed were moved.
   std::size_t finish() {
     std::vector<std::string> keys;
     for (const auto& move : moves_) keys.push_back(move.place_key);
@@ -139,8 +138,8 @@ class Mover {
   bool has_events_ = false;
 };
 
-// What was updated before must not be shown as updated after, and what was in the database is nothing any
-// more.
+// After a deletion the feed must not show an earlier update, and the events of the database's contents are
+// obsolete.
 void forget(kv::Transaction& tx, const std::string& database, const Recording& recording) {
   if (recording.node.empty()) return tx.clear(mark_key(database, DatabaseEvent::updated, {}, {}));
   tx.clear_range(kv::below(mark_key(database, DatabaseEvent::updated, {}, {})));
@@ -175,7 +174,7 @@ Recorded record_change(kv::Transaction& tx, const docs::Database& database, Data
   if (!in_feed && !is_shared) return {};
   if (kind != DatabaseEvent::created && kind != DatabaseEvent::deleted) {
     static const std::string value = stamped_value();
-    // A client's every replication has a local document: they are not told apart.
+    // Each replication of a client writes a local document: these events have no id.
     if (kind == DatabaseEvent::local_updated) id = {};
     tx.set_versionstamped_value(mark_key(name, kind, id, recording.node), value);
     return {.mark = true};
@@ -197,7 +196,7 @@ void prefetch_marks(kv::Transaction& tx, std::size_t limit) {
 
 Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording& recording) {
   // A snapshot read: otherwise the writers of a busy database would make this transaction fail for ever. A
-  // mark that was set anew meanwhile is not cleared (it is not equal any more) and is found by the next look.
+  // mark that was set again meanwhile is not cleared, since its value differs, and is read by the next step.
   const auto found =
       tx.get_range(kv::below(marks_prefix()), {.limit = limit, .isolation = kv::Isolation::snapshot});
   std::vector<Mark> marks;
@@ -210,13 +209,13 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
       log_damaged(row.key);
     }
   }
-  // As the events come on their own node: of an update before of what it was.
+  // As on their own node, the event of an update comes before those that say what was updated.
   std::stable_partition(marks.begin(), marks.end(),
                         [](const Mark& mark) { return mark.kind == DatabaseEvent::updated; });
   Mover mover(tx);
   std::string_view moved;
   for (const Mark& mark : marks) {
-    // A deletion at the same time takes the mark away: this makes it a conflict.
+    // A concurrent deletion clears the mark: this makes it a conflict.
     const std::string deleted = row_key(mark.database, "deleted");
     tx.add_read_conflict({deleted, deleted + '\0'});
     if (!mark.node.empty()) mover.move_event(mark.database, mark.kind, mark.id, mark.node);

@@ -8,7 +8,7 @@ namespace divan::updates {
 namespace {
 
 constexpr std::size_t kMarksPerTransaction = 500;
-// For marks that nobody was woken for: of a node that died, of a commit whose answer was an error.
+// For marks without a notification: of a node that died, or of a commit with an unknown result.
 constexpr Duration kOrphanInterval = std::chrono::minutes(1);
 
 }  // namespace
@@ -83,7 +83,7 @@ MonotonicTime Sequencer::step_if_due() {
   return done ? next_step_ + kOrphanInterval : next_step_;
 }
 
-// One transaction, whose tries are counted.
+// One transaction, whose retries are counted.
 template <class Fn>
 auto Sequencer::transact(Fn&& fn) {
   std::uint64_t tries = 0;
@@ -98,8 +98,8 @@ std::size_t Sequencer::step() {
   unseen_ = 0;
   for (std::size_t all = 0;;) {
     const Sequenced batch = transact([this](kv::Transaction& tx) {
-      // First what is read, then whether it is dropped: what is written after recording was switched on again
-      // is not.
+      // The read version is taken before recording_ is read, so marks that were written after recording was
+      // switched on again are not dropped.
       prefetch_marks(tx, kMarksPerTransaction);
       tx.read_version();
       const auto found = sequence_marks(tx, kMarksPerTransaction, {recording_, node_});

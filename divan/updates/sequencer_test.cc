@@ -72,7 +72,7 @@ struct UpdatesSequencer : ::testing::Test {
     }
     FAIL() << "waited in vain";
   }
-  // Starts the thread, and waits until it has looked for marks of earlier processes.
+  // Starts the thread, and waits until it has read the marks of earlier processes.
   void start() {
     sequencer.start();
     wait_for([&] { return sequencer.stats().transactions > 0 && sequencer.stats().unseen == 0; });
@@ -206,7 +206,7 @@ TEST(UpdatesFailures, AreLoggedFewerAndFewerTimes) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 11u);  // of the failures 1, 2, 4 ... 512, and of the end
-  EXPECT_THAT(lines.front(), ::testing::HasSubstr("Nothing works, and is tried again: why"));
+  EXPECT_THAT(lines.front(), ::testing::HasSubstr("Nothing works; this is tried again: why"));
   EXPECT_THAT(lines.back(), ::testing::HasSubstr("after 1000 failures"));
 }
 

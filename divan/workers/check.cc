@@ -40,11 +40,11 @@ bool Check::row(std::string_view key, std::string_view value) {
   } else if (part == "hb" && kv::has_shape(id, "s") && kv::has_shape(value, "si")) {
     heartbeats_.add(registration(*role, id, value));
   } else if (part == "hold" && kv::has_shape(id, "s") && kv::has_shape(value, "ss")) {
-    // Which registration it was is of no account when its server is not running.
+    // The registration does not matter while the server is not running.
   } else if (part == "load" && kv::has_shape(id, "s") && kv::has_shape(value, "s")) {
-    // Nor is how busy it was.
+    // The load does not matter either.
   } else {
-    findings_.add("this is no row of a worker", key);
+    findings_.add("not a valid row of a worker", key);
   }
   return true;
 }

@@ -5,7 +5,7 @@
 
 namespace divan::workers {
 
-/// Every worker has its heartbeat, and every heartbeat its worker. Not thread-safe.
+/// Checks that every worker has a heartbeat, and every heartbeat a worker. Not thread-safe.
 class Check final : public kv::RowCheck {
  public:
   /// `version` is the store's. The findings must outlive the check.

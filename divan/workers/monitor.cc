@@ -75,12 +75,12 @@ MonotonicTime Monitor::step() {
   loop_.notifier()->clear();
   const MonotonicTime now = clock_.now();
   try {
-    // First our own: a process that was frozen is not silent any more.
+    // First its own ones, since this process may have been frozen.
     const MonotonicTime next_heartbeat = send_heartbeats(now);
-    if (observer_.due()) observer_.look(own(), [notifier = loop_.notifier()] { notifier->notify(); });
+    if (observer_.due()) observer_.poll(own(), [notifier = loop_.notifier()] { notifier->notify(); });
     return std::min(next_heartbeat, observer_.next());
   } catch (const Error& error) {
-    log::error("The workers' heartbeats could not be read or written: {}", error.what());
+    log::error("Heartbeats of workers cannot be read or written: {}", error.what());
   }
   return now + kPauseAfterError;
 }
@@ -125,7 +125,7 @@ MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
   {
     std::lock_guard lock(mutex_);
     for (LocalWorker* worker : due) {
-      // Some jitter, so that a thousand processes that started together do not stay together.
+      // Jitter spreads the heartbeats of processes that started at the same time.
       const Duration interval = worker->timeout_ / kHeartbeatsPerTimeout;
       const auto jitter = rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1);
       const MonotonicTime at = now + interval - Duration(static_cast<std::int64_t>(jitter));
@@ -135,7 +135,7 @@ MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
   }
   for (LocalWorker* worker : lost) {
     const WorkerRef old = worker->ref();
-    log::warning("Worker {}/{} was evicted; it registers again.", old.role, old.id);
+    log::warning("Worker {}/{} was evicted and registers again.", old.role, old.id);
     WorkerRef fresh = store_.run([&](kv::Transaction& tx) {
       return registry_.add(tx, old.role, old.id, worker->options_, worker->timeout_);
     });

@@ -1,9 +1,8 @@
-// Keeps a process's own workers alive, and finds out whose heartbeats stand still.
+// Sends the heartbeats of a process's own workers, and evicts other workers that are silent.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "divan/base/worker_loop.h"
 #include "divan/workers/observer.h"
@@ -12,8 +11,8 @@ namespace divan::workers {
 
 class Monitor;
 
-/// How busy a worker is, a JSON object. Called before each heartbeat, which carries it, by one thread at a
-/// time.
+/// Returns how busy a worker is, as a JSON object. Called before each heartbeat, which stores the result, by
+/// one thread at a time.
 using Load = std::function<std::string()>;
 
 /// A worker of this process; it is registered while this object lives. Thread-safe; the monitor must outlive
@@ -24,8 +23,9 @@ class LocalWorker {
   LocalWorker(const LocalWorker&) = delete;
   LocalWorker& operator=(const LocalWorker&) = delete;
 
-  /// The present registration: another one after the worker was evicted (frozen for longer than its timeout,
-  /// or cut off from the store) and registered again. What it did under the earlier one is no longer its own.
+  /// The present registration. It changes when the worker was evicted (because it was frozen for longer than
+  /// its timeout, or could not reach the store) and registered again. Jobs of the earlier registration no
+  /// longer belong to the worker.
   WorkerRef ref() const;
 
  private:
@@ -38,36 +38,36 @@ class LocalWorker {
   const std::string options_;
   const Duration timeout_;
   const Load load_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // protects ref_
   WorkerRef ref_;
 };
 
-/// One a process. Thread-safe. The store, registry and clock must outlive it.
+/// One for each process. Thread-safe. The store, registry and clock must outlive it.
 class Monitor {
  public:
   Monitor(kv::Database& store, Registry& registry, const Clock& clock, Rng& rng);
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// Registers a worker and keeps its heartbeat going. Without `load` it does not tell how busy it is.
+  /// Registers a worker and sends its heartbeats. Without `load`, its load is unknown.
   std::unique_ptr<LocalWorker> add(std::string_view role, std::string_view id, std::string_view options,
                                    Duration timeout = kDefaultTimeout, Load load = {});
 
   /// Starts the thread that calls step() when there is something to do.
   void start();
 
-  /// Sends the heartbeats that are due, then looks at everybody else's, if it is time to, and evicts the
-  /// dead. Answers when the next step is due, if it is not woken() before. Errors of the store are logged:
-  /// the next step tries again.
+  /// Sends the heartbeats that are due. Then, if a poll is due, reads the heartbeats of other workers and
+  /// evicts those that are silent. Returns when the next step is due, unless woken() becomes true before.
+  /// Errors of the store are logged, and the next step tries again.
   MonotonicTime step();
 
-  /// Whether there is a reason for a step before its time: workers have come or gone.
+  /// Returns true if a step is due before its time, since workers have come or gone.
   bool woken() const;
 
  private:
   friend class LocalWorker;
   void forget(LocalWorker& worker);
-  // Answers when the next one is due.
+  // Returns when the next one is due.
   MonotonicTime send_heartbeats(MonotonicTime now);
   std::set<WorkerRef> own() const;
 
@@ -76,11 +76,11 @@ class Monitor {
   const Clock& clock_;
   Rng& rng_;
 
-  std::mutex stepping_;  // one step at a time; taken before mutex_
+  std::mutex stepping_;  // one step at a time; protects observer_
   Observer observer_;
 
-  mutable std::mutex mutex_;
-  // Not by address: the same history gives the same order of heartbeats.
+  mutable std::mutex mutex_;  // protects the two members below
+  // Not by address, so that heartbeats have the same order in each run.
   struct ByNumber {
     bool operator()(const LocalWorker* a, const LocalWorker* b) const { return a->number_ < b->number_; }
   };

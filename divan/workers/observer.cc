@@ -5,18 +5,18 @@
 namespace divan::workers {
 namespace {
 
-// Readings per timeout: by the closest observers, where the timeout is short, and by all others.
+// Reads per timeout: by the closest observers, if the timeout is short, and by all others.
 constexpr int kCloseReadsPerTimeout = 4;
 constexpr int kOtherReadsPerTimeout = 2;
-// A reading that would be due within this part of its interval is made with the one that is due.
+// A read that becomes due within this part of its interval is made together with those that are due.
 constexpr int kEarlyPart = 2;
-// How often the membership is read where it cannot be watched.
+// How often the membership is read if the store has no watch left.
 constexpr Duration kUnwatchedInterval = std::chrono::seconds(2);
 
 bool has_ended(const kv::Watch& watch) { return watch.fired() || watch.cancelled(); }
 
 Duration interval(Duration timeout, bool closely) {
-  return closely ? std::min(kMaxLookInterval, timeout / kCloseReadsPerTimeout)
+  return closely ? std::min(kMaxPollInterval, timeout / kCloseReadsPerTimeout)
                  : timeout / kOtherReadsPerTimeout;
 }
 
@@ -24,25 +24,25 @@ Duration interval(Duration timeout, bool closely) {
 
 bool Observer::due() const { return clock_.now() >= next_ || (watch_ != nullptr && has_ended(*watch_)); }
 
-void Observer::look(const std::set<WorkerRef>& own, const std::function<void()>& on_change) {
-  const MonotonicTime asked = clock_.now();
-  const auto heartbeats = read(own, asked, on_change);
-  const MonotonicTime answered = clock_.now();
+void Observer::poll(const std::set<WorkerRef>& own, const std::function<void()>& on_change) {
+  const MonotonicTime started = clock_.now();
+  const auto heartbeats = read(own, started, on_change);
+  const MonotonicTime ended = clock_.now();
   for (auto& [ref, observation] : observations_) {
-    if (!is_due(observation, asked)) continue;
+    if (!is_due(observation, started)) continue;
     const auto counter = heartbeats.find(ref);
     if (counter == heartbeats.end() || observation.counter != counter->second) {
       observation.silence = {};
     } else {
-      observation.silence += std::min(asked, observation.next) - observation.read_at;
+      observation.silence += std::min(started, observation.next) - observation.read_at;
     }
-    // A worker without a heartbeat is what `divan verify` finds.
+    // `divan verify` reports workers without a heartbeat.
     observation.counter = counter == heartbeats.end() ? -1 : counter->second;
-    observation.read_at = answered;
+    observation.read_at = ended;
     if (observation.silence >= observation.timeout) evict(ref, observation);
     schedule(observation);
   }
-  next_ = watch_ == nullptr ? answered + kUnwatchedInterval : MonotonicTime::max();
+  next_ = watch_ == nullptr ? ended + kUnwatchedInterval : MonotonicTime::max();
   for (const auto& [ref, observation] : observations_) next_ = std::min(next_, observation.next);
 }
 
@@ -67,7 +67,7 @@ std::map<WorkerRef, std::int64_t> Observer::read(const std::set<WorkerRef>& own,
   return counters;
 }
 
-// Forgets who is gone, and begins to observe who has come.
+// Drops the observations of workers that are gone, and adds those of new ones.
 void Observer::follow_roster(const std::set<WorkerRef>& own) {
   if (followed_ == roster_.version && own == own_) return;
   const Ring ring(roster_);
@@ -105,7 +105,7 @@ bool Observer::is_due(const Observation& observation, MonotonicTime now) const {
   return observation.next - interval(observation.timeout, observation.closely) / kEarlyPart <= now;
 }
 
-// Sorted, as the observations are.
+// Returns them sorted, as the observations are.
 std::vector<Registry::Name> Observer::due_names(MonotonicTime now) const {
   std::vector<Registry::Name> names;
   for (const auto& [ref, observation] : observations_) {
@@ -126,13 +126,13 @@ void Observer::schedule(Observation& observation) const {
 void Observer::evict(const WorkerRef& ref, Observation& observation) {
   try {
     if (store_.run([&](kv::Transaction& tx) { return registry_.evict(tx, {ref, observation.counter}); })) {
-      log::warning("Worker {}/{} was silent for its timeout and is evicted.", ref.role, ref.id);
+      log::warning("Worker {}/{} sent no heartbeat for its timeout and was evicted.", ref.role, ref.id);
     }
-    // If not, the next reading finds another counter.
+    // If it was not evicted, the next read finds another counter.
     observation.silence = {};
   } catch (const Error& error) {
-    log::error("Worker {}/{} is silent and cannot be evicted: {}", ref.role, ref.id, error.what());
-    // Not again at once.
+    log::error("Worker {}/{} sends no heartbeats and cannot be evicted: {}", ref.role, ref.id, error.what());
+    // Try again after an interval.
     observation.silence = observation.timeout - interval(observation.timeout, observation.closely);
   }
 }

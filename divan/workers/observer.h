@@ -1,15 +1,15 @@
-// Finds out whose heartbeats stand still, and evicts them.
+// Detects workers whose heartbeat counter does not advance, and evicts them.
 //
-// An observer does not know when a counter moved, only that it did between two readings. It reads the
-// heartbeats of its share of the workers (ring.h) so often that this makes no difference, and those of all
-// others now and then: any node that lives evicts a worker within one and a half timeouts, even if all
-// closest observers stopped with the worker.
+// An observer does not know when a counter advanced, only that it did between two reads. It reads the
+// heartbeats of its share of the workers (ring.h) so often that the difference does not matter, and those of
+// all others at longer intervals: any live node evicts a worker within one and a half timeouts, even if all
+// of its closest observers stopped together with the worker.
 //
-// Silence is the time for which an observer waited on purpose between two readings that show the same
-// counter. Time in which the process was paused, or waited for the store, does not count: the worker may have
-// been paused too, or kept from the store, and gets its chance first.
+// Silence is the time for which an observer waited on purpose between two reads of the same counter value.
+// Time in which the process was paused or waited for the store does not count: the worker may have been
+// paused too, or have been unable to reach the store, and gets the rest of its timeout.
 //
-// Without workers of other processes nothing is read.
+// If there are no workers of other processes, nothing is read.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@
 
 namespace divan::workers {
 
-/// How often the closest observers read a heartbeat at the least: so much later than its timeout a silent
-/// worker is evicted.
-inline constexpr Duration kMaxLookInterval = std::chrono::milliseconds(500);
+/// The longest interval at which the closest observers read a heartbeat. A silent worker is evicted so much
+/// later than its timeout at most.
+inline constexpr Duration kMaxPollInterval = std::chrono::milliseconds(500);
 
 /// Not thread-safe. The store, registry and clock must outlive it.
 class Observer {
@@ -32,18 +32,18 @@ class Observer {
   Observer(kv::Database& store, Registry& registry, const Clock& clock)
       : store_(store), registry_(registry), clock_(clock) {}
 
-  /// When to look again, unless the membership changes before.
+  /// When the next poll is due, unless the membership changes before.
   MonotonicTime next() const { return next_; }
-  /// Whether it is time to look.
+  /// Returns true if a poll is due.
   bool due() const;
 
-  /// Reads the heartbeats that are due, except those of `own`, the workers of this process: when they are
-  /// silent, so is the process. Evicts the silent. `on_change` is called, on any thread, when the membership
-  /// has changed. Throws errors of the store.
+  /// Reads the heartbeats that are due, except those of `own`, the workers of this process, and evicts the
+  /// workers that are silent. `on_change` is called, on any thread, when the membership has changed. Throws
+  /// errors of the store.
   ///
   /// A process that has a member of kNodeRole among its own observes its share closely, any other process all
   /// workers.
-  void look(const std::set<WorkerRef>& own, const std::function<void()>& on_change);
+  void poll(const std::set<WorkerRef>& own, const std::function<void()>& on_change);
 
  private:
   struct Observation {
@@ -56,7 +56,7 @@ class Observer {
   };
   using Observations = std::map<WorkerRef, Observation>;
 
-  // The counters of those that are due.
+  // Returns the counters of the workers that are due.
   std::map<WorkerRef, std::int64_t> read(const std::set<WorkerRef>& own, MonotonicTime now,
                                          const std::function<void()>& on_change);
   void follow_roster(const std::set<WorkerRef>& own);
@@ -71,9 +71,9 @@ class Observer {
   const Clock& clock_;
 
   Registry::Roster roster_;
-  std::set<WorkerRef> own_;           // as of the last follow_roster()
-  kv::Versionstamp followed_;         // the version of the roster then
-  Observations observations_;         // of the others in the roster
+  std::set<WorkerRef> own_;           // at the last follow_roster()
+  kv::Versionstamp followed_;         // the version of the roster at that time
+  Observations observations_;         // of the other workers in the roster
   std::shared_ptr<kv::Watch> watch_;  // on the membership
   MonotonicTime next_{};
 };

@@ -1,5 +1,5 @@
-// What it costs to look at everybody's heartbeats, which the observer does every half second (or more often,
-// if somebody has a timeout below two seconds).
+// What it costs to poll the heartbeats of all workers, which the observer does every half second (or more
+// often, if somebody has a timeout below two seconds).
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -9,8 +9,8 @@
 namespace divan::workers {
 namespace {
 
-// Between two looks one heartbeat in ten comes, as it does with timeouts of 15 s.
-void look(benchmark::State& state) {
+// Between two polls one heartbeat in ten comes, as it does with timeouts of 15 s.
+void poll(benchmark::State& state) {
   const auto workers = static_cast<std::size_t>(state.range(0));
   ManualClock clock;
   kv::embedded::TemporaryStore store(&clock);
@@ -28,12 +28,12 @@ void look(benchmark::State& state) {
     store->run([&](kv::Transaction& tx) {
       for (std::size_t i = 0; i < workers / 10; ++i) registry.heartbeat(tx, refs[next++ % workers]);
     });
-    clock.advance(kMaxLookInterval);
+    clock.advance(kMaxPollInterval);
     state.ResumeTiming();
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
   }
 }
-BENCHMARK(look)->Arg(0)->Arg(10)->Arg(1000);
+BENCHMARK(poll)->Arg(0)->Arg(10)->Arg(1000);
 
 }  // namespace
 }  // namespace divan::workers

@@ -50,7 +50,7 @@ TEST_F(WorkerObserver, TheSilentAreEvictedWhenTheirTimeoutIsOverAndSoonAfter) {
   for (const auto timeout : {milliseconds(100), milliseconds(1'500), milliseconds(15'000)}) {
     for (int round = 0; round < 20; ++round) {
       const auto ref = add("w", timeout);
-      // The last heartbeat comes at any time between two looks.
+      // The last heartbeat comes at any time between two polls.
       pass(Duration(static_cast<std::int64_t>(
           rng.below(static_cast<std::uint64_t>(timeout / milliseconds(1)) * 900'000))));
       beat(ref);
@@ -62,7 +62,7 @@ TEST_F(WorkerObserver, TheSilentAreEvictedWhenTheirTimeoutIsOverAndSoonAfter) {
   }
 }
 
-TEST_F(WorkerObserver, WhileThereIsNobodyElseNothingIsRead) {
+TEST_F(WorkerObserver, WithoutOtherWorkersNothingIsRead) {
   const auto worker = monitor.add("role", "own", "{}", seconds(15));
   pass(seconds(1));
   const auto ref = worker->ref();
@@ -79,7 +79,7 @@ TEST_F(WorkerObserver, WhileThereIsNobodyElseNothingIsRead) {
   EXPECT_EQ(worker->ref(), ref);
 }
 
-TEST_F(WorkerObserver, WhoeverComesIsLookedAtFromThenOn) {
+TEST_F(WorkerObserver, ANewWorkerIsObservedFromThenOn) {
   const auto own = monitor.add("role", "own", "{}", seconds(3600));
   pass(seconds(60));
   EXPECT_FALSE(monitor.woken());
@@ -165,48 +165,48 @@ class FaultyStore final : public kv::ForwardingDatabase {
 TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
   FaultyStore faulty(*embedded);
   Observer observer(faulty, registry, clock);
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   int failures = 0;
   for (int n = 1; n < 20; ++n) {
     const auto ref = add("w", seconds(1));
     faulty.until_failure = n;
     try {
-      observer.look({}, [] {});
+      observer.poll({}, [] {});
     } catch (const kv::Error&) { ++failures; }
     faulty.until_failure = 0;
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
     for (int i = 0; i < 4; ++i) {
       clock.advance(milliseconds(250));
       EXPECT_TRUE(observer.due());
-      observer.look({}, [] {});
+      observer.poll({}, [] {});
     }
     EXPECT_FALSE(is_alive(ref)) << n;
   }
   EXPECT_GT(failures, 4);
 }
 
-TEST_F(WorkerObserver, WithoutWatchesItLooksNowAndThen) {
+TEST_F(WorkerObserver, WithoutWatchesItPolls) {
   kv::testing::UnwatchedStore unwatched(*embedded);
   Observer observer(unwatched, registry, clock);
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   EXPECT_FALSE(observer.due());
   add("w", seconds(3600));
   clock.advance(observer.next() - clock.now());
   EXPECT_TRUE(observer.due());
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   EXPECT_EQ(observer.next(), clock.now() + milliseconds(500));
 }
 
 TEST_F(WorkerObserver, AHeartbeatIsReadWhenItsIntervalOrTheTimeoutIsOver) {
   Observer observer(store, registry, clock);
   const auto ref = add("w", milliseconds(2'300));
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   for (const int pause : {500, 500, 500, 500, 300}) {
     EXPECT_TRUE(is_alive(ref));
     EXPECT_EQ(observer.next() - clock.now(), milliseconds(pause));
     clock.advance(milliseconds(pause));
     EXPECT_TRUE(observer.due());
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
   }
   EXPECT_FALSE(is_alive(ref));
 }
@@ -214,13 +214,13 @@ TEST_F(WorkerObserver, AHeartbeatIsReadWhenItsIntervalOrTheTimeoutIsOver) {
 TEST_F(WorkerObserver, AHeartbeatThatIsDueSoonIsReadWithOneThatIsDue) {
   Observer observer(store, registry, clock);
   add("w1", seconds(15));
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   clock.advance(milliseconds(100));
   add("w2", seconds(15));
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   EXPECT_EQ(observer.next() - clock.now(), milliseconds(400));
   clock.advance(milliseconds(400));
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   EXPECT_EQ(observer.next() - clock.now(), milliseconds(500));
 }
 
@@ -237,11 +237,11 @@ TEST_F(WorkerObserver, WithoutWatchesAWorkerThatIsAddedWakesItsMonitor) {
 
 TEST_F(WorkerObserver, RolesThatCameAndWentCostNothing) {
   Observer observer(store, registry, clock);
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   const auto cost_of_a_registration = [&] {
     const auto ref = add("w", seconds(15));
     store.rows_read = store.scans = 0;
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
     const int cost = store.rows_read + store.scans;
     embedded->run([&](kv::Transaction& tx) { registry.remove(tx, ref); });
     return cost;
@@ -271,7 +271,7 @@ TEST_F(WorkerObserver, RolesThatWereLeftEmptyAreRemoved) {
   }
   EXPECT_EQ(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }).size(), 4u);
   Observer observer(store, registry, clock);
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   EXPECT_EQ(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }),
             (std::vector<std::string>{"role"}));
   EXPECT_TRUE(is_alive(ref));
@@ -324,7 +324,7 @@ TEST_F(WorkerObserver, AProcessWhoseNodeIsNotRegisteredObservesAllClosely) {
   Observer observer(store, registry, clock);
   for (int i = 0; i < 48; ++i) {
     if (i == 1) beat(ref);
-    if (observer.due()) observer.look({{std::string(kNodeRole), "lost", "none"}}, [] {});
+    if (observer.due()) observer.poll({{std::string(kNodeRole), "lost", "none"}}, [] {});
     clock.advance(milliseconds(100));
   }
   EXPECT_FALSE(is_alive(ref));
@@ -363,14 +363,14 @@ struct PausedObserver : WorkerObserver {
   Observer observer{pausing, registry, clock};
   WorkerRef ref = add("w", seconds(4));
 
-  // Looks whenever it is time to.
+  // Polls whenever a poll is due.
   void pass_looking(Duration duration) {
     for (const auto end = clock.now() + duration; observer.next() <= end;) {
       clock.advance(std::max(observer.next() - clock.now(), Duration()));
-      observer.look({}, [] {});
+      observer.poll({}, [] {});
     }
   }
-  // Where the observer is paused for 100 s, during a look or between two.
+  // Where the observer is paused for 100 s, during a poll or between two.
   std::vector<std::function<void()>> pauses() {
     return {[this] { pausing.before_read = seconds(100); },  //
             [this] { pausing.after_read = seconds(100); },   //
@@ -385,8 +385,8 @@ TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatBeat) {
     beat(ref);
     clock.advance(observer.next() - clock.now());
     pause();
-    observer.look({}, [] {});
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
+    observer.poll({}, [] {});
     pass_looking(seconds(4) - milliseconds(1));
     EXPECT_TRUE(is_alive(ref));
     beat(ref);
@@ -399,8 +399,8 @@ TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatWasPausedToo) {
     pass_looking(seconds(2));
     clock.advance(observer.next() - clock.now());
     pause();
-    observer.look({}, [] {});
-    observer.look({}, [] {});
+    observer.poll({}, [] {});
+    observer.poll({}, [] {});
     pass_looking(seconds(1));
     EXPECT_TRUE(is_alive(ref));
     beat(ref);
@@ -410,7 +410,7 @@ TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatWasPausedToo) {
 TEST_F(PausedObserver, EvictsTheSilentAllTheSame) {
   pass_looking(seconds(2));
   clock.advance(seconds(100));
-  observer.look({}, [] {});
+  observer.poll({}, [] {});
   pass_looking(seconds(3));
   EXPECT_FALSE(is_alive(ref));
 }

@@ -14,7 +14,7 @@ using kv::below;
 using kv::tuple::Packer;
 using kv::tuple::Reader;
 
-// The "role" whose version is that of the last change of any membership: no worker's role is empty.
+// The empty role, which no worker has: its version is that of the last change of any membership.
 constexpr std::string_view kAllRoles;
 
 std::string role_key(std::string_view role, std::string_view kind) {
@@ -169,7 +169,7 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   Worker worker{std::string(id), {}, timeout, std::string(options)};
   if (present && present->incarnation == incarnation) {
     worker.incarnation = present->incarnation;
-    // Only a worker that lives registers again.
+    // To register again shows that the worker is alive.
     heartbeat(tx, {std::string(role), worker.id, worker.incarnation});
     if (present->timeout == timeout && present->options == options) {
       return {std::string(role), worker.id, worker.incarnation};
@@ -207,10 +207,10 @@ void Registry::clear_rows(kv::Transaction& tx, std::string_view role, std::strin
   for (const auto& hook : hooks_) hook(tx, role, id);
 }
 
-// A role that has no workers has no rows either, so that roles may come and go by the thousand. Its version
-// is then that of the last end of any role: it is later than all versions that the role had.
+// A role without workers has no rows, so that thousands of roles may come and go. Its version is then that of
+// the last removal of any role, which is later than all versions that the role had.
 void Registry::remove_if_empty(kv::Transaction& tx, std::string_view role) {
-  // Serializable: of two who remove the last two workers, one must see that nobody is left.
+  // Serializable: if two transactions remove the last two workers, one of them must see that none is left.
   if (!tx.get_range(below(role_key(role, "w")), {.limit = 1}).rows.empty()) return;
   tx.clear(role_key(role, "vs"));
   tx.set_versionstamped_value(role_key(kAllRoles, "gone"), this_version());
@@ -228,7 +228,7 @@ kv::Versionstamp Registry::version(kv::Transaction& tx, std::string_view role) {
 }
 
 bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
-  // Reading the row makes a concurrent removal a conflict: a late heartbeat brings nobody back.
+  // Reading the row makes a concurrent removal a conflict, so a late heartbeat does not bring a worker back.
   if (!is_alive(tx, ref)) return false;
   const std::string key = heartbeat_key(ref.role, ref.id);
   const auto row = tx.get(key, kv::Isolation::snapshot);
@@ -340,7 +340,7 @@ void Registry::refresh(kv::Transaction& tx, Roster& roster) {
     }
     auto read = std::make_shared<RoleRoster>();
     read->version = present;
-    // One damaged row keeps no other worker from being observed.
+    // A damaged row must not keep other workers from being observed.
     for_each_worker(
         tx, role,
         [&](Worker worker) {
@@ -360,7 +360,7 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
   std::vector<Heartbeat> found;
   std::vector<std::string> keys;
   std::vector<const Name*> single;
-  // A damaged one is none: its worker is not evicted, and writes another with its next heartbeat.
+  // A damaged heartbeat is left out: its worker is not evicted, and replaces it with its next heartbeat.
   const auto take = [&](std::string_view role, std::string id, std::string_view value) {
     auto beat = decode_heartbeat(value);
     if (!beat) return;
@@ -378,7 +378,7 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
       }
       continue;
     }
-    // Most of a role: a scan costs less than to ask for each.
+    // For most of a role, a scan costs less than single reads.
     const std::string prefix = role_key(role, "hb");
     const auto wanted = names.subspan(begin, end - begin);
     tx.scan(below(prefix), {.isolation = kv::Isolation::snapshot},

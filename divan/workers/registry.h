@@ -1,12 +1,14 @@
-// Membership: who works, in which role. All of it is in the store, so every process sees the same.
+// Membership: which workers there are, and in which roles. All of it is in the store, so every process sees
+// the same.
 //
-// A worker is a row and a heartbeat, a counter that its owner moves on. Whoever observes that a counter
-// stands still for the worker's timeout (on the observer's own clock: worker and observer need not agree on
-// the time) evicts the worker. Every registration has an incarnation of its own, so that what an evicted
-// worker still sends, or an earlier one of the same name, is told from what the present one sends.
+// A worker has a row and a heartbeat, which is a counter that the worker increments. An observer that sees
+// the counter unchanged for the worker's timeout, on the observer's own clock, evicts the worker; so clocks
+// need not agree. Every registration has an incarnation of its own. It distinguishes what the present worker
+// sends from what an evicted one, or an earlier one of the same name, still sends.
 //
-// A registration may be held by a connection, whose end ends it at once. That tells of processes that die;
-// heartbeats, which the worker itself sends, tell of those that are frozen or cut off.
+// A connection may hold a registration; the end of the connection then ends the registration at once. This
+// detects processes that die. Heartbeats, which the worker itself sends, detect those that are frozen or
+// cannot reach the store.
 //
 // Keys (docs/keyspace.md): ("workers", role, "vs"), ("workers", role, "w", id), ("workers", role, "hb", id),
 // ("workers", role, "hold", id), ("workers", role, "load", id), ("workers", "", "gone").
@@ -34,12 +36,12 @@ inline constexpr std::size_t kMaxNameBytes = 256;
 /// The largest options of a worker, in bytes of JSON.
 inline constexpr std::size_t kMaxOptionsBytes = 10'000;
 
-/// The role of the server processes themselves. A node's options say where it is and what it does: `address`
-/// (its URL; null if it listens nowhere), `serves` (false: background work only), `version`, `started`
-/// (milliseconds since 1970) and `background` (the kinds of work).
+/// The role of the server processes themselves. The options of a node are `address` (its URL; null if it does
+/// not listen), `serves` (false for background work only), `version`, `started` (milliseconds since 1970) and
+/// `background` (the kinds of work).
 inline constexpr std::string_view kNodeRole = "_node";
 
-/// A registration: what proves that one is this worker.
+/// A registration of a worker.
 struct WorkerRef {
   std::string role;
   std::string id;
@@ -62,64 +64,62 @@ struct Members {
   std::vector<Worker> workers;  // by id
 };
 
-/// A connection's right to end a registration. The one that comes later takes it from the one before.
+/// A connection's right to end a registration. A later hold of the same registration replaces it.
 struct Hold {
   WorkerRef ref;
   std::string token;
 };
 
-/// What has become of a hold.
+/// Whether a hold is in effect, was replaced by another, or its registration has ended.
 enum class HoldState { holds, taken, ended };
 
-/// Called in the transaction in which a worker stops being one: evicted, replaced or unregistered.
+/// Called in the transaction in which a registration ends: evicted, replaced or removed.
 using RemovalHook = std::function<void(kv::Transaction&, std::string_view role, std::string_view id)>;
 
-/// The membership's rules over the store. Thread-safe, but for the registration of hooks, which is for
-/// start-up.
+/// The transactions of the membership. Thread-safe, except on_removal(), which is for start-up.
 class Registry {
  public:
   explicit Registry(Rng& rng) : rng_(rng) {}
 
   void on_removal(RemovalHook hook) { hooks_.push_back(std::move(hook)); }
 
-  /// Registers a worker, row and heartbeat at once. With the `incarnation` of a registration that still
-  /// holds, that one is kept (its options and timeout are set anew, and its heartbeat moves on); otherwise a
-  /// worker of the same name is replaced. Throws bad_request for names, timeouts or options beyond the
-  /// limits.
+  /// Registers a worker. With the `incarnation` of the present registration, that one is kept: its options
+  /// and timeout are set, and its heartbeat is incremented. Otherwise a worker of the same name is replaced.
+  /// Throws bad_request for names, timeouts or options beyond the limits.
   WorkerRef add(kv::Transaction& tx, std::string_view role, std::string_view id, std::string_view options,
                 Duration timeout = kDefaultTimeout, std::string_view incarnation = {});
 
-  /// Removes it; throws not_found if the registration does not hold any more.
+  /// Removes it; throws not_found if the registration has ended.
   void remove(kv::Transaction& tx, const WorkerRef& ref);
 
-  /// Removes whoever is registered under the name, if anybody.
+  /// Removes the worker of this name if there is one.
   void remove_any(kv::Transaction& tx, std::string_view role, std::string_view id);
 
-  /// Moves the heartbeat on. False if the registration does not hold any more: then nothing is written.
+  /// Increments the heartbeat. Returns false, and writes nothing, if the registration has ended.
   bool heartbeat(kv::Transaction& tx, const WorkerRef& ref);
 
-  /// Tells how busy a worker is, a JSON object, in the transaction of a heartbeat of its.
+  /// Stores how busy a worker is, as a JSON object, in the transaction of a heartbeat.
   void set_load(kv::Transaction& tx, const WorkerRef& ref, std::string_view load);
-  /// By id, of those workers of a role that tell. As a snapshot: it changes with each heartbeat.
+  /// The loads of the workers of a role that have one, by id. Reads a snapshot.
   std::map<std::string, std::string> loads(kv::Transaction& tx, std::string_view role);
 
-  /// Lets a connection hold a registration that this transaction knows to be there.
+  /// Lets a connection hold a registration. The transaction must have read that it exists.
   Hold hold(kv::Transaction& tx, const WorkerRef& ref);
   HoldState state(kv::Transaction& tx, const Hold& hold);
-  /// A watch on the hold: it fires at the latest when the hold is taken or the registration ends. It is null
+  /// A watch on the hold. It fires when the hold is replaced or the registration ends, or earlier. It is null
   /// if the store has too many watches, as are those below (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
-  /// Whether a connection holds the registration. As a snapshot.
+  /// Returns true if a connection holds the registration. Reads a snapshot.
   bool is_held(kv::Transaction& tx, std::string_view role, std::string_view id);
-  /// The connection has ended: so does the registration, if it is still held by it.
+  /// Ends the registration when the connection has ended, unless another one holds it now.
   void release(kv::Transaction& tx, const Hold& hold);
 
-  /// Whether the registration holds. The transaction conflicts with its end.
+  /// Returns true if the registration exists. The transaction conflicts with its end.
   bool is_alive(kv::Transaction& tx, const WorkerRef& ref);
 
-  /// The present incarnation of a worker, or nothing. The transaction conflicts with its end.
+  /// The present registration of a worker, or nullopt. The transaction conflicts with its end.
   std::optional<WorkerRef> find(kv::Transaction& tx, std::string_view role, std::string_view id);
-  /// What find() reads, for Transaction::prefetch().
+  /// Adds what find() reads, for Transaction::prefetch().
   static void prefetch(kv::Prefetch& reads, std::string_view role, std::string_view id);
 
   Members members(kv::Transaction& tx, std::string_view role);
@@ -146,11 +146,11 @@ class Registry {
     kv::Versionstamp version;
     std::map<std::string, std::shared_ptr<const RoleRoster>, std::less<>> roles;
   };
-  /// Brings a roster that an earlier call left up to date. Reads one row if no membership has changed, and
-  /// the rows of those roles that have.
+  /// Updates a roster that an earlier call has read. Reads one row if no membership has changed, and the rows
+  /// of the roles that have changed otherwise.
   void refresh(kv::Transaction& tx, Roster& roster);
 
-  /// Removes what is left of a role without workers: earlier versions of this program kept a row of it.
+  /// Removes the row of a role without workers, which earlier versions of this program kept.
   void remove_if_empty(kv::Transaction& tx, std::string_view role);
 
   /// A heartbeat as an observer sees it.
@@ -164,11 +164,11 @@ class Registry {
     std::string id;
     auto operator<=>(const Name&) const = default;
   };
-  /// Of the workers that are named, in any order, without those that have none. As a snapshot. `names` are
-  /// sorted.
+  /// The heartbeats of the named workers, in any order; workers without a heartbeat are left out. `names`
+  /// must be sorted. Reads a snapshot.
   std::vector<Heartbeat> heartbeats(kv::Transaction& tx, std::span<const Name> names, const Roster& roster);
 
-  /// Removes a worker whose heartbeat still is what was observed; false if it has moved or is gone.
+  /// Removes a worker. Returns false, and writes nothing, if its heartbeat is no longer `observed`.
   bool evict(kv::Transaction& tx, const Heartbeat& observed);
 
  private:

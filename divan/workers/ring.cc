@@ -2,8 +2,8 @@
 
 namespace divan::workers {
 
-// FNV-1a, and the last step of SplitMix64, so that names that differ in their last digit are far apart. All
-// nodes of a cluster must use the same.
+// FNV-1a and the last step of SplitMix64, so that names that differ in their last digit are far apart. All
+// nodes of a cluster must use the same hash.
 std::uint64_t Ring::place(std::string_view role, std::string_view id) {
   std::uint64_t hash = 14695981039346656037u;
   const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 1099511628211u; };

@@ -1,8 +1,8 @@
 // Which nodes observe which workers.
 //
-// Nodes and workers have places on a ring, by a hash of their names. The nodes that come next after a worker
-// are its closest observers. So with N nodes each observes its share of the workers closely, every node knows
-// without asking who observes whom, and when a node comes or goes only its neighbours' shares change.
+// Nodes and workers have places on a hash ring. The nodes that follow a worker on the ring are its closest
+// observers. So each node closely observes its share of the workers, every node can compute who observes
+// whom, and when a node comes or goes, only the shares of its neighbours change.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace divan::workers {
 
-/// How many nodes observe a worker closely: one of them may stop at the same time as the worker.
+/// How many nodes observe a worker closely: more than one, since one may stop together with the worker.
 inline constexpr std::size_t kClosestObservers = 2;
 
 /// The nodes of a roster, which are the members of kNodeRole. A value type.
@@ -25,7 +25,8 @@ class Ring {
 
   bool has(std::string_view node) const { return places_.contains(place(kNodeRole, node)); }
 
-  /// Whether `node` is one of the first kClosestObservers nodes after the worker. A node is none of its own.
+  /// Returns true if `node` is one of the kClosestObservers nodes that follow the worker. A node does not
+  /// observe itself.
   bool observes(std::string_view node, std::string_view role, std::string_view id) const;
 
  private:

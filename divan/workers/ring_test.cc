@@ -106,7 +106,7 @@ struct Cluster : testing::Test {
       for (const auto& node : nodes) {
         if (!node->alive || !node->observer.due()) continue;
         // Without its node a process observes all workers closely.
-        node->observer.look(observes_all ? std::set<WorkerRef>() : std::set{node->ref}, [] {});
+        node->observer.poll(observes_all ? std::set<WorkerRef>() : std::set{node->ref}, [] {});
       }
     }
   }
@@ -162,7 +162,7 @@ TEST_F(Cluster, EachNodeReadsItsShareOfTheHeartbeats) {
   const double before = measure(true, 1), after = measure(false, 2);
   EXPECT_GT(before, 0.9 * 2 * kNodes * kNodes);
   // The version and the heartbeats of two others twice a second, and those of all others every 7.5 s; several
-  // looks where these do not fall together.
+  // polls where these are not due together.
   EXPECT_LT(after, kNodes * (2 * 3 + kNodes / 7.5) * 1.5);
 }
 

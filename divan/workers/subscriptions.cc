@@ -10,7 +10,7 @@ bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
   return watch != nullptr && (watch->fired() || watch->cancelled());
 }
 
-// Whether `next` is a change for somebody who knows `known`.
+// Returns true if `next` is a change for a subscriber that knows `known`.
 bool is_change(const std::shared_ptr<const Members>& known, const Members& next) {
   if (known == nullptr) return true;
   // The version of a role without workers rises with other roles.
@@ -129,7 +129,7 @@ void Subscriptions::refresh(Role& role) {
   try {
     present = read(role.name);
   } catch (const std::exception& error) {
-    log::error("The workers of role {} could not be read: {}", role.name, error.what());
+    log::error("The workers of role {} cannot be read: {}", role.name, error.what());
   }
   const auto watch = present.watch;
   {

@@ -1,4 +1,4 @@
-// Memberships for the programs of a process: a cache of who works in a role, and callbacks for its changes.
+// Memberships within a process: a cache of the workers of a role, and callbacks for its changes.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace divan::workers {
 
-/// How many subscriptions a process may have: each one with a callback has a thread.
+/// The most subscriptions of a process. Each one with a callback has a thread.
 inline constexpr std::size_t kMaxSubscriptions = 1000;
-/// How often a membership is read where a watch may have been lost.
+/// How often a membership is read in case that a watch was lost.
 inline constexpr Duration kMembersPollInterval = std::chrono::seconds(5);
 
-/// The subscriptions of a process. The first subscription to a role begins to follow its membership, by a
-/// watch of the store; the last one's end stops that and drops the cached members. Thread-safe. The store,
-/// registry and clock must outlive it, and it must outlive its subscriptions.
+/// The subscriptions of a process. The first subscription to a role begins to follow its membership with a
+/// watch of the store; the end of the last one stops this and drops the cached members. Thread-safe. The
+/// store, registry and clock must outlive it, and it must outlive its subscriptions.
 class Subscriptions {
  private:
   struct Role;
@@ -31,13 +31,13 @@ class Subscriptions {
   /// Names a subscription in the calls of its callback; unique in the process.
   using Reference = std::uint64_t;
 
-  /// Called with the present members first, then once for each change: never twice for one version. If
-  /// several changes come while a call runs, the next call has the last of them. What it throws is logged. It
-  /// runs on a thread of its own, so it may block; it may end its own subscription.
+  /// Called with the present members first, and then for each change, never twice for one version. If there
+  /// are several changes while a call runs, the next call has the last of them. Exceptions are logged. Runs
+  /// on a thread of its own, so it may block. It may end its own subscription.
   using Callback = std::function<void(std::string_view role, const Members& members, Reference reference)>;
 
-  /// Ends when it is destroyed. Then the callback is not called any more, and no call of it runs, unless it
-  /// is the callback that ends the subscription.
+  /// Ends when it is destroyed. After that no call of the callback begins or runs, except the one that ends
+  /// the subscription itself.
   class Subscription {
    public:
     Subscription() = default;
@@ -66,8 +66,8 @@ class Subscriptions {
   /// of the store, and too_many_subscriptions (429) beyond kMaxSubscriptions.
   Subscription subscribe(std::string_view role, Callback callback = {});
 
-  /// The members of a role as of their version. From the cache if the role has a subscription; then they are
-  /// those of some moment since the last change was noticed. Otherwise from the store.
+  /// The members of a role. From the cache if the role has a subscription, so a change that has just been
+  /// made may be missing; otherwise from the store.
   std::shared_ptr<const Members> get_workers(std::string_view role);
 
  private:

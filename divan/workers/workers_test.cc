@@ -127,7 +127,7 @@ TEST_F(Workers, ALivingWorkerLivesOn) {
   const auto worker = monitor.add("role", "w1", "{}");
   const auto ref = worker->ref();
   for (int i = 0; i < 300; ++i) {
-    clock.advance(kMaxLookInterval);
+    clock.advance(kMaxPollInterval);
     monitor.step();
     observer.step();
   }
@@ -146,8 +146,8 @@ TEST_F(Workers, ClocksThatAreHoursApartEvictNobodyAndTheSilentAreMissedAllTheSam
   const auto second = other.add("role", "w2", "{}");
   const auto pass = [&](int count, auto... monitors) {
     for (int i = 0; i < 2 * count; ++i) {
-      slow.advance(kMaxLookInterval);
-      fast.advance(kMaxLookInterval);
+      slow.advance(kMaxPollInterval);
+      fast.advance(kMaxPollInterval);
       (monitors->step(), ...);
     }
   };
@@ -214,7 +214,7 @@ class SlowStore final : public kv::ForwardingDatabase {
   ManualClock& clock_;
 };
 
-TEST_F(Workers, AnObserverThatWasFrozenWhileItLookedEvictsNobody) {
+TEST_F(Workers, AnObserverThatWasFrozenDuringAPollEvictsNoWorker) {
   SlowStore slow(*store, clock);
   Monitor observer(slow, registry, clock, rng);
   add("w1");
