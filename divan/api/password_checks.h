@@ -39,7 +39,8 @@ struct PasswordCheckStats {
   std::size_t waiting = 0;    ///< number of checks
 };
 
-/// Checks passwords in the order of password_queue.h. Thread-safe.
+/// Checks passwords in the order of password_queue.h. Thread-safe. It has a condition variable of its own,
+/// since several threads wait for checks.
 class PasswordChecks {
  public:
   struct Options {

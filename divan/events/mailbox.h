@@ -35,7 +35,8 @@ struct SubscribeOptions {
   std::function<void()> notify = {};
 };
 
-/// A queue of events that drops and counts its oldest ones when it is full. Thread-safe.
+/// A queue of events that drops and counts its oldest ones when it is full. Thread-safe. It has a condition
+/// variable of its own, since close() and take_until() may wait at the same time.
 ///
 /// The oldest events are dropped, not the newest, since a subscriber needs the current state. So dropped
 /// events always precede the first queued event, and one number suffices as marker.

@@ -85,7 +85,8 @@ struct RunningCall {
 };
 
 /// Thread-safe. Must outlive its calls. All calls block; each throws os_process_error (500) if divan-js
-/// cannot be started and service_unavailable (503) if no process was free in time.
+/// cannot be started and service_unavailable (503) if no process was free in time. It has a condition
+/// variable of its own, since many calls wait at the same time.
 class Pool {
  public:
   Pool(PoolOptions options, const Clock& clock);

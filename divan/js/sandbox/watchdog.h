@@ -21,7 +21,8 @@
 
 namespace divan::js::sandbox {
 
-/// A singleton of the process. Created and called by the script's thread only.
+/// A singleton of the process. Created and called by the script's thread only. It has a condition variable of
+/// its own, since divan-js shares nothing with the server but the protocol.
 class Watchdog {
  public:
   /// `interrupt` is called by the second thread and makes the engine call its interrupt callback soon. poll()
