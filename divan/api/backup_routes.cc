@@ -45,7 +45,7 @@ void send_backup(const Context& context, http::Exchange& exchange, const http::R
         context.store, {context.version, context.server_uuid, context.clock.wall_ms()},
         [&](std::string_view bytes) { return writer.write(bytes) && !context.stopping; });
     if (complete) exchange.end();
-  } catch (const Error& error) { log::error("A backup was aborted: {}", error.what()); }
+  } catch (const std::exception& error) { log::error("A backup was aborted: {}", error.what()); }
   // If the backup is incomplete, this releases the exchange, which closes the connection, so that the client
   // detects it.
   exchange.on_close([] {});

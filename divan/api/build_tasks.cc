@@ -32,7 +32,7 @@ std::optional<index::BuildRequest> request_of(const Context& context, kv::Transa
                                               const jobs::Job& job) {
   try {
     return index::BuildRequest::parse(context.queue.data(tx, job));
-  } catch (const kv::Error&) { throw; } catch (const Error&) {
+  } catch (const Error&) {
     return std::nullopt;  // a client has added this job, with other data
   }
 }

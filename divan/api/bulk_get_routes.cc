@@ -96,9 +96,7 @@ class BulkGetPages final : public PageSource {
     std::optional<Error> missing;
     try {
       database = context_.catalog.open(tx, name_);
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      missing = error;
-    }
+    } catch (const Error& error) { missing = error; }
     if (database) prefetch_bodies(tx, *database, end);
     while (next_ < end && out.size() < kPageBytes) {
       ahead_.used();
@@ -110,7 +108,7 @@ class BulkGetPages final : public PageSource {
         if (missing) throw Error(*missing);
         if (wanted.error) throw Error(*wanted.error);
         append_leaves(tx, *database, wanted, out);
-      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      } catch (const Error& error) {
         out.resize(begin);
         out += wanted.error_json(error);
       }

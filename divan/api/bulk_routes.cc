@@ -56,7 +56,9 @@ std::string write_local_json(const Context& context, const Call& call,
       return docs::write_local(tx, context.catalog.open(tx, call.path()[0]), document);
     });
     return fmt::format(R"({{"ok":true,"id":{},"rev":"0-{}"}})", json::quoted(document.id), revision);
-  } catch (const Error& error) { return error_json(call, document.id, error); }
+  } catch (const Error& error) {
+    return error_json(call, document.id, error);
+  } catch (const kv::Error& error) { return error_json(call, document.id, http_error(error)); }
 }
 
 bool is_local(const docs::IncomingDocument& document) { return document.id.starts_with(docs::kLocalPrefix); }

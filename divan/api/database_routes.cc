@@ -144,7 +144,7 @@ Answer databases_info(const Context& context, const CallPtr& call) {
     try {
       out += "\"info\":" + read_info_json(context, name) + "}";
     } catch (const Error& error) {
-      if (error.name() != "not_found") throw;
+      if (error.status() != 404) throw;
       out += R"("error":"not_found"})";
     }
   }

@@ -107,7 +107,7 @@ class BulkReport {
       if (!too_large && answers_.empty()) throw;
       // A later retry may succeed.
       for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
-        answers_.push_back(refusal(i, error, too_large ? error.status() : 503));
+        answers_.push_back(refusal(i, http_error(error), too_large ? 413 : 503));
       return too_large;
     }
   }
@@ -123,9 +123,7 @@ class BulkReport {
       const auto& [attempt, body] = reports_[i];
       try {
         answers.push_back(execute_report(context_.queue, tx, report_, attempt, *body));
-      } catch (const kv::Error&) { throw; } catch (const Error& error) {
-        answers.push_back(refusal(i, error, error.status()));
-      }
+      } catch (const Error& error) { answers.push_back(refusal(i, error, error.status())); }
     }
     return answers;
   }

@@ -48,7 +48,7 @@ Answer list_types(const Context& context, Call& call) {
       if (!may_use_type(context, call.user(), type)) continue;
       try {
         types += (types.empty() ? "" : ",\n") + type_json(context, tx, type);
-      } catch (const kv::Error&) { throw; } catch (const Error& error) {
+      } catch (const Error& error) {
         context.queue.report_damage(jobs::type_key(type),
                                     fmt::format("Job type {} is left out: {}", type, error.reason()));
       }
@@ -92,7 +92,7 @@ std::vector<Queue::Added> add_together(const Context& context, const std::string
   } catch (const kv::Error& error) {
     if (error.code() != kv::ErrorCode::transaction_too_large) throw;
     throw Error(
-        413, error.name(),
+        413, std::string(error.name()),
         fmt::format("The {} jobs of this request exceed the {} bytes that a transaction may write (each "
                     "job takes about {} bytes and its data). Add them in several requests of at most {} "
                     "small jobs.",
@@ -169,7 +169,7 @@ class JobSource final : public WatchingSource {
 void remove_job(const Context& context, const std::string& type, const std::string& id) {
   try {
     context.store.run([&](kv::Transaction& tx) { context.queue.remove(tx, type, id); });
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+  } catch (const Error& error) {
     if (error.status() != 500 || !jobs::remove_damaged(context.queue, context.store, type, id)) throw;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <prometheus/counter.h>
 
+#include "divan/api/errors.h"
 #include "divan/api/routes.h"
 #include "divan/api/task.h"
 #include "divan/base/log.h"
@@ -56,7 +57,9 @@ void Service::work(const std::shared_ptr<http::Exchange>& exchange) const {
     auto response = http::error_response(error);
     response.headers.push_back({"Allow", error.allowed()});
     exchange->respond(std::move(response));
-  } catch (const Error& error) { exchange->fail(error); } catch (const std::exception& error) {
+  } catch (const Error& error) { exchange->fail(error); } catch (const kv::Error& error) {
+    exchange->fail(http_error(error));
+  } catch (const std::exception& error) {
     log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
     exchange->respond(http::error_response(internal_error("Internal error; see the server's log.")));
   }

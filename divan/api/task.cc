@@ -73,7 +73,9 @@ void Task::run() {
     if (!exchange().closed()) {
       try {
         done = step();
-      } catch (const Error& error) { fail(error); } catch (const std::exception& error) {
+      } catch (const Error& error) { fail(error); } catch (const kv::Error& error) {
+        fail(http_error(error));
+      } catch (const std::exception& error) {
         log::error("{} {}: {}", call_->method(), exchange().request().target(), error.what());
         fail(internal_error("Internal error; see the server's log."));
       }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "divan/api/errors.h"
 #include "divan/api/feed.h"
 #include "divan/api/index_waits.h"
 #include "divan/api/routes.h"
@@ -60,7 +61,9 @@ struct Streams : ::testing::Test {
     call->set_user({"admin", true});
     try {
       if (auto response = route(context, call)) call->exchange()->respond(*std::move(response));
-    } catch (const Error& error) { call->exchange()->respond(http::error_response(error)); }
+    } catch (const Error& error) { call->exchange()->fail(error); } catch (const kv::Error& error) {
+      call->exchange()->fail(http_error(error));
+    }
   }
 };
 

@@ -50,9 +50,7 @@ template <class Fn>
 auto about(const std::string& what, Fn&& fn) {
   try {
     return fn();
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
-    throw Error(error.status(), error.name(), what + ": " + error.reason());
-  }
+  } catch (const Error& error) { throw Error(error.status(), error.name(), what + ": " + error.reason()); }
 }
 
 std::string job_name(std::string_view type, std::string_view id) {

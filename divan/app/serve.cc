@@ -94,6 +94,11 @@ void announce(const Server& server, const ServeOptions& options, const std::stri
   std::fflush(stdout);
 }
 
+int fail(const std::string& reason) {
+  std::fprintf(stderr, "divan: %s\n", reason.c_str());
+  return 1;
+}
+
 }  // namespace
 
 int serve(const ServeOptions& options, const char* const* environment) {
@@ -117,9 +122,8 @@ int serve(const ServeOptions& options, const char* const* environment) {
     log::info("Stopping.");
     server.stop();
     return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "divan: %s\n", error.reason().c_str());
-    return 1;
+  } catch (const Error& error) { return fail(error.reason()); } catch (const kv::Error& error) {
+    return fail(error.reason());
   }
 }
 

@@ -308,7 +308,7 @@ struct Server::Parts {
     for (const auto& worker : dead) {
       try {
         store.run([&](kv::Transaction& tx) { registry.remove_any(tx, index::kBackgroundRole, worker.id); });
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         log::error("Cannot remove worker {} of an earlier process: {}", worker.id, error.what());
       }
     }

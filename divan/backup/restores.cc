@@ -211,9 +211,7 @@ std::size_t Restores::collect() {
         clear(tx, id);
         return progress->finished() ? 0 : 1;
       });
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      log::error("Cannot clear restore {}: {}", id, error.what());
-    }
+    } catch (const Error& error) { log::error("Cannot clear restore {}: {}", id, error.what()); }
   }
   if (collected > 0) log::info("Cleared {} unfinished restores.", collected);
   return collected;

@@ -17,10 +17,17 @@ constexpr Duration kInterruptionLifetime = std::chrono::minutes(10);
 
 // Returns true if the store did not respond, or not in time. Such an error interrupts a build, but need not
 // fail it.
-bool is_transient(const Error& error) {
+bool is_transient(const std::exception& error) {
   const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
   return of_store != nullptr &&
          (of_store->retryable() || of_store->code() == kv::ErrorCode::transaction_timed_out);
+}
+
+// Returns true for what a client would receive as 503: something is closing or overloaded.
+bool is_unavailable(const std::exception& error) {
+  if (const auto* of_store = dynamic_cast<const kv::Error*>(&error)) return of_store->transient();
+  const auto* const other = dynamic_cast<const Error*>(&error);
+  return other != nullptr && other->status() == 503;
 }
 
 // A build turned out not to be small, and there is no slot for a large one.
@@ -126,7 +133,7 @@ void Builder::work() {
       } else if (stopping_) {
         return;
       }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log::error("Cannot accept index jobs; retrying in a second: {}", error.what());
       pause();
     }
@@ -217,29 +224,28 @@ void Builder::run(const jobs::AcceptedJob& job) {
                                   stop.request_stop();
                                 });
       build(state);
-    } catch (const NotSmall&) { release(state); } catch (const Error& error) {
-      if (error.name() == "halt") throw;
-      if (stopping_ && error.status() == 503) return release(state);
-      if (deleted && error.status() == 503) return end_stopped(state);
+    } catch (const NotSmall&) { release(state); } catch (const jobs::LockLost&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (stopping_ && is_unavailable(error)) return release(state);
+      if (deleted && is_unavailable(error)) return end_stopped(state);
       if (is_transient(error) && may_interrupt(state, before)) throw;
       fail(state, error);
-    } catch (const std::exception& error) { fail(state, internal_error(error.what())); }
-  } catch (const Error& error) {
+    }
+  } catch (const jobs::LockLost& error) {
     // Another worker has the job, or it is not needed any more.
-    if (error.name() == "halt")
-      return log::info("{} was reclaimed or is no longer needed: {}", state.name(), error.what());
-    interrupt(error);
+    log::info("{} was reclaimed or is no longer needed: {}", state.name(), error.what());
   } catch (const std::exception& error) { interrupt(error); }
 }
 
-void Builder::fail(Build& state, const Error& error) {
+void Builder::fail(Build& state, const std::exception& error) {
   bool gone = false;
   store_.run([&](kv::Transaction& tx) {
     gone = is_database_deleted(state, tx);
     if (gone) return jobs::finish(queue_, tx, state.attempt);
     if (!state.keys) return jobs::fail(queue_, tx, state.attempt, error.what());
-    fail_build(queue_, tx, *state.keys, state.attempt, error.what(), error.name() == kFunctionFailed,
-               state.worked);
+    fail_build(queue_, tx, *state.keys, state.attempt, error.what(),
+               dynamic_cast<const FunctionFailed*>(&error) != nullptr, state.worked);
   });
   if (gone) return log::info("{} ends, since its database was deleted.", state.name());
   log::warning("{} failed; it resumes when ken or a query requests it again: {}", state.name(), error.what());

@@ -111,7 +111,7 @@ class Builder {
   void release(Build& build);
   bool should_yield(const Build& build);
   bool may_continue(Build& build);
-  void fail(Build& build, const Error& error);
+  void fail(Build& build, const std::exception& error);
   void end_stopped(Build& build);
   Batch read_batch(Build& build, bool is_next);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,

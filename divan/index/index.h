@@ -132,7 +132,7 @@ class Index {
 
   /// Computes the rows of documents: of at least the first one, and perhaps not of all if it takes long or
   /// the rows are too many for memory. Must be called outside of transactions: it may take seconds. Throws
-  /// divan::Error, with the function's name, if the index cannot be built; the error is `kFunctionFailed` if
+  /// divan::Error, with the function's name, if the index cannot be built; the error is FunctionFailed if
   /// a function repeatedly exceeded its limits.
   virtual std::unique_ptr<MappedBatch> map(std::span<const SourceDocument> documents) const = 0;
 
@@ -190,8 +190,11 @@ void watch_design_documents(kv::Transaction& tx, const docs::Database& database)
 /// (serving_index.h). Returns the number of removed indexes.
 std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
 
-/// The error's name if an index cannot be built because a function exceeds its limits.
-inline constexpr std::string_view kFunctionFailed = "map_function_failed";
+/// An index cannot be built because a function exceeds its limits.
+class FunctionFailed : public Error {
+ public:
+  explicit FunctionFailed(std::string reason) : Error(500, "map_function_failed", std::move(reason)) {}
+};
 
 /// The sequence of an index: it contains all changes up to it. Zero for an index that was never built.
 kv::Versionstamp read_sequence(kv::Transaction& tx, const IndexKeys& keys,

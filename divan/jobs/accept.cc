@@ -79,7 +79,7 @@ class AcceptRequests {
     if (!requests_[i].worker || workers_[i]) return;
     try {
       workers_[i] = registered(queue_, tx_, *requests_[i].worker);
-    } catch (const kv::Error&) { throw; } catch (const Error&) {
+    } catch (const Error&) {
       requests_[i].error = std::current_exception();
       limits_[i] = 0;
     }
@@ -295,9 +295,7 @@ class AcceptPass {
         return AcceptedJob{*std::move(job), std::move(data)};
       }
       damage = "It is in the queue but not pending.";
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
-      damage = error.reason();
-    }
+    } catch (const Error& error) { damage = error.reason(); }
     queue_.report_damage(due.key, fmt::format("Job {}/{} cannot be run: {}", type, due.id, damage));
     return std::nullopt;
   }

@@ -420,9 +420,10 @@ bool Acceptor::release_unwanted(const Unwanted& unwanted) {
   const Attempt& attempt = unwanted.attempt;
   try {
     store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+  } catch (const LockLost&) {
     // The job was not accepted after all, or another attempt has begun.
-    if (error.name() == "halt") return clock_.now() >= unwanted.until;
+    return clock_.now() >= unwanted.until;
+  } catch (const Error& error) {
     log::error("Job {}/{} was accepted for no worker and cannot be released: {}", attempt.type, attempt.id,
                error.what());
   }

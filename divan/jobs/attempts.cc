@@ -16,7 +16,8 @@ constexpr std::int64_t kMaxBackoffDoublings = 40;
 
 Job owned(kv::Transaction& tx, const Attempt& attempt) {
   auto job = read_job(tx, attempt.type, attempt.id);
-  if (!job || job->state != State::running || job->lock != attempt.lock || attempt.lock.empty()) throw halt();
+  if (!job || job->state != State::running || job->lock != attempt.lock || attempt.lock.empty())
+    throw LockLost();
   return *std::move(job);
 }
 

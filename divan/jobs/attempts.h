@@ -79,7 +79,7 @@ struct UpdateAnswer {
   bool cancel = false;    // the worker should stop
 };
 
-/// Reports that a running attempt is alive, with new data or progress (JSON) if given. Throws halt if the
+/// Reports that a running attempt is alive, with new data or progress (JSON) if given. Throws LockLost if the
 /// attempt has lost the job; the worker must then not write on its behalf.
 UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> data = std::nullopt,
@@ -87,7 +87,7 @@ UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
 
 /// Ends the attempt with success: the job is finished, or cancelled if that was requested, or pending again
 /// if it was resubmitted. `result` is stored beside the job's data and replaces any earlier result. `data`,
-/// if given, replaces the job's data. Throws halt.
+/// if given, replaces the job's data. Throws LockLost.
 void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> data = std::nullopt,
             std::optional<std::string_view> progress = std::nullopt,
@@ -98,7 +98,7 @@ struct FailOptions {
   std::optional<Duration> delay = {};  // until the next attempt, instead of the backoff
 };
 /// Ends the attempt with failure: the job is retried after a backoff that grows with its failures, or fails
-/// permanently. Throws halt.
+/// permanently. Throws LockLost.
 void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
           const FailOptions& options = {});
 
@@ -107,12 +107,12 @@ void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string
 void end_overdue(Queue& queue, kv::Transaction& tx, Job& job);
 
 /// Returns the job to the queue, in its former position, or, with a delay, behind the jobs that are due when
-/// the delay ends. Counts neither as a failure nor as an attempt. Throws halt.
+/// the delay ends. Counts neither as a failure nor as an attempt. Throws LockLost.
 void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
-/// Throws halt unless the attempt owns the job. For transactions in which the worker makes none of the calls
-/// above.
+/// Throws LockLost unless the attempt owns the job. For transactions in which the worker makes none of the
+/// calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
 /// Makes a running job whose worker is lost pending again, due after the delay if given; or failed, if it has

@@ -60,7 +60,7 @@ std::map<std::string, TypeSettings, std::less<>> Maintenance::settings_of_types(
   for (const auto& type : queue_.types(tx)) {
     try {
       if (auto settings = queue_.find_type(tx, type)) types.emplace(type, *std::move(settings));
-    } catch (const kv::Error&) { throw; } catch (const Error& error) {
+    } catch (const Error& error) {
       queue_.report_damage(type_key(type),
                            fmt::format("Jobs of type {} are not maintained: its settings are damaged: {}",
                                        type, error.reason()));
@@ -76,7 +76,7 @@ Maintenance::TypesByKind Maintenance::types_by_kind(std::initializer_list<std::s
       for (const auto kind : kinds) types[std::string(kind)] = types_with(tx, kind);
       return types;
     });
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error("The job types cannot be scanned: {}", error.what());
     return {};
   }
@@ -89,7 +89,7 @@ void Maintenance::for_each_type(const std::vector<std::string>& types, Fn&& fn) 
     if (known == types_.end()) continue;
     try {
       fn(type, known->second);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log::error("Jobs of type {} cannot be maintained: {}", type, error.what());
     }
   }
@@ -100,10 +100,12 @@ MonotonicTime Maintenance::step() {
   const MonotonicTime started = clock_.now();
   try {
     read_types();
-  } catch (const Error& error) { log::error("The job types cannot be read: {}", error.what()); }
+  } catch (const std::exception& error) { log::error("The job types cannot be read: {}", error.what()); }
   try {
     reclaim_left(queue_, store_);
-  } catch (const Error& error) { log::error("Jobs of ended workers cannot be reclaimed: {}", error.what()); }
+  } catch (const std::exception& error) {
+    log::error("Jobs of ended workers cannot be reclaimed: {}", error.what());
+  }
   Duration interval = kMaxPollInterval;
   Duration prune_interval = kMaxPruneInterval;
   for (const auto& [type, settings] : types_) {

@@ -364,7 +364,7 @@ std::optional<Job> Queue::find_or_report(kv::Transaction& tx, std::string_view t
                                          kv::Isolation isolation) {
   try {
     return read_job(tx, type, id, isolation);
-  } catch (const kv::Error&) { throw; } catch (const Error& error) {
+  } catch (const Error& error) {
     report_damage(JobKey("job").string(type).string(id).key(),
                   fmt::format("Job {}/{} is skipped: {}", type, id, error.reason()));
     return std::nullopt;

@@ -141,10 +141,12 @@ struct Attempt {
   std::string lock;
 };
 
-/// The error of a stale attempt: its job was reclaimed, removed or accepted by another worker.
-inline Error halt(std::string reason = "The attempt does not own the job any more.") {
-  return {409, "halt", std::move(reason)};
-}
+/// The error of a stale attempt: its job was reclaimed, removed or accepted by another worker. `halt` over
+/// HTTP.
+class LockLost : public Error {
+ public:
+  LockLost() : Error(409, "halt", "The attempt does not own the job any more.") {}
+};
 inline Error no_such_job_type(std::string_view type) {
   return {404, "no_such_job_type", "The job type `" + std::string(type) + "` is not declared."};
 }

@@ -160,9 +160,9 @@ void reclaim_left(Queue& queue, kv::Database& store) {
   for (const auto& [worker, note] : left) {
     try {
       reclaim_left_by(queue, store, worker, note);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log::error("Cannot reclaim jobs of worker {}/{}, which has ended: {}", worker.role, worker.id,
-                 error.reason());
+                 error.what());
     }
   }
 }

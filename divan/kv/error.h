@@ -2,6 +2,10 @@
 // (https://apple.github.io/foundationdb/api-error-codes.html).
 #pragma once
 
+#include <exception>
+#include <string>
+#include <string_view>
+
 #include "divan/base/error.h"
 
 namespace divan::kv {
@@ -25,22 +29,31 @@ enum class ErrorCode {
   value_too_large = 2103,
 };
 
-/// An error of the store. Over HTTP: 413 for what is too large, 503 where a later try may succeed, 500
-/// otherwise.
-class Error : public divan::Error {
+/// An error of the store. A value type. Not a divan::Error: a handler for those must not swallow a conflict.
+class Error : public std::exception {
  public:
   explicit Error(ErrorCode code, const std::string& detail = {});
 
   ErrorCode code() const { return code_; }
+  /// The code's name in FoundationDB.
+  std::string_view name() const;
+  const std::string& reason() const { return reason_; }
+  /// name: reason
+  const char* what() const noexcept override { return what_.c_str(); }
 
   /// Whether running the transaction again, from its beginning, may succeed.
   bool retryable() const;
+
+  /// Returns true if the cause may pass, so that a later request may succeed. True of all that are retryable.
+  bool transient() const;
 
   /// Whether the commit may have happened all the same.
   bool maybe_committed() const { return code_ == ErrorCode::commit_unknown_result; }
 
  private:
   ErrorCode code_;
+  std::string reason_;
+  std::string what_;
 };
 
 }  // namespace divan::kv

@@ -64,7 +64,7 @@ void Monitor::forget(LocalWorker& worker) {
     store_.run([&](kv::Transaction& tx) {
       if (registry_.is_alive(tx, worker.ref())) registry_.remove(tx, worker.ref());
     });
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::warning("Worker {}/{} could not be unregistered: {}", worker.ref().role, worker.ref().id,
                  error.what());
   }
@@ -79,7 +79,7 @@ MonotonicTime Monitor::step() {
     const MonotonicTime next_heartbeat = send_heartbeats(now);
     if (observer_.due()) observer_.poll(own(), [notifier = loop_.notifier()] { notifier->notify(); });
     return std::min(next_heartbeat, observer_.next());
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error("Heartbeats of workers cannot be read or written: {}", error.what());
   }
   return now + kPauseAfterError;

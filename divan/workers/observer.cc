@@ -130,7 +130,7 @@ void Observer::evict(const WorkerRef& ref, Observation& observation) {
     }
     // If it was not evicted, the next read finds another counter.
     observation.silence = {};
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::error("Worker {}/{} sends no heartbeats and cannot be evicted: {}", ref.role, ref.id, error.what());
     // Try again after an interval.
     observation.silence = observation.timeout - interval(observation.timeout, observation.closely);

@@ -198,7 +198,7 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
       slow_->add(
           {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
           invocation(), what);
-    if (!threw && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), what);
+    if (!threw && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(what);
   }
 }
 
@@ -217,7 +217,7 @@ void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
       const auto what = slow_->find(
           {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
           limit);
-      if (what && ++strikes[f] >= kMaxStrikes) throw Error(500, std::string(kFunctionFailed), *what);
+      if (what && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(*what);
     }
   }
 }

@@ -119,7 +119,7 @@ TEST(Engine, ADirectoryMayBeCalledLikeALock) {
   try {
     open();
     FAIL();
-  } catch (const divan::Error& error) {
+  } catch (const Error& error) {
     EXPECT_THAT(error.reason(),
                 testing::AllOf(testing::HasSubstr("MANIFEST"), testing::Not(testing::HasSubstr("in use"))));
   }

@@ -29,7 +29,9 @@ class OnSimulatedDisk : public testing::Test {
   static std::string reason_of(const std::function<void()>& fn) {
     try {
       fn();
-    } catch (const divan::Error& error) { return error.reason(); }
+    } catch (const divan::Error& error) { return error.reason(); } catch (const Error& error) {
+      return error.reason();
+    }
     return "no error";
   }
   // As many rows as fill some files.
