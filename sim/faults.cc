@@ -14,6 +14,7 @@ Faults Faults::random(Rng& rng) {
   faults.too_old = chance(20'000);
   faults.unknown_done = chance(150'000);
   faults.unknown_undone = chance(50'000);
+  faults.unknown_late = chance(50'000);
   faults.stall = chance(100'000);
   faults.crash_before = chance(4'000);
   faults.crash_after = chance(4'000);

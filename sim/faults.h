@@ -16,6 +16,7 @@ struct Faults {
   std::uint64_t too_old = 0;         // of each read, too
   std::uint64_t unknown_done = 0;    // carried out, but the answer is lost
   std::uint64_t unknown_undone = 0;  // not carried out, and the answer is lost
+  std::uint64_t unknown_late = 0;    // carried out later, unless it is refused then, and the answer is lost
   std::uint64_t stall = 0;           // the process stands still for up to 5 s just before
   std::uint64_t crash_before = 0;    // the process crashes just before
   std::uint64_t crash_after = 0;     // or just after

@@ -103,7 +103,8 @@ TEST_F(Worlds, TasksThatWaitForEachOtherAreAFailure) {
 TEST_F(Worlds, WritesAreMadeOnceWhateverTheStoreAnswers) {
   Cluster cluster(world);
   cluster.engine.faults.unknown_done = 300'000;
-  cluster.engine.faults.unknown_undone = 200'000;
+  cluster.engine.faults.unknown_undone = 100'000;
+  cluster.engine.faults.unknown_late = 200'000;
   cluster.engine.faults.conflict = 200'000;
   cluster.engine.faults.too_old = 50'000;
   world.spawn(&process, "writer", [&] {
@@ -115,6 +116,8 @@ TEST_F(Worlds, WritesAreMadeOnceWhateverTheStoreAnswers) {
   EXPECT_EQ(kv::decode_counter(std::string_view(cluster.observer.rows().at("counter"))), 200);
   EXPECT_GT(world.counts().at("fault: unknown, committed"), 10);
   EXPECT_GT(world.counts().at("fault: unknown, not committed"), 10);
+  EXPECT_GT(world.counts().at("late commits refused"), 10);
+  EXPECT_GT(world.counts().at("late commits made"), 1);
 }
 
 TEST_F(Worlds, TheStoreOfACrashedProcessDoesNothing) {

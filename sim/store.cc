@@ -74,7 +74,9 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   }
 
  protected:
-  void do_commit() override;
+  std::string do_commit() override;
+  std::string new_mark_id() override { return store_.process().rng->bytes(12); }
+  std::unique_ptr<kv::Transaction> begin_settling() override { return store_.begin(); }
   void do_reset() override {
     ForwardingTransaction::do_reset();
     written_ = {};
@@ -109,7 +111,6 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     engine_.world.trace(what);
     throw kv::Error(code);
   }
-  void tell_observer();
   void note_beginning() {
     written_.began = engine_.world.now();
     written_.began_ms = wall_ms();
@@ -123,13 +124,45 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
-void FaultyTransaction::do_commit() {
+// The commit is made now: tells the observer.
+void note_commit(Engine& engine, Written written, const std::vector<std::string>& stamped_keys,
+                 const kv::Transaction& tx, const Process& process) {
+  engine.world.count("commits");
+  written.version = tx.committed_version();
+  written.stamp = tx.versionstamp();
+  written.committed_ms = process.clock->wall_ms();
+  for (const auto& given : stamped_keys) {
+    std::string_view key = given;
+    const std::uint32_t offset = kv::take_stamp_offset(key);
+    written.keys.insert(kv::stamped(key, offset, written.stamp));
+  }
+  if (engine.on_commit) engine.on_commit(written);
+}
+
+// Any time after their processes have taken them for lost, commits arrive. Those of a crashed process do not:
+// the clock that they know is another one by now.
+void deliver_late_commits(Engine& engine) {
+  for (auto& late : std::exchange(engine.late, {})) {
+    if (late.process.life != late.life) continue;
+    try {
+      late.tx->commit();
+    } catch (const kv::Error&) {
+      engine.world.count("late commits refused");
+      continue;
+    }
+    engine.world.count("late commits made");
+    note_commit(engine, std::move(late.written), late.stamped_keys, *late.tx, late.process);
+  }
+}
+
+std::string FaultyTransaction::do_commit() {
   World& world = engine_.world;
   const Faults& faults = engine_.faults;
   if (inner().read_only()) {
     inner().commit();
     maybe_stall();
-    return store_.step();
+    store_.step();
+    return {};
   }
   if (happens(world.rng(), faults.stall)) {
     world.count("fault: stall before a commit");
@@ -146,13 +179,19 @@ void FaultyTransaction::do_commit() {
   if (happens(world.rng(), faults.unknown_undone)) {
     refuse("fault: unknown, not committed", ErrorCode::commit_unknown_result);
   }
+  if (happens(world.rng(), faults.unknown_late)) {
+    engine_.late.push_back({take_inner(store_.begin_inner()), std::exchange(written_, {}),
+                            std::exchange(stamped_keys_, {}), store_.process(), store_.process().life});
+    refuse("fault: unknown, late", ErrorCode::commit_unknown_result);
+  }
+  if (!engine_.late.empty() && world.rng().below(2) == 0) deliver_late_commits(engine_);
   try {
     inner().commit();
   } catch (const kv::Error& error) {
     if (error.code() == ErrorCode::not_committed) world.count("true conflicts");
     throw;
   }
-  tell_observer();
+  note_commit(engine_, std::move(written_), stamped_keys_, inner(), store_.process());
   if (happens(world.rng(), faults.crash_after)) {
     world.count("fault: crash after a commit");
     world.trace("crashes after a commit");
@@ -162,26 +201,14 @@ void FaultyTransaction::do_commit() {
     refuse("fault: unknown, committed", ErrorCode::commit_unknown_result);
   }
   store_.step();
-}
-
-void FaultyTransaction::tell_observer() {
-  engine_.world.count("commits");
-  written_.version = inner().committed_version();
-  written_.stamp = inner().versionstamp();
-  written_.committed_ms = wall_ms();
-  for (const auto& given : stamped_keys_) {
-    std::string_view key = given;
-    const std::uint32_t offset = kv::take_stamp_offset(key);
-    written_.keys.insert(kv::stamped(key, offset, written_.stamp));
-  }
-  if (engine_.on_commit) engine_.on_commit(written_);
+  return inner().versionstamp();
 }
 
 }  // namespace
 
 std::unique_ptr<kv::Transaction> Store::begin() {
   step();
-  return std::make_unique<FaultyTransaction>(*this, engine_.database.begin(*process_.clock, *process_.rng));
+  return std::make_unique<FaultyTransaction>(*this, begin_inner());
 }
 
 void Store::step() {

@@ -33,6 +33,16 @@ struct Engine {
   Faults faults;
   /// Called after every commit that wrote something, before anybody else runs.
   std::function<void(const Written&)> on_commit;
+
+  /// A commit that has yet to arrive. Its process takes it for lost.
+  struct LateCommit {
+    std::unique_ptr<kv::Transaction> tx;
+    Written written;
+    std::vector<std::string> stamped_keys;
+    Process& process;
+    int life;
+  };
+  std::vector<LateCommit> late;
 };
 
 /// One process's way to the engine, during one of its lives. After a crash nothing can be done with it.
@@ -46,7 +56,11 @@ class Store final : public kv::Database {
     return engine_.database.estimate_bytes(range);
   }
   void advance_version(kv::Version at_least) override { engine_.database.advance_version(at_least); }
-  std::optional<std::string> new_transaction_id() override { return process_.rng->bytes(16); }
+
+  /// A transaction of the engine itself, without faults.
+  std::unique_ptr<kv::Transaction> begin_inner() {
+    return engine_.database.begin(*process_.clock, *process_.rng);
+  }
 
   Engine& engine() { return engine_; }
   Process& process() { return process_; }

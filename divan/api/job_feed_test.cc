@@ -33,9 +33,10 @@ class HookedStore final : public kv::ForwardingDatabase {
     }
 
    protected:
-    void do_commit() override {
-      ForwardingTransaction::do_commit();
+    std::string do_commit() override {
+      auto stamp = ForwardingTransaction::do_commit();
       if (--store_.left_ == 0) store_.callback_();
+      return stamp;
     }
 
    private:

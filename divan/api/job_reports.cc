@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "divan/api/body.h"
+#include "divan/api/errors.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
 #include "divan/jobs/attempts.h"

@@ -1,5 +1,6 @@
 #include "divan/api/task.h"
 
+#include "divan/api/errors.h"
 #include "divan/base/log.h"
 
 namespace divan::api {

@@ -4,53 +4,14 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/jobs/attempts.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/lossy_testing.h"
 
 namespace divan::api {
 namespace {
 
 using http::testing::RawClient;
+using kv::testing::LossyStore;
 using testing::HasSubstr;
-
-// The next commits succeed or fail, in both cases with an unknown result.
-class LossyStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<LossyTransaction>(*this, inner().begin());
-  }
-  std::optional<std::string> new_transaction_id() override { return "t" + std::to_string(++ids_); }
-  std::atomic<int> lose_answers = 0, lose_commits = 0, tries = 0;
-  std::function<void()> before_commit;
-
- private:
-  class LossyTransaction final : public kv::ForwardingTransaction {
-   public:
-    LossyTransaction(LossyStore& store, std::unique_ptr<kv::Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), store_(store) {}
-
-   protected:
-    void do_commit() override {
-      if (read_only()) return ForwardingTransaction::do_commit();
-      ++store_.tries;
-      if (auto callback = std::exchange(store_.before_commit, {})) callback();
-      const kv::Error unknown(kv::ErrorCode::commit_unknown_result);
-      if (store_.lose_commits > 0) {
-        --store_.lose_commits;
-        throw unknown;
-      }
-      ForwardingTransaction::do_commit();
-      if (store_.lose_answers > 0) {
-        --store_.lose_answers;
-        throw unknown;
-      }
-    }
-
-   private:
-    LossyStore& store_;
-  };
-  std::atomic<int> ids_ = 0;
-};
 
 struct Transact : Streams {
   LossyStore lossy{*store};
@@ -104,9 +65,9 @@ struct Transact : Streams {
 
 TEST_F(Transact, ALostReplyAppliesNothingTwice) {
   const auto job = accept();
-  lossy.lose_answers = 1;
+  lossy.fates = {LossyStore::Fate::lost_after_commit};
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
-  EXPECT_EQ(lossy.tries, 1);
+  EXPECT_EQ(lossy.commits, 1);
   EXPECT_EQ(generation("effect"), 1u);
   EXPECT_EQ(count(jobs::State::finished), 1);
   EXPECT_EQ(count(jobs::State::pending), 1);
@@ -114,9 +75,10 @@ TEST_F(Transact, ALostReplyAppliesNothingTwice) {
 
 TEST_F(Transact, AFailedCommitWithALostReplyIsRetried) {
   const auto job = accept();
-  lossy.lose_commits = 2;
+  lossy.fates = {LossyStore::Fate::late, LossyStore::Fate::answered, LossyStore::Fate::lost_before_commit};
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
-  EXPECT_EQ(lossy.tries, 3);
+  EXPECT_EQ(lossy.commits, 5) << "two tries that are settled, and one";
+  EXPECT_EQ(lossy.deliver(), 0);
   EXPECT_EQ(generation("effect"), 1u);
   EXPECT_EQ(count(jobs::State::finished), 1);
   EXPECT_EQ(count(jobs::State::pending), 1);

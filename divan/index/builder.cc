@@ -19,8 +19,7 @@ constexpr Duration kInterruptionLifetime = std::chrono::minutes(10);
 // fail it.
 bool is_transient(const std::exception& error) {
   const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
-  return of_store != nullptr &&
-         (of_store->retryable() || of_store->code() == kv::ErrorCode::transaction_timed_out);
+  return of_store != nullptr && of_store->transient();
 }
 
 // Returns true for what a client would receive as 503: something is closing or overloaded.
@@ -72,48 +71,28 @@ void Builder::start(std::string_view worker_id) {
   }
 }
 
-// One of the idle threads, until it has its job or the transaction that accepts the job has failed.
-class Builder::Claim {
- public:
-  explicit Claim(Builder& builder) : builder_(builder) {}
-  ~Claim() {
-    // The transaction has failed permanently. If the result of its commit is unknown, it may have committed
-    // or may still commit: the job then has no thread. (After a failure that is retried it has not
-    // committed.)
-    if (job_ && std::uncaught_exceptions() > 0) builder_.acceptor_.give_back_later({&*job_, 1}, true);
-    std::lock_guard lock(builder_.mutex_);
-    --builder_.claimed_;
-    builder_.changed_.notify_all();
-  }
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-
-  void set(jobs::AcceptedJob job) { job_ = std::move(job); }
-  void commit() {
-    std::lock_guard lock(builder_.mutex_);
-    builder_.claimed_jobs_.push_back(*std::move(job_));
-    job_.reset();
-  }
-
- private:
-  Builder& builder_;
-  std::optional<jobs::AcceptedJob> job_;
-};
-
 void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
+  const auto job = std::make_shared<std::optional<jobs::AcceptedJob>>();
   {
     std::lock_guard lock(mutex_);
     if (stopping_ || claimed_ + claimed_jobs_.size() >= idle_) return;
+    tx.on_outcome([this, job](const kv::CommitOutcome& outcome) { end_claim(*job, outcome); });
     ++claimed_;
   }
-  const auto claim = std::make_shared<Claim>(*this);
   const std::vector<std::string> types{std::string(type)};
   std::vector<jobs::AcceptRequest> requests{{.worker = worker(), .must_exist = false}};
   jobs::accept_for(queue_, tx, types, std::nullopt, requests, nullptr,
                    [this](std::vector<jobs::DueJob>& due) { slots_.order(due); });
-  if (requests.front().jobs.empty()) return;
-  claim->set(std::move(requests.front().jobs.front()));
-  tx.after_commit([claim] { claim->commit(); });
+  if (!requests.front().jobs.empty()) *job = std::move(requests.front().jobs.front());
+}
+
+void Builder::end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitOutcome& outcome) {
+  // The transaction may have committed or may still commit: the job then has no thread.
+  if (job && outcome.unknown()) acceptor_.give_back_later({&*job, 1}, true);
+  std::lock_guard lock(mutex_);
+  --claimed_;
+  if (job && outcome.committed()) claimed_jobs_.push_back(*std::move(job));
+  changed_.notify_all();
 }
 
 void Builder::pause() {

@@ -87,9 +87,7 @@ class Builder {
     std::future<std::unique_ptr<MappedBatch>> mapped;
   };
 
-  // Reserves a thread for a job that is being claimed.
-  class Claim;
-
+  void end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitOutcome& outcome);
   void pause();  // for a second, unless stopping
   void work();
   std::optional<jobs::AcceptedJob> next_job();

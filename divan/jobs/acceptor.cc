@@ -157,6 +157,7 @@ struct Acceptor::PollResult {
   ScanResult found;
   std::vector<std::shared_ptr<kv::Watch>> watches;
   std::exception_ptr failure;
+  bool unknown = false;  // whether the jobs were accepted
 };
 
 Acceptor::~Acceptor() {
@@ -247,7 +248,7 @@ void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, c
     if (waiter.get() != &own && !waiter->try_wake()) give_back(abandon(waiter));
   }
   for (const auto& request : batch.requests) {
-    if (!request.jobs.empty()) give_back(request.jobs, result.failure != nullptr);
+    if (!request.jobs.empty()) give_back(request.jobs, result.unknown);
   }
   wake_after_poll(wait_queue, own);
   lock.lock();
@@ -274,6 +275,7 @@ Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector
   try {
     give_back({});
     store_.run([&](kv::Transaction& tx) {
+      tx.on_outcome([&](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
       cursors = known_cursors(wait_queue.types);
       if (tx.is_remote()) adapt_candidate_window(cursors, wait_queue.types, tries++);
       result.found =
@@ -283,6 +285,10 @@ Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector
     });
   } catch (...) {
     result.failure = std::current_exception();
+    // Of a try that was refused.
+    if (!result.unknown) {
+      for (auto& request : requests) request.jobs.clear();
+    }
     return result;
   }
   try {

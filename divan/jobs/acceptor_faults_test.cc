@@ -107,7 +107,7 @@ class LateStore final : public kv::ForwardingDatabase {
     }
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       if (read_only() || !std::exchange(store_.delays_next_write, false))
         return ForwardingTransaction::do_commit();
       store_.late_ = take_inner();

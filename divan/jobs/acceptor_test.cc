@@ -266,10 +266,11 @@ class UnluckyStore final : public kv::ForwardingDatabase {
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       const bool writes = !read_only();
-      ForwardingTransaction::do_commit();
+      auto stamp = ForwardingTransaction::do_commit();
       if (writes && store_.after_write) std::exchange(store_.after_write, nullptr)();
+      return stamp;
     }
 
    private:

@@ -29,12 +29,12 @@ class Races final : public kv::ForwardingDatabase {
     void on_error(const kv::Error&) override { reset(); }  // no pause: the clock stands still
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       if (!read_only() && races_.losses > 0) {
         --races_.losses;
         throw kv::Error(kv::ErrorCode::not_committed);
       }
-      ForwardingTransaction::do_commit();
+      return ForwardingTransaction::do_commit();
     }
 
    private:

@@ -35,9 +35,10 @@ class FailingStore final : public kv::ForwardingDatabase {
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
-    void do_commit() override {
-      ForwardingTransaction::do_commit();
+    std::string do_commit() override {
+      auto stamp = ForwardingTransaction::do_commit();
       store_.pause_at(store_.after_nth_read);
+      return stamp;
     }
 
    private:

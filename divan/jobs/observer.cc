@@ -52,14 +52,6 @@ struct Observer::Change {
   }
 };
 
-// The changes of one transaction.
-struct Observer::Batch {
-  const Observer* observer;
-  const kv::Transaction* tx;
-  kv::Version version;  // a transaction that is tried again reads another
-  std::vector<Change> changes;
-};
-
 struct Observer::TypeMetrics {
   prometheus::Histogram* wait;
   prometheus::Histogram* run;
@@ -112,25 +104,18 @@ void Observer::ended(kv::Transaction& tx, const Job& before, const Job& job, Out
 }
 
 void Observer::note(kv::Transaction& tx, Change change) {
-  // A transaction stays on its thread: its batch is the thread's last one.
-  thread_local std::weak_ptr<Batch> last;
-  auto batch = last.lock();
-  const kv::Version version = tx.read_version();
-  if (!batch || batch->observer != this || batch->tx != &tx || batch->version != version) {
-    batch = std::make_shared<Batch>(Batch{this, &tx, version, {}});
-    last = batch;
-    tx.after_commit([this, batch] { tell(*batch); });
-  }
-  batch->changes.push_back(std::move(change));
+  auto& changes = tx.slot<std::vector<Change>>(this);
+  if (changes.empty()) tx.after_commit([this, &changes] { tell(changes); });
+  changes.push_back(std::move(change));
 }
 
-void Observer::tell(const Batch& batch) {
+void Observer::tell(const std::vector<Change>& changes) {
   if (metrics_ != nullptr) {
     std::lock_guard lock(mutex_);
-    for (const Change& change : batch.changes) count(change);
+    for (const Change& change : changes) count(change);
   }
   if (!publisher_) return;
-  for (const Change& change : batch.changes) {
+  for (const Change& change : changes) {
     // Whoever began to listen in between has not asked for it.
     if (change.id.empty()) continue;
     publisher_->publish([&] {

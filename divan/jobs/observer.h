@@ -40,14 +40,13 @@ class Observer {
 
  private:
   struct Change;
-  struct Batch;
   struct TypeMetrics;
 
   bool is_watched() const { return metrics_ != nullptr || publisher_; }
   bool is_listened_to() const;
   Change change_of(const Job& job, std::string_view state, std::int64_t now) const;
   void note(kv::Transaction& tx, Change change);
-  void tell(const Batch& batch);
+  void tell(const std::vector<Change>& changes);
   void count(const Change& change);
   TypeMetrics& metrics_of(const std::string& type);
 

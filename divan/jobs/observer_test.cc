@@ -4,7 +4,7 @@
 
 #include "divan/jobs/attempts.h"
 #include "divan/kv/embedded/temporary_store.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/lossy_testing.h"
 
 namespace divan::jobs {
 namespace {
@@ -109,50 +109,20 @@ TEST_F(Observed, WhatIsNotCommittedIsNotTold) {
   EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("id":"b")")));
 }
 
-// Commits whose result nobody hears of, made or not.
-class LossyStore final : public kv::ForwardingDatabase {
- public:
-  using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<Lossy>(*this, inner().begin());
-  }
-  std::optional<std::string> new_transaction_id() override { return "x"; }
-  enum class Fate { made, not_made };
-  std::deque<Fate> fates;  // of the next commits of writes
-
- private:
-  class Lossy final : public kv::ForwardingTransaction {
-   public:
-    Lossy(LossyStore& store, std::unique_ptr<kv::Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), store_(store) {}
-    // At once: nobody moves the clock.
-    void on_error(const kv::Error& error) override {
-      if (!error.retryable()) throw error;
-      reset();
-    }
-
-   protected:
-    void do_commit() override {
-      if (read_only() || store_.fates.empty()) return ForwardingTransaction::do_commit();
-      const Fate fate = store_.fates.front();
-      store_.fates.pop_front();
-      if (fate == Fate::made) ForwardingTransaction::do_commit();
-      throw kv::Error(kv::ErrorCode::commit_unknown_result);
-    }
-
-   private:
-    LossyStore& store_;
-  };
-};
-
 TEST_F(Observed, ACommitOfUnknownResultIsToldOnce) {
+  using kv::testing::LossyStore;
   using enum LossyStore::Fate;
   const std::vector<std::string> types{"t"};
   LossyStore lossy(*store);
-  const std::vector<std::vector<LossyStore::Fate>> all = {
-      {made}, {not_made}, {not_made, made}, {not_made, not_made}, {not_made, not_made, made}};
+  const std::vector<std::deque<LossyStore::Fate>> all = {
+      {lost_after_commit},
+      {lost_before_commit},
+      {lost_before_commit, answered, lost_after_commit},
+      {lost_before_commit, lost_before_commit},
+      {lost_before_commit, lost_before_commit, lost_after_commit},
+      {late}};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto lose = [&] { lossy.fates.assign(all[i].begin(), all[i].end()); };
+    const auto lose = [&] { lossy.fates = all[i]; };
     lose();
     lossy.run([&](kv::Transaction& tx) { queue.add(tx, "t", fmt::format("j{}", i), "{}"); });
     EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"pending")"))) << i;

@@ -53,14 +53,14 @@ bool Error::retryable() const {
   switch (code_) {
     case ErrorCode::transaction_too_old:
     case ErrorCode::not_committed:
-    case ErrorCode::commit_unknown_result:
     case ErrorCode::process_behind: return true;
     default: return false;
   }
 }
 
 bool Error::transient() const {
-  return retryable() || code_ == ErrorCode::transaction_cancelled ||
+  return retryable() || code_ == ErrorCode::commit_unknown_result ||
+         code_ == ErrorCode::transaction_cancelled ||
          code_ == ErrorCode::transaction_timed_out || code_ == ErrorCode::too_many_watches;
 }
 

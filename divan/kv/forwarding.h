@@ -48,8 +48,6 @@ class ForwardingTransaction : public Transaction {
   void add_read_conflict(const KeyRange& range) override { inner_->add_read_conflict(range); }
   void add_write_conflict(const KeyRange& range) override { inner_->add_write_conflict(range); }
   bool read_only() const override { return inner_->read_only(); }
-  Version committed_version() const override { return inner_->committed_version(); }
-  std::string versionstamp() const override { return inner_->versionstamp(); }
   std::size_t approximate_size() const override { return inner_->approximate_size(); }
   void on_error(const Error& error) override {
     inner_->on_error(error);
@@ -58,13 +56,18 @@ class ForwardingTransaction : public Transaction {
   }
 
  protected:
-  void do_commit() override { inner_->commit(); }
+  std::string do_commit() override {
+    inner_->commit();
+    return inner_->committed_version() < 0 ? std::string() : inner_->versionstamp();
+  }
   void do_reset() override {
     if (!std::exchange(inner_is_reset_, false)) inner_->reset();
   }
   Transaction& inner() { return *inner_; }
-  /// Gives the other transaction away: nothing may be done with this one any more.
-  std::unique_ptr<Transaction> take_inner() { return std::move(inner_); }
+  /// Gives the other transaction away. Without a new one, nothing may be done with this one any more.
+  std::unique_ptr<Transaction> take_inner(std::unique_ptr<Transaction> next = nullptr) {
+    return std::exchange(inner_, std::move(next));
+  }
 
  private:
   std::unique_ptr<Transaction> inner_;
@@ -80,7 +83,6 @@ class ForwardingDatabase : public Database {
   Version dump(const RowVisitor& visit) override { return inner_.dump(visit); }
   std::int64_t estimate_bytes(const KeyRange& range) override { return inner_.estimate_bytes(range); }
   void advance_version(Version at_least) override { inner_.advance_version(at_least); }
-  std::optional<std::string> new_transaction_id() override { return inner_.new_transaction_id(); }
 
  protected:
   Database& inner() { return inner_; }

@@ -73,9 +73,9 @@ class RemoteStore final : public ForwardingDatabase {
     }
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       if (!read_only()) wait();
-      ForwardingTransaction::do_commit();
+      return ForwardingTransaction::do_commit();
     }
     void do_reset() override {
       waves_.clear();

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "divan/base/bytes.h"
 #include "divan/base/log.h"
+#include "divan/kv/stamping.h"
 #include "divan/kv/tuple_packer.h"
 
 namespace divan::kv {
@@ -31,17 +33,14 @@ bool less_little_endian(std::string_view a, std::string_view b) {
   });
 }
 
-// FoundationDB counts a million versions a second: nobody retries for an hour.
-constexpr Version kMarkLifetime = 3'600'000'000;
-// Of 256 marked commits, so many look for old marks.
+// FoundationDB counts a million versions a second: no commit is settled ten minutes later.
+constexpr Version kMarkLifetime = 600'000'000;
+// Of 256 commits, so many clear old marks.
 constexpr unsigned kSweepOdds = 4;
 
-std::string mark_key(std::optional<Version> version = std::nullopt) {
-  std::string key;
-  tuple::Packer packer(key);
-  packer.string("txid");
-  if (version) packer.integer(*version);
-  return key;
+std::string mark_key(std::string prefix, Version version) {
+  tuple::Packer(prefix).integer(version);
+  return prefix;
 }
 
 }  // namespace
@@ -114,18 +113,97 @@ void Transaction::add(std::string_view key, std::int64_t delta) {
   atomic(AtomicOp::add, key, operand);
 }
 
-void Transaction::commit() {
-  do_commit();
-  // A callback may start another transaction, but not on this object.
-  run_callbacks(std::exchange(after_commit_, {}));
+Version CommitOutcome::version() const {
+  return versionstamp.empty() ? -1 : static_cast<Version>(read_u64(versionstamp));
 }
 
-void Transaction::run_callbacks(std::vector<std::function<void()>> callbacks) {
-  for (const auto& callback : callbacks) {
+Transaction::~Transaction() { end_try(); }
+
+void Transaction::commit() {
+  outcome_.state = CommitOutcome::State::unknown;
+  try {
+    const auto mark = leave_mark();
     try {
-      callback();
-    } catch (const std::exception& e) { log::error("A callback after a commit failed: {}", e.what()); }
+      outcome_.versionstamp = do_commit();
+    } catch (const Error& error) {
+      if (!mark || error.code() != ErrorCode::commit_unknown_result) throw;
+      outcome_.versionstamp = settle(*mark);
+    }
+  } catch (const Error& error) {
+    if (!error.maybe_committed()) outcome_.state = CommitOutcome::State::refused;
+    end_try();
+    throw;
   }
+  outcome_.state = CommitOutcome::State::committed;
+  end_try();
+}
+
+// Adds the mark to the reads and writes of a commit whose response may be lost.
+std::optional<CommitMark> Transaction::leave_mark() {
+  if (read_only()) return std::nullopt;
+  const std::string id = new_mark_id();
+  if (id.empty()) return std::nullopt;
+  CommitMark mark{.version = read_version(), .key = {}};
+  mark.key = mark_key(mark_prefix(), mark.version);
+  tuple::Packer(mark.key).bytes(id);
+  // First the read: engines leave out what the transaction has written.
+  add_read_conflict({mark.key, mark.key + '\0'});
+  set_versionstamped_value(mark.key, std::string(kVersionstampBytes + sizeof(std::uint32_t), '\0'));
+  if (static_cast<unsigned char>(id.front()) < kSweepOdds && mark.version > kMarkLifetime)
+    clear_range(mark_key(mark_prefix(), 0), mark_key(mark_prefix(), mark.version - kMarkLifetime));
+  return mark;
+}
+
+// Returns the commit's versionstamp. Throws not_committed if it was not made and never will be,
+// commit_unknown_result if that cannot be found out.
+std::string Transaction::settle(const CommitMark& mark) {
+  try {
+    const auto tx = begin_settling();
+    for (bool settled = false; !settled;) {
+      try {
+        if (auto stamp = tx->get(mark.key)) return *std::move(stamp);
+        if (tx->read_version() > mark.version + kMarkLifetime)
+          throw Error(ErrorCode::transaction_timed_out, "The commit's mark may have been cleared.");
+        tx->clear(mark.key);
+        tx->do_commit();
+        settled = true;
+      } catch (const Error& error) {
+        // Clearing the key twice is as good as once.
+        const bool is_lost = error.code() == ErrorCode::commit_unknown_result;
+        tx->on_error(is_lost ? Error(ErrorCode::not_committed) : error);
+      }
+    }
+  } catch (const Error& error) {
+    log::debug("The outcome of a commit stays unknown: {}", error.what());
+    throw Error(ErrorCode::commit_unknown_result);
+  }
+  throw Error(ErrorCode::not_committed);
+}
+
+std::string Transaction::mark_prefix() const {
+  std::string prefix;
+  tuple::Packer(prefix).string("txid");
+  return prefix;
+}
+
+void Transaction::end_try() {
+  for (const auto& callback : std::exchange(callbacks_, {})) {
+    try {
+      callback(outcome_);
+    } catch (const std::exception& e) { log::error("A callback of a transaction failed: {}", e.what()); }
+  }
+}
+
+void Transaction::after_commit(std::function<void()> callback) {
+  on_outcome([callback = std::move(callback)](const CommitOutcome& outcome) {
+    if (outcome.committed()) callback();
+  });
+}
+
+std::string Transaction::versionstamp() const {
+  if (outcome_.versionstamp.empty())
+    throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
+  return outcome_.versionstamp;
 }
 
 std::shared_ptr<Watch> Transaction::try_watch(std::string_view key) {
@@ -143,42 +221,11 @@ std::uint16_t Transaction::claim_user_version() {
 }
 
 void Transaction::reset() {
-  after_commit_.clear();
+  end_try();
+  slots_.clear();
+  outcome_ = {};
   user_versions_ = 0;
   do_reset();
-}
-
-CommitMark::CommitMark(Database& database) : id_(database.new_transaction_id()) {}
-
-bool CommitMark::found(Transaction& tx) {
-  if (!lost_) return false;
-  const bool there = tx.get(*lost_, Isolation::snapshot).has_value();
-  lost_.reset();
-  // What was not committed is forgotten before the next try: it may share its state with the callbacks.
-  auto callbacks = std::exchange(callbacks_, {});
-  if (there) tx.run_callbacks(std::move(callbacks));
-  return there;
-}
-
-void CommitMark::commit(Transaction& tx) {
-  if (!id_ || tx.read_only()) return tx.commit();
-  const Version version = tx.read_version();
-  std::string key = mark_key(version);
-  tuple::Packer(key).bytes(*id_);
-  tx.set(key, {});
-  if (static_cast<unsigned char>(id_->front()) < kSweepOdds && version > kMarkLifetime) {
-    tx.clear_range(mark_key(), mark_key(version - kMarkLifetime));
-  }
-  auto callbacks = tx.after_commit_;
-  try {
-    tx.commit();
-  } catch (const Error& error) {
-    if (error.maybe_committed()) {
-      lost_ = std::move(key);
-      callbacks_ = std::move(callbacks);
-    }
-    throw;
-  }
 }
 
 std::int64_t decode_counter(std::string_view value) {

@@ -17,11 +17,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeindex>
 #include <vector>
 
 #include "divan/base/clock.h"
 #include "divan/kv/error.h"
 #include "divan/kv/key_range.h"
+#include "divan/kv/settle.h"
 
 namespace divan::kv {
 
@@ -134,6 +136,22 @@ class Watch {
   std::function<void()> callback_;
 };
 
+/// How a try of a transaction ended.
+struct CommitOutcome {
+  enum class State {
+    committed,
+    refused,  // nothing was written, and nothing will be: the commit failed, or there was none
+    unknown,  // the writes may have been made, or may be made yet: the store failed or does not respond
+  };
+  State state = State::refused;
+  std::string versionstamp{};  // of the commit: ten bytes, or empty if there was nothing to write
+
+  bool committed() const { return state == State::committed; }
+  bool unknown() const { return state == State::unknown; }
+  /// The version of the commit; -1 if nothing was written or committed.
+  Version version() const;
+};
+
 /// One transaction. Not thread-safe: one thread at a time. After commit(), be it that it failed, only the
 /// results, on_error() and reset() may be called; all else throws used_during_commit.
 ///
@@ -144,7 +162,10 @@ class Watch {
 /// out).
 class Transaction {
  public:
-  virtual ~Transaction() = default;
+  Transaction() = default;
+  virtual ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
 
   /// Returns true if a read waits for the network, so that prefetch() pays.
   virtual bool is_remote() const { return false; }
@@ -218,22 +239,23 @@ class Transaction {
   virtual void add_read_conflict(const KeyRange& range) = 0;
   virtual void add_write_conflict(const KeyRange& range) = 0;
 
-  /// Makes the writes durable and visible, all or none, then runs the after_commit() callbacks. Throws
-  /// not_committed, commit_unknown_result, transaction_too_old (if it has read and writes, more than 5 s
-  /// after it began), transaction_too_large, io_error. A commit that throws cancels the watches. Only after
-  /// commit_unknown_result and io_error may the writes have been made all the same; whether they were is
-  /// settled by then, and after commit_unknown_result the next transaction sees it.
+  /// Makes the writes durable and visible, all or none, then runs the on_outcome() callbacks. Throws
+  /// not_committed, transaction_too_old (if it has read and writes, more than 5 s after it began),
+  /// transaction_too_large, io_error, and commit_unknown_result. A commit that throws cancels the watches.
+  /// If the store's response is lost, commit() settles the outcome before it returns or throws (see settle.h);
+  /// the watches are cancelled then, even if the commit was made. Only after io_error and
+  /// commit_unknown_result, which says that settling failed as well, may the writes have been made.
   void commit();
 
   /// Whether commit() would have nothing to write: then it succeeds whatever others do.
   virtual bool read_only() const = 0;
 
   /// The version of the commit; -1 if nothing was written or committed.
-  virtual Version committed_version() const = 0;
+  Version committed_version() const { return outcome_.version(); }
 
   /// The ten bytes that the commit put into versionstamped keys and values. Throws client_invalid_operation
   /// if nothing was written or committed.
-  virtual std::string versionstamp() const = 0;
+  std::string versionstamp() const;
 
   /// A user version for a versionstamp (tuple.h) that no other call in this transaction returns: 0, 1, and so
   /// on, from 0 again after reset(). For rows that several callers write and that only their versionstamps
@@ -253,41 +275,49 @@ class Transaction {
   /// As new, with a new read version and all its tries.
   void reset();
 
-  /// Called on the committing thread after a successful commit, in order; forgotten at a reset. Must not
-  /// throw.
-  void after_commit(std::function<void()> callback) { after_commit_.push_back(std::move(callback)); }
+  using OutcomeCallback = std::function<void(const CommitOutcome&)>;
+  /// Calls `callback` once when this try ends: in commit() with the settled outcome, or as refused at a reset
+  /// or the destruction of a transaction that was not committed. Callbacks run in order on the thread that
+  /// ends the try. They must not throw and must not use this transaction, but may use others.
+  void on_outcome(OutcomeCallback callback) { callbacks_.push_back(std::move(callback)); }
+  /// on_outcome() for callers that need to know of commits only.
+  void after_commit(std::function<void()> callback);
+
+  /// This try's object of type T that belongs to `owner`: made at first use, destroyed at a reset or with the
+  /// transaction, after the on_outcome() callbacks. For what a module gathers between calls.
+  template <class T>
+  T& slot(const void* owner = nullptr) {
+    const std::pair<std::type_index, const void*> id(typeid(T), owner);
+    for (const auto& [known, object] : slots_) {
+      if (known == id) return *static_cast<T*>(object.get());
+    }
+    slots_.emplace_back(id, std::make_shared<T>());
+    return *static_cast<T*>(slots_.back().second.get());
+  }
 
  protected:
-  virtual void do_commit() = 0;
+  /// Returns the commit's versionstamp, or "" if there was nothing to write.
+  virtual std::string do_commit() = 0;
   virtual void do_reset() = 0;
 
- private:
-  friend class CommitMark;
-  void run_callbacks(std::vector<std::function<void()>> callbacks);
+  // For stores that may lose the response to a commit, which is thrown as commit_unknown_result. See settle.h.
 
-  std::vector<std::function<void()>> after_commit_;
+  /// Random bytes that distinguish this commit's mark; empty if this store loses no response.
+  virtual std::string new_mark_id() { return {}; }
+  /// Where the marks stand.
+  virtual std::string mark_prefix() const;
+  /// A transaction of the same store that reaches the marks.
+  virtual std::unique_ptr<Transaction> begin_settling() { return nullptr; }
+
+ private:
+  std::optional<CommitMark> leave_mark();
+  std::string settle(const CommitMark& mark);
+  void end_try();
+
+  std::vector<OutcomeCallback> callbacks_;
+  std::vector<std::pair<std::pair<std::type_index, const void*>, std::shared_ptr<void>>> slots_;
+  CommitOutcome outcome_;
   std::uint32_t user_versions_ = 0;  // claimed so far
-};
-
-class Database;
-
-/// Makes the retry of a commit exact whose answer was lost: every try leaves the same mark,
-/// ("txid", read version, id), with its writes; the next try looks for it before it does anything. Marks that
-/// nobody can look for any more are cleared in passing. For run(); one object a transaction.
-class CommitMark {
- public:
-  explicit CommitMark(Database& database);
-
-  /// Whether the try before was committed after all; its after_commit() callbacks have run then.
-  bool found(Transaction& tx);
-  /// commit() with the mark.
-  void commit(Transaction& tx);
-
- private:
-  std::optional<std::string> id_;  // nothing: this store loses no answers
-  // Of the try before, if its outcome is not known.
-  std::optional<std::string> lost_;
-  std::vector<std::function<void()>> callbacks_;
 };
 
 /// A store. Thread-safe.
@@ -310,33 +340,25 @@ class Database {
   /// versionstamps, and versions must go on growing from there. Throws io_error.
   virtual void advance_version(Version at_least) = 0;
 
-  /// Random bytes that name a transaction, or nothing if commit() never throws commit_unknown_result here.
-  virtual std::optional<std::string> new_transaction_id() { return std::nullopt; }
-
-  /// Runs `fn(Transaction&)` and commits; again from the beginning when a conflict or the like makes another
-  /// try sensible, so `fn` must be repeatable. Answers what `fn` answered in the committed try. Writes are
-  /// made exactly once, also when the answer to a commit is lost.
+  /// Runs `fn(Transaction&)` and commits; again from the beginning after an error that is retryable(), so `fn`
+  /// must be repeatable. Returns what `fn` returned in the committed try. Writes are made once, even if the
+  /// response to a commit is lost: its outcome is settled before the next try begins. Throws
+  /// commit_unknown_result if it cannot be settled.
   template <class Fn>
   auto run(Fn&& fn) -> std::invoke_result_t<Fn&, Transaction&> {
-    using Result = std::invoke_result_t<Fn&, Transaction&>;
-    struct Nothing {};
-    std::optional<std::conditional_t<std::is_void_v<Result>, Nothing, Result>> result;
     const auto tx = begin();
-    CommitMark mark(*this);
-    for (bool committed = false; !committed;) {
+    for (;;) {
       try {
-        if (!mark.found(*tx)) {
-          if constexpr (std::is_void_v<Result>) {
-            fn(*tx);
-          } else {
-            result.emplace(fn(*tx));
-          }
-          mark.commit(*tx);
+        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Transaction&>>) {
+          fn(*tx);
+          return tx->commit();
+        } else {
+          auto result = fn(*tx);
+          tx->commit();
+          return result;
         }
-        committed = true;
       } catch (const Error& error) { tx->on_error(error); }
     }
-    if constexpr (!std::is_void_v<Result>) return std::move(*result);
   }
 };
 

@@ -25,10 +25,10 @@ class TiringStore final : public ForwardingDatabase {
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       if (!read_only() && --store_.commits_left < 0 && --store_.failures_left >= 0)
         throw Error(ErrorCode::transaction_timed_out);
-      ForwardingTransaction::do_commit();
+      return ForwardingTransaction::do_commit();
     }
 
    private:

@@ -58,8 +58,8 @@ class ObservedTransaction final : public kv::ForwardingTransaction {
   }
 
  protected:
-  void do_commit() override {
-    observed(Operation::commit, [&] { ForwardingTransaction::do_commit(); });
+  std::string do_commit() override {
+    return observed(Operation::commit, [&] { return ForwardingTransaction::do_commit(); });
   }
 
  private:

@@ -347,9 +347,10 @@ class PausingStore final : public kv::ForwardingDatabase {
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
-    void do_commit() override {
-      ForwardingTransaction::do_commit();
+    std::string do_commit() override {
+      auto stamp = ForwardingTransaction::do_commit();
       store_.clock_.advance(std::exchange(store_.after_read, {}));
+      return stamp;
     }
 
    private:

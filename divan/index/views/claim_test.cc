@@ -28,9 +28,9 @@ class HookedStore final : public kv::ForwardingDatabase {
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       if (!read_only()) store_.pass();
-      ForwardingTransaction::do_commit();
+      return ForwardingTransaction::do_commit();
     }
 
    private:
@@ -57,7 +57,7 @@ class LostReplyStore final : public kv::ForwardingDatabase {
     using ForwardingTransaction::ForwardingTransaction;
 
    protected:
-    void do_commit() override {
+    std::string do_commit() override {
       ForwardingTransaction::do_commit();
       throw kv::Error(kv::ErrorCode::transaction_timed_out);
     }

@@ -1,6 +1,7 @@
 // run(): what is tried again, and what happens once however often it is.
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/forwarding.h"
+#include "divan/kv/lossy_testing.h"
 #include "divan/kv/tuple.h"
 
 namespace divan::kv::conformance {
@@ -74,12 +75,12 @@ TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
   tx->set("a", "1");
   for (const auto code : {ErrorCode::io_error, ErrorCode::key_too_large, ErrorCode::transaction_too_large,
                           ErrorCode::used_during_commit, ErrorCode::accessed_unreadable,
-                          ErrorCode::transaction_cancelled, ErrorCode::too_many_watches}) {
+                          ErrorCode::transaction_cancelled, ErrorCode::too_many_watches,
+                          ErrorCode::commit_unknown_result}) {
     EXPECT_EQ(code_of([&] { tx->on_error(Error(code)); }), code);
     tx->reset();
   }
-  for (const auto code :
-       {ErrorCode::not_committed, ErrorCode::transaction_too_old, ErrorCode::commit_unknown_result}) {
+  for (const auto code : {ErrorCode::not_committed, ErrorCode::transaction_too_old}) {
     tx->set("a", "1");
     tx->after_commit([] { ADD_FAILURE() << "of a try that was given up"; });
     tx->on_error(Error(code));
@@ -144,89 +145,81 @@ TEST_P(Conformance, CallbacksRunInOrderAfterTheCommitAndMayCommitThemselves) {
   EXPECT_EQ(get("b"), "2");
 }
 
-// A store some of whose answers to commits are lost, after the commit or before it.
-class LossyDatabase final : public ForwardingDatabase {
- public:
-  enum class Fate { answered, lost_after_commit, lost_before_commit };
+using testing::LossyStore;
+using enum LossyStore::Fate;
 
-  LossyDatabase(Database& inner, std::vector<Fate> fates)
-      : ForwardingDatabase(inner), fates_(std::move(fates)) {}
+std::int64_t counted(Database& db) {
+  return db.run([](Transaction& tx) { return decode_counter(tx.get("n")); });
+}
 
-  std::unique_ptr<Transaction> begin() override {
-    return std::make_unique<LossyTransaction>(*this, inner().begin());
-  }
-  std::optional<std::string> new_transaction_id() override { return std::string("\0id", 3) + id_++; }
+std::size_t marks(Database& db) {
+  return db.run(
+      [](Transaction& tx) { return tx.get_range(tuple::range({tuple::String{"txid"}})).rows.size(); });
+}
 
-  /// The reads of single keys that follow fail, so many of them.
-  void fail_gets(int count) { failing_gets_ = count; }
-
-  std::size_t marks() {
-    return inner().run(
-        [](Transaction& tx) { return tx.get_range(tuple::range({tuple::String{"txid"}})).rows.size(); });
-  }
-
- private:
-  class LossyTransaction final : public ForwardingTransaction {
-   public:
-    LossyTransaction(LossyDatabase& database, std::unique_ptr<Transaction> inner)
-        : ForwardingTransaction(std::move(inner)), database_(database) {}
-
-    std::optional<std::string> get(std::string_view key, Isolation isolation) override {
-      if (database_.failing_gets_ > 0) {
-        --database_.failing_gets_;
-        throw Error(ErrorCode::transaction_too_old);
-      }
-      return ForwardingTransaction::get(key, isolation);
-    }
-
-   protected:
-    void do_commit() override {
-      const Fate fate = database_.next_fate();
-      if (fate != Fate::lost_before_commit) inner().commit();
-      if (fate != Fate::answered) throw Error(ErrorCode::commit_unknown_result);
-    }
-
-   private:
-    LossyDatabase& database_;
-  };
-
-  Fate next_fate() { return commits_ < fates_.size() ? fates_[commits_++] : Fate::answered; }
-
-  std::vector<Fate> fates_;
-  std::size_t commits_ = 0;
-  int failing_gets_ = 0;
-  char id_ = 'a';
-};
+std::string name_of(const CommitOutcome& outcome) {
+  return outcome.committed() ? "committed " : outcome.unknown() ? "unknown " : "refused ";
+}
 
 TEST_P(Conformance, ALostAnswerMakesNothingHappenTwice) {
-  using enum LossyDatabase::Fate;
-  const std::vector<std::vector<LossyDatabase::Fate>> courses = {
-      {lost_after_commit},
-      {lost_before_commit},
-      {lost_before_commit, lost_after_commit},
-      {lost_before_commit, lost_before_commit, answered},
-      {answered},
+  struct Course {
+    std::deque<LossyStore::Fate> fates;  // commits of tries and of transactions that settle them, in turn
+    int tries;
   };
-  for (const auto& fates : courses) {
+  const std::vector<Course> courses = {
+      {{answered}, 1},
+      {{lost_after_commit}, 1},
+      {{lost_before_commit}, 2},
+      {{late}, 2},
+      {{lost_before_commit, answered, lost_after_commit}, 2},
+      {{late, answered, late, answered}, 3},
+      {{lost_before_commit, lost_before_commit, lost_after_commit}, 2},
+      {{late, late, late}, 2},
+  };
+  for (const auto& [fates, expected_tries] : courses) {
     db.run([](Transaction& tx) { tx.clear_range("", "\xff"); });
-    LossyDatabase lossy(db, fates);
-    int tries = 0, callbacks = 0;
+    LossyStore lossy(db);
+    lossy.fates = fates;
+    int tries = 0;
+    std::string outcomes;
     const int answer = lossy.run([&](Transaction& tx) {
       tx.add("n", 1);
-      const int number = ++tries;
-      tx.after_commit([&, number] { callbacks += number; });
-      return number;
+      tx.on_outcome([&](const CommitOutcome& outcome) { outcomes += name_of(outcome); });
+      return ++tries;
     });
-    EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("n")); }), 1);
+    EXPECT_EQ(tries, expected_tries);
     EXPECT_EQ(answer, tries);
-    EXPECT_EQ(callbacks, tries);
-    EXPECT_EQ(lossy.marks(), 1u);
+    std::string expected;
+    for (int i = 1; i < tries; ++i) expected += "refused ";
+    EXPECT_EQ(outcomes, expected + "committed ");
+    lossy.deliver();
+    EXPECT_EQ(counted(db), 1);
+    EXPECT_EQ(marks(db), 1u);
   }
 }
 
+// The store makes the commit while it is being settled, before the one that would keep it from being made.
+TEST_P(Conformance, ACommitThatArrivesWhileItIsSettledIsFound) {
+  LossyStore lossy(db);
+  lossy.fates = {late};
+  const auto tx = lossy.begin();
+  tx->add("n", 1);
+  int made = 0;
+  Version version = -1;
+  tx->on_outcome([&](const CommitOutcome& outcome) { version = outcome.version(); });
+  lossy.before_commit = [&] { lossy.before_commit = [&] { made = lossy.deliver(); }; };
+  tx->commit();
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(counted(db), 1);
+  EXPECT_GT(version, 0);
+  EXPECT_LE(version, db.begin()->read_version());
+  EXPECT_EQ(tx->committed_version(), version);
+  EXPECT_EQ(tx->versionstamp().size(), 10u);
+}
+
 TEST_P(Conformance, ALostAnswerAndThenAConflict) {
-  using enum LossyDatabase::Fate;
-  LossyDatabase lossy(db, {lost_before_commit});
+  LossyStore lossy(db);
+  lossy.fates = {lost_before_commit};
   int tries = 0;
   lossy.run([&](Transaction& tx) {
     tx.get("a");
@@ -234,42 +227,126 @@ TEST_P(Conformance, ALostAnswerAndThenAConflict) {
     if (++tries == 2) set("a", "changed");
   });
   EXPECT_EQ(tries, 3);
-  EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("n")); }), 1);
+  EXPECT_EQ(counted(db), 1);
 }
 
-TEST_P(Conformance, ALostAnswerIsLookedForUntilTheStoreAnswers) {
-  using enum LossyDatabase::Fate;
-  LossyDatabase lossy(db, {lost_after_commit});
+TEST_P(Conformance, ACommitIsSettledWhenTheStoreRespondsAgain) {
+  LossyStore lossy(db);
+  lossy.fates = {lost_after_commit};
   int tries = 0;
   lossy.run([&](Transaction& tx) {
     tx.add("n", 1);
     ++tries;
-    lossy.fail_gets(3);
+    lossy.failing_gets = 3;
   });
   EXPECT_EQ(tries, 1);
-  EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("n")); }), 1);
+  EXPECT_EQ(counted(db), 1);
+}
+
+// Its mark may have been cleared by then.
+TEST_P(Conformance, ACommitThatCannotBeSettledStaysUnknownAndIsNotTriedAgain) {
+  LossyStore lossy(db);
+  lossy.fates = {late};
+  int tries = 0;
+  std::string outcomes;
+  lossy.before_commit = [&] { db.advance_version(db.begin()->read_version() + 601'000'000); };
+  EXPECT_EQ(code_of([&] {
+              lossy.run([&](Transaction& tx) {
+                tx.add("n", 1);
+                ++tries;
+                tx.on_outcome([&](const CommitOutcome& outcome) { outcomes += name_of(outcome); });
+              });
+            }),
+            ErrorCode::commit_unknown_result);
+  EXPECT_EQ(tries, 1);
+  EXPECT_EQ(outcomes, "unknown ");
+}
+
+TEST_P(Conformance, OutcomesOfWhatIsNotCommitted) {
+  std::string outcomes;
+  const auto note = [&](const CommitOutcome& outcome) {
+    EXPECT_EQ(outcome.version(), -1);
+    outcomes += name_of(outcome);
+  };
+  const auto tx = db.begin();
+  tx->on_outcome(note);
+  tx->reset();
+  EXPECT_EQ(outcomes, "refused ");
+  tx->on_outcome(note);
+  tx->on_error(Error(ErrorCode::not_committed));
+  EXPECT_EQ(outcomes, "refused refused ");
+  {
+    const auto abandoned = db.begin();
+    abandoned->set("a", "1");
+    abandoned->on_outcome(note);
+  }
+  EXPECT_EQ(outcomes, "refused refused refused ");
+  tx->get("a");
+  tx->set("b", "1");
+  set("a", "2");
+  tx->on_outcome(note);
+  EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
+  tx->reset();
+  EXPECT_EQ(outcomes, "refused refused refused refused ");
+  // What only reads is committed without a version.
+  tx->get("a");
+  tx->on_outcome(note);
+  tx->commit();
+  tx->reset();
+  EXPECT_EQ(outcomes, "refused refused refused refused committed ");
+}
+
+TEST_P(Conformance, AnOutcomeHasTheVersionOfTheCommit) {
+  CommitOutcome outcome;
+  Version version = -1;
+  db.run([&](Transaction& tx) {
+    tx.set("a", "1");
+    version = tx.read_version();
+    tx.on_outcome([&](const CommitOutcome& settled) { outcome = settled; });
+  });
+  EXPECT_TRUE(outcome.committed());
+  EXPECT_GT(outcome.version(), version);
+}
+
+TEST_P(Conformance, ASlotBelongsToOneTryOfOneTransactionAndToItsOwner) {
+  const auto tx = db.begin();
+  int& number = tx->slot<int>();
+  number = 1;
+  tx->slot<std::string>() = "one";
+  const int owner = 0;
+  tx->slot<int>(&owner) = 2;
+  EXPECT_EQ(tx->slot<int>(), 1);
+  EXPECT_EQ(tx->slot<std::string>(), "one");
+  EXPECT_EQ(tx->slot<int>(&owner), 2);
+  EXPECT_EQ(db.begin()->slot<int>(), 0);
+  int seen = 0;
+  tx->after_commit([&] { seen = number; });
+  tx->commit();
+  EXPECT_EQ(seen, 1) << "what callbacks use is still there";
+  tx->reset();
+  EXPECT_EQ(tx->slot<int>(), 0);
 }
 
 TEST_P(Conformance, OnlyWritesLeaveMarksAndOnlyWhereAnswersCanBeLost) {
-  LossyDatabase lossy(db, {});
+  LossyStore lossy(db);
   lossy.run([](Transaction& tx) { tx.get("a"); });
-  EXPECT_EQ(lossy.marks(), 0u);
+  EXPECT_EQ(marks(db), 0u);
   db.run([](Transaction& tx) { tx.set("a", "1"); });
-  EXPECT_EQ(lossy.marks(), 0u);
+  EXPECT_EQ(marks(db), 0u);
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
-  EXPECT_EQ(lossy.marks(), 1u);
+  EXPECT_EQ(marks(db), 1u);
 }
 
 TEST_P(Conformance, OldMarksAreCleared) {
-  LossyDatabase lossy(db, {});
+  LossyStore lossy(db);
   lossy.run([](Transaction& tx) { tx.set("a", "1"); });
-  db.advance_version(db.begin()->read_version() + 2 * 3'600'000'000);  // two hours, as FoundationDB counts
+  db.advance_version(db.begin()->read_version() + 2 * 600'000'000);  // twenty minutes, as FoundationDB counts
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
-  EXPECT_EQ(lossy.marks(), 1u);
-  // Not those that somebody may look for yet.
-  db.advance_version(db.begin()->read_version() + 600'000'000);
+  EXPECT_EQ(marks(db), 1u);
+  // Not those that may be read yet.
+  db.advance_version(db.begin()->read_version() + 300'000'000);
   lossy.run([](Transaction& tx) { tx.set("a", "3"); });
-  EXPECT_EQ(lossy.marks(), 2u);
+  EXPECT_EQ(marks(db), 2u);
 }
 
 }  // namespace

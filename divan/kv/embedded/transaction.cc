@@ -250,11 +250,12 @@ bool EmbeddedTransaction::read_only() const {
   return request_->writes.empty() && request_->write_conflicts.empty();
 }
 
-void EmbeddedTransaction::do_commit() {
+std::string EmbeddedTransaction::do_commit() {
   check_writable();
   ended_ = true;
+  std::string stamp;
   try {
-    commit_writes();
+    stamp = commit_writes();
   } catch (const Error&) {
     cancel_watches();
     throw;
@@ -264,24 +265,16 @@ void EmbeddedTransaction::do_commit() {
   }
   // The snapshot holds back what compaction could drop.
   snapshot_.reset();
+  return stamp;
 }
 
-void EmbeddedTransaction::commit_writes() {
+std::string EmbeddedTransaction::commit_writes() {
   // What only reads has read one version all along, however long that took; what only writes is as good late.
-  if (read_only()) return;
+  if (read_only()) return {};
   if (!request_->read_conflicts.empty()) check_young();
   if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
   committer_.commit(request_);
   if (request_->error) throw *request_->error;
-}
-
-Version EmbeddedTransaction::committed_version() const {
-  // A group that could not be written had its version before that was known.
-  return request_->error ? -1 : request_->version;
-}
-
-std::string EmbeddedTransaction::versionstamp() const {
-  if (committed_version() < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
   return versionstamp_bytes(request_->version, request_->order);
 }
 

@@ -35,13 +35,11 @@ class EmbeddedTransaction final : public Transaction {
   void add_write_conflict(const KeyRange& range) override;
 
   bool read_only() const override;
-  Version committed_version() const override;
-  std::string versionstamp() const override;
   std::size_t approximate_size() const override;
   void on_error(const Error& error) override;
 
  protected:
-  void do_commit() override;
+  std::string do_commit() override;
   void do_reset() override;
 
  private:
@@ -49,7 +47,7 @@ class EmbeddedTransaction final : public Transaction {
   void check_readable() const;
   void check_readable(std::string_view key) const;
   void check_range(std::string_view begin, std::string_view end) const;
-  void commit_writes();
+  std::string commit_writes();
   void cancel_watches();
   void check_writable() const;
   void check_key(std::string_view key) const;

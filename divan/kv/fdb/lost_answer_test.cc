@@ -29,7 +29,14 @@ struct FdbTransactionHandle {
 namespace {
 
 // The outcome of a commit.
-enum class Fate { committed, silent, committed_silently, committed_without_stamp, committed_unknown };
+enum class Fate {
+  committed,
+  silent,
+  cut_off,  // and nothing is answered from then on
+  committed_silently,
+  committed_without_stamp,
+  committed_unknown
+};
 
 struct Script {
   std::map<std::string, std::string> rows;
@@ -74,7 +81,8 @@ Fate next_fate() {
 FdbFuture* commit(FdbTransactionHandle* tx) {
   ++script->commit_count;
   const Fate fate = next_fate();
-  if (fate == Fate::silent) {
+  script->is_silent = script->is_silent || fate == Fate::cut_off;
+  if (fate == Fate::silent || fate == Fate::cut_off) {
     script->under_way.push_back(*tx);
   } else {
     make(*tx);
@@ -137,6 +145,9 @@ Api scripted() {
   };
   api.transaction_set = [](FdbTransactionHandle* tx, Api::Bytes key, int key_size, Api::Bytes value,
                            int size) { tx->writes[text(key, key_size)] = text(value, size); };
+  api.transaction_clear = [](FdbTransactionHandle* tx, Api::Bytes key, int size) {
+    tx->write_conflicts.push_back({text(key, size), text(key, size) + '\0'});
+  };
   api.transaction_clear_range = [](FdbTransactionHandle*, Api::Bytes, int, Api::Bytes, int) {};
   api.transaction_atomic_op = [](FdbTransactionHandle* tx, Api::Bytes key, int size, Api::Bytes, int,
                                  int mutation) {
@@ -226,17 +237,30 @@ TEST_F(LostAnswer, ACommitThatArrivesLateIsRefused) {
   EXPECT_FALSE(is_written());
 }
 
-TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
-  now.commits = {Fate::committed_silently, Fate::silent};
+TEST_F(LostAnswer, TheCommitThatSettlesMayBeLostAsWell) {
+  now.commits = {Fate::silent, Fate::silent, Fate::committed_unknown};
   const auto error = failure();
   ASSERT_TRUE(error);
-  EXPECT_TRUE(error->maybe_committed());
-  EXPECT_EQ(now.commit_count, 2);
+  EXPECT_EQ(error->code(), ErrorCode::not_committed);
+  EXPECT_EQ(now.commit_count, 4);
+  EXPECT_FALSE(is_written());
+}
+
+TEST_F(LostAnswer, WhereTheClusterStaysSilentTheOutcomeIsUnknownAndNothingIsDoneTwice) {
+  now.commits = {Fate::cut_off};
+  std::vector<bool> unknown;
+  tx.on_outcome([&](const CommitOutcome& outcome) { unknown.push_back(outcome.unknown()); });
+  const auto error = failure();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::commit_unknown_result);
+  EXPECT_EQ(now.commit_count, 1);
+  EXPECT_EQ(unknown, std::vector<bool>{true});
   try {
     tx.on_error(*error);
     FAIL();
   } catch (const Error& again) { EXPECT_TRUE(again.maybe_committed()); }
   // As new after a reset.
+  now.is_silent = false;
   tx.reset();
   EXPECT_FALSE(failure());
 }

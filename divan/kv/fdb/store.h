@@ -26,8 +26,6 @@ class Place {
   std::string format_key() const;
   /// Where the dumps of a store show that it is alive.
   std::string dump_key() const;
-  /// The mark of a commit, see FdbTransaction; without an id, where marks of that version begin.
-  std::string mark_key(Version version, std::string_view id = {}) const;
   /// Behind all rows and what the engine keeps.
   std::string very_end() const { return prefix_ + "\xff\xff"; }
 

@@ -17,10 +17,6 @@ constexpr auto kNotCommitted = static_cast<FdbError>(ErrorCode::not_committed);
 constexpr std::size_t kWriteBytes = 40, kConflictBytes = 32;
 
 constexpr std::size_t kIdBytes = 12;
-// FoundationDB counts a million versions a second: nobody looks for a mark for ten minutes.
-constexpr Version kMarkLifetime = 600'000'000;
-// Of 256 commits, so many clear old marks.
-constexpr unsigned kSweepOdds = 4;
 
 Mutation mutation_of(AtomicOp op) {
   switch (op) {
@@ -41,8 +37,8 @@ std::string with_offset(std::string bytes, std::size_t offset) {
 
 }  // namespace
 
-FdbTransaction::FdbTransaction(Store& store)
-    : store_(store), raw_(store.cluster), prefetched_(raw_, store.place) {
+FdbTransaction::FdbTransaction(Store& store, bool settles)
+    : store_(store), settles_(settles), raw_(store.cluster), prefetched_(raw_, store.place) {
   set_options();
 }
 
@@ -62,10 +58,8 @@ void FdbTransaction::forget() {
   stamped_keys_.clear();
   has_writes_ = false;
   has_ended_ = false;
-  is_unsettled_ = false;
+  leaves_mark_ = false;
   bytes_ = 0;
-  version_ = -1;
-  stamp_.clear();
   last_error_ = 0;
   set_options();
 }
@@ -83,20 +77,23 @@ void FdbTransaction::cancel_watches() {
   for (const auto& watch : std::exchange(watches_, {})) watch->cancel();
 }
 
+// The engine's own rows stand behind this.
+std::string_view FdbTransaction::end_of_keys() const { return settles_ || leaves_mark_ ? "\xff\xff" : kEndOfKeys; }
+
 void FdbTransaction::check_usable() const {
   if (has_ended_) throw Error(ErrorCode::used_during_commit);
 }
 
 void FdbTransaction::check_readable(std::string_view key) const {
   check_usable();
-  if (key.starts_with(kEndOfKeys)) throw Error(ErrorCode::key_outside_legal_range);
+  if (key >= end_of_keys()) throw Error(ErrorCode::key_outside_legal_range);
   if (unreadable_.covering(key) != unreadable_.end()) throw Error(ErrorCode::accessed_unreadable);
 }
 
 void FdbTransaction::check_key(std::string_view key) const {
   check_usable();
   if (key.size() > kMaxKeyBytes) throw Error(ErrorCode::key_too_large);
-  if (key.starts_with(kEndOfKeys)) throw Error(ErrorCode::key_outside_legal_range);
+  if (key >= end_of_keys()) throw Error(ErrorCode::key_outside_legal_range);
 }
 
 void FdbTransaction::check_value(std::string_view value) {
@@ -106,7 +103,7 @@ void FdbTransaction::check_value(std::string_view value) {
 void FdbTransaction::check_range(std::string_view begin, std::string_view end) const {
   check_usable();
   if (begin > end) throw Error(ErrorCode::inverted_range);
-  if (end > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
+  if (end > end_of_keys()) throw Error(ErrorCode::key_outside_legal_range);
 }
 
 void FdbTransaction::fail(FdbError code) {
@@ -441,12 +438,13 @@ void FdbTransaction::add_write_conflict(const KeyRange& range) {
                     store_.place.in_cluster(range.end));
 }
 
-void FdbTransaction::do_commit() {
+std::string FdbTransaction::do_commit() {
   check_usable();
   has_ended_ = true;
+  std::string stamp;
   try {
     if (has_writes_) {
-      commit_writes();
+      stamp = commit_writes();
     } else if (!watches_.empty()) {
       await_round_trip(raw_.commit());
     }
@@ -455,31 +453,22 @@ void FdbTransaction::do_commit() {
     throw;
   }
   for (const auto& watch : std::exchange(watches_, {})) watch->set();
+  return stamp;
 }
 
-void FdbTransaction::commit_writes() {
+std::string FdbTransaction::commit_writes() {
   give_stamped_keys();
-  const Version read = read_version();
-  const std::string id = store_.rng.bytes(kIdBytes);
-  const std::string mark = store_.place.mark_key(read, id);
-  // The client leaves out what is written already.
-  raw_.add_conflict(ConflictRange::read, mark, mark + '\0');
-  raw_.mutate(Mutation::set_versionstamped_value, mark,
-              with_offset(std::string(kVersionstampBytes, '\xff'), 0));
-  if (static_cast<unsigned char>(id.front()) < kSweepOdds && read > kMarkLifetime)
-    raw_.clear_range(store_.place.mark_key(0), store_.place.mark_key(read - kMarkLifetime));
   const Future stamp = raw_.versionstamp();
   const Future commit = raw_.commit();
   store_.cluster.count_round_trip();
-  if (const auto outcome = outcome_of(commit, stamp)) {
-    if (*outcome != 0) fail(*outcome);
-    stamp_is(raw_.key_in(stamp));
-  } else {
-    settle(mark);
-  }
+  const auto error = outcome_of(commit, stamp);
+  if (!error) throw Error(ErrorCode::commit_unknown_result);
+  if (*error != 0) fail(*error);
+  store_.cluster.count_commit(false);
+  return raw_.key_in(stamp);
 }
 
-// Nothing: it is not known, for the answer was lost or does not come.
+// nullopt if the response was lost or does not come.
 std::optional<FdbError> FdbTransaction::outcome_of(const Future& commit, const Future& stamp) const {
   const Cluster& cluster = store_.cluster;
   try {
@@ -490,41 +479,24 @@ std::optional<FdbError> FdbTransaction::outcome_of(const Future& commit, const F
   return std::nullopt;
 }
 
-void FdbTransaction::stamp_is(std::string stamp) {
-  version_ = static_cast<Version>(read_u64(stamp));
-  stamp_ = std::move(stamp);
-  store_.cluster.count_commit(false);
+std::string FdbTransaction::new_mark_id() {
+  leaves_mark_ = true;
+  return store_.rng.bytes(kIdBytes);
 }
 
-void FdbTransaction::settle(const std::string& mark) {
-  std::optional<std::string> found;
-  try {
-    run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {
-      const Future value = tx.get(mark, false);
-      if (const FdbError code = store_.cluster.outcome_of(value); code != 0) return code;
-      found = tx.value_in(value);
-      if (!found) tx.add_conflict(ConflictRange::write, mark, mark + '\0');
-      return 0;
-    });
-  } catch (const Error& error) {
-    is_unsettled_ = true;
-    log::debug("A commit cannot be settled: {}", error.what());
-    throw Error(ErrorCode::commit_unknown_result, "The FoundationDB cluster does not answer.");
-  }
-  if (!found) fail(kNotCommitted);
-  stamp_is(std::move(*found));
+std::string FdbTransaction::mark_prefix() const {
+  std::string prefix(kEndOfKeys);
+  return prefix + Transaction::mark_prefix();
 }
 
-std::string FdbTransaction::versionstamp() const {
-  if (version_ < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
-  return stamp_;
+std::unique_ptr<Transaction> FdbTransaction::begin_settling() {
+  return std::make_unique<FdbTransaction>(store_, true);
 }
 
 void FdbTransaction::on_error(const Error& error) {
   has_ended_ = true;
-  version_ = -1;
   cancel_watches();
-  if (is_unsettled_ || !error.retryable()) throw error;
+  if (!error.retryable()) throw error;
   if (++attempts_ >= kMaxAttempts)
     throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
   const Api& api = store_.cluster.api();

@@ -2,20 +2,12 @@
 //
 // Snapshots, own writes, conflicts and retries are the client's. What is left to do here: keys stand behind
 // the store's prefix; a scan conflicts with what its visitor was shown, while the client would count whole
-// pages; and commits are exact.
+// pages; and a commit whose response does not come in time fails with commit_unknown_result, so that it is
+// settled (kv/settle.h) like one of which the client says so. Its mark stands among the engine's own rows.
 //
 // What depends on the transaction's own versionstamp is refused before the client is asked: it would refuse
 // the commit, too. And it would hide the version that is read together with those to come, and so what was
 // committed last; so versionstamped keys are kept back until the commit, or until a clear may concern them.
-//
-// A commit whose answer is lost. If the client returns commit_unknown_result, or no answer in the time that
-// answers may take, the writes may have been made. So each commit leaves a mark with its writes: a row of the
-// engine whose key no other commit uses and whose value is the versionstamp. The commit has also read that
-// row. To find the outcome, another transaction reads the mark. If it is there, the commit was made, and the
-// value is its versionstamp. If not, that transaction writes to the mark's key; once this is committed, the
-// lost commit conflicts with it and can never be made. Only if the cluster does not answer that either,
-// commit() throws commit_unknown_result, and on_error() throws it again: a retry might do the transaction
-// twice. Marks that are too old to be looked for are cleared with later commits.
 #pragma once
 
 #include <optional>
@@ -32,7 +24,7 @@ namespace divan::kv::fdb {
 /// Not thread-safe. The store must outlive it.
 class FdbTransaction final : public Transaction {
  public:
-  explicit FdbTransaction(Store& store);
+  explicit FdbTransaction(Store& store, bool settles = false);
   ~FdbTransaction() override;
 
   bool is_remote() const override { return true; }
@@ -56,14 +48,15 @@ class FdbTransaction final : public Transaction {
   void add_read_conflict(const KeyRange& range) override;
   void add_write_conflict(const KeyRange& range) override;
   bool read_only() const override { return !has_writes_; }
-  Version committed_version() const override { return version_; }
-  std::string versionstamp() const override;
   std::size_t approximate_size() const override { return bytes_; }
   void on_error(const Error& error) override;
 
  protected:
-  void do_commit() override;
+  std::string do_commit() override;
   void do_reset() override;
+  std::string new_mark_id() override;
+  std::string mark_prefix() const override;
+  std::unique_ptr<Transaction> begin_settling() override;
 
  private:
   class Shown;
@@ -71,6 +64,7 @@ class FdbTransaction final : public Transaction {
   void forget();
   void set_options();
   void cancel_watches();
+  std::string_view end_of_keys() const;
   void check_usable() const;
   void check_readable(std::string_view key) const;
   void check_key(std::string_view key) const;
@@ -86,12 +80,11 @@ class FdbTransaction final : public Transaction {
   void clear_stamped(std::string_view begin, std::string_view end);
   void count_write(std::size_t key_bytes, std::size_t value_bytes);
   void count_conflict(std::size_t begin_bytes, std::size_t end_bytes);
-  void commit_writes();
+  std::string commit_writes();
   std::optional<FdbError> outcome_of(const Future& commit, const Future& stamp) const;
-  void settle(const std::string& mark);
-  void stamp_is(std::string stamp);
 
   Store& store_;
+  const bool settles_;  // another commit, so it reaches the marks
   RawTransaction raw_;
   Prefetched prefetched_;
   std::optional<Version> read_version_;
@@ -106,10 +99,8 @@ class FdbTransaction final : public Transaction {
   std::vector<StampedKey> stamped_keys_;  // that the client does not know yet
   bool has_writes_ = false;
   bool has_ended_ = false;
-  bool is_unsettled_ = false;  // the commit's outcome is not known
+  bool leaves_mark_ = false;  // the commit has begun
   std::size_t bytes_ = 0;
-  Version version_ = -1;
-  std::string stamp_;
   int attempts_ = 0;
   bool raw_is_reset_ = false;
   FdbError last_error_ = 0;  // the client's, for on_error()

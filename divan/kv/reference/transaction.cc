@@ -36,7 +36,6 @@ void ReferenceTransaction::do_reset() {
   write_conflicts_.clear();
   size_ = 0;
   ended_ = false;
-  committed_version_ = -1;
   retries_ = {};
 }
 
@@ -339,11 +338,6 @@ void ReferenceTransaction::add_write_conflict(const KeyRange& range) {
   write_conflicts_.push_back(range);
 }
 
-std::string ReferenceTransaction::versionstamp() const {
-  if (committed_version_ < 0) throw Error(ErrorCode::client_invalid_operation, "Nothing was committed.");
-  return versionstamp_bytes(committed_version_, 0);
-}
-
 void ReferenceTransaction::on_error(const Error& error) {
   ended_ = true;
   retries_.pause(error, clock_, rng_);
@@ -392,13 +386,14 @@ void ReferenceTransaction::apply(Version version) {
   state_.commits.push_back(std::move(commit));
 }
 
-void ReferenceTransaction::do_commit() {
+std::string ReferenceTransaction::do_commit() {
   check_open();
   ended_ = true;
+  std::string stamp;
   std::vector<std::shared_ptr<Watch>> due;
   try {
     std::unique_lock lock(state_.mutex);
-    if (!read_only()) commit_writes();
+    if (!read_only()) stamp = commit_writes();
     for (auto& [entry, watch] : watches_) state_.waiting.push_back(std::move(entry));
     due = state_.take_due();
   } catch (const Error&) {
@@ -407,15 +402,17 @@ void ReferenceTransaction::do_commit() {
   }
   watches_.clear();
   for (const auto& watch : due) watch->fire();
+  return stamp;
 }
 
-void ReferenceTransaction::commit_writes() {
+std::string ReferenceTransaction::commit_writes() {
   if (!reads_.empty()) check_young();
   if (size_ > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
   check_conflicts();
-  committed_version_ = state_.version + state_.options.version_step;
-  apply(committed_version_);
-  state_.version = committed_version_;
+  const Version version = state_.version + state_.options.version_step;
+  apply(version);
+  state_.version = version;
+  return versionstamp_bytes(version, 0);
 }
 
 }  // namespace divan::kv::reference

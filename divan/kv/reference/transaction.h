@@ -45,13 +45,11 @@ class ReferenceTransaction final : public Transaction {
   void add_write_conflict(const KeyRange& range) override;
 
   bool read_only() const override { return writes_.empty() && write_conflicts_.empty(); }
-  Version committed_version() const override { return committed_version_; }
-  std::string versionstamp() const override;
   std::size_t approximate_size() const override { return size_; }
   void on_error(const Error& error) override;
 
  protected:
-  void do_commit() override;
+  std::string do_commit() override;
   void do_reset() override;
 
  private:
@@ -68,7 +66,7 @@ class ReferenceTransaction final : public Transaction {
   void add_read(KeyRange range, Isolation isolation);
   void cancel_watches();
   // With the state's mutex held.
-  void commit_writes();
+  std::string commit_writes();
   void check_conflicts() const;
   void apply(Version version);
 
@@ -101,7 +99,6 @@ class ReferenceTransaction final : public Transaction {
   std::vector<std::pair<Waiting, std::shared_ptr<Watch>>> watches_;
   std::size_t size_ = 0;
   bool ended_ = false;
-  Version committed_version_ = -1;
 };
 
 }  // namespace divan::kv::reference
