@@ -25,12 +25,11 @@ class Rows final : public kv::Transaction {
     for (const auto& key : keys) values.push_back(get(key, kv::Isolation::snapshot));
     return values;
   }
-  bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+  bool scan(const kv::KeyRange& range, const kv::RangeOptions& options,
             const kv::RowVisitor& visit) override {
-    check(!begin.or_equal && begin.offset == 1 && !end.or_equal && end.offset == 1);
-    if (begin.key >= end.key) return false;
-    std::vector<std::pair<std::string, std::string>> found(rows.lower_bound(begin.key),
-                                                           rows.lower_bound(end.key));
+    check(range.begin <= range.end);
+    std::vector<std::pair<std::string, std::string>> found(rows.lower_bound(range.begin),
+                                                           rows.lower_bound(range.end));
     if (options.reverse) std::reverse(found.begin(), found.end());
     std::size_t count = 0;
     for (const auto& [key, value] : found) {
@@ -64,7 +63,6 @@ class Rows final : public kv::Transaction {
     set(key, completed(value));
   }
 
-  std::string get_key(const kv::KeySelector&, kv::Isolation) override { std::abort(); }
   kv::Version read_version() override { return 1; }
   std::shared_ptr<kv::Watch> watch(std::string_view) override { return std::make_shared<kv::Watch>(); }
   void add_read_conflict(const kv::KeyRange&) override {}

@@ -26,15 +26,10 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     read();
     return inner().get_many(keys, isolation);
   }
-  std::string get_key(const kv::KeySelector& selector, Isolation isolation) override {
-    read();
-    return inner().get_key(selector, isolation);
-  }
-  using Transaction::scan;
-  bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+  bool scan(const kv::KeyRange& range, const kv::RangeOptions& options,
             const kv::RowVisitor& visit) override {
     read();
-    return inner().scan(begin, end, options, visit);
+    return inner().scan(range, options, visit);
   }
   std::shared_ptr<kv::Watch> watch(std::string_view key) override {
     read();

@@ -34,10 +34,9 @@ class CountingStore final : public ForwardingDatabase {
       store_.rows_read += static_cast<int>(keys.size());
       return inner().get_many(keys, isolation);
     }
-    bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-              const RowVisitor& visit) override {
+    bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override {
       ++store_.scans;
-      return inner().scan(begin, end, options, [&](std::string_view key, std::string_view value) {
+      return inner().scan(range, options, [&](std::string_view key, std::string_view value) {
         ++store_.rows_read;
         return visit(key, value);
       });

@@ -60,8 +60,8 @@ bool Error::retryable() const {
 
 bool Error::transient() const {
   return retryable() || code_ == ErrorCode::commit_unknown_result ||
-         code_ == ErrorCode::transaction_cancelled ||
-         code_ == ErrorCode::transaction_timed_out || code_ == ErrorCode::too_many_watches;
+         code_ == ErrorCode::transaction_cancelled || code_ == ErrorCode::transaction_timed_out ||
+         code_ == ErrorCode::too_many_watches;
 }
 
 }  // namespace divan::kv

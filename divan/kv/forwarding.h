@@ -22,13 +22,8 @@ class ForwardingTransaction : public Transaction {
                                                    Isolation isolation) override {
     return inner_->get_many(keys, isolation);
   }
-  std::string get_key(const KeySelector& selector, Isolation isolation) override {
-    return inner_->get_key(selector, isolation);
-  }
-  using Transaction::scan;
-  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-            const RowVisitor& visit) override {
-    return inner_->scan(begin, end, options, visit);
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override {
+    return inner_->scan(range, options, visit);
   }
   Version read_version() override { return inner_->read_version(); }
   void set(std::string_view key, std::string_view value) override { inner_->set(key, value); }

@@ -61,7 +61,8 @@ class LossyStore final : public ForwardingDatabase {
       const Fate fate = store_.next_fate();
       if (fate == Fate::late) store_.late_.push_back(take_inner(store_.inner().begin()));
       std::string stamp;
-      if (fate == Fate::answered || fate == Fate::lost_after_commit) stamp = ForwardingTransaction::do_commit();
+      if (fate == Fate::answered || fate == Fate::lost_after_commit)
+        stamp = ForwardingTransaction::do_commit();
       if (fate != Fate::answered) throw Error(ErrorCode::commit_unknown_result);
       return stamp;
     }

@@ -55,11 +55,10 @@ class RemoteStore final : public ForwardingDatabase {
       if (missing) wait();
       return inner().get_many(keys, isolation);
     }
-    bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-              const RowVisitor& visit) override {
-      const KeyRange* known = options.reverse ? nullptr : covering(begin.key);
+    bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override {
+      const KeyRange* known = options.reverse ? nullptr : covering(range.begin);
       if (known == nullptr) wait();
-      return inner().scan(begin, end, options, [&](std::string_view key, std::string_view value) {
+      return inner().scan(range, options, [&](std::string_view key, std::string_view value) {
         if (known != nullptr && !known->contains(key)) {
           wait();
           known = nullptr;

@@ -84,26 +84,13 @@ void Watch::end(State how) {
   if (callback) callback();
 }
 
-bool Transaction::scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
-  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
-  return scan(KeySelector::first_greater_or_equal(range.begin),
-              KeySelector::first_greater_or_equal(range.end), options, visit);
-}
-
-RangePage Transaction::get_range(const KeySelector& begin, const KeySelector& end,
-                                 const RangeOptions& options) {
+RangePage Transaction::get_range(const KeyRange& range, const RangeOptions& options) {
   RangePage page;
-  page.more = scan(begin, end, options, [&](std::string_view key, std::string_view value) {
+  page.more = scan(range, options, [&](std::string_view key, std::string_view value) {
     page.rows.push_back({std::string(key), std::string(value)});
     return true;
   });
   return page;
-}
-
-RangePage Transaction::get_range(const KeyRange& range, const RangeOptions& options) {
-  if (range.begin > range.end) throw Error(ErrorCode::inverted_range);
-  return get_range(KeySelector::first_greater_or_equal(range.begin),
-                   KeySelector::first_greater_or_equal(range.end), options);
 }
 
 void Transaction::add(std::string_view key, std::int64_t delta) {

@@ -45,19 +45,6 @@ enum class Isolation {
   snapshot,      // it does not
 };
 
-/// A key found by its place among the keys that exist: start from the last key below `key` (or at it, with
-/// `or_equal`) and go `offset` keys on.
-struct KeySelector {
-  std::string key;
-  bool or_equal = false;
-  int offset = 1;
-
-  static KeySelector first_greater_or_equal(std::string_view key) { return {std::string(key), false, 1}; }
-  static KeySelector first_greater_than(std::string_view key) { return {std::string(key), true, 1}; }
-  static KeySelector last_less_than(std::string_view key) { return {std::string(key), false, 0}; }
-  static KeySelector last_less_or_equal(std::string_view key) { return {std::string(key), true, 0}; }
-};
-
 struct RangeOptions {
   std::size_t limit = 0;  // rows; 0: no limit
   std::size_t target_bytes =
@@ -158,8 +145,7 @@ struct CommitOutcome {
 /// It sees its own writes, in snapshot reads too. What they decide is not read from the store: get() of a key
 /// that the transaction has set or cleared before does not conflict, while one of a key with atomic
 /// operations on what is stored does. Whether keys that it has written conflict as part of a range that is
-/// read, passed over by a selector or given to add_read_conflict() is unspecified (FoundationDB leaves them
-/// out).
+/// read or given to add_read_conflict() is unspecified (FoundationDB leaves them out).
 class Transaction {
  public:
   Transaction() = default;
@@ -189,20 +175,11 @@ class Transaction {
   virtual std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                            Isolation isolation = Isolation::serializable) = 0;
 
-  /// The key that the selector finds; "" before the first and "\xff" behind the last key.
-  virtual std::string get_key(const KeySelector& selector, Isolation isolation = Isolation::serializable) = 0;
-
-  /// Visits the rows from what `begin` finds up to but not including what `end` finds. Answers whether the
-  /// limit or the target cut it short, whether or not a row follows (a visitor that stops gives false). What
-  /// the visitor was shown has been read, also if it throws. A range that ends before it begins is empty.
-  /// What a page does not need of the range after its last row does not conflict where `end` is a "first
-  /// greater"; how much more than they need other selectors read is unspecified.
-  virtual bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-                    const RowVisitor& visit) = 0;
-  /// Throws inverted_range.
-  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit);
-  RangePage get_range(const KeySelector& begin, const KeySelector& end, const RangeOptions& options = {});
-  /// Throws inverted_range.
+  /// Visits the rows of the range. Returns true if the limit or the target cut it short, whether or not a row
+  /// follows, and false if the visitor stopped. The rows that the visitor received have been read, even if it
+  /// throws; what a page does not need of the range after its last row does not conflict. Throws
+  /// inverted_range.
+  virtual bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) = 0;
   RangePage get_range(const KeyRange& range, const RangeOptions& options = {});
 
   /// The version that this transaction reads.
@@ -242,8 +219,8 @@ class Transaction {
   /// Makes the writes durable and visible, all or none, then runs the on_outcome() callbacks. Throws
   /// not_committed, transaction_too_old (if it has read and writes, more than 5 s after it began),
   /// transaction_too_large, io_error, and commit_unknown_result. A commit that throws cancels the watches.
-  /// If the store's response is lost, commit() settles the outcome before it returns or throws (see settle.h);
-  /// the watches are cancelled then, even if the commit was made. Only after io_error and
+  /// If the store's response is lost, commit() settles the outcome before it returns or throws (see
+  /// settle.h); the watches are cancelled then, even if the commit was made. Only after io_error and
   /// commit_unknown_result, which says that settling failed as well, may the writes have been made.
   void commit();
 
@@ -300,7 +277,8 @@ class Transaction {
   virtual std::string do_commit() = 0;
   virtual void do_reset() = 0;
 
-  // For stores that may lose the response to a commit, which is thrown as commit_unknown_result. See settle.h.
+  // For stores that may lose the response to a commit, which is thrown as commit_unknown_result. See
+  // settle.h.
 
   /// Random bytes that distinguish this commit's mark; empty if this store loses no response.
   virtual std::string new_mark_id() { return {}; }
@@ -340,9 +318,9 @@ class Database {
   /// versionstamps, and versions must go on growing from there. Throws io_error.
   virtual void advance_version(Version at_least) = 0;
 
-  /// Runs `fn(Transaction&)` and commits; again from the beginning after an error that is retryable(), so `fn`
-  /// must be repeatable. Returns what `fn` returned in the committed try. Writes are made once, even if the
-  /// response to a commit is lost: its outcome is settled before the next try begins. Throws
+  /// Runs `fn(Transaction&)` and commits; again from the beginning after an error that is retryable(), so
+  /// `fn` must be repeatable. Returns what `fn` returned in the committed try. Writes are made once, even if
+  /// the response to a commit is lost: its outcome is settled before the next try begins. Throws
   /// commit_unknown_result if it cannot be settled.
   template <class Fn>
   auto run(Fn&& fn) -> std::invoke_result_t<Fn&, Transaction&> {

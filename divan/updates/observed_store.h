@@ -26,13 +26,9 @@ class ObservedTransaction final : public kv::ForwardingTransaction {
                                                    kv::Isolation isolation) override {
     return observed(Operation::read, [&] { return ForwardingTransaction::get_many(keys, isolation); });
   }
-  std::string get_key(const kv::KeySelector& selector, kv::Isolation isolation) override {
-    return observed(Operation::read, [&] { return ForwardingTransaction::get_key(selector, isolation); });
-  }
-  using Transaction::scan;
-  bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+  bool scan(const kv::KeyRange& range, const kv::RangeOptions& options,
             const kv::RowVisitor& visit) override {
-    return observed(Operation::read, [&] { return ForwardingTransaction::scan(begin, end, options, visit); });
+    return observed(Operation::read, [&] { return ForwardingTransaction::scan(range, options, visit); });
   }
   std::shared_ptr<kv::Watch> watch(std::string_view key) override {
     return observed(Operation::watch, [&] { return ForwardingTransaction::watch(key); });

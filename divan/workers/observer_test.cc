@@ -144,11 +144,10 @@ class FaultyStore final : public kv::ForwardingDatabase {
         count();
         return ForwardingTransaction::get(key, isolation);
       }
-      using Transaction::scan;
-      bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+      bool scan(const kv::KeyRange& range, const kv::RangeOptions& options,
                 const kv::RowVisitor& visit) override {
         count();
-        return ForwardingTransaction::scan(begin, end, options, visit);
+        return ForwardingTransaction::scan(range, options, visit);
       }
 
      private:

@@ -89,11 +89,10 @@ class RejectingStore final : public kv::ForwardingDatabase {
       for (const auto& key : keys) store_.before_read(key);
       return ForwardingTransaction::get_many(keys, isolation);
     }
-    using Transaction::scan;
-    bool scan(const kv::KeySelector& begin, const kv::KeySelector& end, const kv::RangeOptions& options,
+    bool scan(const kv::KeyRange& range, const kv::RangeOptions& options,
               const kv::RowVisitor& visit) override {
-      store_.before_read(begin.key);
-      return ForwardingTransaction::scan(begin, end, options, visit);
+      store_.before_read(range.begin);
+      return ForwardingTransaction::scan(range, options, visit);
     }
 
    private:

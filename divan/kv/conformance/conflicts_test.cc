@@ -77,28 +77,6 @@ TEST_P(Conformance, AVisitorThatThrowsHasReadWhatItSaw) {
   EXPECT_TRUE(survives_over("bdf", throwing({.isolation = Isolation::snapshot}), writes("b")));
 }
 
-TEST_P(Conformance, ASelectorReadsWhatItPassesOver) {
-  const auto finds = [](KeySelector selector) {
-    return [selector](Transaction& tx) { tx.get_key(selector); };
-  };
-  EXPECT_FALSE(survives_over("bdfh", finds(KeySelector::first_greater_than("b")), writes("c")));
-  EXPECT_FALSE(survives_over("bdfh", finds(KeySelector::first_greater_than("b")), writes("d")));
-  EXPECT_TRUE(survives_over("bdfh", finds(KeySelector::first_greater_than("b")), writes("e")));
-  EXPECT_TRUE(survives_over("bdfh", finds(KeySelector::first_greater_than("b")), writes("b")));
-  EXPECT_FALSE(survives_over("bdfh", finds({"b", false, 3}), writes("e")));
-  EXPECT_FALSE(survives_over("bdfh", finds(KeySelector::last_less_than("f")), writes("e1")));
-  EXPECT_TRUE(survives_over("bdfh", finds(KeySelector::last_less_than("f")), writes("f")));
-  EXPECT_FALSE(survives_over("bdfh", finds(KeySelector::last_less_or_equal("f")), writes("f")));
-  EXPECT_FALSE(survives_over("bdfh", finds({"f", false, -1}), writes("c")));
-  EXPECT_FALSE(survives_over("bdfh", finds({"f", false, 9}), writes("y")));
-  EXPECT_FALSE(survives_over("bdfh", finds({"d", false, -9}), writes("a")));
-  EXPECT_TRUE(survives_over("bdfh", finds(KeySelector::last_less_than("")), writes("")));
-  const Step between = [](Transaction& tx) { tx.get_range({"b", false, 2}, {"z", false, 0}); };
-  EXPECT_FALSE(survives_over("bdfh", between, writes("c")));
-  EXPECT_FALSE(survives_over("bdfh", between, writes("x")));
-  EXPECT_TRUE(survives_over("bdfh", between, writes("a")));
-}
-
 TEST_P(Conformance, SnapshotReadsDoNotConflict) {
   const RangeOptions snapshot = {.isolation = Isolation::snapshot};
   const std::vector<std::string> keys = {"a", "b"};
@@ -107,9 +85,6 @@ TEST_P(Conformance, SnapshotReadsDoNotConflict) {
   EXPECT_TRUE(survives_over(
       "abc", [&](Transaction& tx) { tx.get_many(keys, Isolation::snapshot); }, writes("b")));
   EXPECT_TRUE(survives_over("abc", reads({"a", "z"}, snapshot), writes("bb")));
-  EXPECT_TRUE(survives_over(
-      "abc", [](Transaction& tx) { tx.get_key(KeySelector::first_greater_than("a"), Isolation::snapshot); },
-      writes("ab")));
   EXPECT_TRUE(survives_over(
       "abc", [](Transaction& tx) { tx.add("a", 1), tx.get("a", Isolation::snapshot); }, writes("a")));
   // They see own writes all the same, and a conflict by hand makes up for them.
@@ -157,9 +132,6 @@ TEST_P(Conformance, OwnWritesAreNotReadFromTheStore) {
         tx.clear_range("c", "e"), tx.set("f", ""), tx.get_range({"a", "z"});
       },
       writes("e")));
-  EXPECT_FALSE(survives_over(
-      "bdf", [](Transaction& tx) { tx.clear("b"), tx.get_key(KeySelector::first_greater_than("a")); },
-      writes("c")));
 }
 
 TEST_P(Conformance, BlindWritesNeverConflict) {

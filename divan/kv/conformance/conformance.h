@@ -112,7 +112,6 @@ inline void expect_only_a_reset_is_left(Transaction& tx) {
       [&] { tx.get("a"); },
       [&] { tx.get("a", Isolation::snapshot); },
       [&] { tx.get_many(keys); },
-      [&] { tx.get_key(KeySelector::first_greater_than("b")); },
       [&] { tx.get_range(range); },
       [&] { tx.set("a", "1"); },
       [&] { tx.clear("a"); },

@@ -91,7 +91,6 @@ TEST_P(Conformance, ATransactionLivesFiveSeconds) {
   EXPECT_EQ(code_of([&] { tx->get("b"); }), too_old);
   EXPECT_EQ(code_of([&] { tx->get("b", Isolation::snapshot); }), too_old);
   EXPECT_EQ(code_of([&] { tx->get_many(keys); }), too_old);
-  EXPECT_EQ(code_of([&] { tx->get_key(KeySelector::first_greater_than("b")); }), too_old);
   EXPECT_EQ(code_of([&] { tx->get_range({"", "\xff"}); }), too_old);
   EXPECT_EQ(code_of([&] { tx->commit(); }), too_old);
   tx->reset();

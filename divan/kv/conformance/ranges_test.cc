@@ -1,4 +1,4 @@
-// Range reads and key selectors.
+// Range reads.
 #include "divan/base/rng.h"
 #include "divan/kv/conformance/conformance.h"
 
@@ -162,10 +162,6 @@ TEST_P(Conformance, InvertedAndForeignRangesAreRefused) {
                 tx.scan(KeyRange{"b", "a"}, {}, [](auto, auto) { return true; });
               }),
               ErrorCode::inverted_range);
-    EXPECT_EQ(code_of([&] {
-                tx.get_range(KeySelector::first_greater_than("\xff\x01"), {"a", false, 1});
-              }),
-              ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.clear_range("b", "a"); }), ErrorCode::inverted_range);
     EXPECT_EQ(code_of([&] { tx.add_read_conflict({"b", "a"}); }), ErrorCode::inverted_range);
     EXPECT_EQ(code_of([&] { tx.add_write_conflict({"b", "a"}); }), ErrorCode::inverted_range);
@@ -173,68 +169,12 @@ TEST_P(Conformance, InvertedAndForeignRangesAreRefused) {
     EXPECT_EQ(code_of([&] { tx.clear_range("a", "\xff\x01"); }), ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.add_read_conflict({"a", "\xff\x01"}); }), ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.add_write_conflict({"a", "\xff\x01"}); }), ErrorCode::key_outside_legal_range);
-    EXPECT_EQ(code_of([&] { tx.get_key(KeySelector::last_less_than("\xff\x01")); }),
-              ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.get("\xff/version"); }), ErrorCode::key_outside_legal_range);
     EXPECT_EQ(code_of([&] { tx.get("\xff"); }), ErrorCode::key_outside_legal_range);
     const std::vector<std::string> keys = {"\xff"};
     EXPECT_EQ(code_of([&] { tx.get_many(keys); }), ErrorCode::key_outside_legal_range);
     tx.clear_range("", "\xff");
     tx.get_range(kAll);
-  });
-}
-
-// Every selector with an offset from -6 to 6 around every key, over stored rows with own writes, against a
-// list of the keys that are there.
-TEST_P(Conformance, SelectorsCountTheKeysThatThisTransactionSees) {
-  set_all("bdfhjl");
-  db.run([](Transaction& tx) {
-    tx.clear("f");
-    tx.clear_range("h", "k");
-    tx.set("e", "own");
-    tx.set("h", "again");
-    tx.set("n", "own");
-    tx.add("p", 1);
-    const std::vector<std::string> keys = {"b", "d", "e", "h", "l", "n", "p"};
-    for (const std::string around : {"", "a", "b", "c", "d", "f", "h", "i", "n", "p", "q", "\xff"}) {
-      for (const bool or_equal : {false, true}) {
-        for (int offset = -8; offset <= 9; ++offset) {
-          // The place of the last key below `around` (or at it), and from there on.
-          const auto last = or_equal ? std::upper_bound(keys.begin(), keys.end(), around)
-                                     : std::lower_bound(keys.begin(), keys.end(), around);
-          const auto place = last - keys.begin() - 1 + offset;
-          const std::string expected = place < 0 ? ""
-                                       : place >= static_cast<std::ptrdiff_t>(keys.size())
-                                           ? "\xff"
-                                           : keys[static_cast<std::size_t>(place)];
-          EXPECT_EQ(tx.get_key({around, or_equal, offset}), expected) << around << or_equal << offset;
-        }
-      }
-    }
-  });
-}
-
-TEST_P(Conformance, SelectorsBoundRanges) {
-  set_all("bdfh");
-  db.run([](Transaction& tx) {
-    tx.set("e", "own");
-    tx.clear("f");  // b d e h
-    const auto between = [&](const KeySelector& begin, const KeySelector& end) {
-      return text(tx.get_range(begin, end).rows);
-    };
-    EXPECT_EQ(between(KeySelector::first_greater_than("b"), KeySelector::first_greater_than("e")),
-              "d=vd e=own ");
-    EXPECT_EQ(between({"b", false, 2}, {"z", false, 0}), "d=vd e=own ");
-    EXPECT_EQ(between({"z", false, -1}, {"z", false, 1}), "e=own h=vh ");
-    EXPECT_EQ(between(KeySelector::last_less_or_equal("a"), KeySelector::first_greater_or_equal("d")),
-              "b=vb ");
-    EXPECT_EQ(between({"b", false, 9}, {"z", false, 1}), "");
-    EXPECT_EQ(between({"", false, -5}, {"\xff", true, 5}), "b=vb d=vd e=own h=vh ");
-    EXPECT_EQ(between(KeySelector::first_greater_than("\xff"), {"\xff", false, 1}), "");
-    // Selectors that find the wrong way round give nothing.
-    EXPECT_EQ(between({"h", false, 1}, {"b", false, 1}), "");
-    EXPECT_EQ(between(KeySelector::first_greater_than("d"), KeySelector::first_greater_or_equal("d")), "");
-    EXPECT_EQ(between({"z", false, 0}, {"b", false, 2}), "");
   });
 }
 

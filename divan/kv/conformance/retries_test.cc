@@ -73,10 +73,10 @@ TEST_P(Conformance, OtherErrorsGoThroughRunAndWriteNothing) {
 TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
   const auto tx = db.begin();
   tx->set("a", "1");
-  for (const auto code : {ErrorCode::io_error, ErrorCode::key_too_large, ErrorCode::transaction_too_large,
-                          ErrorCode::used_during_commit, ErrorCode::accessed_unreadable,
-                          ErrorCode::transaction_cancelled, ErrorCode::too_many_watches,
-                          ErrorCode::commit_unknown_result}) {
+  for (const auto code :
+       {ErrorCode::io_error, ErrorCode::key_too_large, ErrorCode::transaction_too_large,
+        ErrorCode::used_during_commit, ErrorCode::accessed_unreadable, ErrorCode::transaction_cancelled,
+        ErrorCode::too_many_watches, ErrorCode::commit_unknown_result}) {
     EXPECT_EQ(code_of([&] { tx->on_error(Error(code)); }), code);
     tx->reset();
   }

@@ -218,7 +218,6 @@ class Life {
     for (int i = 0; i < 300; ++i) {
       const auto [begin, end] = range();
       check_range(tx, model, begin, end);
-      check_selector(tx, model);
     }
     check_range(tx, model, "", "\xff");
   }
@@ -237,23 +236,6 @@ class Life {
       shared_ += share_filter_prefix(begin, end) && !wanted.empty() ? 1 : 0;
       ASSERT_EQ(found, wanted) << testing::PrintToString(begin) << " to " << testing::PrintToString(end);
     }
-  }
-
-  void check_selector(Transaction& tx, const Model& model) {
-    const KeySelector selector{bound(), rng_.below(2) == 0, static_cast<int>(rng_.below(7)) - 3};
-    auto at = selector.or_equal ? model.upper_bound(selector.key) : model.lower_bound(selector.key);
-    auto offset = selector.offset - 1;
-    std::optional<std::string> off_the_end;
-    for (; offset > 0 && at != model.end(); --offset) ++at;
-    for (; offset < 0 && !off_the_end; ++offset) {
-      if (at == model.begin())
-        off_the_end = "";
-      else
-        --at;
-    }
-    const std::string wanted = off_the_end ? *off_the_end : at == model.end() ? "\xff" : at->first;
-    ASSERT_EQ(tx.get_key(selector), wanted)
-        << testing::PrintToString(selector.key) << selector.or_equal << selector.offset;
   }
 
  public:

@@ -111,57 +111,14 @@ std::vector<std::optional<std::string>> EmbeddedTransaction::get_many(std::span<
   return values;
 }
 
-std::string EmbeddedTransaction::resolve(const KeySelector& selector, Isolation isolation) {
-  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-  // In terms of the keys at or after `pivot` (offset 1, 2, ...) and before it (0, -1, ...).
-  const std::string pivot = selector.or_equal ? selector.key + '\0' : selector.key;
-  if (selector.offset > 0) {
-    Cursor cursor(*snapshot_, request_->writes, {pivot, std::string(kEndOfKeys)}, false);
-    std::string found(kEndOfKeys);
-    for (int i = 0; i < selector.offset; ++i) {
-      if (!cursor.next()) {
-        add_read(pivot, std::string(kEndOfKeys), isolation);
-        return std::string(kEndOfKeys);
-      }
-      found = cursor.key();
-    }
-    add_read(pivot, found + '\0', isolation);
-    return found;
-  }
-  Cursor cursor(*snapshot_, request_->writes, {{}, pivot}, true);
-  std::string found;
-  for (int i = 0; i >= selector.offset; --i) {
-    if (!cursor.next()) {
-      add_read({}, pivot, isolation);
-      return {};
-    }
-    found = cursor.key();
-  }
-  add_read(found, pivot, isolation);
-  return found;
-}
-
-std::string EmbeddedTransaction::get_key(const KeySelector& selector, Isolation isolation) {
-  check_readable();
-  return resolve(selector, isolation);
-}
-
-bool EmbeddedTransaction::scan(const KeySelector& begin_selector, const KeySelector& end_selector,
-                               const RangeOptions& options, const RowVisitor& visit) {
-  check_readable();
-  // Finding a range's end from "the first key at or after" needs no look at the store: its key bounds the
-  // range alike.
-  const auto bound = [&](const KeySelector& selector) {
-    if (selector.offset != 1) return resolve(selector, options.isolation);
-    if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-    return selector.or_equal ? selector.key + '\0' : selector.key;
-  };
-  std::string begin = bound(begin_selector);
-  std::string end = std::min(bound(end_selector), std::string(kEndOfKeys));
+bool EmbeddedTransaction::scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
+  check_range(range.begin, range.end);
+  check_young();
+  auto [begin, end] = range;
   if (begin >= end) return false;
   bool more = false;
   try {
-    more = visit_rows({begin, end}, options, visit, options.reverse ? begin : end);
+    more = visit_rows(range, options, visit, options.reverse ? begin : end);
   } catch (...) {
     // How far it came is not known here, but rows may have been seen.
     add_read(begin, end, options.isolation);

@@ -17,10 +17,7 @@ class EmbeddedTransaction final : public Transaction {
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
-  std::string get_key(const KeySelector& selector, Isolation isolation) override;
-  using Transaction::scan;
-  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-            const RowVisitor& visit) override;
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override;
   Version read_version() override { return request_->read_version; }
 
   void set(std::string_view key, std::string_view value) override;
@@ -52,8 +49,6 @@ class EmbeddedTransaction final : public Transaction {
   void check_writable() const;
   void check_key(std::string_view key) const;
   void check_value(std::string_view value) const;
-  // The key that the selector finds, from its own walk (whose reads count as `isolation` says).
-  std::string resolve(const KeySelector& selector, Isolation isolation);
   // Answers as scan() does; what lies from `reached` on was not looked at if that is not all.
   bool visit_rows(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit,
                   std::string& reached);

@@ -55,9 +55,6 @@ class FdbDatabase final : public Database {
   std::uint64_t commits() const { return store_.cluster.commits(); }
   std::uint64_t conflicts() const { return store_.cluster.conflicts(); }
 
-  /// Of FoundationDB's client: "7.1.67".
-  std::string client_version() const { return store_.cluster.client().version(); }
-
  private:
   void await_settled();
 

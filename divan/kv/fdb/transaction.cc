@@ -78,7 +78,9 @@ void FdbTransaction::cancel_watches() {
 }
 
 // The engine's own rows stand behind this.
-std::string_view FdbTransaction::end_of_keys() const { return settles_ || leaves_mark_ ? "\xff\xff" : kEndOfKeys; }
+std::string_view FdbTransaction::end_of_keys() const {
+  return settles_ || leaves_mark_ ? "\xff\xff" : kEndOfKeys;
+}
 
 void FdbTransaction::check_usable() const {
   if (has_ended_) throw Error(ErrorCode::used_during_commit);
@@ -187,38 +189,6 @@ std::vector<std::optional<std::string>> FdbTransaction::get_many(std::span<const
   return values;
 }
 
-std::string FdbTransaction::get_key(const KeySelector& selector, Isolation isolation) {
-  check_usable();
-  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-  // In terms of the keys at or after `pivot` (offset 1, 2, ...) and before it (0, -1, ...).
-  const std::string pivot = selector.or_equal ? selector.key + '\0' : selector.key;
-  const bool is_forward = selector.offset > 0;
-  std::string found;
-  const RangeOptions options = {
-      .limit = static_cast<std::size_t>(is_forward ? selector.offset : 1 - std::int64_t{selector.offset}),
-      .reverse = !is_forward,
-      .isolation = isolation};
-  std::size_t seen = 0;
-  const RowVisitor count = [&](std::string_view key, std::string_view) {
-    if (++seen == options.limit) found = key;
-    return true;
-  };
-  scan(is_forward ? KeyRange{std::min(pivot, std::string(kEndOfKeys)), std::string(kEndOfKeys)}
-                  : KeyRange{{}, std::min(pivot, std::string(kEndOfKeys))},
-       options, count);
-  if (seen == options.limit) return found;
-  return is_forward ? std::string(kEndOfKeys) : std::string();
-}
-
-// The first key of what a selector finds, or the end.
-std::string FdbTransaction::bound(const KeySelector& selector, Isolation isolation) {
-  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-  if (selector.offset != 1) return get_key(selector, isolation);
-  std::string key = selector.key;
-  if (selector.or_equal) key += '\0';
-  return std::min(key, std::string(kEndOfKeys));
-}
-
 // What a scan has shown so far conflicts when the scan ends, however it does.
 class FdbTransaction::Shown {
  public:
@@ -252,11 +222,9 @@ class FdbTransaction::Shown {
   KeyRange shown_;
 };
 
-bool FdbTransaction::scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-                          const RowVisitor& visit) {
-  check_usable();
-  const KeyRange asked = {bound(begin, options.isolation), bound(end, options.isolation)};
-  if (asked.begin >= asked.end) return false;
+bool FdbTransaction::scan(const KeyRange& asked, const RangeOptions& options, const RowVisitor& visit) {
+  check_range(asked.begin, asked.end);
+  if (asked.begin == asked.end) return false;
   KeyRange readable = asked;
   bool is_cut = false;
   if (options.reverse) {

@@ -32,10 +32,7 @@ class FdbTransaction final : public Transaction {
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
-  std::string get_key(const KeySelector& selector, Isolation isolation) override;
-  using Transaction::scan;
-  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-            const RowVisitor& visit) override;
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override;
   Version read_version() override;
   void set(std::string_view key, std::string_view value) override;
   void clear(std::string_view key) override;
@@ -74,7 +71,6 @@ class FdbTransaction final : public Transaction {
   void await(const Future& future);
   void await_round_trip(const Future& future);
   const std::optional<std::string>* prefetched(std::string_view key, Isolation isolation);
-  std::string bound(const KeySelector& selector, Isolation isolation);
   bool scan_readable(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit);
   void give_stamped_keys();
   void clear_stamped(std::string_view begin, std::string_view end);

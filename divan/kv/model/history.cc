@@ -40,7 +40,7 @@ bool is_stamped(const Operation& operation) {
 
 // The stamp is known by now: what sets a stamped key or value is a set() like others.
 Operation with_stamp(Operation operation, const Transacted& transacted) {
-  std::string& bytes = operation.kind == Operation::Kind::stamped_key ? operation.begin.key : operation.value;
+  std::string& bytes = operation.kind == Operation::Kind::stamped_key ? operation.begin : operation.value;
   std::string_view rest = bytes;
   const auto offset = take_stamp_offset(rest);
   bytes = stamped(rest, offset, versionstamp_bytes(transacted.version.value_or(0), transacted.order));

@@ -177,13 +177,13 @@ TEST(KvModel, TheReferenceIsStrictlySerialisableItself) {
 Operation read_of(const std::string& key) {
   Operation operation;
   operation.kind = Operation::Kind::get;
-  operation.begin.key = key;
+  operation.begin = key;
   return operation;
 }
 Operation write_of(const std::string& key, const std::string& value) {
   Operation operation;
   operation.kind = Operation::Kind::set;
-  operation.begin.key = key;
+  operation.begin = key;
   operation.value = value;
   return operation;
 }

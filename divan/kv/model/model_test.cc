@@ -41,7 +41,7 @@ std::vector<Step> random_steps(std::uint64_t seed) {
     if (choice == 5) step.kind = Step::Kind::reset;
     if (choice == 6) step.kind = Step::Kind::pass_time;
     if (choice >= 7 && choice < 10) step.kind = Step::Kind::watch;
-    if (step.kind == Step::Kind::watch) step.operation.begin.key = random_key(rng);
+    if (step.kind == Step::Kind::watch) step.operation.begin = random_key(rng);
     step.time = std::chrono::milliseconds(rng.below(4'000));
   }
   return steps;
@@ -50,8 +50,8 @@ std::vector<Step> random_steps(std::uint64_t seed) {
 Operation initial(Operation::Kind kind, std::string key, std::string end_or_value) {
   Operation operation;
   operation.kind = kind;
-  operation.begin.key = std::move(key);
-  (kind == Operation::Kind::set ? operation.value : operation.end.key) = std::move(end_or_value);
+  operation.begin = std::move(key);
+  (kind == Operation::Kind::set ? operation.value : operation.end) = std::move(end_or_value);
   return operation;
 }
 
@@ -175,7 +175,7 @@ class History {
   }
 
   void watch(const Step& step) {
-    const std::string& key = step.operation.begin.key;
+    const std::string& key = step.operation.begin;
     Watches watches;
     in_both(step, "watch " + to_hex(key), [&](Side& side, Recorded& recorded) {
       return answer_of([&] {

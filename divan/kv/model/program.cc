@@ -29,21 +29,10 @@ std::string stampable(Rng& rng, const std::string& before) {
   return before + std::string(10, '\0') + after + offset;
 }
 
-KeySelector random_selector(Rng& rng) {
-  const auto key = random_key(rng);
-  if (rng.below(2) == 0) return KeySelector::first_greater_or_equal(key);
-  return {key, rng.below(2) == 0, static_cast<int>(rng.below(9)) - 4};
-}
-
-std::string shown_selector(const KeySelector& selector) {
-  return fmt::format("({} {} {})", to_hex(selector.key), selector.or_equal ? "or_equal" : "before",
-                     selector.offset);
-}
-
 std::string do_scan(Transaction& tx, const Operation& operation) {
   std::string answer;
   std::size_t rows = 0;
-  const bool more = tx.scan(operation.begin, operation.end, operation.options,
+  const bool more = tx.scan({operation.begin, operation.end}, operation.options,
                             [&](std::string_view key, std::string_view value) {
                               answer += to_hex(key) + "=" + to_hex(value) + " ";
                               return ++rows != operation.visited;
@@ -54,28 +43,27 @@ std::string do_scan(Transaction& tx, const Operation& operation) {
 std::string read(Transaction& tx, const Operation& operation) {
   const auto isolation = operation.options.isolation;
   switch (operation.kind) {
-    case Operation::Kind::get: return shown(tx.get(operation.begin.key, isolation));
+    case Operation::Kind::get: return shown(tx.get(operation.begin, isolation));
     case Operation::Kind::get_many: {
       std::string answer;
       for (const auto& value : tx.get_many(operation.keys, isolation)) answer += shown(value) + " ";
       return answer;
     }
-    case Operation::Kind::get_key: return "'" + to_hex(tx.get_key(operation.begin, isolation)) + "'";
     default: return do_scan(tx, operation);
   }
 }
 
 void write(Transaction& tx, const Operation& operation) {
-  const std::string& key = operation.begin.key;
+  const std::string& key = operation.begin;
   switch (operation.kind) {
     case Operation::Kind::set: return tx.set(key, operation.value);
     case Operation::Kind::clear: return tx.clear(key);
-    case Operation::Kind::clear_range: return tx.clear_range(key, operation.end.key);
+    case Operation::Kind::clear_range: return tx.clear_range(key, operation.end);
     case Operation::Kind::atomic: return tx.atomic(operation.op, key, operation.value);
     case Operation::Kind::stamped_key: return tx.set_versionstamped_key(key, operation.value);
     case Operation::Kind::stamped_value: return tx.set_versionstamped_value(key, operation.value);
-    case Operation::Kind::read_conflict: return tx.add_read_conflict({key, operation.end.key});
-    default: return tx.add_write_conflict({key, operation.end.key});
+    case Operation::Kind::read_conflict: return tx.add_read_conflict({key, operation.end});
+    default: return tx.add_write_conflict({key, operation.end});
   }
 }
 
@@ -97,21 +85,16 @@ Operation random_operation(Rng& rng) {
   using Kind = Operation::Kind;
   // Reads and plain writes more often than the rest.
   static const std::vector<Kind> kKinds = {
-      Kind::get,         Kind::get,          Kind::get_many,      Kind::get_key,
-      Kind::scan,        Kind::scan,         Kind::scan,          Kind::set,
-      Kind::set,         Kind::set,          Kind::clear,         Kind::clear_range,
-      Kind::atomic,      Kind::atomic,       Kind::read_conflict, Kind::write_conflict,
+      Kind::get,         Kind::get,          Kind::get_many, Kind::scan,          Kind::scan,
+      Kind::scan,        Kind::set,          Kind::set,      Kind::set,           Kind::clear,
+      Kind::clear_range, Kind::atomic,       Kind::atomic,   Kind::read_conflict, Kind::write_conflict,
       Kind::stamped_key, Kind::stamped_value};
   Operation operation;
   operation.kind = kKinds[rng.below(kKinds.size())];
   for (std::size_t i = 0; i < 3; ++i) operation.keys.push_back(random_key(rng));
   const auto range = random_range(rng);
-  operation.begin = KeySelector::first_greater_or_equal(range.begin);
-  operation.end = KeySelector::first_greater_or_equal(range.end);
-  if (operation.kind == Kind::get_key || (operation.kind == Kind::scan && rng.below(3) == 0)) {
-    operation.begin = random_selector(rng);
-    operation.end = random_selector(rng);
-  }
+  operation.begin = range.begin;
+  operation.end = range.end;
   if (rng.below(2) == 0) operation.options.limit = rng.below(4);
   if (rng.below(4) == 0) operation.options.target_bytes = 1 + rng.below(6);
   if (rng.below(6) == 0) operation.visited = 1 + rng.below(3);
@@ -119,8 +102,7 @@ Operation random_operation(Rng& rng) {
   if (rng.below(4) == 0) operation.options.isolation = Isolation::snapshot;
   operation.value = random_value(rng);
   operation.op = static_cast<AtomicOp>(rng.below(6));
-  if (operation.kind == Kind::stamped_key)
-    operation.begin.key = stampable(rng, rng.below(2) == 0 ? "a" : "f");
+  if (operation.kind == Kind::stamped_key) operation.begin = stampable(rng, rng.below(2) == 0 ? "a" : "f");
   if (operation.kind == Kind::stamped_value) operation.value = stampable(rng, operation.value);
   return operation;
 }
@@ -149,16 +131,15 @@ std::string commit(Transaction& tx) {
 }
 
 std::string describe(const Operation& operation) {
-  static const char* const kNames[] = {"get",         "get_many",      "get_key",       "scan",
-                                       "set",         "clear",         "clear_range",   "atomic",
-                                       "stamped_key", "stamped_value", "read_conflict", "write_conflict"};
+  static const char* const kNames[] = {"get",           "get_many",      "scan",          "set",
+                                       "clear",         "clear_range",   "atomic",        "stamped_key",
+                                       "stamped_value", "read_conflict", "write_conflict"};
   std::string keys;
   for (const auto& key : operation.keys) keys += to_hex(key) + " ";
   return fmt::format("{} {} {} keys [{}] limit {} bytes {} visited {}{}{} value {} op {}",
-                     kNames[static_cast<std::size_t>(operation.kind)], shown_selector(operation.begin),
-                     shown_selector(operation.end), keys, operation.options.limit,
-                     operation.options.target_bytes, operation.visited,
-                     operation.options.reverse ? " reverse" : "",
+                     kNames[static_cast<std::size_t>(operation.kind)], to_hex(operation.begin),
+                     to_hex(operation.end), keys, operation.options.limit, operation.options.target_bytes,
+                     operation.visited, operation.options.reverse ? " reverse" : "",
                      operation.options.isolation == Isolation::snapshot ? " snapshot" : "",
                      to_hex(operation.value), static_cast<int>(operation.op));
 }

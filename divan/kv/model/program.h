@@ -14,7 +14,6 @@ struct Operation {
   enum class Kind {
     get,
     get_many,
-    get_key,
     scan,
     set,
     clear,
@@ -27,7 +26,7 @@ struct Operation {
   };
   Kind kind = Kind::get;
   std::vector<std::string> keys;  // of get_many
-  KeySelector begin, end;         // `begin.key` is the key where there is one
+  std::string begin, end;         // of a range; `begin` is the key of what has one key
   RangeOptions options;           // the isolation is that of all reads
   std::size_t visited = 0;        // of scan: the visitor stops after so many rows; 0: it does not
   std::string value;

@@ -12,20 +12,11 @@ std::optional<std::string> value_of(const Rows& rows, const std::string& key) {
   return row == rows.end() ? std::nullopt : std::optional(row->second);
 }
 
-// "" before the first key, "\xff" behind the last.
-std::string find_key(const Rows& rows, const KeySelector& selector) {
-  const auto from = selector.or_equal ? rows.upper_bound(selector.key) : rows.lower_bound(selector.key);
-  const auto place = std::distance(rows.begin(), from) - 1 + selector.offset;
-  if (place < 0) return "";
-  if (place >= std::ssize(rows)) return "\xff";
-  return std::next(rows.begin(), place)->first;
-}
-
 std::string scan(const Rows& rows, const Operation& operation) {
   const auto& options = operation.options;
-  const std::string begin = find_key(rows, operation.begin), end = find_key(rows, operation.end);
-  std::vector<std::pair<std::string, std::string>> found;
-  if (begin < end) found.assign(rows.lower_bound(begin), rows.lower_bound(end));
+  if (operation.begin > operation.end) return "inverted_range";
+  std::vector<std::pair<std::string, std::string>> found(rows.lower_bound(operation.begin),
+                                                         rows.lower_bound(operation.end));
   if (options.reverse) std::reverse(found.begin(), found.end());
   std::string answer;
   std::size_t count = 0, bytes = 0;
@@ -48,8 +39,8 @@ void put(Rows& rows, const std::string& key, const std::optional<std::string>& v
 }  // namespace
 
 std::string perform(Rows& rows, const Operation& operation) {
-  const std::string& key = operation.begin.key;
-  const std::string& end = operation.end.key;
+  const std::string& key = operation.begin;
+  const std::string& end = operation.end;
   switch (operation.kind) {
     case Operation::Kind::get: return shown(value_of(rows, key));
     case Operation::Kind::get_many: {
@@ -57,7 +48,6 @@ std::string perform(Rows& rows, const Operation& operation) {
       for (const auto& each : operation.keys) answer += shown(value_of(rows, each)) + " ";
       return answer;
     }
-    case Operation::Kind::get_key: return "'" + to_hex(find_key(rows, operation.begin)) + "'";
     case Operation::Kind::scan: return scan(rows, operation);
     case Operation::Kind::set: put(rows, key, operation.value); break;
     case Operation::Kind::clear: rows.erase(key); break;

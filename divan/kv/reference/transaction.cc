@@ -180,68 +180,21 @@ std::optional<ReferenceTransaction::Row> ReferenceTransaction::last_row(const st
   return std::nullopt;
 }
 
-std::string ReferenceTransaction::resolve(const KeySelector& selector, Isolation isolation) {
-  if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-  const std::string start = selector.or_equal ? selector.key + '\0' : selector.key;
-  const std::string end(kEndOfKeys);
-  if (selector.offset > 0) {
-    std::string found;
-    std::string from = start;
-    for (int i = 0; i < selector.offset; ++i) {
-      const auto row = first_row(from, end);
-      if (!row) {
-        add_read({start, end}, isolation);
-        return end;
-      }
-      found = row->key;
-      from = found + '\0';
-    }
-    add_read({start, from}, isolation);
-    return found;
-  }
-  std::string to = start;
-  for (int i = 0; i >= selector.offset; --i) {
-    const auto row = last_row({}, to);
-    if (!row) {
-      add_read({{}, start}, isolation);
-      return {};
-    }
-    to = row->key;
-  }
-  add_read({to, start}, isolation);
-  return to;
-}
-
-std::string ReferenceTransaction::get_key(const KeySelector& selector, Isolation isolation) {
-  check_open();
+bool ReferenceTransaction::scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) {
+  check_range(range.begin, range.end);
   check_young();
-  return resolve(selector, isolation);
-}
-
-bool ReferenceTransaction::scan(const KeySelector& begin_selector, const KeySelector& end_selector,
-                                const RangeOptions& options, const RowVisitor& visit) {
-  check_open();
-  check_young();
-  // "The first key at or after" bounds the range where its own key does, and need not be looked for.
-  const auto bound = [&](const KeySelector& selector) {
-    if (selector.offset != 1) return resolve(selector, options.isolation);
-    if (selector.key > kEndOfKeys) throw Error(ErrorCode::key_outside_legal_range);
-    return selector.or_equal ? selector.key + '\0' : selector.key;
-  };
-  std::string begin = bound(begin_selector);
-  std::string end = std::min(bound(end_selector), std::string(kEndOfKeys));
-  const KeyRange whole{begin, end};
+  auto [begin, end] = range;
   bool more = false;
   try {
     more = visit_rows(begin, end, options, visit);
   } catch (...) {
-    add_read(whole, options.isolation);
+    add_read(range, options.isolation);
     throw;
   }
   if (begin >= end) {
-    add_read(whole, options.isolation);
+    add_read(range, options.isolation);
   } else {
-    add_read(options.reverse ? KeyRange{end, whole.end} : KeyRange{whole.begin, begin}, options.isolation);
+    add_read(options.reverse ? KeyRange{end, range.end} : KeyRange{range.begin, begin}, options.isolation);
   }
   return more;
 }

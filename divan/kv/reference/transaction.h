@@ -27,10 +27,7 @@ class ReferenceTransaction final : public Transaction {
   std::optional<std::string> get(std::string_view key, Isolation isolation) override;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                    Isolation isolation) override;
-  std::string get_key(const KeySelector& selector, Isolation isolation) override;
-  using Transaction::scan;
-  bool scan(const KeySelector& begin, const KeySelector& end, const RangeOptions& options,
-            const RowVisitor& visit) override;
+  bool scan(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit) override;
   Version read_version() override { return read_version_; }
 
   void set(std::string_view key, std::string_view value) override;
@@ -82,7 +79,6 @@ class ReferenceTransaction final : public Transaction {
                   const RowVisitor& visit) const;
   void make_readable(const KeyRange& cleared);
   void check_way(const KeyRange& way) const;
-  std::string resolve(const KeySelector& selector, Isolation isolation);
 
   State& state_;
   const Clock& clock_;
