@@ -1,6 +1,6 @@
 // Builds that begin in the commit that requests them, and end in the one that writes the last rows.
 #include "divan/index/views/views_testing.h"
-#include "divan/kv/forwarding.h"
+#include "divan/kv/lossy_testing.h"
 #include "divan/kv/tiring_testing.h"
 
 namespace divan::index::views {
@@ -59,7 +59,7 @@ class LostReplyStore final : public kv::ForwardingDatabase {
    protected:
     std::string do_commit() override {
       ForwardingTransaction::do_commit();
-      throw kv::Error(kv::ErrorCode::transaction_timed_out);
+      throw kv::Error(kv::ErrorCode::commit_unknown_result);
     }
   };
 };
@@ -227,6 +227,25 @@ TEST_F(Claim, AJobWhoseClaimHasAnUnknownResultIsReleased) {
     EXPECT_THROW(silent.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
     wait_until_idle();
   }
+}
+
+TEST_F(Claim, AJobWhoseClaimIsSettledRunsOnce) {
+  using kv::testing::LossyStore;
+  using enum LossyStore::Fate;
+  builder->start("test");
+  expect_two_commits();
+  LossyStore lossy(*store);
+  const std::vector<std::deque<LossyStore::Fate>> courses = {
+      {lost_after_commit}, {lost_before_commit}, {late}, {lost_before_commit, lost_before_commit}};
+  for (const auto& fates : courses) {
+    put("{}");
+    lossy.fates = fates;
+    lossy.run([&](kv::Transaction& tx) { ask(tx); });
+    EXPECT_EQ(lossy.deliver(), 0);
+    wait_until_idle();
+  }
+  // No thread is kept for what was refused.
+  expect_two_commits();
 }
 
 TEST_F(Claim, ABuildIsReleasedIfTheStoreDoesNotRespond) {
