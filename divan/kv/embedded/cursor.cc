@@ -43,15 +43,16 @@ Cursor::Cursor(const Snapshot& snapshot, const WriteMap& writes, const KeyRange&
 
 void Cursor::seek_first(const Snapshot& snapshot) {
   const std::uint64_t before = rocksdb::get_perf_context()->internal_delete_skipped_count;
-  const std::string begin = snapshot.gaps().first_row_at_or_after(readable_.begin, snapshot.version());
+  const std::string begin =
+      snapshot.empty_ranges().first_row_at_or_after(readable_.begin, snapshot.version());
   if (begin >= readable_.end) return;  // an iterator that was never moved is at its end
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
   stored_->Seek(begin);
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   const std::string_view end = stored_->Valid() ? view(stored_->key()) : std::string_view(readable_.end);
   if (!stored_->Valid()) check_status(stored_->status());
-  snapshot.gaps().found(begin, end, snapshot.version(),
-                        rocksdb::get_perf_context()->internal_delete_skipped_count - before);
+  snapshot.empty_ranges().found(begin, end, snapshot.version(),
+                                rocksdb::get_perf_context()->internal_delete_skipped_count - before);
 }
 
 bool Cursor::next() {

@@ -3,19 +3,19 @@
 namespace divan::kv::embedded {
 namespace {
 
-// Of more queues than this at once, the ones whose keys come last do without.
-constexpr std::size_t kMaxGaps = 1000;
+// The ranges with the last keys are dropped beyond this.
+constexpr std::size_t kMaxRanges = 1000;
 constexpr std::size_t kMaxFindings = 100;
 
 }  // namespace
 
 std::string EmptyRanges::first_row_at_or_after(std::string_view begin, Version version) const {
-  if (has_gaps_.load(std::memory_order_acquire)) {
+  if (has_ranges_.load(std::memory_order_acquire)) {
     std::lock_guard lock(mutex_);
-    auto gap = empty_ranges_.upper_bound(begin);
-    if (gap != empty_ranges_.begin()) {
-      --gap;
-      if (begin < gap->second.end && gap->second.since <= version) return gap->second.end;
+    auto range = ranges_.upper_bound(begin);
+    if (range != ranges_.begin()) {
+      --range;
+      if (begin < range->second.end && range->second.since <= version) return range->second.end;
     }
   }
   return std::string(begin);
@@ -50,35 +50,35 @@ void EmptyRanges::end_group(Version version) {
 }
 
 void EmptyRanges::insert(const Finding& finding) {
-  auto next = empty_ranges_.upper_bound(finding.begin);
-  if (next != empty_ranges_.begin() && std::prev(next)->second.end >= finding.begin) --next;
-  // EmptyRanges that touch become one, which is known from the later version on.
+  auto next = ranges_.upper_bound(finding.begin);
+  if (next != ranges_.begin() && std::prev(next)->second.end >= finding.begin) --next;
+  // Ranges that touch become one, with the later `since`.
   std::string begin = finding.begin;
   std::string end = finding.end;
   Version since = finding.version;
-  while (next != empty_ranges_.end() && next->first <= end) {
+  while (next != ranges_.end() && next->first <= end) {
     begin = std::min(begin, next->first);
     end = std::max(end, next->second.end);
     since = std::max(since, next->second.since);
-    next = empty_ranges_.erase(next);
+    next = ranges_.erase(next);
   }
-  empty_ranges_.emplace(std::move(begin), Gap{std::move(end), since});
-  if (empty_ranges_.size() > kMaxGaps) empty_ranges_.erase(std::prev(empty_ranges_.end()));
-  has_gaps_.store(true, std::memory_order_release);
+  ranges_.emplace(std::move(begin), EmptyRange{std::move(end), since});
+  if (ranges_.size() > kMaxRanges) ranges_.erase(std::prev(ranges_.end()));
+  has_ranges_.store(true, std::memory_order_release);
 }
 
 void EmptyRanges::row_written(std::string_view key) {
-  if (!has_gaps_.load(std::memory_order_relaxed)) return;
+  if (!has_ranges_.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex_);
-  auto gap = empty_ranges_.upper_bound(key);
-  if (gap == empty_ranges_.begin() || std::prev(gap)->second.end <= key) return;
-  --gap;
-  if (gap->first == key) {
-    empty_ranges_.erase(gap);
+  auto range = ranges_.upper_bound(key);
+  if (range == ranges_.begin() || std::prev(range)->second.end <= key) return;
+  --range;
+  if (range->first == key) {
+    ranges_.erase(range);
   } else {
-    gap->second.end = key;
+    range->second.end = key;
   }
-  has_gaps_.store(!empty_ranges_.empty(), std::memory_order_release);
+  has_ranges_.store(!ranges_.empty(), std::memory_order_release);
 }
 
 }  // namespace divan::kv::embedded

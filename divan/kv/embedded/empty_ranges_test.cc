@@ -12,9 +12,9 @@ namespace {
 
 using Rows = std::set<std::string>;
 
-// A store that remembers its rows at all versions, with its gaps as the committer keeps them.
+// A store that remembers its rows at all versions, with its empty ranges as the committer keeps them.
 struct History {
-  EmptyRanges gaps{1};
+  EmptyRanges ranges{1};
   ConflictSet written;
   std::vector<Rows> at{Rows()};
   std::function<void()> meanwhile;
@@ -22,10 +22,10 @@ struct History {
   Version version() const { return static_cast<Version>(at.size()) - 1; }
 
   void commit(const std::string& key, bool present) {
-    gaps.begin_group(written);
+    ranges.begin_group(written);
     at.push_back(at.back());
     if (present) {
-      gaps.row_written(key);
+      ranges.row_written(key);
       at.back().insert(key);
     } else {
       at.back().erase(key);
@@ -33,17 +33,17 @@ struct History {
     written.add_point(key, version());
     // What is looked at meanwhile sees the versions before.
     if (meanwhile) meanwhile();
-    gaps.end_group(version());
+    ranges.end_group(version());
   }
 
   // Scans as a cursor does; the row that it finds first.
   std::string scan(const std::string& begin, const std::string& end, Version read) {
-    const std::string start = gaps.first_row_at_or_after(begin, read);
+    const std::string start = ranges.first_row_at_or_after(begin, read);
     if (start >= end) return end;
     const Rows& rows = at[static_cast<std::size_t>(read)];
     const auto row = rows.lower_bound(start);
     const std::string found = row == rows.end() ? end : std::min(*row, end);
-    gaps.found(start, found, read, 1);
+    ranges.found(start, found, read, 1);
     return found;
   }
 };
@@ -73,7 +73,7 @@ RC_GTEST_PROP(EmptyRanges, NoRowIsEverPassedOver, ()) {
   }
 }
 
-TEST(EmptyRanges, WhatIsFoundTwiceInARowIsOneGap) {
+TEST(EmptyRanges, RangesThatTouchBecomeOne) {
   History history;
   for (const char* key : {"a", "b", "c", "d"}) history.commit(key, true);
   history.commit("a", false);
@@ -81,7 +81,7 @@ TEST(EmptyRanges, WhatIsFoundTwiceInARowIsOneGap) {
   history.commit("b", false);
   EXPECT_EQ(history.scan("", "z", history.version()), "c");
   history.commit("x", true);
-  EXPECT_EQ(history.gaps.first_row_at_or_after("", history.version()), "c");
+  EXPECT_EQ(history.ranges.first_row_at_or_after("", history.version()), "c");
 }
 
 TEST(EmptyRanges, WhatWasWrittenSinceTheScanMakesNone) {
@@ -91,7 +91,7 @@ TEST(EmptyRanges, WhatWasWrittenSinceTheScanMakesNone) {
   history.commit("b", true);
   history.scan("", "z", history.version() - 1);
   history.commit("x", true);
-  EXPECT_EQ(history.gaps.first_row_at_or_after("", history.version()), "b");
+  EXPECT_EQ(history.ranges.first_row_at_or_after("", history.version()), "b");
 }
 
 // Rows that the present scan of a range passes over.
@@ -116,7 +116,7 @@ TEST(EmptyRanges, AQueueIsPassedOverOnce) {
     EXPECT_EQ(passed(*store, queue), 1000u);  // those that have gone since the last look
     EXPECT_EQ(passed(*store, queue), 0u);
   }
-  // Into the gap: what is before the row is known still.
+  // Into the empty range: what is before the row is known still.
   store->run([&](Transaction& tx) { tx.set(key(2000), ""); });
   EXPECT_EQ(passed(*store, queue), 0u);
   EXPECT_EQ(store->run([&](Transaction& tx) { return tx.get_range(queue, {}).rows.size(); }), 1u);

@@ -16,14 +16,14 @@ namespace divan::kv::embedded {
 /// Immutable and thread-safe. Reads throw io_error when RocksDB cannot read its files.
 class Snapshot {
  public:
-  Snapshot(rocksdb::DB& db, Version version, EmptyRanges& gaps)
-      : db_(db), snapshot_(db.GetSnapshot()), version_(version), empty_ranges_(gaps) {}
+  Snapshot(rocksdb::DB& db, Version version, EmptyRanges& ranges)
+      : db_(db), snapshot_(db.GetSnapshot()), version_(version), empty_ranges_(ranges) {}
   ~Snapshot() { db_.ReleaseSnapshot(snapshot_); }
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
   Version version() const { return version_; }
-  EmptyRanges& gaps() const { return empty_ranges_; }
+  EmptyRanges& empty_ranges() const { return empty_ranges_; }
 
   std::optional<std::string> get(std::string_view key) const;
   std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys) const;

@@ -53,7 +53,7 @@ class TemporaryStore {
     options.directory = directory_.path() + "/store";
     options.durable = false;
     options.cache_bytes = 8 << 20;
-    options.least_passed = 1;  // so that gaps come into all tests
+    options.least_passed = 1;  // so that all tests use empty ranges
     database_ = std::make_unique<EmbeddedDatabase>(options, clock_, rng_);
   }
 

@@ -87,7 +87,7 @@ void FdbDatabase::advance_version(Version at_least) {
   if (raised) await_settled();
 }
 
-// Within a second after a jump of more than some 300,000,000 versions, a cluster stops to start transactions,
+// Within a second after a jump of more than some 300,000,000 versions, a cluster stops starting transactions
 // for about ten seconds (FoundationDB 7.1: its ratekeeper takes the jump for storage servers that lag). Other
 // transactions would get transaction_timed_out.
 void FdbDatabase::await_settled() {
