@@ -1,10 +1,9 @@
-// How modules check the rows that they have in a store: what `divan verify` is made of.
+// How modules check their rows in a store, for `divan verify`.
 //
-// All rows of the store go by once, in the order of their keys. A module's check takes those that are its
-// own, looks at each, and keeps no more of them than counts and sums, whatever their number. Rows that belong
-// together lie far apart, so their agreement is checked by sums: of a digest of each row that there must be,
-// on one side, and of each that there is, on the other. Only where sums differ a check reads again, to say
-// which rows it is.
+// All rows of the store are read once, in the order of their keys. A module's check examines its own rows and
+// keeps only counts and sums, whatever the number of rows. Rows that must agree lie far apart, so checks
+// compare sums: of a digest of each row that must exist, and of each that exists. Only if the sums differ, a
+// check reads the rows again to name those that are wrong.
 #pragma once
 
 #include <string>
@@ -20,7 +19,7 @@ namespace divan::kv {
 /// Text that may come from damaged rows, as UTF-8 without control characters, for people.
 std::string readable(std::string_view text);
 
-/// What is wrong, in words. Keeps the first ones, and counts all. Not thread-safe.
+/// Messages about damage. Keeps the first ones and counts all. Not thread-safe.
 class Findings {
  public:
   static constexpr std::size_t kMaxKept = 100;
@@ -56,10 +55,10 @@ class RowCheck {
  public:
   virtual ~RowCheck() = default;
 
-  /// The next row of the store. Answers whether it is one of the module's.
+  /// Receives the next row of the store. Returns true if it belongs to the module.
   virtual bool row(std::string_view key, std::string_view value) = 0;
 
-  /// All rows have gone by; `rows` are the same once more.
+  /// Called after the last row; `rows` reads the same rows again.
   virtual void finish(RowSource& rows) = 0;
 };
 
@@ -67,7 +66,7 @@ class RowCheck {
 /// value, v a versionstamp. "si" is a text and an integer.
 bool has_shape(std::string_view packed, std::string_view shape);
 
-/// A value in chunks (chunks.h) whose rows go by. Not thread-safe.
+/// A value in chunks (chunks.h) that is put together from its rows. Not thread-safe.
 class ChunkedValue {
  public:
   /// `place` is what its chunks' keys have in common.
@@ -79,7 +78,7 @@ class ChunkedValue {
   const std::string& place() const { return place_; }
   std::int64_t chunks() const { return chunks_; }
   std::size_t bytes() const { return bytes_; }
-  /// All of it; nothing if chunks are missing, or if it is larger than anything that there may be.
+  /// The value; nullopt if chunks are missing or it is larger than any value may be.
   std::optional<std::string_view> text() const;
 
  private:
@@ -91,7 +90,7 @@ class ChunkedValue {
   bool whole_ = true;
 };
 
-/// A sum over a set of rows, in whatever order they come: equal for equal sets, and else hardly ever.
+/// A sum over a set of rows that does not depend on their order. Different sets almost never have equal sums.
 class RowSum {
  public:
   void add(std::string_view row) {

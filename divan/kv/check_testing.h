@@ -29,7 +29,7 @@ class MapRows final : public RowSource {
   Map map_;
 };
 
-/// Shows all rows to the checks and answers how many they did not know.
+/// Passes all rows to the checks. Returns how many none of them knew.
 inline std::size_t run_checks(RowSource& rows, std::initializer_list<RowCheck*> checks) {
   std::size_t unknown = 0;
   rows.scan({"", "\xff"}, [&](std::string_view key, std::string_view value) {
@@ -41,7 +41,7 @@ inline std::size_t run_checks(RowSource& rows, std::initializer_list<RowCheck*> 
   return unknown;
 }
 
-/// Removes each row of the store in turn, and answers the keys of those that `findings_of(rows)` does not
+/// Removes each row of the store in turn, and returns the keys of those that `findings_of(rows)` does not
 /// miss.
 template <class FindingsOf>
 std::vector<std::string> unmissed_rows(Database& store, FindingsOf&& findings_of) {

@@ -1,4 +1,4 @@
-// What can go wrong in the store, with FoundationDB's codes
+// The errors of the store, with FoundationDB's codes
 // (https://apple.github.io/foundationdb/api-error-codes.html).
 #pragma once
 
@@ -15,15 +15,15 @@ enum class ErrorCode {
   not_committed = 1020,             // another transaction changed what this one has read
   commit_unknown_result = 1021,     // the commit may have been made, or may be made yet
   transaction_cancelled = 1025,     // the database is closing
-  transaction_timed_out = 1031,     // run() gave up retrying, or the store does not answer
+  transaction_timed_out = 1031,     // run() used all its tries, or the store does not respond
   too_many_watches = 1032,          // poll instead
   accessed_unreadable = 1036,       // read of a value that has a versionstamp before its commit
-  process_behind = 1037,            // a part of the store is behind or overloaded
-  io_error = 1510,                  // the disk or the files failed; the store takes no more writes
+  process_behind = 1037,            // a process of the store is behind or overloaded
+  io_error = 1510,                  // the disk or the files failed; the store accepts no more writes
   client_invalid_operation = 2000,  // a malformed call
-  key_outside_legal_range = 2004,   // keys that begin with 0xff belong to the engine
+  key_outside_legal_range = 2004,   // keys that begin with 0xff are the engine's
   inverted_range = 2005,            // begin > end
-  used_during_commit = 2017,        // the transaction has been committed already; reset() it first
+  used_during_commit = 2017,        // the transaction was committed before; reset() it first
   transaction_too_large = 2101,
   key_too_large = 2102,
   value_too_large = 2103,
@@ -41,7 +41,7 @@ class Error : public std::exception {
   /// name: reason
   const char* what() const noexcept override { return what_.c_str(); }
 
-  /// Whether running the transaction again, from its beginning, may succeed.
+  /// Returns true if the transaction may succeed when it is run again from its beginning.
   bool retryable() const;
 
   /// Returns true if the cause may pass, so that a later request may succeed. True of all that are retryable.

@@ -1,5 +1,5 @@
-// Stores and transactions that pass everything on to others. For those that change a part of it: faults that
-// tests inject, for example.
+// Stores and transactions that forward all calls to others: base classes for those that change some of them,
+// such as stores of tests that inject faults.
 #pragma once
 
 #include <memory>
@@ -46,7 +46,7 @@ class ForwardingTransaction : public Transaction {
   std::size_t approximate_size() const override { return inner_->approximate_size(); }
   void on_error(const Error& error) override {
     inner_->on_error(error);
-    inner_is_reset_ = true;  // and knows how many tries there were
+    inner_is_reset_ = true;  // it keeps its count of tries
     reset();
   }
 
@@ -59,7 +59,7 @@ class ForwardingTransaction : public Transaction {
     if (!std::exchange(inner_is_reset_, false)) inner_->reset();
   }
   Transaction& inner() { return *inner_; }
-  /// Gives the other transaction away. Without a new one, nothing may be done with this one any more.
+  /// Returns the inner transaction and replaces it. Without a new one, this transaction must not be used.
   std::unique_ptr<Transaction> take_inner(std::unique_ptr<Transaction> next = nullptr) {
     return std::exchange(inner_, std::move(next));
   }

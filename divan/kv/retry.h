@@ -1,4 +1,4 @@
-// The pauses between the tries of a transaction. For engines that do not bring their own.
+// The pauses between the tries of a transaction, for engines whose client has none.
 #pragma once
 
 #include "divan/base/clock.h"
@@ -11,7 +11,7 @@ namespace divan::kv {
 class Retries {
  public:
   /// Sleeps before the next try: a random time that doubles with the tries, at most a quarter of a second.
-  /// Throws `error` if another try is no use, transaction_timed_out after kMaxAttempts.
+  /// Throws `error` if it is not retryable(), transaction_timed_out after kMaxAttempts.
   void pause(const Error& error, const Clock& clock, Rng& rng);
 
  private:

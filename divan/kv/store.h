@@ -1,9 +1,9 @@
-// The ordered, transactional key-value store that everything stands on, with FoundationDB's semantics
+// The ordered, transactional key-value store below all modules, with FoundationDB's semantics
 // (https://apple.github.io/foundationdb/developer-guide.html). Engines implement Database and Transaction;
-// code above knows only this header.
+// code above uses only this header.
 //
-// A transaction reads one version of the store, sees its own writes, and is committed only if nothing that it
-// has read was changed meanwhile: transactions are strictly serialisable. Keys and values are byte strings;
+// A transaction reads one version of the store, sees its own writes, and commits only if nothing that it has
+// read was changed meanwhile: transactions are strictly serialisable. Keys and values are byte strings;
 // keys are ordered by their bytes.
 #pragma once
 
@@ -28,21 +28,20 @@
 namespace divan::kv {
 
 // Limits of every engine, so that code that runs on one runs on all.
-inline constexpr std::size_t kMaxKeyBytes =
-    9'900;  // FoundationDB's limit, less what an engine may put before
+inline constexpr std::size_t kMaxKeyBytes = 9'900;  // FoundationDB's limit, less an engine's prefix
 inline constexpr std::size_t kMaxValueBytes = 100'000;
 inline constexpr std::size_t kMaxTransactionBytes = 10'000'000;
 inline constexpr Duration kTransactionLifetime = std::chrono::seconds(5);
-/// How often run() tries before it gives up with transaction_timed_out.
+/// run() fails with transaction_timed_out after so many tries.
 inline constexpr int kMaxAttempts = 200;
 
-/// Numbers the commits: one that begins after another was acknowledged has a higher one. Commits at the same
-/// time may share a version; their versionstamps differ.
+/// Numbers the commits: a commit that begins after another was acknowledged has a higher version. Concurrent
+/// commits may share a version; their versionstamps differ.
 using Version = std::int64_t;
 
 enum class Isolation {
   serializable,  // the commit fails if what was read has changed
-  snapshot,      // it does not
+  snapshot,      // the commit succeeds all the same
 };
 
 struct RangeOptions {
@@ -63,7 +62,7 @@ struct RangePage {
   bool more = false;  // a limit or target cut the page short; there may be more rows
 };
 
-/// What a transaction is about to read, as far as the caller knows.
+/// The reads that a caller knows a transaction will make.
 struct Prefetch {
   struct Range {
     KeyRange range;
@@ -79,8 +78,8 @@ struct Prefetch {
   }
 };
 
-/// Receives a row, valid during the call; answers whether to go on. It may read by the same transaction, but
-/// not write.
+/// Receives a row, which is valid during the call. Returns false to stop. It may read in the same
+/// transaction, but not write.
 using RowVisitor = std::function<bool(std::string_view key, std::string_view value)>;
 
 /// Atomic read-modify-write operations, done at commit without a read (and so without a conflict). Operands
@@ -89,24 +88,24 @@ using RowVisitor = std::function<bool(std::string_view key, std::string_view val
 /// filled up with zeros); a missing value is 0 for add and the operand for all others but compare_and_clear.
 enum class AtomicOp { add, min, max, byte_min, byte_max, compare_and_clear };
 
-/// Tells that a key's value has changed since the transaction that asked for the watch. It ends once: it
-/// fires, or it is cancelled because its transaction was not committed or the store is closing. A value that
-/// changed and changed back may fire it or not; and a watch that fires only says that it is time to look. It
-/// goes on after its transaction was reset or destroyed, once that is committed.
+/// Reports that a key's value has changed since the transaction that created the watch. It ends once: it
+/// fires, or it is cancelled because its transaction was not committed or the store is closing. It may fire
+/// although the value has not changed, and need not fire if the value changed and changed back: read the key
+/// again. Once its transaction is committed, it outlives a reset or the destruction of the transaction.
 /// Thread-safe.
 class Watch {
  public:
-  /// Whether the value has changed.
+  /// Returns true if the watch has fired.
   bool fired() const;
-  /// Whether the watch ended without an answer.
+  /// Returns true if the watch was cancelled.
   bool cancelled() const;
 
-  /// Calls `callback` once when the watch ends (at once if it has), on the thread that ends it; it must be
-  /// quick and must not throw. It may use the store unless that is closing. One callback a watch; a new one
-  /// replaces the old.
+  /// Calls `callback` once when the watch ends (immediately if it has ended), on the thread that ends it. The
+  /// callback must be quick and must not throw. It may use the store unless the store is closing. A watch has
+  /// one callback; a new one replaces the old one.
   void on_end(std::function<void()> callback);
 
-  /// Waits for the end; answers whether the watch has ended.
+  /// Waits for the end. Returns true if the watch has ended.
   bool wait_until(const Clock& clock, MonotonicTime deadline) const;
 
   // For engines. Only the first call counts.
@@ -139,13 +138,13 @@ struct CommitOutcome {
   Version version() const;
 };
 
-/// One transaction. Not thread-safe: one thread at a time. After commit(), be it that it failed, only the
-/// results, on_error() and reset() may be called; all else throws used_during_commit.
+/// One transaction. Not thread-safe: one thread at a time. After commit(), even if it failed, only the
+/// results, on_error() and reset() may be called; every other call throws used_during_commit.
 ///
-/// It sees its own writes, in snapshot reads too. What they decide is not read from the store: get() of a key
-/// that the transaction has set or cleared before does not conflict, while one of a key with atomic
-/// operations on what is stored does. Whether keys that it has written conflict as part of a range that is
-/// read or given to add_read_conflict() is unspecified (FoundationDB leaves them out).
+/// It sees its own writes, also in snapshot reads. A value that its own writes determine is not read from the
+/// store: get() of a key that the transaction has set or cleared does not conflict. get() of a key with
+/// atomic operations on a stored value does. Whether keys that it has written conflict as part of a range
+/// that is read or given to add_read_conflict() is unspecified (FoundationDB leaves them out).
 class Transaction {
  public:
   Transaction() = default;
@@ -162,16 +161,16 @@ class Transaction {
   virtual void prefetch(const Prefetch& /*reads*/) {}
 
   // Reads. They throw transaction_too_old 5 s after the transaction began, key_outside_legal_range for keys
-  // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable where the answer
+  // above "\xff" (and for reads of single keys that begin with it), and accessed_unreadable if the result
   // depends on this transaction's own versionstamp: for a value that has one, and anywhere between the
-  // smallest and the largest key that a versionstamped key may become, counted from the version after the one
-  // that is read. A set() there does not make it readable again, a clear() or clear_range() does. Keys beyond
-  // the limit of length are not there.
+  // smallest and the largest key that a versionstamped key may become, from the version after the read
+  // version on. A set() there does not make it readable again, a clear() or clear_range() does. Keys longer
+  // than the limit do not exist.
 
   virtual std::optional<std::string> get(std::string_view key,
                                          Isolation isolation = Isolation::serializable) = 0;
 
-  /// Several reads, under way at once where the store is remote. Answers in the order of `keys`.
+  /// Several reads, concurrent if the store is remote. Returns the values in the order of `keys`.
   virtual std::vector<std::optional<std::string>> get_many(std::span<const std::string> keys,
                                                            Isolation isolation = Isolation::serializable) = 0;
 
@@ -204,15 +203,16 @@ class Transaction {
   /// The same for the value.
   virtual void set_versionstamped_value(std::string_view key, std::string_view value) = 0;
 
-  /// A watch on the key's value as this transaction sees it now; set at commit, and fired there if the commit
-  /// leaves another value, be it this transaction's own. May conflict like a get(). Throws too_many_watches
-  /// if the store has as many as it can that have not ended, those of open transactions included.
+  /// A watch on the key's value as this transaction sees it now. It is set at the commit, and fires there if
+  /// the commit leaves another value, also one that this transaction wrote. May conflict like a get(). Throws
+  /// too_many_watches if the store has its maximum of watches that have not ended, including those of open
+  /// transactions.
   virtual std::shared_ptr<Watch> watch(std::string_view key) = 0;
   /// As watch(), but returns null if the store has too many watches. A caller that waits must then poll.
   std::shared_ptr<Watch> try_watch(std::string_view key);
 
-  // Conflict ranges beyond those that reads and writes make by themselves. They throw inverted_range and
-  // key_outside_legal_range; an empty range is none.
+  // Conflict ranges in addition to those of reads and writes. They throw inverted_range and
+  // key_outside_legal_range. An empty range has no effect.
   virtual void add_read_conflict(const KeyRange& range) = 0;
   virtual void add_write_conflict(const KeyRange& range) = 0;
 
@@ -224,7 +224,7 @@ class Transaction {
   /// commit_unknown_result, which says that settling failed as well, may the writes have been made.
   void commit();
 
-  /// Whether commit() would have nothing to write: then it succeeds whatever others do.
+  /// Returns true if there is nothing to write: commit() then succeeds whatever other transactions do.
   virtual bool read_only() const = 0;
 
   /// The version of the commit; -1 if nothing was written or committed.
@@ -240,16 +240,16 @@ class Transaction {
   /// than that.
   std::uint16_t claim_user_version();
 
-  /// Bytes that count towards kMaxTransactionBytes so far: keys and values of the writes, and what the engine
-  /// needs to remember of the conflict ranges, which differs.
+  /// Bytes that count towards kMaxTransactionBytes so far: keys and values of the writes, and the conflict
+  /// ranges, which engines count differently.
   virtual std::size_t approximate_size() const = 0;
 
-  /// Waits as long as the error's kind and the number of tries so far suggest, and resets the transaction for
-  /// another try; throws the error again if that is no use, or transaction_timed_out after kMaxAttempts. Then
-  /// only reset() is left.
+  /// Waits for a time that grows with the number of tries, and resets the transaction for another try. Throws
+  /// the error again if it is not retryable(), or transaction_timed_out after kMaxAttempts; then only reset()
+  /// may be called.
   virtual void on_error(const Error& error) = 0;
 
-  /// As new, with a new read version and all its tries.
+  /// Makes the transaction new, with a new read version and no tries used.
   void reset();
 
   using OutcomeCallback = std::function<void(const CommitOutcome&)>;
@@ -305,17 +305,17 @@ class Database {
 
   virtual std::unique_ptr<Transaction> begin() = 0;
 
-  /// Visits all rows as they are at one version, which it answers, however long that takes. Rows are valid
-  /// during the call; a visitor that answers false ends it. Throws io_error.
+  /// Visits all rows as they are at one version, however long that takes, and returns that version. Rows are
+  /// valid during the call; a visitor that returns false ends the visit. Throws io_error.
   virtual Version dump(const RowVisitor& visit) = 0;
 
-  /// About how many bytes the range takes, as the engine keeps it: good for ranges of megabytes, and anything
-  /// for smaller ones; rows written a moment ago may count for nothing, or several times. Reads no rows.
+  /// Returns about how many bytes the engine stores for the range. The estimate is useful for ranges of
+  /// megabytes and arbitrary for smaller ones; recent rows may count zero or several times. Reads no rows.
   /// Throws io_error.
   virtual std::int64_t estimate_bytes(const KeyRange& range) = 0;
 
-  /// Lets later commits have higher versions than `at_least`: rows that come from another store hold its
-  /// versionstamps, and versions must go on growing from there. Throws io_error.
+  /// Makes the versions of later commits greater than `at_least`: rows that come from another store contain
+  /// its versionstamps, and new ones must be greater. Throws io_error.
   virtual void advance_version(Version at_least) = 0;
 
   /// Runs `fn(Transaction&)` and commits; again from the beginning after an error that is retryable(), so
@@ -340,11 +340,11 @@ class Database {
   }
 };
 
-/// The value of a counter that Transaction::add() keeps; 0 for a missing one.
+/// Decodes a counter of Transaction::add(); 0 if it is missing.
 std::int64_t decode_counter(const std::optional<std::string>& value);
 std::int64_t decode_counter(std::string_view value);
 
-/// What an atomic operation makes of a value: nothing means the key is cleared. For engines.
+/// Returns the result of an atomic operation on a value; nullopt if the key is cleared. For engines.
 std::optional<std::string> apply_atomic(AtomicOp op, const std::optional<std::string>& value,
                                         std::string_view operand);
 

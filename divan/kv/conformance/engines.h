@@ -29,7 +29,7 @@ struct Engine {
 
 inline void PrintTo(const Engine& engine, std::ostream* out) { *out << engine.name; }
 
-/// Whoever writes an engine adds it here.
+/// A new engine is added here.
 const std::vector<Engine>& engines();
 
 }  // namespace divan::kv::conformance

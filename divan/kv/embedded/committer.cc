@@ -63,14 +63,14 @@ struct Committer::GroupWrite {
   Version version;
   std::shared_ptr<const Snapshot> before;
   std::shared_ptr<const Snapshot> after;  // if anything was written
-  // What the keys that anybody in this group does atomic operations on have come to so far; each operation
-  // builds on what was written before it, be it in the same group.
+  // The present values of keys with atomic operations in this group. Each operation applies to what was
+  // written before it, also in the same group.
   struct Value {
     bool known = false;  // else it is what `before` says
     std::optional<std::string> bytes;
   };
   absl::flat_hash_map<std::string, Value> atomic_values;
-  // For watches; empty when nobody watches.
+  // For watches; empty if there are none.
   bool collect_keys = false;
   std::vector<std::string> keys;
   std::vector<KeyRange> ranges;
@@ -111,7 +111,7 @@ void Committer::commit(const std::shared_ptr<CommitRequest>& request) {
 void Committer::lead(const CommitRequest& own) noexcept {
   // RocksDB would count each comparison of keys for this thread.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
-  // The members of a large group come back at about the same time: whoever is first lets the others catch up.
+  // The members of a large group return at about the same time: the first one waits for the others.
   if (last_group_ >= kCompany) std::this_thread::yield();
   const Group group = next_group();
   const GroupWrite write = commit_group(group);

@@ -3,11 +3,11 @@
 // A transaction that has read the range [a, b) at version r may commit only if nothing in [a, b) was written
 // at a version above r. The set keeps, for every key written lately, the version of its last write
 // (`points_`), and for every range cleared lately the same (`ranges_`, an interval map: an entry gives the
-// version of the keys from it to the next entry; 0 where nothing is remembered). A question about one key is
-// two look-ups; about a range, a walk over the blocks of points in it that stops at the first point that is
+// version of the keys from it to the next entry; 0 where nothing is remembered). A query of one key is
+// two lookups; of a range, a walk over the blocks of points in it that stops at the first point that is
 // too new.
 //
-// Entries below the oldest version that a living transaction may have read are of no use. They are taken out
+// Entries below the oldest version that a living transaction may have read are not needed. They are removed
 // a few at a time, in passing, by a cursor that goes round the points: every write pays for about two steps
 // of it, so the set never holds many more dead entries than living ones, and no commit pays for all. Ranges
 // are gone through all at once, whenever there are twice as many as the last time left.

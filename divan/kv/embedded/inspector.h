@@ -1,4 +1,4 @@
-// A store that no server uses, open to be looked at.
+// Read access to a store that no server uses.
 #pragma once
 
 #include <functional>
@@ -26,13 +26,13 @@ class Inspector final : public RowSource {
 
   using Progress = std::function<void(double fraction)>;
 
-  /// Reads every file and checks its checksums; what is damaged is found by its name. Answers whether the
+  /// Reads every file and checks its checksums; findings name what is damaged. Returns true if the
   /// rows can be read.
   bool check_files(Findings& findings, const Progress& progress);
 
-  // After check_files() has answered true.
+  // After check_files() has returned true.
 
-  /// The last version; what is wrong with the engine's own rows is found.
+  /// The last version. Damage of the engine's own rows is added to the findings.
   Version check_engine_rows(Findings& findings);
   /// About how many rows there are.
   std::uint64_t estimated_rows() const;

@@ -1,9 +1,9 @@
-// Which part of a key names a thing.
+// The part of a key that names an object.
 //
 // Most keys are packed tuples (divan/kv/tuple.h). The first elements say which database or queue a key
-// belongs to and which part of it, the next one often names a thing: a document, a job. A filter over the
-// beginnings that name a thing answers that there are no rows of a document without a look at any file; it
-// makes writing new documents cheap. RocksDB can keep one, as long as it is told where such a beginning ends.
+// belongs to and which part of it, the next one often names an object: a document, a job. With a filter of
+// such prefixes RocksDB knows without reading a file that a document has no rows, which makes writing new
+// documents cheap. RocksDB keeps the filter; it needs to know where the prefix ends.
 //
 // Keys that are not packed like that have no prefix and lose nothing.
 #pragma once

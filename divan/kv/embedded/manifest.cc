@@ -14,7 +14,7 @@ namespace divan::kv::embedded {
 namespace {
 
 constexpr std::string_view kManifestName = "MANIFEST-";
-// RocksDB takes such a file for one of its own that is left over, and removes it.
+// RocksDB takes such a file for a leftover of its own and removes it.
 constexpr std::string_view kTemporaryName = "/000000.dbtmp";
 
 // Of a RocksDB version edit, the fields that come before those of files.

@@ -16,7 +16,7 @@ namespace {
 // Of the memtable's size: some tens of bits a key and a prefix, since a filter that is wrong costs a search.
 constexpr double kMemtableFilterRatio = 0.02;
 
-// What RocksDB complains about goes to our log; it keeps none of its own in the directory.
+// RocksDB's warnings go to Divan's log; it keeps no log in the directory.
 class StoreLog final : public rocksdb::Logger {
  public:
   StoreLog() : Logger(rocksdb::WARN_LEVEL) {}
@@ -58,7 +58,7 @@ rocksdb::Options rocksdb_options(const Options& options) {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   // In parts that the cache can hold: a filter of a whole table of small rows is larger than a shard of the
-  // cache, and would be read from the file for each look.
+  // cache, and would be read from the file for each lookup.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
   table.partition_filters = true;
   table.format_version = 5;

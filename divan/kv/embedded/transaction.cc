@@ -226,7 +226,8 @@ std::string EmbeddedTransaction::do_commit() {
 }
 
 std::string EmbeddedTransaction::commit_writes() {
-  // What only reads has read one version all along, however long that took; what only writes is as good late.
+  // A transaction that only reads has read one version, however long that took. One that only writes has no
+  // age.
   if (read_only()) return {};
   if (!request_->read_conflicts.empty()) check_young();
   if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);

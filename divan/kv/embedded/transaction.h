@@ -49,7 +49,7 @@ class EmbeddedTransaction final : public Transaction {
   void check_writable() const;
   void check_key(std::string_view key) const;
   void check_value(std::string_view value) const;
-  // Answers as scan() does; what lies from `reached` on was not looked at if that is not all.
+  // Returns what scan() does. `reached` becomes the end of what was read, unless all of it was.
   bool visit_rows(const KeyRange& range, const RangeOptions& options, const RowVisitor& visit,
                   std::string& reached);
   void add_read_key(std::string_view key, Isolation isolation);

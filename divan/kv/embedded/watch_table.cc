@@ -15,7 +15,7 @@ class Present {
   }
 
   const std::string& key() const { return key_; }
-  // A value that cannot be read is a reason to look, too.
+  // A value that cannot be read fires the watch, too.
   bool differs(const std::optional<std::string>& seen) const { return !readable_ || value_ != seen; }
 
  private:
@@ -39,7 +39,7 @@ void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<c
     admitted_.erase(request.watch);
     entries_.emplace(request.key, Entry{request.seen, request.watch});
   }
-  // A commit publishes its snapshot first and looks at the table afterwards: either it finds the entry, or
+  // A commit publishes its snapshot first and reads the table afterwards: either it finds the entry, or
   // the snapshot taken here shows its change.
   if (Present(*latest(), request.key).differs(request.seen)) request.watch->fire();
 }

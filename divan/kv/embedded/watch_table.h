@@ -21,7 +21,7 @@ struct WatchRequest {
   std::shared_ptr<Watch> watch;
 };
 
-/// Thread-safe. Keeps watches weakly: one that nobody holds any more is forgotten.
+/// Thread-safe. Keeps watches weakly: a watch without owners is dropped.
 class WatchTable {
  public:
   explicit WatchTable(std::size_t limit) : limit_(limit) {}
@@ -37,7 +37,7 @@ class WatchTable {
   /// Fires the watches on those of the given keys and ranges whose value in `now` differs from what was seen.
   void check(const std::vector<std::string>& keys, const std::vector<KeyRange>& ranges, const Snapshot& now);
 
-  /// Whether anybody watches at all: without watchers a commit need not collect its keys.
+  /// Returns true if there are watches; without them a commit need not collect its keys.
   bool empty() const;
 
   /// Ends all: the store is closing.

@@ -1,5 +1,4 @@
-// The writes of a transaction that is not committed yet: what it would see of its own, and what the commit is
-// to do.
+// The writes of a transaction that is not committed yet: for its own reads, and for the commit.
 //
 // Ranges that were cleared are kept apart from single keys. A key written after its range was cleared stands
 // among the points and wins; clearing a range removes the points in it. So the commit can clear all ranges
@@ -48,7 +47,7 @@ struct StampedKey {
   std::string key;
   std::uint32_t stamp_offset;
   std::string value;
-  KeyRange possible;              // where it may come to stand
+  KeyRange possible;              // what it may become
   std::vector<KeyRange> cleared;  // later on in the transaction: it is not written if it falls in there
 };
 
@@ -77,7 +76,7 @@ class WriteMap {
   const RangeSet& cleared() const { return cleared_; }
   bool is_cleared(std::string_view key) const { return cleared_.covering(key) != cleared_.end(); }
   const std::vector<StampedKey>& stamped_keys() const { return stamped_keys_; }
-  /// Where the stamped keys may come to stand, unless it was cleared since: not readable before the commit.
+  /// What the stamped keys may become, except what was cleared since. Not readable before the commit.
   const RangeSet& unreadable() const { return unreadable_; }
 
  private:
@@ -92,8 +91,8 @@ class WriteMap {
   bool has_atomics_ = false;
 };
 
-/// The value that a point gives a key whose stored value is `stored`; nothing: the key is not there. Throws
-/// accessed_unreadable where a stamped value stood.
+/// The value that a point gives a key whose stored value is `stored`; nullopt if the key does not exist.
+/// Throws accessed_unreadable where a stamped value stood.
 std::optional<std::string> value_after(const PointWrite& point, const std::optional<std::string>& stored);
 
 }  // namespace divan::kv::embedded

@@ -8,7 +8,7 @@
 
 namespace divan::kv::fdb {
 
-// The client's own objects; nobody looks inside.
+// The client's opaque objects.
 struct FdbFuture;
 struct FdbDatabaseHandle;
 struct FdbTransactionHandle;

@@ -35,7 +35,7 @@ class Client {
   /// thread what that thread uses. No database may be open any more, and none can be opened.
   static void stop();
 
-  /// One that has these functions instead of a library's: for tests.
+  /// A client with these functions instead of a library's. For tests.
   explicit Client(const Api& api) : api_(api) {}
   ~Client();
   Client(const Client&) = delete;
@@ -43,8 +43,8 @@ class Client {
 
   const Api& api() const { return api_; }
   const ClientOptions& options() const { return options_; }
-  /// Starts the thread, unless it runs. Until then it can answer nothing; once it runs it must have had
-  /// something to do before it is stopped.
+  /// Starts the thread, unless it runs. Until then the client delivers nothing. A started thread must not be
+  /// stopped before it was used.
   void run() const;
   /// "7.1.67".
   std::string version() const;

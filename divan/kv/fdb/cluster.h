@@ -1,5 +1,5 @@
-// A cluster as this process reaches it, and transactions in the client's own terms: keys as they stand in the
-// cluster, answers that are waited for.
+// A connection to a cluster, and the client's own transactions: with the cluster's keys, and futures that are
+// waited for.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ inline double seconds(Duration duration) { return std::chrono::duration<double>(
 /// A connection to a cluster. Thread-safe. The client and the clock must outlive it.
 class Cluster {
  public:
-  /// `file` is the path of the cluster file; empty: the client looks at its usual places. Does not wait for
+  /// `file` is the path of the cluster file; empty: the client's default. Does not wait for
   /// the cluster. Throws divan::Error 500 that names the file.
   Cluster(const Client& client, const std::string& file, const Clock& clock, Duration answer_timeout);
   ~Cluster();
@@ -33,13 +33,14 @@ class Cluster {
   FdbDatabaseHandle* handle() const { return handle_; }
   void set_option(DatabaseOption option, std::int64_t value) const;
 
-  /// Waits until the future has its answer: 0 or what went wrong. Throws transaction_timed_out if none comes.
+  /// Waits until the future is ready. Returns 0 or its error. Throws transaction_timed_out if it does not
+  /// become ready.
   FdbError outcome_of(const Future& future) const;
-  /// The same, and throws what went wrong.
+  /// The same, but throws the error.
   void await(const Future& future) const;
 
-  /// Counts that somebody waits for the cluster: for one answer or for several that were asked for together.
-  /// What the client has to find out first (a version to read, say) is not counted by itself.
+  /// Counts a wait for the cluster: for one response or for several requests that were sent together. A
+  /// request that the client makes by itself before (for a read version, say) is not counted.
   void count_round_trip() const { ++round_trips_; }
   std::uint64_t round_trips() const { return round_trips_; }
   /// The same of transactions with writes: committed, or refused for a conflict.
@@ -96,7 +97,7 @@ class RawTransaction {
   Version committed_version() const;
   void reset() { api_.transaction_reset(handle_); }
 
-  // Of futures that have their answers, which must not be errors.
+  // Of futures that are ready and have no error.
   std::int64_t number_in(const Future& future) const;
   std::string key_in(const Future& future) const;
   std::optional<std::string> value_in(const Future& future) const;
@@ -111,8 +112,8 @@ class RawTransaction {
   FdbTransactionHandle* handle_ = nullptr;
 };
 
-/// Runs `fn(RawTransaction&)` and commits, again as long as the client thinks that sensible. For small
-/// transactions of the engine's own that may as well be made twice.
+/// Runs `fn(RawTransaction&)` and commits, again after errors that the client calls retryable. For small
+/// transactions of the engine itself, which must be idempotent.
 template <class Fn>
 void run_raw(const Cluster& cluster, Fn&& fn) {
   RawTransaction tx(cluster);

@@ -10,9 +10,9 @@
 namespace divan::kv::fdb {
 namespace {
 
-// Where a cluster looks for the version that its next commits must reach.
+// The cluster's commits have at least the version that is stored here.
 constexpr std::string_view kLeastVersionKey = "\xff/minRequiredCommitVersion";
-// After it has been raised: for how long the cluster may not start transactions, and is polled.
+// For so long after it was raised the cluster may start no transactions, and is polled.
 constexpr Duration kSettlesAfterJump = std::chrono::seconds(15);
 constexpr Duration kSettlePoll = std::chrono::milliseconds(500);
 constexpr Duration kLongestJump = std::chrono::minutes(1);
@@ -70,7 +70,7 @@ std::int64_t FdbDatabase::estimate_bytes(const KeyRange& range) {
 }
 
 void FdbDatabase::advance_version(Version at_least) {
-  // The cluster recovers to do so: the commit's own answer is often lost.
+  // The cluster recovers then, so the response to the commit is often lost.
   bool raised = false;
   for (bool reached = false; !reached;) {
     run_raw(store_.cluster, [&](RawTransaction& tx) -> FdbError {

@@ -18,27 +18,29 @@ inline constexpr std::size_t kMaxNameBytes = 32;
 inline constexpr std::size_t kMaxTagBytes = 16;
 
 struct Options {
-  std::string cluster_file;    // empty: where FoundationDB's client looks by itself
+  std::string cluster_file;    // empty: the default of FoundationDB's client
   std::string name = "divan";  // the rows stand behind the tuple (name); at most kMaxNameBytes
   std::string tag;             // FoundationDB's tag of the transactions, to throttle them by; empty: none
   Duration start_timeout = std::chrono::seconds(10);
-  // How long one answer of the cluster may take before the transaction fails with transaction_timed_out.
+  // If the cluster does not respond to a read for so long, the transaction fails with transaction_timed_out.
+  // A commit is settled then.
   Duration answer_timeout = std::chrono::seconds(10);
   std::size_t max_watches = 10'000;
-  // It must be empty, or unfinished: then what is there is cleared away. It is nobody else's until finish().
+  // The store must be empty, or unfinished: then its rows are cleared. No other process opens it until
+  // finish().
   bool unfinished = false;
   bool raises_format = true;  // if the store has an older one; older versions then refuse the store
   ClientOptions client;
 };
 
-/// A kv::Database in a cluster, of which other processes may have theirs at the same place. Thread-safe.
-/// Transactions must not outlive it.
+/// A kv::Database in a cluster, which several processes may open. Thread-safe. Transactions must not outlive
+/// it.
 class FdbDatabase final : public Database {
  public:
   /// Waits for the cluster, and makes a store there if there is none. Throws divan::Error 500 with a reason
   /// in one line: the client library is missing or too old, there is no cluster file, the cluster does not
-  /// answer within the timeout, or what is there is of another format or not Divan's. The clock and rng must
-  /// outlive the database; the clock must be the machine's.
+  /// respond within the timeout, or the rows there have another format or are not Divan's. The clock and rng
+  /// must outlive the database; the clock must be the machine's.
   FdbDatabase(const Options& options, const Clock& clock, Rng& rng);
   ~FdbDatabase() override;
 
@@ -61,7 +63,7 @@ class FdbDatabase final : public Database {
   Store store_;
 };
 
-/// Clears away the store of these options, whatever is in it. No process may have it open.
+/// Clears the store of these options, whatever is in it. No process may have it open.
 void erase_store(const Options& options, const Clock& clock);
 
 }  // namespace divan::kv::fdb

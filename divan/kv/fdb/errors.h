@@ -6,8 +6,8 @@
 
 namespace divan::kv::fdb {
 
-/// The store's error for one of the client's. What has no code of its own there becomes process_behind if
-/// another try may help, and io_error if not.
+/// The store's error for one of the client's. A code that the store does not have becomes process_behind if
+/// the client calls it retryable, and io_error otherwise.
 Error error_of(const Api& api, FdbError code);
 
 }  // namespace divan::kv::fdb

@@ -15,7 +15,7 @@ struct Signal {
 
 // On the client's thread, which must not be held up.
 void wake(FdbFuture*, void* parameter) {
-  // It may come after the one who waited has given up.
+  // It may become ready after the waiting thread has timed out.
   const std::unique_ptr<std::shared_ptr<Signal>> signal(static_cast<std::shared_ptr<Signal>*>(parameter));
   std::lock_guard lock((*signal)->mutex);
   (*signal)->ready = true;

@@ -1,4 +1,4 @@
-// What FoundationDB's client has been asked for and will answer.
+// A result that FoundationDB's client will deliver.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ inline std::string_view view(const std::uint8_t* data, int size) {
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(size)};
 }
 
-/// An answer to come; given up when this object goes. Waiting costs the thread that waits and no other: the
-/// client's thread wakes it. Not thread-safe.
+/// A pending result; cancelled when this object is destroyed. wait() blocks only the thread that calls it;
+/// the client's thread wakes it. Not thread-safe.
 class Future {
  public:
   Future(const Api& api, FdbFuture* future) : api_(&api), future_(future) {}
@@ -34,11 +34,11 @@ class Future {
     if (future_ != nullptr) api_->future_destroy(future_);
   }
 
-  /// Waits for the answer; false if the deadline passes before.
+  /// Waits for the result. Returns false if the deadline passes before.
   bool wait(const Clock& clock, MonotonicTime deadline) const;
 
   bool is_ready() const { return api_->future_is_ready(future_) != 0; }
-  /// 0 or what went wrong; only once it is there, like all that follow.
+  /// 0 or the error. Only when the result is ready, like all functions below.
   FdbError error() const { return api_->future_get_error(future_); }
   FdbFuture* get() const { return future_; }
 

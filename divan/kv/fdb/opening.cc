@@ -23,7 +23,7 @@ bool speaks(const Cluster& cluster) {
   return future.wait(cluster.clock(), cluster.clock().now() + kProtocolTimeout) && future.error() == 0;
 }
 
-// What to look at if nobody answers.
+// What to check if the cluster does not respond.
 std::string questions(const Cluster& cluster, const std::string& file) {
   // Without one the client takes what it is told elsewhere.
   const char* const told = std::getenv("FDB_CLUSTER_FILE");

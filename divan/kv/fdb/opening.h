@@ -8,7 +8,7 @@ namespace divan::kv::fdb {
 /// Throws divan::Error 500 if the file that names the cluster cannot be read.
 void check_cluster_file(const std::string& path);
 
-/// Waits until the cluster gives a version to read at. Throws divan::Error 500 that says what it looks like
+/// Waits until the cluster returns a read version. Throws divan::Error 500 that says what to check
 /// if that takes too long; `file` is for that.
 void await_cluster(const Cluster& cluster, const std::string& file, Duration timeout);
 

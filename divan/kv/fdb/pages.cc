@@ -47,7 +47,7 @@ FdbError Pages::next(std::span<const FdbKeyValue>& rows) {
     if (rows_left_ == 0) more_ = false;
   }
   more_ = more_ && begin_ < end_;
-  // Whoever has come to a second page of a range is likely to go on.
+  // A reader that needs a second page is likely to need more.
   if (more_ && wanted_.bytes == 0 && (wanted_.rows != 0 || iteration_ > 1)) ahead_ = request();
   return 0;
 }

@@ -1,7 +1,7 @@
-// What a transaction reads ahead: the answers of one or several waves of reads, each asked for in one go.
+// The reads that a transaction prefetches, in waves that are each sent at once.
 //
-// The client remembers what it has read, but asking it takes two changes of thread; so what was prefetched is
-// answered from here, unless the transaction has written there since: then the client knows better.
+// The client also caches what it has read, but a call takes two context switches. So prefetched keys and
+// ranges are returned from here, unless the transaction has written them since.
 #pragma once
 
 #include <list>
@@ -20,15 +20,15 @@ class Prefetched {
  public:
   Prefetched(RawTransaction& tx, const Place& place) : tx_(tx), place_(place) {}
 
-  /// Asks for them, but not for what is `unreadable`. Of two ranges that overlap, the later one may be left
+  /// Sends the reads, except of what is `unreadable`. Of two ranges that overlap, the later one may be left
   /// out.
   void ask(const Prefetch& reads, const RangeSet& unreadable);
   void forget();
 
-  /// The value of a key that nobody prefetched: perhaps it is asked for again.
+  /// Keeps the value of a key that was not prefetched, in case it is read again.
   void keep(std::string_view key, const std::optional<std::string>& value);
 
-  /// What the transaction writes is not answered from here any more.
+  /// Drops what the transaction writes.
   void written(std::string_view key);
   void written(std::string_view begin, std::string_view end);
 
@@ -38,8 +38,8 @@ class Prefetched {
   };
 
   /// The value of a key, or the rows of what covers the first key of a scan (the last one with `reverse`);
-  /// null if they were not prefetched, or could not be had: whoever reads them is told why. They wait for all
-  /// of their wave.
+  /// null if they were not prefetched or the prefetch failed; the read itself then reports the error. Waits
+  /// for the whole wave.
   const std::optional<std::string>* find(std::string_view key);
   const Rows* find(const KeyRange& range, bool reverse);
 
@@ -53,7 +53,7 @@ class Prefetched {
     std::vector<Page> pages;
   };
 
-  // Waits for the waves of which `wanted` says so.
+  // Waits for the waves for which `wanted` returns true.
   template <class Wanted>
   void wait_for(const Wanted& wanted);
   void wait(const Wave& wave);
@@ -62,7 +62,7 @@ class Prefetched {
 
   RawTransaction& tx_;
   const Place& place_;
-  std::list<Wave> waves_;  // asked for, and nobody has waited for them
+  std::list<Wave> waves_;  // sent and not waited for yet
   std::map<std::string, std::optional<std::string>, std::less<>> values_;
   std::map<std::string, Rows, std::less<>> rows_;  // by the begin of what they cover
 };

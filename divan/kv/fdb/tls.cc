@@ -40,7 +40,8 @@ int give_password(char* into, int size, int, void* parameter) {
   return static_cast<int>(password.text.size());
 }
 
-// What a setting says, or, without it, the variable in which FoundationDB's client looks then.
+// A setting's value, or, if it is empty, that of the environment variable that FoundationDB's client uses
+// then.
 struct Value {
   std::string name;
   std::string text;

@@ -130,7 +130,7 @@ void FdbTransaction::prefetch(const Prefetch& reads) {
   if (!read_version_ && !coming_version_) coming_version_.emplace(raw_.read_version());
 }
 
-// The value of a key that was prefetched, or null; whoever is told it has read it.
+// The value of a key that was prefetched, or null. A value that is returned counts as read.
 const std::optional<std::string>* FdbTransaction::prefetched(std::string_view key, Isolation isolation) {
   const auto* value = prefetched_.find(key);
   if (value == nullptr) return nullptr;

@@ -1,9 +1,10 @@
 // A transaction on FoundationDB.
 //
-// Snapshots, own writes, conflicts and retries are the client's. What is left to do here: keys stand behind
-// the store's prefix; a scan conflicts with what its visitor was shown, while the client would count whole
+// The client implements snapshots, own writes, conflicts and retries. This adds: the store's prefix before
+// keys; conflicts of a scan with the rows that its visitor received, where the client would count whole
 // pages; and a commit whose response does not come in time fails with commit_unknown_result, so that it is
-// settled (kv/settle.h) like one of which the client says so. Its mark stands among the engine's own rows.
+// settled (kv/settle.h) like one for which the client returns that error. Its mark is one of the engine's
+// rows.
 //
 // What depends on the transaction's own versionstamp is refused before the client is asked: it would refuse
 // the commit, too. And it would hide the version that is read together with those to come, and so what was

@@ -28,7 +28,7 @@ void WatchEntry::on_answer(FdbFuture*, void* parameter) {
 
 void WatchEntry::set() { learn(is_set_); }
 
-// An error is a reason to look, too.
+// After an error the key has to be read again, too.
 void WatchEntry::answered() { learn(is_answered_); }
 
 void WatchEntry::learn(bool& what) {
@@ -79,7 +79,7 @@ Watches::Asked Watches::add(const Api& api, const std::function<Future()>& ask) 
     if (shared_->open.size() >= shared_->limit) throw Error(ErrorCode::too_many_watches);
     shared_->open.insert(entry);
   }
-  // Nobody waits for what nobody holds.
+  // A watch without owners is not waited for.
   std::shared_ptr<Watch> watch(new Watch, [entry](Watch* gone) {
     delete gone;
     entry->cancel();

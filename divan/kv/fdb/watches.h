@@ -43,8 +43,8 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
   bool has_ended_ = false;
 };
 
-/// Thread-safe. One thread of its own ends watches, so that their callbacks may use the store: on the
-/// client's thread they must not.
+/// Thread-safe. Its own thread ends the watches, so that their callbacks may use the store. On the client's
+/// thread they must not.
 class Watches {
  public:
   explicit Watches(std::size_t limit);
@@ -55,8 +55,8 @@ class Watches {
     std::shared_ptr<Watch> watch;
     std::shared_ptr<WatchEntry> entry;
   };
-  /// Makes a watch that ends when what `ask` answers is there and its transaction is committed. Throws
-  /// too_many_watches.
+  /// Makes a watch that ends when the future that `ask` returns is ready and its transaction is committed.
+  /// Throws too_many_watches.
   Asked add(const Api& api, const std::function<Future()>& ask);
 
  private:

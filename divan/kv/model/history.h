@@ -1,11 +1,11 @@
 // What transactions on a store did, and whether that was strictly serialisable.
 //
-// A history is checked, not trusted: the committed transactions are done again on a map, one after the other
-// in the order of their versionstamps, and each serialisable read must have the answer that it had. So the
-// history is equivalent to a serial one. Each transaction, committed or not, also runs again on its read
-// version, where all of its reads must have their answers: so snapshot reads saw that version and no other.
-// That the serial history keeps the order of real time is seen from the versions: whoever began after another
-// one's commit was acknowledged has read its version or a later one.
+// The committed transactions are repeated on a map, one after the other in the order of their versionstamps,
+// and each serialisable read must return what it returned before. So the history is equivalent to a serial
+// one. Each transaction, committed or not, also runs again on its read version, where all of its reads must
+// return the same: so snapshot reads saw that version and no other. The versions show that the serial history
+// keeps the order of real time: a transaction that began after the commit of another was acknowledged has
+// read its version or a later one.
 #pragma once
 
 #include "divan/kv/model/program.h"
@@ -27,8 +27,8 @@ struct Transacted {
   std::uint64_t ended = 0;
 };
 
-/// Nothing if the history from an empty store to `contents` is strictly serialisable, else what is wrong, and
-/// the transactions that have to do with it.
+/// Returns nullopt if the history from an empty store to `contents` is strictly serialisable; otherwise a
+/// message with the transactions concerned.
 std::optional<std::string> find_anomaly(std::vector<Transacted> history, const std::string& contents);
 
 }  // namespace divan::kv::model

@@ -40,7 +40,7 @@ Operation random_operation(Rng& rng);
 /// One of the few keys that all operations are about.
 std::string random_key(Rng& rng);
 
-/// What `fn` answers, or the name of the error that it throws.
+/// Returns what `fn` returns, or the name of the error that it throws.
 template <class Fn>
 std::string answer_of(Fn&& fn) {
   try {
@@ -59,14 +59,14 @@ struct Seeds {
 };
 Seeds seeds(std::uint64_t usual, std::uint64_t many, std::uint64_t again);
 
-/// Does the operation; answers what it gave, an error's name included, as text.
+/// Performs the operation. Returns its result or the error's name as text.
 std::string perform(Transaction& tx, const Operation& operation);
 
 /// For people.
 std::string describe(const Operation& operation);
 std::string shown(const std::optional<std::string>& value);
 
-/// Commits; answers "committed" or the error's name.
+/// Commits. Returns "committed" or the error's name.
 std::string commit(Transaction& tx);
 
 /// All rows.

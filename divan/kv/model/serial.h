@@ -1,6 +1,5 @@
-// Transactions one at a time, on a map: what a serial history comes to. As small as it can be, and nothing of
-// it shared with an engine but the arithmetic of atomic operations: what the engines do wrong alike, the
-// reference included, is still seen.
+// Transactions one at a time, on a map: the results of a serial history. It shares only the arithmetic of
+// atomic operations with the engines, so it also finds faults that all engines have in common.
 #pragma once
 
 #include <map>
@@ -11,8 +10,8 @@ namespace divan::kv::model {
 
 using Rows = std::map<std::string, std::string>;
 
-/// Does the operation as if nobody else were there, which writes to `rows` at once; answers like perform().
-/// Not for stamped keys and values.
+/// Performs the operation on `rows`; writes take effect immediately. Returns what perform() does. Not for
+/// stamped keys and values.
 std::string perform(Rows& rows, const Operation& operation);
 
 /// Like contents() of a database.

@@ -3,7 +3,7 @@
 // A map keeps every value that every key ever had. A transaction keeps the list of its writes as they were
 // made; what it reads is the map at its version with that list replayed. A commit is compared with every
 // later one, range by range. Nothing is written to a disk, there are no threads, and the same calls give the
-// same answers: the model check holds the other engines against it, and the simulation runs on it.
+// same results: the model check compares the other engines with it, and the simulation runs on it.
 #pragma once
 
 #include <memory>

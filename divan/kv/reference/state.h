@@ -41,7 +41,7 @@ struct State {
   std::optional<std::string> value(std::string_view key, Version at) const;
   /// Throws too_many_watches.
   void admit(const std::shared_ptr<Watch>& watch);
-  /// Takes out the watches that are to fire, and those that nobody holds.
+  /// Removes and returns the watches that are to fire, and removes those without owners.
   std::vector<std::shared_ptr<Watch>> take_due();
 };
 

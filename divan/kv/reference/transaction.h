@@ -67,14 +67,14 @@ class ReferenceTransaction final : public Transaction {
   void check_conflicts() const;
   void apply(Version version);
 
-  // What the key has for this transaction: the stored value, if it is the beginning, and all writes to it.
+  // The key's value for this transaction: the stored value with all writes to it.
   std::optional<std::string> value(std::string_view key) const;
-  // Whether own writes decide what the key has, whatever is stored.
+  // Returns true if own writes determine the key's value, whatever is stored.
   bool is_decided(std::string_view key) const;
   // The first row in [begin, end), or the last. Throws accessed_unreadable if the way there cannot be read.
   std::optional<Row> first_row(const std::string& begin, const std::string& end) const;
   std::optional<Row> last_row(const std::string& begin, const std::string& end) const;
-  // Answers as scan() does. What is left between `begin` and `end` was not looked at.
+  // Returns what scan() does. What is left between `begin` and `end` was not read.
   bool visit_rows(std::string& begin, std::string& end, const RangeOptions& options,
                   const RowVisitor& visit) const;
   void make_readable(const KeyRange& cleared);
