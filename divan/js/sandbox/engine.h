@@ -1,8 +1,6 @@
-// The JavaScript engine of this process, and the functions that it adds to the language: emit, log, sum,
-// toJSON and isArray, as in CouchDB (https://docs.couchdb.org/en/stable/query-server/javascript.html).
+// The JavaScript engine of this process, and what its functions emit and log while a request runs.
 //
-// Each program has its own global object, so that its changes to JSON, emit or Array.prototype do not affect
-// others. There are no promise jobs, no WebAssembly and no shared memory. The time zone is UTC, since a
+// There are no promise jobs, no WebAssembly and no shared memory. The time zone is UTC, since a
 // view's rows must not depend on the machine.
 #pragma once
 
@@ -39,14 +37,12 @@ class Engine {
   JSContext* context() const { return context_; }
   Watchdog& watchdog() { return *watchdog_; }
 
-  /// A new global object with the functions above; null, with an exception pending, if memory is exhausted.
-  JSObject* new_global();
-
   /// The keys and values, alternating, that the running map function has emitted. As in CouchDB they are
   /// serialized when it has returned: later changes to an emitted object are visible.
   JS::PersistentRootedVector<JS::Value>& emitted() { return *emitted_; }
   /// emit() has no effect while this is off.
   void set_emitting(bool on) { emitting_ = on; }
+  bool emitting() const { return emitting_; }
 
   /// Stops the script (it cannot catch this) because it has emitted or returned too much. Returns false, for
   /// use as a callback's result.
@@ -64,13 +60,13 @@ class Engine {
   }
   /// The following lines come from this function of the program.
   void log_for(std::size_t function) { log_function_ = function; }
+  /// Returns true if the request has logged as many lines as it may; the line that comes too late is counted.
+  bool refuse_log_line();
+  void add_log_line(std::string_view line);
   void put_log(std::string& answer) const;
 
  private:
-  static bool emit(JSContext* context, unsigned argc, JS::Value* vp);
-  static bool log(JSContext* context, unsigned argc, JS::Value* vp);
   static bool on_interrupt(JSContext* context);
-  void define_functions(JS::HandleObject global);
 
   JSContext* context_;
   Watchdog* watchdog_;

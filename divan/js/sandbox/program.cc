@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "divan/js/sandbox/failure.h"
+#include "divan/js/sandbox/global.h"
 #include "divan/js/sandbox/modules.h"
 
 namespace divan::js::sandbox {
@@ -18,7 +19,7 @@ constexpr std::string_view kBeforeSource = "0,";
 }  // namespace
 
 Program::Program(Engine& engine, const LoadRequest& request)
-    : engine_(engine), global_(engine.context(), engine.new_global()), functions_(engine.context()) {
+    : engine_(engine), global_(engine.context(), new_global(engine)), functions_(engine.context()) {
   // Out of memory while no script runs: a new process may succeed.
   if (!global_ || !functions_.resize(request.functions.size())) std::abort();
   JSAutoRealm realm(engine.context(), global_);

@@ -1,0 +1,74 @@
+#include "divan/js/sandbox/global.h"
+
+#include <js/RealmOptions.h>
+
+#include "divan/js/protocol.h"
+#include "divan/js/sandbox/json_text.h"
+
+namespace divan::js::sandbox {
+namespace {
+
+constexpr JSClass kGlobalClass = {
+    "global", JSCLASS_GLOBAL_FLAGS, &JS::DefaultGlobalClassOps, nullptr, nullptr, nullptr};
+
+// For an argument that is not an array sum() uses for-in, as CouchDB's does.
+constexpr std::string_view kPrelude = R"js((function (global) {
+  const stringify = JSON.stringify, array = Array.isArray;
+  global.toJSON = function toJSON(value) { return stringify(value); };
+  global.isArray = function isArray(value) { return array(value); };
+  global.sum = function sum(values) {
+    let total = 0;
+    if (array(values)) {
+      for (let i = 0; i < values.length; i++) total += values[i];
+    } else {
+      for (const name in values) total += values[name];
+    }
+    return total;
+  };
+})(this))js";
+
+bool emit(JSContext* context, unsigned argc, JS::Value* vp) {
+  const auto args = JS::CallArgsFromVp(argc, vp);
+  auto& engine = Engine::of(context);
+  args.rval().setUndefined();
+  if (!engine.emitting()) return true;
+  auto& emitted = engine.emitted();
+  if (emitted.length() >= 2 * protocol::kMaxEmits) return engine.stop_as_too_large();
+  if (emitted.append(args.get(0)) && emitted.append(args.get(1))) return true;
+  JS_ReportOutOfMemory(context);
+  return false;
+}
+
+bool log(JSContext* context, unsigned argc, JS::Value* vp) {
+  const auto args = JS::CallArgsFromVp(argc, vp);
+  auto& engine = Engine::of(context);
+  args.rval().setUndefined();
+  if (engine.refuse_log_line()) return true;
+  std::string line;
+  if (args.get(0).isString()) {
+    JS::RootedString text(context, args.get(0).toString());
+    if (!append_start(context, text, line, protocol::kMaxMessage)) return false;
+  } else if (!append_json(context, args.get(0), line, protocol::kMaxOutput)) {
+    return false;
+  }
+  engine.add_log_line(whole_characters(line, protocol::kMaxMessage));
+  return true;
+}
+
+}  // namespace
+
+JSObject* new_global(Engine& engine) {
+  JSContext* const context = engine.context();
+  JS::RealmOptions options;
+  JS::RootedObject global(
+      context, JS_NewGlobalObject(context, &kGlobalClass, nullptr, JS::FireOnNewGlobalHook, options));
+  if (!global) return nullptr;
+  JSAutoRealm realm(context, global);
+  if (!JS_DefineFunction(context, global, "emit", emit, 2, JSPROP_ENUMERATE)) return nullptr;
+  if (!JS_DefineFunction(context, global, "log", log, 1, JSPROP_ENUMERATE)) return nullptr;
+  JS::RootedValue ignored(context);
+  if (!evaluate(context, kOwnFile, kPrelude, &ignored)) return nullptr;
+  return global;
+}
+
+}  // namespace divan::js::sandbox
