@@ -11,6 +11,9 @@ namespace {
 // Transactions end at this size, which leaves enough space below the store's limit for the largest document.
 constexpr std::size_t kFullBytes = 1'500'000;
 constexpr std::uint16_t kMaxWrites = 60'000;
+// Revisions of one document that are written together, even if the transaction becomes full within them.
+constexpr std::size_t kMaxRevisions = 1'000;
+static_assert(kMaxWrites + kMaxRevisions < UINT16_MAX);
 // Approximate size of a small document in a transaction, without its body.
 constexpr std::size_t kRowsBytes = 1'000;
 
@@ -50,7 +53,7 @@ std::vector<std::vector<IncomingDocument>> parts_by_id(const std::vector<Incomin
     for (const IncomingDocument* revision : revisions) {
       const std::size_t size =
           revision->body.size() + (revision->revisions ? kv::kMaxValueBytes : std::size_t{0});
-      if (bytes == 0 || bytes + size > kMaxDocumentBytes) {
+      if (bytes == 0 || bytes + size > kMaxDocumentBytes || parts.back().size() == kMaxRevisions) {
         parts.emplace_back();
         bytes = 0;
       }

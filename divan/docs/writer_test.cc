@@ -100,6 +100,24 @@ TEST_F(Writers, EditsCanExceedTheHighestReplicatedGeneration) {
   EXPECT_THAT(error->what(), testing::HasSubstr("has the highest possible generation"));
 }
 
+TEST_F(Writers, ManyRevisionsOfADocumentGoIntoSeveralTransactions) {
+  std::vector<IncomingDocument> revisions;
+  for (int i = 0; i < 2'500; ++i)
+    revisions.push_back(parse_document(fmt::format(R"({{"_id":"a","_rev":"1-{}"}})", i)));
+  bulk_replicate(*store, catalog, "db", std::move(revisions));
+  std::set<std::string> transactions;
+  std::set<kv::Versionstamp> sequences;
+  with_db([&](auto& tx, const Database& db) {
+    for (const Leaf& leaf : read_tree(tx, db, "a")) {
+      transactions.emplace(leaf.sequence.transaction_version());
+      sequences.insert(leaf.sequence);
+    }
+  });
+  // All of them in one would have more writes than a transaction has numbers for.
+  EXPECT_EQ(transactions.size(), 3u);
+  EXPECT_EQ(sequences.size(), 2'500u);
+}
+
 TEST_F(Writers, APathThatJoinsTwoLeavesReplacesBoth) {
   replicate({R"({"_id":"a","_revisions":{"start":2,"ids":["b","r"]}})"});
   replicate({R"({"_id":"a","_rev":"3-c","v":1})"});
