@@ -60,7 +60,8 @@ Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
   const auto generation = id_after.take_int();
   auto identifier = id_after.take_bytes();
   const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
-  if (!live || !generation || !identifier || !sequence || !id_after.at_end()) throw damaged();
+  if (!live || !generation || !identifier || !sequence || !sequence->is_complete() || !id_after.at_end())
+    throw damaged();
   if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX) throw damaged();
   leaf.deleted = *live == 0;
   leaf.sequence = *sequence;

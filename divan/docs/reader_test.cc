@@ -28,6 +28,7 @@ TEST(DamagedRows, DamagedLeavesAreRejected) {
   EXPECT_THROW(decode(key, good + "x"), Error);
   EXPECT_THROW(decode(key, good.substr(0, good.size() - 1)), Error);
   EXPECT_THROW(decode(key + "x", good), Error);
+  EXPECT_THROW(decode(key, std::string(12, '\xff') + good.substr(12)), Error) << "of no commit yet";
   const auto with_body = [&](std::uint64_t chunks, std::uint64_t bytes) {
     std::string value = sequence;
     append_varint(value, chunks);
