@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <simdjson.h>
 
+#include "divan/base/check.h"
+
 namespace divan {
 namespace {
 
@@ -26,6 +28,7 @@ void append_big_endian(std::string& out, Int value) {
 
 template <class Int>
 Int read_big_endian(std::string_view bytes) {
+  DIVAN_CHECK(bytes.size() >= sizeof(Int), "{} bytes for a number of {}", bytes.size(), sizeof(Int));
   Int value = 0;
   for (std::size_t i = 0; i < sizeof(Int); ++i) {
     value = static_cast<Int>((value << 8) | static_cast<unsigned char>(bytes[i]));
@@ -62,6 +65,8 @@ std::string to_base64(std::string_view bytes) {
   const int length =
       EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                       reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  DIVAN_CHECK(static_cast<std::size_t>(length) + 1 == out.size(), "{} digits for {} bytes", length,
+              bytes.size());
   out.resize(static_cast<std::size_t>(length));
   return out;
 }

@@ -1,5 +1,7 @@
 #include "divan/base/clock.h"
 
+#include "divan/base/check.h"
+
 namespace divan {
 
 void Clock::sleep(Duration duration) const {
@@ -19,6 +21,7 @@ std::int64_t SystemClock::wall_ms() const {
 
 bool SystemClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                              MonotonicTime deadline, const std::function<bool()>& done) const {
+  DIVAN_CHECK(lock.owns_lock(), "a wait without the lock that guards what it waits for");
   if (deadline == MonotonicTime::max()) {
     changed.wait(lock, done);
     return true;
@@ -40,6 +43,9 @@ bool ManualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_
   return true;
 }
 
-void ManualClock::advance(Duration by) { elapsed_ns_ += by.count(); }
+void ManualClock::advance(Duration by) {
+  DIVAN_CHECK(by >= Duration(0), "a monotonic clock is set back by {} ns", -by.count());
+  elapsed_ns_ += by.count();
+}
 
 }  // namespace divan

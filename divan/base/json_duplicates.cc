@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "divan/base/check.h"
 #include "divan/base/json.h"
 
 namespace divan::json {
@@ -27,6 +28,7 @@ class Search {
       switch (text_[i]) {
         case '{': open_.push_back(names_.size()); break;
         case '}':
+          DIVAN_CHECK(!open_.empty(), "an object ends at byte {} that has not begun", i);
           end_object(open_.back());
           names_.resize(open_.back());
           open_.pop_back();
@@ -113,6 +115,8 @@ std::optional<std::string> without_duplicates(std::string_view text) {
   std::size_t done = 0;
   for (const auto& range : replaced) {
     if (range.begin < done) continue;  // within a member that is left out
+    DIVAN_CHECK(range.end >= range.begin && range.end <= text.size(), "a member from byte {} to {} of {}",
+                range.begin, range.end, text.size());
     out.append(text, done, range.begin - done);
     done = range.end;
   }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 
 namespace divan {
@@ -38,6 +39,7 @@ std::uint64_t SystemRng::next() {
       throw internal_error("The operating system returned no random numbers.");
     buffer.left = buffer.numbers.size();
   }
+  DIVAN_CHECK(buffer.left <= buffer.numbers.size(), "{} random numbers are left", buffer.left);
   return buffer.numbers[--buffer.left];
 }
 

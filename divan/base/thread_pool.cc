@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan {
@@ -15,6 +16,7 @@ constexpr std::size_t kMaxWaking = 2;
 
 ThreadPool::ThreadPool(std::string name, std::size_t threads, std::size_t max_queued)
     : max_queued_(max_queued) {
+  DIVAN_CHECK(threads > 0, "what a pool without threads takes is never run");
   threads_.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { work(); });
@@ -22,7 +24,10 @@ ThreadPool::ThreadPool(std::string name, std::size_t threads, std::size_t max_qu
   }
 }
 
-ThreadPool::~ThreadPool() { stop(); }
+ThreadPool::~ThreadPool() {
+  stop();
+  DIVAN_CHECK(tasks_.empty(), "{} tasks that were taken are lost", tasks_.size());
+}
 
 bool ThreadPool::submit(std::function<void()> task) {
   bool wake = false;
@@ -41,6 +46,7 @@ bool ThreadPool::submit(std::function<void()> task) {
 bool ThreadPool::needs_waking() {
   if (waking_ >= kMaxWaking || waking_ >= idle_ || waking_ >= tasks_.size()) return false;
   ++waking_;
+  DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken of {} that are idle", waking_, idle_);
   return true;
 }
 
@@ -66,8 +72,10 @@ void ThreadPool::work() {
     while (!stopping_ && tasks_.empty()) {
       ++idle_;
       wake_.wait(lock);
+      DIVAN_CHECK(idle_ > 0, "an idle thread was not counted");
       --idle_;
       if (waking_ > 0) --waking_;
+      DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken of {} that are idle", waking_, idle_);
     }
     if (tasks_.empty()) return;
     auto task = std::move(tasks_.front());

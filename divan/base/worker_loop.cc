@@ -4,6 +4,7 @@
 
 #include <exception>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan {
@@ -22,11 +23,13 @@ WorkerLoop::~WorkerLoop() {
 }
 
 void WorkerLoop::start() {
+  DIVAN_CHECK(!thread_.joinable(), "the loop `{}` is started twice", name_);
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), name_.c_str());
 }
 
 void WorkerLoop::join() {
+  DIVAN_CHECK(thread_.get_id() != std::this_thread::get_id(), "the loop `{}` waits for itself", name_);
   if (thread_.joinable()) thread_.join();
 }
 
