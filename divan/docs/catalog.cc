@@ -1,5 +1,6 @@
 #include "divan/docs/catalog.h"
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/design_document.h"
 #include "divan/docs/document.h"
@@ -88,6 +89,7 @@ void Catalog::cache_database(const Database& database) {
   if (found != cache_.end() && found->second.number() == database.number()) return;
   if (found == cache_.end() && cache_.size() >= kMaxCached) cache_.clear();
   cache_.insert_or_assign(database.name(), database);
+  DIVAN_CHECK(cache_.size() <= kMaxCached, "{} databases are cached", cache_.size());
 }
 
 std::optional<Database> Catalog::prefetch(kv::Prefetch& reads, std::string_view name) {
@@ -143,6 +145,7 @@ bool Catalog::can_adopt(kv::Transaction& tx, std::string_view name) {
 }
 
 void Catalog::write_record(kv::Transaction& tx, const Database& database) {
+  DIVAN_CHECK(is_name(database.name()), "a database is recorded under a name that none may have");
   std::string record;
   kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
   tx.set(record_key(database.name()), record);

@@ -1,5 +1,6 @@
 #include "divan/docs/changes.h"
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/tuple_packer.h"
@@ -145,6 +146,7 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
       return true;
     });
   }
+  DIVAN_CHECK(next <= changes.size(), "the bodies of {} changes of {} were read", next, changes.size());
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (bytes >= max_bytes) {
@@ -163,6 +165,11 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
 
 void write_change(kv::Transaction& tx, const Database& database, const Change& change,
                   std::optional<std::uint16_t> winner_user_version) {
+  DIVAN_CHECK(!change.sequence.is_complete(), "a change is written with the sequence of another commit");
+  DIVAN_CHECK(winner_user_version.has_value() != change.body_sequence.is_complete(),
+              "the winner's body has either this transaction's sequence or an earlier one");
+  DIVAN_CHECK(change.winner.generation > 0, "a winner without a generation");
+  DIVAN_CHECK(change.chunks <= kMaxBodyChunks, "a body of {} pieces", change.chunks);
   std::string key;
   auto packer = database.keys().packer(key, Section::changes);
   packer.versionstamp(change.sequence).finish_versionstamped();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/chunks.h"
@@ -24,7 +25,10 @@ void append_piece(LocalDocument& document, bool first, std::string_view value) {
   document.body += value;
 }
 
-std::string_view without_prefix(std::string_view id) { return id.substr(kLocalPrefix.size()); }
+std::string_view without_prefix(std::string_view id) {
+  DIVAN_CHECK(id.starts_with(kLocalPrefix), "a document that is not local is kept as a local one");
+  return id.substr(kLocalPrefix.size());
+}
 
 kv::KeyRange range_of(const Database& database, std::string_view id) {
   std::string key;
@@ -77,6 +81,8 @@ std::int64_t write_local(kv::Transaction& tx, const Database& database, const In
     throw conflict();
   database.catalog().check_size(document.id, document.body);
   const std::int64_t revision = present ? present->revision + 1 : 1;
+  DIVAN_CHECK(revision > (present ? present->revision : 0), "local revision {} is not behind the present one",
+              revision);
   tx.clear_range(range_of(database, document.id));
   if (!document.deleted) {
     std::string value;

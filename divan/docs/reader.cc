@@ -1,6 +1,7 @@
 #include "divan/docs/reader.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/kv/chunks.h"
@@ -43,6 +44,11 @@ kv::KeyRange leaf_range(const Database& database, const DocumentRange& range) {
 }  // namespace
 
 std::string encode_leaf(const Leaf& leaf) {
+  // What decode_leaf() refuses.
+  DIVAN_CHECK(!leaf.path.ids.empty() && leaf.path.ids.size() <= leaf.path.generation,
+              "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
+  DIVAN_CHECK(leaf.body_bytes <= kMaxDocumentBytes && leaf.chunks == body_chunks(leaf.body_bytes),
+              "a body of {} bytes in {} pieces", leaf.body_bytes, leaf.chunks);
   std::string value(leaf.sequence.bytes());
   append_varint(value, leaf.chunks);
   append_varint(value, leaf.body_bytes);
@@ -164,6 +170,7 @@ StoredRevision find_document(kv::Transaction& tx, const Database& database, std:
     const Leaf* leaf = find_leaf(tree, *revision, latest);
     if (leaf == nullptr) throw not_found("missing");
     found.leaf = static_cast<std::size_t>(leaf - tree.data());
+    DIVAN_CHECK(found.leaf < tree.size(), "leaf {} of {} was found", found.leaf, tree.size());
   }
   found.body = read_body(tx, database, found.revision());
   return found;

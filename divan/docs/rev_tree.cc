@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::docs {
 namespace {
 
@@ -16,6 +18,8 @@ std::span<const std::string> tail_from(const RevisionPath& known, std::uint32_t 
 
 // Adds the ancestors that `known` has and `path` lacks, if the two meet.
 void complete(RevisionPath& path, const RevisionPath& known) {
+  DIVAN_CHECK(!path.ids.empty() && path.ids.size() <= path.generation, "{} revisions up to generation {}",
+              path.ids.size(), path.generation);
   const auto oldest = static_cast<std::uint32_t>(path.generation - (path.ids.size() - 1));
   const auto tail = tail_from(known, oldest, path.ids.back());
   if (tail.size() > 1) path.ids.insert(path.ids.end(), tail.begin() + 1, tail.end());
@@ -37,6 +41,7 @@ void sort_leaves(RevTree& tree) {
 }
 
 Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limit) {
+  DIVAN_CHECK(revs_limit > 0, "a document would lose its revision");
   Merge result;
   result.path = path;
   if (knows(tree, path.revision())) {
@@ -47,6 +52,9 @@ Merge merge(const RevTree& tree, const RevisionPath& path, std::size_t revs_limi
     if (path.contains(tree[i].revision())) result.replaces.push_back(i);
     complete(result.path, tree[i].path);
   }
+  DIVAN_CHECK(result.path.ids.size() >= path.ids.size() && result.path.ids.size() <= path.generation,
+              "{} revisions up to generation {} were {}", result.path.ids.size(), path.generation,
+              path.ids.size());
   if (result.path.ids.size() > revs_limit) result.path.ids.resize(revs_limit);
   return result;
 }

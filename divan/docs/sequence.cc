@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 
 namespace divan::docs {
@@ -15,6 +16,7 @@ kv::Versionstamp last_of(std::uint64_t version) {
   std::string bytes;
   append_u64(bytes, version);
   bytes.append(4, '\xff');
+  DIVAN_CHECK(bytes.size() == kv::Versionstamp::kSize, "a versionstamp of {} bytes", bytes.size());
   return *kv::Versionstamp::from_bytes(bytes);
 }
 

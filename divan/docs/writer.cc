@@ -1,5 +1,6 @@
 #include "divan/docs/writer.h"
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/reader.h"
@@ -110,13 +111,17 @@ bool Writer::is_full() const {
 
 std::size_t Writer::revs_limit() {
   if (!revs_limit_) revs_limit_ = docs::revs_limit(tx_, database_);
+  DIVAN_CHECK(*revs_limit_ > 0, "a document would lose its revision");
   return *revs_limit_;
 }
 
 Leaf Writer::new_leaf(RevisionPath path, bool deleted, std::string_view body) {
+  DIVAN_CHECK(next_user_version_ < UINT16_MAX, "two writes of a transaction would have one sequence");
   Leaf leaf;
   leaf.path = std::move(path);
   cut_to_row(leaf.path);
+  DIVAN_CHECK(!leaf.path.ids.empty() && leaf.path.ids.size() <= leaf.path.generation,
+              "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
   leaf.deleted = deleted;
   leaf.sequence = kv::Versionstamp::incomplete(next_user_version_++);
   leaf.body_bytes = body.size();
@@ -133,6 +138,8 @@ void Writer::remove_leaf(std::string_view id, const Leaf& leaf) {
 
 void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view body) {
   constexpr std::string_view kStampAtStart("\0\0\0\0", 4);
+  DIVAN_CHECK(!leaf.sequence.is_complete(), "a leaf is written with the sequence of another commit");
+  DIVAN_CHECK(leaf.body_bytes == body.size(), "{} bytes of a body of {}", leaf.body_bytes, body.size());
   tx_.set_versionstamped_value(database_.keys().leaf(id, leaf.deleted, leaf.revision()),
                                encode_leaf(leaf) + std::string(kStampAtStart));
   if (leaf.chunks > 0) {
@@ -147,7 +154,10 @@ void Writer::put_leaf(std::string_view id, const Leaf& leaf, std::string_view bo
 }
 
 void Writer::record(std::string_view id, const RevTree& before, const RevTree& after) {
-  written_.emplace(id);
+  DIVAN_CHECK(!after.empty(), "a document that was written has no leaves");
+  DIVAN_CHECK(after.size() == 1 || !after[1].wins_over(after[0]), "the first leaf is not the winner");
+  const bool is_first = written_.emplace(id).second;
+  DIVAN_CHECK(is_first, "a document is written twice in a transaction");
   if (is_design(id)) design_documents_.emplace_back(id);
   if (!before.empty()) {
     tx_.clear(database_.keys().change(latest_sequence(before)));
@@ -163,6 +173,7 @@ void Writer::record(std::string_view id, const RevTree& before, const RevTree& a
   change.body_sequence = winner.sequence;
   change.chunks = winner.chunks;
   change.other_leaves = static_cast<std::uint32_t>(after.size() - 1);
+  DIVAN_CHECK(!change.sequence.is_complete(), "a change keeps the sequence of an earlier one");
   const bool here = !winner.sequence.is_complete();
   write_change(tx_, database_, change, here ? std::optional(winner.sequence.user_version()) : std::nullopt);
 }
@@ -203,8 +214,11 @@ WriteResult Writer::edit(const IncomingDocument& document) {
 
   RevTree after = before;
   if (parent) {
+    const std::ptrdiff_t replaced = parent - before.data();
+    DIVAN_CHECK(replaced >= 0 && replaced < std::ssize(after), "leaf {} of {} is replaced", replaced,
+                after.size());
     remove_leaf(document.id, *parent);
-    after.erase(after.begin() + (parent - before.data()));
+    after.erase(after.begin() + replaced);
   }
   after.push_back(new_leaf(std::move(path), document.deleted, document.body));
   put_leaf(document.id, after.back(), document.body);
@@ -235,6 +249,7 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
     if (leaf.sequence.is_complete()) continue;
     const auto body = std::find_if(bodies.begin(), bodies.end(),
                                    [&](const auto& entry) { return entry.first == leaf.revision(); });
+    DIVAN_CHECK(body != bodies.end(), "a new leaf has no body");
     put_leaf(id, leaf, body->second);
     changed = true;
   }
@@ -245,6 +260,9 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
 
 void Writer::finish() {
   if (written_.empty()) return;
+  // Each document that was written is one more, or one of those that were there.
+  DIVAN_CHECK(docs_ + deleted_ >= 0 && docs_ + deleted_ <= std::ssize(written_),
+              "{} documents and {} deleted ones more after {} writes", docs_, deleted_, written_.size());
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
   if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);
@@ -286,6 +304,8 @@ std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::s
       writer.finish();
       return written;
     });
+    DIVAN_CHECK(batch.size() <= accepted.size() - next, "{} results for {} documents", batch.size(),
+                accepted.size() - next);
     for (auto& result : batch) results[accepted[next++]] = std::move(result);
   } while (next < accepted.size());
   return results;
