@@ -1,6 +1,7 @@
 #include "divan/js/answers.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 
 namespace divan::js {
 namespace {
@@ -86,6 +87,8 @@ class MapAnswerParser {
     for (std::size_t i = 0; i < done * result_.functions_ && !in.failed(); ++i) read_cell(in);
     read_log(in, result_.functions_, log);
     if (!in.finished()) return std::nullopt;
+    DIVAN_CHECK(result_.cells_.size() == done * result_.functions_, "{} cells of {} documents",
+                result_.cells_.size(), done);
     result_.documents_ = done;
     return std::move(result_);
   }

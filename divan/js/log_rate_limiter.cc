@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::js {
 
 std::optional<std::uint64_t> LogRateLimiter::take(const std::string& writer, MonotonicTime now) {
@@ -25,6 +27,7 @@ LogRateLimiter::Writer& LogRateLimiter::find(const std::string& name, MonotonicT
     }));
   }
   auto& writer = writers_.try_emplace(name, Writer{kBurst, now, 0}).first->second;
+  DIVAN_CHECK(writers_.size() <= kMaxWriters, "{} writers are remembered", writers_.size());
   const double seconds = std::chrono::duration<double>(now - writer.since).count();
   writer.lines = std::min(kBurst, writer.lines + seconds * rate_);
   writer.since = now;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/js/requests.h"
@@ -141,6 +142,7 @@ void Pool::configure(const PoolOptions& options) {
     unfit = std::exchange(idle_, {});
     alive_ -= unfit.size();
     stats_.recycled += unfit.size();
+    DIVAN_CHECK(alive_ == running_.size(), "{} processes and {} calls", alive_, running_.size());
   }
   scheduler_.set_processes(wanted.processes);
   memory_ = wanted.memory;
@@ -212,6 +214,8 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
             within, death);
         return answered;
       });
+  DIVAN_CHECK(result.documents() > 0 && result.documents() <= documents.size(),
+              "{} documents were done of {}", result.documents(), documents.size());
   std::lock_guard lock(mutex_);
   ++stats_.batches;
   stats_.documents += result.documents();
@@ -240,7 +244,10 @@ std::vector<Reduction> Pool::reduce(const Function& function, bool rereduce,
   std::vector<Reduction> all;
   std::size_t size = 0;
   while (all.size() < groups.size()) {
-    for (auto& reduction : reduce_some(program, rereduce, groups.subspan(all.size()), limits)) {
+    auto some = reduce_some(program, rereduce, groups.subspan(all.size()), limits);
+    DIVAN_CHECK(!some.empty() && some.size() <= groups.size() - all.size(), "{} reductions of {} groups",
+                some.size(), groups.size() - all.size());
+    for (auto& reduction : some) {
       if (const auto* text = std::get_if<std::string>(&reduction)) size += text->size();
       enforce(limit, function, bytes_of(groups[all.size()], rereduce), reduction);
       if (size > kMaxReductions)
@@ -342,6 +349,7 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
   const bool tried = death.stuck_in ? death.loading : count == 1;
   // The results of the documents before the one that does not end were lost: run them again.
   while (death.stuck_in && !death.loading) {
+    DIVAN_CHECK(*death.stuck_in < count, "document {} of {} does not end", *death.stuck_in, count);
     count = *death.stuck_in;
     const Failure failure = std::exchange(death, {}).failure;
     std::optional<Result> answer;

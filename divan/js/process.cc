@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/js/answers.h"
 
@@ -125,6 +126,10 @@ void Process::start(const std::string& binary, std::size_t memory_bytes, const s
 }
 
 std::optional<std::string> Process::ask(std::string_view frame, Duration limit, const std::stop_token& stop) {
+  DIVAN_CHECK(socket_ >= 0, "a process is asked that has ended");
+  DIVAN_CHECK(frame.size() >= 4 && frame.size() - 4 <= protocol::kMaxFrame &&
+                  protocol::read_u32_le(frame.data()) == frame.size() - 4,
+              "a frame of {} bytes", frame.size());
   const auto deadline = std::chrono::steady_clock::now() + limit;
   {
     const std::stop_callback hang_up(stop, [this] { shutdown(socket_, SHUT_RDWR); });
@@ -174,6 +179,7 @@ std::optional<std::string> Process::receive_frame(MonotonicTime deadline) {
   while (frame.size() < size) {
     const auto had = frame.size();
     frame.resize(std::min(size, had + kMaxUnverifiedBytes));
+    DIVAN_CHECK(frame.size() > had && frame.size() <= size, "{} bytes of a frame of {}", frame.size(), size);
     if (!receive_all(frame.data() + had, frame.size() - had, deadline)) return std::nullopt;
   }
   return frame;
@@ -195,6 +201,7 @@ bool Process::wait_for(short events, MonotonicTime deadline) {
 
 // Scripts run on the process's first thread.
 void Process::make_nice() {
+  DIVAN_CHECK(pid_ > 0, "the server itself would become nice");
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), getpriority(PRIO_PROCESS, 0) + kNiceness);
   nice_ = true;
 }
@@ -249,6 +256,7 @@ std::uint32_t Process::empty_slot() {
 }
 
 void Process::fill(std::uint32_t slot, std::string program_key) {
+  DIVAN_CHECK(slot < slots_.size() && slots_[slot].used == 0, "slot {} is not empty", slot);
   slots_[slot] = {std::move(program_key), ++uses_};
 }
 

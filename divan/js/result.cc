@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::js {
 
 bool MapResult::timed_out() const {
@@ -10,6 +12,10 @@ bool MapResult::timed_out() const {
 }
 
 void MapResult::append(MapResult more) {
+  DIVAN_CHECK(more.functions_ == functions_, "results of {} functions behind those of {}", more.functions_,
+              functions_);
+  DIVAN_CHECK(more.cells_.size() == more.documents_ * functions_, "{} cells of {} documents",
+              more.cells_.size(), more.documents_);
   const auto first = static_cast<std::uint32_t>(emitted_.size());
   const auto failure = static_cast<std::uint32_t>(failures_.size());
   for (auto cell : more.cells_) {
