@@ -5,6 +5,7 @@
 
 #include <climits>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/loop.h"
 
@@ -62,6 +63,7 @@ void Connection::read() {
 }
 
 void Connection::on_read(const ErrorCode& ec, std::size_t size) {
+  DIVAN_CHECK(reading_, "a read ends that has not begun");
   reading_ = false;
   if (phase_ == Phase::closed) return;
   if (ec == asio::error::eof) {
@@ -119,6 +121,7 @@ void Connection::process_input() {
 }
 
 void Connection::dispatch() {
+  DIVAN_CHECK(phase_ == Phase::reading && exchange_ == nullptr, "a request begins within another one");
   keep_alive_ = parser_.keep_alive();
   auto request = parser_.take();
   request.set_peer(peer_);
@@ -156,6 +159,8 @@ void Connection::refuse(const Error& error) {
 }
 
 void Connection::finish_exchange() {
+  DIVAN_CHECK(phase_ == Phase::answering && exchange_ != nullptr, "an answer ends that has not begun");
+  DIVAN_CHECK(sent_ == batch_bytes(), "{} bytes of an answer are sent of {}", sent_, batch_bytes());
   const auto exchange = std::exchange(exchange_, nullptr);
   exchange->connection = nullptr;
   timers_.clear();

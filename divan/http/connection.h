@@ -78,6 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void stage_head(const Response& response, Framing framing, std::uint64_t length);
   void clear_batch();
   bool flush();
+  std::size_t batch_bytes() const { return head_.size() + body_.size() + tail_.size(); }
   void count_sent(std::size_t size);
   void wait_until_writable();
   void on_batch_sent();

@@ -1,4 +1,5 @@
 // A connection's output: from the exchange's state to the socket, a batch at a time.
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/connection.h"
 #include "divan/http/loop.h"
@@ -40,7 +41,9 @@ void Connection::pump(ExchangeState::Work work) {
 
 void Connection::set_timers(ExchangeState::Work& work) {
   for (const auto& [id, delay] : work.new_timers) {
-    auto& timer = timers_.emplace(id, socket_.get_executor()).first->second;
+    const auto [added, is_new] = timers_.emplace(id, socket_.get_executor());
+    DIVAN_CHECK(is_new, "two timers have the number {}", id);
+    auto& timer = added->second;
     timer.expires_after(std::min<std::chrono::milliseconds>(delay, kLongestDelay));
     timer.async_wait([self = shared_from_this(), exchange = exchange_, id = id](const ErrorCode& ec) {
       if (ec) return;
@@ -53,9 +56,11 @@ void Connection::set_timers(ExchangeState::Work& work) {
 }
 
 bool Connection::stage(ExchangeState::Work work) {
+  DIVAN_CHECK(!writing_, "bytes are replaced before they are sent");
   clear_batch();
   streaming_ = work.stream;
   if (!streaming_) {
+    DIVAN_CHECK(work.response, "an answer without a head");
     stage_answer(std::move(*work.response));
     return true;
   }
@@ -147,7 +152,7 @@ void Connection::clear_batch() {
 // Returns true if all is sent. Otherwise sending continues when the socket is writable, or the connection was
 // closed.
 bool Connection::flush() {
-  const auto total = head_.size() + body_.size() + tail_.size();
+  const auto total = batch_bytes();
   for (std::size_t share = 0; sent_ < total;) {
     if (share >= kFairShare) {
       wait_until_writable();
@@ -182,6 +187,7 @@ void Connection::count_sent(std::size_t size) {
     return std::clamp(sent_, head_.size(), head_.size() + body_.size()) - head_.size();
   };
   const auto before = body_sent();
+  DIVAN_CHECK(size <= batch_bytes() - sent_, "{} bytes were sent of {}", size, batch_bytes() - sent_);
   sent_ += size;
   if (streaming_) exchange_->sent(body_sent() - before);
 }

@@ -1,5 +1,6 @@
 #include "divan/http/exchange.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/exchange_state.h"
 
@@ -184,6 +185,7 @@ ExchangeState::Work ExchangeState::take(bool with_output) {
 
 void ExchangeState::sent(std::size_t bytes) {
   std::lock_guard lock(mutex_);
+  DIVAN_CHECK(bytes <= unsent_, "{} bytes of a stream are sent of {}", bytes, unsent_);
   unsent_ -= bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 
 namespace divan::http {
@@ -49,8 +50,11 @@ std::string gunzip(std::string_view compressed, std::size_t max_bytes) {
       if (result == Z_BUF_ERROR) throw malformed("it is truncated");
       if (result != Z_OK && result != Z_STREAM_END)
         throw malformed(stream.msg != nullptr ? stream.msg : "its data is corrupt");
+      DIVAN_CHECK(stream.avail_in <= given && stream.avail_out <= piece.size(),
+                  "zlib has written beyond its buffer");
       compressed.remove_prefix(given - stream.avail_in);
       const std::size_t size = piece.size() - stream.avail_out;
+      DIVAN_CHECK(out.size() <= max_bytes, "{} bytes of at most {}", out.size(), max_bytes);
       if (size > max_bytes - out.size())
         throw Error(413, "too_large",
                     fmt::format("The request entity is too large: uncompressed it has more than {} bytes.",

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "divan/base/check.h"
+
 namespace divan::http {
 
 /// A buffer that is filled at its end and consumed at its front. It grows when a read fills it. Not
@@ -19,7 +21,10 @@ class InputBuffer {
   std::string_view data() const { return {bytes_.get() + begin_, end_ - begin_}; }
   bool empty() const { return begin_ == end_; }
 
-  void consume(std::size_t size) { begin_ += size; }
+  void consume(std::size_t size) {
+    DIVAN_CHECK(size <= end_ - begin_, "{} bytes are used of {}", size, end_ - begin_);
+    begin_ += size;
+  }
   void clear() { begin_ = end_; }
 
   /// Ensures that space() has at least one byte. Returns false if data() has `limit` bytes already. With
@@ -33,6 +38,7 @@ class InputBuffer {
       resize(std::min(capacity_ * 2, std::max(limit, kSmall)));
     }
     filled_ = false;
+    DIVAN_CHECK(end_ < capacity_, "a buffer of {} bytes has no room", capacity_);
     return true;
   }
 
@@ -41,6 +47,7 @@ class InputBuffer {
 
   /// Called after a read of `size` bytes into space().
   void commit(std::size_t size) {
+    DIVAN_CHECK(size <= capacity_ - end_, "{} bytes were read into {}", size, capacity_ - end_);
     end_ += size;
     filled_ = end_ == capacity_;
   }
@@ -50,6 +57,7 @@ class InputBuffer {
   void resize(std::size_t capacity) {
     auto bytes = capacity == capacity_ ? nullptr : std::make_unique_for_overwrite<char[]>(capacity);
     const auto size = data().size();
+    DIVAN_CHECK(size < capacity, "{} bytes move into {}", size, capacity);
     if (size > 0) std::memmove(bytes ? bytes.get() : bytes_.get(), data().data(), size);
     if (bytes) bytes_ = std::move(bytes);
     capacity_ = capacity;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/serializer.h"
 
@@ -38,6 +39,7 @@ class Loop::LoopMailbox final : public Mailbox {
 
   /// Swaps the queued states into `states`, which must be empty.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
+    DIVAN_CHECK(states.empty(), "{} exchanges would be served by nobody", states.size());
     std::lock_guard lock(mutex_);
     posted_ = false;
     waiting_.swap(states);
@@ -89,6 +91,8 @@ void Loop::adopt(Socket socket) {
     return;
   }
   const auto connection = std::make_shared<Connection>(std::move(socket), *this);
+  DIVAN_CHECK(connections_.size() == timed_.size(), "{} connections, {} of them timed or not",
+              connections_.size(), timed_.size());
   connection->index = connections_.size();
   connections_.push_back(connection);
   timed_.push_back(true);
@@ -98,6 +102,10 @@ void Loop::adopt(Socket socket) {
 
 void Loop::remove(Connection& connection) {
   const auto index = connection.index;
+  DIVAN_CHECK(index < connections_.size() && connections_[index].get() == &connection,
+              "connection {} of {} is another one", index, connections_.size());
+  DIVAN_CHECK(count_ >= connections_.size(), "{} connections were counted of {}", count_.load(),
+              connections_.size());
   connections_.back()->index = index;
   connections_[index].swap(connections_.back());
   connections_.pop_back();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/loop.h"
 #include "divan/http/serializer.h"
@@ -112,6 +113,7 @@ void Server::Impl::refuse(Socket socket) const {
 }
 
 Loop& Server::Impl::least_loaded() const {
+  DIVAN_CHECK(!loops.empty(), "a server without threads");
   return **std::min_element(loops.begin(), loops.end(),
                             [](const auto& a, const auto& b) { return a->connections() < b->connections(); });
 }
