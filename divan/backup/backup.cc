@@ -1,5 +1,6 @@
 #include "divan/backup/backup.h"
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/kv/clock_version.h"
 #include "divan/kv/tuple_packer.h"
@@ -63,6 +64,7 @@ void RowLoader::flush() {
         tx.set(rows_[next].key, rows_[next].value);
         ++next;
       }
+      DIVAN_CHECK(next > done, "not one row fits into a transaction");
       return next;
     });
   }
@@ -72,6 +74,7 @@ void RowLoader::flush() {
 
 void RowLoader::finish(kv::Version version) {
   flush();
+  DIVAN_CHECK(rows_.empty(), "{} rows would not be restored", rows_.size());
   store_.advance_version(version);
 }
 

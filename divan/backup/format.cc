@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 
@@ -85,6 +86,8 @@ void Writer::write_block(char type, std::string_view payload) {
 }
 
 bool Writer::add(std::string_view key, std::string_view value) {
+  // A reader refuses rows that are not in order.
+  DIVAN_CHECK(payload_.empty() || key > last_key_, "row {} of a backup is not behind the one before", rows_);
   const auto differs = std::mismatch(key.begin(), key.end(), last_key_.begin(), last_key_.end());
   const auto shared = static_cast<std::size_t>(differs.first - key.begin());
   append_varint(payload_, shared);
@@ -106,6 +109,7 @@ void Writer::flush_rows() {
 }
 
 bool Writer::finish(kv::Version version) {
+  DIVAN_CHECK(version >= 0, "a backup of version {}", version);
   flush_rows();
   std::string end;
   append_varint(end, rows_);
@@ -120,6 +124,7 @@ void Parser::feed(std::string_view bytes) {
     if (pending_.empty()) {
       const std::size_t used = next_block(bytes);
       if (used == 0) pending_ = bytes;
+      DIVAN_CHECK(used <= bytes.size(), "{} bytes were read of {}", used, bytes.size());
       bytes.remove_prefix(used == 0 ? bytes.size() : used);
       continue;
     }
@@ -131,6 +136,8 @@ void Parser::feed(std::string_view bytes) {
       bytes.remove_prefix(pending_.size() - before);
       continue;
     }
+    DIVAN_CHECK(used > before && used <= pending_.size(), "{} bytes were read of {}, {} of them before", used,
+                pending_.size(), before);
     bytes.remove_prefix(used - before);
     pending_.clear();
   }

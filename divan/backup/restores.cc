@@ -3,6 +3,7 @@
 #include <set>
 
 #include "divan/backup/format.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/kv/tuple.h"
@@ -111,6 +112,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   // Decoded rows may be many times larger than the piece, so they are never all in memory.
   std::vector<kv::KeyValue> together;
   std::size_t bytes = 0;
+  std::int64_t visited = 0;
   bool is_taken = false;
   const auto write_them = [&](bool last) {
     is_taken = is_taken || store_.run([&](kv::Transaction& tx) {
@@ -132,10 +134,12 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   };
   visit_moved(databases, piece, [&](std::string key, std::string_view value) {
     if (is_taken) return;
+    ++visited;
     bytes += key.size() + value.size();
     together.push_back({std::move(key), std::string(value)});
     if (bytes >= kTransactionBytes) write_them(false);
   });
+  DIVAN_CHECK(is_taken || visited == rows, "a piece had {} rows, and then {}", rows, visited);
   write_them(true);
 }
 
@@ -208,6 +212,7 @@ std::size_t Restores::collect() {
       collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
         if (tx.get(open_key(id)) != row) return 0;
         const auto progress = find(tx, id);
+        DIVAN_CHECK(progress, "a restore's row is there and not there in one transaction");
         clear(tx, id);
         return progress->finished() ? 0 : 1;
       });
