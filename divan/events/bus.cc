@@ -1,5 +1,7 @@
 #include "divan/events/bus.h"
 
+#include "divan/base/check.h"
+
 namespace divan::events {
 
 Subscription& Subscription::operator=(Subscription&& other) noexcept {
@@ -13,6 +15,7 @@ Subscription& Subscription::operator=(Subscription&& other) noexcept {
 
 void Subscription::end() {
   if (mailbox_ == nullptr) return;
+  DIVAN_CHECK(channel_, "a subscription has a mailbox and no channel");
   // The members are taken out first: the callback may be the one that destroys this handle.
   const auto channel = std::move(channel_);
   const auto mailbox = std::move(mailbox_);

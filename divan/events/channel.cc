@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "divan/base/check.h"
+
 namespace divan::events {
 
 std::size_t Channel::deliver(const EventPtr& event) {
@@ -39,11 +41,15 @@ void Channel::leave(const Mailbox& mailbox) {
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(mailboxes_.begin(), mailboxes_.end(),
                                [&mailbox](const auto& candidate) { return candidate.get() == &mailbox; });
+  DIVAN_CHECK(it != mailboxes_.end(), "a subscription leaves channel `{}` twice", name());
+  DIVAN_CHECK(counters_.subscribers > 0, "a subscription that was not counted ends");
   std::swap(*it, mailboxes_.back());
   mailboxes_.pop_back();
   subscriber_count_.store(mailboxes_.size(), std::memory_order_release);
   --counters_.subscribers;
-  if (mailboxes_.empty()) --counters_.channels;
+  if (!mailboxes_.empty()) return;
+  DIVAN_CHECK(counters_.channels > 0, "a channel that was not counted ends");
+  --counters_.channels;
 }
 
 }  // namespace divan::events

@@ -2,7 +2,7 @@
 
 #include <absl/hash/hash.h>
 
-#include <cassert>
+#include "divan/base/check.h"
 
 // Lookup of channels by publishers
 //
@@ -56,7 +56,7 @@ void ChannelUse::end() {
 }
 
 Directory::~Directory() {
-  for ([[maybe_unused]] const auto& head : chains_) assert(head.load() == nullptr);
+  for (const auto& head : chains_) DIVAN_CHECK(head.load() == nullptr, "a channel outlives its directory");
 }
 
 ChannelUse Directory::use(std::string_view name) {
@@ -65,6 +65,7 @@ ChannelUse Directory::use(std::string_view name) {
   std::lock_guard lock(mutex_);
   for (Channel* channel = head; channel != nullptr; channel = channel->next_) {
     if (channel->hash_ == hash && channel->name() == name) {
+      DIVAN_CHECK(channel->users_ > 0, "channel `{}` is kept and nobody uses it", name);
       ++channel->users_;
       return {*this, channel->shared_from_this()};
     }
@@ -103,6 +104,7 @@ std::vector<ChannelStats> Directory::subscribed() {
 void Directory::release(Channel& channel) {
   {
     std::lock_guard lock(mutex_);
+    DIVAN_CHECK(channel.users_ > 0, "channel `{}` is released twice", channel.name());
     if (--channel.users_ > 0) return;
     unlink(channel);
   }
@@ -111,7 +113,10 @@ void Directory::release(Channel& channel) {
 
 void Directory::unlink(Channel& channel) {
   auto* link = &chain(channel.hash_);
-  while (*link != &channel) link = &link->load()->next_;
+  while (*link != &channel) {
+    DIVAN_CHECK(*link != nullptr, "channel `{}` is not in its chain", channel.name());
+    link = &link->load()->next_;
+  }
   *link = channel.next_.load();
 }
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan::events {
@@ -26,6 +27,7 @@ Mailbox::Put Mailbox::put(const EventPtr& event) {
   Put result{0, false};
   {
     std::lock_guard lock(mutex_);
+    DIVAN_CHECK(!closed_, "subscription {} gets an event after its end", id_);
     const bool was_empty = is_empty();
     waiting_.push_back(event);
     waiting_bytes_ += size_of(*event);
@@ -34,6 +36,7 @@ Mailbox::Put Mailbox::put(const EventPtr& event) {
       waiting_.pop_front();
       ++result.dropped;
     }
+    DIVAN_CHECK(!waiting_.empty() || waiting_bytes_ == 0, "{} bytes in an empty mailbox", waiting_bytes_);
     missed_ += result.dropped;
     if (max_events_ == 0) result.dropped = 0;
     result.notify = was_empty && callback_ != nullptr;
@@ -55,7 +58,9 @@ void Mailbox::notify() noexcept {
   } catch (...) { log::error("The callback of subscription {} failed", id_); }
   {
     std::lock_guard lock(mutex_);
-    callers_.erase(std::find(callers_.begin(), callers_.end(), std::this_thread::get_id()));
+    const auto caller = std::find(callers_.begin(), callers_.end(), std::this_thread::get_id());
+    DIVAN_CHECK(caller != callers_.end(), "a call of subscription {} was not counted", id_);
+    callers_.erase(caller);
   }
   changed_.notify_all();
 }
@@ -76,7 +81,9 @@ std::optional<Message> Mailbox::take_locked() {
   if (waiting_.empty()) return std::nullopt;
   Message message{id_, std::move(waiting_.front()), 0};
   waiting_.pop_front();
-  waiting_bytes_ -= size_of(*message.event);
+  const std::size_t bytes = size_of(*message.event);
+  DIVAN_CHECK(waiting_bytes_ >= bytes, "an event of {} bytes in a mailbox of {}", bytes, waiting_bytes_);
+  waiting_bytes_ -= bytes;
   return message;
 }
 
