@@ -1,5 +1,6 @@
 #include "divan/workers/monitor.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan::workers {
@@ -48,7 +49,8 @@ std::unique_ptr<LocalWorker> Monitor::add(std::string_view role, std::string_vie
     std::lock_guard lock(mutex_);
     worker.reset(
         new LocalWorker(*this, ++added_, std::move(ref), std::string(options), timeout, std::move(load)));
-    local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout);
+    const bool is_new = local_.emplace(worker.get(), clock_.now() + timeout / kHeartbeatsPerTimeout).second;
+    DIVAN_CHECK(is_new, "two workers have the number {}", added_);
   }
   loop_.notify();
   return worker;
@@ -58,7 +60,8 @@ void Monitor::forget(LocalWorker& worker) {
   {
     std::lock_guard step(stepping_);
     std::lock_guard lock(mutex_);
-    local_.erase(&worker);
+    const auto forgotten = local_.erase(&worker);
+    DIVAN_CHECK(forgotten == 1, "a worker is forgotten that has no heartbeat");
   }
   try {
     store_.run([&](kv::Transaction& tx) {
@@ -129,7 +132,10 @@ MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
       const Duration interval = worker->timeout_ / kHeartbeatsPerTimeout;
       const auto jitter = rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1);
       const MonotonicTime at = now + interval - Duration(static_cast<std::int64_t>(jitter));
-      local_[worker] = at;
+      const auto local = local_.find(worker);
+      DIVAN_CHECK(local != local_.end(), "the heartbeat of a worker that is forgotten goes on");
+      DIVAN_CHECK(at > now, "a heartbeat is due again at once");
+      local->second = at;
       next = std::min(next, at);
     }
   }

@@ -1,5 +1,6 @@
 #include "divan/workers/observer.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan::workers {
@@ -34,7 +35,9 @@ void Observer::poll(const std::set<WorkerRef>& own, const std::function<void()>&
     if (counter == heartbeats.end() || observation.counter != counter->second) {
       observation.silence = {};
     } else {
-      observation.silence += std::min(started, observation.next) - observation.read_at;
+      const Duration waited = std::min(started, observation.next) - observation.read_at;
+      DIVAN_CHECK(waited >= Duration(0), "a worker's silence grows by {} ns", waited.count());
+      observation.silence += waited;
     }
     // `divan verify` reports workers without a heartbeat.
     observation.counter = counter == heartbeats.end() ? -1 : counter->second;
@@ -124,6 +127,9 @@ void Observer::schedule(Observation& observation) const {
 }
 
 void Observer::evict(const WorkerRef& ref, Observation& observation) {
+  DIVAN_CHECK(!own_.contains(ref), "the process evicts its own worker");
+  DIVAN_CHECK(observation.silence >= observation.timeout, "a worker is evicted after {} ns of {}",
+              observation.silence.count(), observation.timeout.count());
   try {
     if (store_.run([&](kv::Transaction& tx) { return registry_.evict(tx, {ref, observation.counter}); })) {
       log::warning("Worker {}/{} sent no heartbeat for its timeout and was evicted.", ref.role, ref.id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/kv/tuple.h"
@@ -87,6 +88,9 @@ Worker decode_worker(std::string id, std::string_view value) {
 }
 
 std::string encode_worker(const Worker& worker) {
+  // What decode_worker() refuses.
+  DIVAN_CHECK(worker.timeout >= kMinTimeout && worker.timeout <= kMaxTimeout, "a worker's timeout of {} ns",
+              worker.timeout.count());
   std::string value;
   Packer(value)
       .string(worker.incarnation)
@@ -233,7 +237,9 @@ bool Registry::heartbeat(kv::Transaction& tx, const WorkerRef& ref) {
   const std::string key = heartbeat_key(ref.role, ref.id);
   const auto row = tx.get(key, kv::Isolation::snapshot);
   const auto beat = row ? decode_heartbeat(*row) : std::nullopt;
-  tx.set(key, encode_heartbeat(ref.incarnation, beat ? beat->counter + 1 : 0));
+  const std::int64_t counter = beat ? beat->counter + 1 : 0;
+  DIVAN_CHECK(counter >= 0, "heartbeat {}", counter);
+  tx.set(key, encode_heartbeat(ref.incarnation, counter));
   return true;
 }
 
@@ -258,6 +264,7 @@ std::map<std::string, std::string> Registry::loads(kv::Transaction& tx, std::str
 }
 
 Hold Registry::hold(kv::Transaction& tx, const WorkerRef& ref) {
+  DIVAN_CHECK(!ref.role.empty() && !ref.id.empty(), "a registration without a name is held");
   Hold hold{ref, rng_.uuid()};
   tx.set(hold_key(ref.role, ref.id), encode_hold(hold));
   return hold;
@@ -368,6 +375,7 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
   };
   for (std::size_t begin = 0, end = 0; begin < names.size(); begin = end) {
     const std::string& role = names[begin].role;
+    DIVAN_CHECK(begin == 0 || names[begin - 1].role < role, "the names are not sorted");
     while (end < names.size() && names[end].role == role) ++end;
     const auto known = roster.roles.find(role);
     const std::size_t all = known == roster.roles.end() ? 0 : known->second->workers.size();
@@ -391,6 +399,7 @@ std::vector<Registry::Heartbeat> Registry::heartbeats(kv::Transaction& tx, std::
   }
   if (keys.empty()) return found;
   const auto rows = tx.get_many(keys, kv::Isolation::snapshot);
+  DIVAN_CHECK(rows.size() == single.size(), "{} rows for {} keys", rows.size(), single.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i]) take(single[i]->role, single[i]->id, *rows[i]);
   }

@@ -1,5 +1,6 @@
 #include "divan/workers/subscriptions.h"
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 
@@ -75,6 +76,7 @@ Subscriptions::Subscription Subscriptions::subscribe(std::string_view role, Call
                               kMaxSubscriptions));
     ++subscriptions_;
     auto& followed = roles_[std::string(role)];
+    DIVAN_CHECK(followed == nullptr || !followed->subscribers.empty(), "a role is followed for nobody");
     if (followed == nullptr) {
       followed = std::make_shared<Role>();
       followed->name = role;
@@ -169,8 +171,10 @@ void Subscriptions::call(Subscriber& subscriber) {
 void Subscriptions::end(Subscriber& subscriber) {
   {
     std::lock_guard lock(mutex_);
+    DIVAN_CHECK(subscriptions_ > 0, "a subscription was not counted");
     --subscriptions_;
-    std::erase(subscriber.role->subscribers, &subscriber);
+    const auto erased = std::erase(subscriber.role->subscribers, &subscriber);
+    DIVAN_CHECK(erased == 1, "subscription {} ends {} times", subscriber.reference, erased);
     if (subscriber.role->subscribers.empty()) roles_.erase(subscriber.role->name);
   }
   subscriber.notifier.stop();
