@@ -1,5 +1,6 @@
 #include "divan/updates/follower.h"
 
+#include "divan/base/check.h"
 #include "divan/updates/feed.h"
 
 namespace divan::updates {
@@ -54,6 +55,7 @@ bool Follower::poll() {
 void Follower::publish(const std::vector<NodeEvent>& found) {
   bool in_feed = false;
   for (const auto& event : found) {
+    DIVAN_CHECK(event.place >= place_, "the log of events is read backwards");
     place_ = event.place;
     // Events of this node were published at their commit. The rows of the feed may be written by any node.
     in_feed |= is_in_feed(event.kind);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/kv/tuple.h"
@@ -86,14 +87,13 @@ class Mover {
   void move_row(std::string_view database, std::string_view kind) {
     std::string value;
     Packer(value).string(database).string(kind);
-    moves_.push_back({row_key(database, kind), "feed", std::move(value), tx_.claim_user_version()});
+    move({row_key(database, kind), "feed", std::move(value), tx_.claim_user_version()});
     ++rows_;
   }
   void move_event(std::string_view database, DatabaseEvent kind, std::string_view id, std::string_view node) {
     std::string value;
     Packer(value).string(database).string(events::kind_name(kind)).string(id).string(node);
-    moves_.push_back(
-        {place_key(database, kind, id, node), "event", std::move(value), tx_.claim_user_version()});
+    move({place_key(database, kind, id, node), "event", std::move(value), tx_.claim_user_version()});
     has_events_ = true;
   }
 
@@ -102,6 +102,7 @@ class Mover {
     std::vector<std::string> keys;
     for (const auto& move : moves_) keys.push_back(move.place_key);
     const auto places = tx_.get_many(keys);
+    DIVAN_CHECK(places.size() == moves_.size(), "{} places of {} rows", places.size(), moves_.size());
     for (std::size_t i = 0; i < moves_.size(); ++i) write(moves_[i], places[i]);
     if (has_events_) tx_.set_versionstamped_value(log_changed_key(), stamped_value());
     return rows_;
@@ -114,6 +115,12 @@ class Mover {
     std::string value;
     std::uint16_t number;  // the user version of its place
   };
+
+  void move(Move row) {
+    DIVAN_CHECK(moves_.empty() || row.number > moves_.back().number,
+                "row {} of a transaction comes behind row {}", row.number, moves_.back().number);
+    moves_.push_back(std::move(row));
+  }
 
   void write(const Move& move, const std::optional<std::string>& before) {
     if (before) {
@@ -199,6 +206,7 @@ Sequenced sequence_marks(kv::Transaction& tx, std::size_t limit, const Recording
   // mark that was set again meanwhile is not cleared, since its value differs, and is read by the next step.
   const auto found =
       tx.get_range(kv::below(marks_prefix()), {.limit = limit, .isolation = kv::Isolation::snapshot});
+  DIVAN_CHECK(found.rows.size() <= limit, "{} marks were read of {}", found.rows.size(), limit);
   std::vector<Mark> marks;
   for (const auto& row : found.rows) {
     auto mark = read_mark(row);

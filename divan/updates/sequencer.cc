@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
 #include "divan/updates/feed.h"
 
 namespace divan::updates {
@@ -106,6 +107,8 @@ std::size_t Sequencer::step() {
       pending_ = found.marks;
       return found;
     });
+    DIVAN_CHECK(batch.marks <= kMarksPerTransaction, "{} marks in a transaction", batch.marks);
+    DIVAN_CHECK(batch.rows <= batch.marks, "{} rows of the feed for {} marks", batch.rows, batch.marks);
     pending_ = 0;
     rows_ += batch.rows;
     all += batch.marks;
