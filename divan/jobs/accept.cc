@@ -2,6 +2,7 @@
 #include <deque>
 #include <numeric>
 
+#include "divan/base/check.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
@@ -68,6 +69,8 @@ class AcceptRequests {
     for (; next_ < requests_.size(); ++next_) {
       if (limits_[next_] > 0) find_worker(next_);
       if (limits_[next_] == 0) continue;
+      DIVAN_CHECK(requests_[next_].jobs.size() < kMaxAcceptLimit, "{} jobs for one request",
+                  requests_[next_].jobs.size());
       --limits_[next_];
       return {&requests_[next_], workers_[next_] ? &*workers_[next_] : nullptr};
     }
@@ -96,6 +99,7 @@ class AcceptRequests {
 // Starts an attempt at the job.
 void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
            const workers::WorkerRef* worker, std::int64_t now) {
+  DIVAN_CHECK(job.state == State::pending, "a job that is {} is accepted", state_name(job.state));
   const auto max_runtime = with_limits(settings, job.limits).max_runtime;
   transition(tx, job, [&](Job& changed) {
     changed.state = State::running;
@@ -194,8 +198,11 @@ class AcceptPass {
   }
 
   void scan(Source& source) {
+    DIVAN_CHECK(source.taken <= source.slots && jobs_ <= kMaxAcceptLimit, "{} jobs of {}, {} in all",
+                source.taken, source.slots, jobs_);
     const std::size_t wanted =
         std::min({source.slots - source.taken, requests_.free(), kMaxAcceptLimit - jobs_});
+    DIVAN_CHECK(wanted > 0, "the queue is read for no job");
     source.scanned =
         order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.cursor)
                : source.scanner.scan(wanted, std::min(wanted * source.candidate_window, kMaxAcceptLimit),
@@ -247,6 +254,7 @@ class AcceptPass {
     auto& jobs = due.jobs;
     if (jobs.size() <= wanted) return false;
     const std::size_t first = slices > 1 ? queue_.rng().below(slices) * wanted : 0;
+    DIVAN_CHECK(first + wanted <= jobs.size(), "jobs {} to {} of {}", first, first + wanted, jobs.size());
     jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(first + wanted), jobs.end());
     jobs.erase(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(first));
     return true;
@@ -256,6 +264,7 @@ class AcceptPass {
   bool put_in_order(DueScan& due, std::size_t wanted) const {
     const std::size_t found = due.jobs.size();
     order_(due.jobs);
+    DIVAN_CHECK(due.jobs.size() <= found, "{} jobs of {} were put in order", due.jobs.size(), found);
     if (due.jobs.size() > wanted)
       due.jobs.erase(due.jobs.begin() + static_cast<std::ptrdiff_t>(wanted), due.jobs.end());
     return due.jobs.size() < found;
@@ -263,6 +272,7 @@ class AcceptPass {
 
   // Accepts the first job of a queue, or skips it. Returns false if all requests are satisfied.
   bool take(Source& source) {
+    DIVAN_CHECK(!source.next.empty(), "a job is taken from an empty queue");
     const DueJob& due = source.next.front();
     auto job = read(source.type, due);
     if (!job) {
@@ -275,6 +285,8 @@ class AcceptPass {
     } else {
       const auto [request, worker] = requests_.next();
       if (request == nullptr) return false;
+      DIVAN_CHECK(source.taken < source.slots, "{} jobs of a type that may run {} more", source.taken + 1,
+                  source.slots);
       ++jobs_;
       ++source.taken;
       bytes_ += job->data.size();

@@ -1,5 +1,6 @@
 #include "divan/jobs/acceptor.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/base/notifier.h"
 #include "divan/jobs/rows.h"
@@ -126,8 +127,10 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
 
   // Takes a waiter out. Returns the one that must call step() in its place, or null.
   std::shared_ptr<Waiter> remove(const std::shared_ptr<Waiter>& waiter) {
+    DIVAN_CHECK(!waiters.empty(), "a waiter leaves an empty queue");
     const bool first = waiters.front() == waiter;
-    std::erase(waiters, waiter);
+    const auto left = std::erase(waiters, waiter);
+    DIVAN_CHECK(left == 1, "a waiter waits {} times", left);
     waiter->state = Waiter::State::done;
     return first && !polling ? next() : nullptr;
   }
@@ -215,6 +218,7 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   std::unique_lock lock(wait_queue.mutex);
   while (waiter->state != Waiter::State::done) {
     if (wait_queue.polling) return {};
+    DIVAN_CHECK(!wait_queue.waiters.empty(), "a waiter is not in its queue");
     const bool first = wait_queue.waiters.front() == waiter;
     const bool joined = waiter->state == Waiter::State::joined;
     if (!joined && !wait_queue.may_have_jobs && clock_.now() < wait_queue.poll_at)
@@ -228,7 +232,10 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
 // Nothing may fail between the commit and the moment at which the waiters have their jobs, or no worker would
 // receive jobs that run. What can fail is done before the commit, or leaves the jobs to be given back.
 void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own) {
+  DIVAN_CHECK(!wait_queue.polling, "two polls for one queue at once");
   AcceptBatch batch(wait_queue, own);
+  DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),
+              "a poll of {} waiters with {} requests", batch.waiters.size(), batch.requests.size());
   for (const auto& waiter : batch.waiters) waiter->state = Waiter::State::polling;
   wait_queue.polling = true;
   wait_queue.may_have_jobs = false;
@@ -327,9 +334,13 @@ void Acceptor::remember(const QueueCursors& cursors) {
 void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result) {
   for (std::size_t i = 0; i < batch.waiters.size(); ++i) {
     Waiter& waiter = *batch.waiters[i];
+    DIVAN_CHECK(waiter.state == Waiter::State::polling || waiter.state == Waiter::State::abandoned,
+                "a waiter has left during the poll that is for it");
     const bool abandoned = waiter.state == Waiter::State::abandoned;
     waiter.error = result.failure ? result.failure : batch.requests[i].error;
     if (!waiter.error && !abandoned) waiter.jobs.swap(batch.requests[i].jobs);
+    DIVAN_CHECK(waiter.jobs.size() <= waiter.options.limit, "{} jobs for a waiter that asked for {}",
+                waiter.jobs.size(), waiter.options.limit);
     const bool done = abandoned || waiter.error || !waiter.jobs.empty();
     waiter.state = done ? Waiter::State::done : Waiter::State::waiting;
     if (done) std::erase(wait_queue.waiters, batch.waiters[i]);

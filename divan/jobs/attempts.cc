@@ -1,6 +1,7 @@
 #include "divan/jobs/attempts.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
@@ -22,6 +23,7 @@ Job owned(kv::Transaction& tx, const Attempt& attempt) {
 }
 
 void end(Job& job, State state, std::int64_t now) {
+  DIVAN_CHECK(has_ended(state), "a job ends and is {}", state_name(state));
   job.state = state;
   job.lock.clear();
   job.finished_at = now;
@@ -30,10 +32,12 @@ void end(Job& job, State state, std::int64_t now) {
 }
 
 Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
+  DIVAN_CHECK(failures > 0, "a pause after {} failures", failures);
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
   const auto pause =
       static_cast<std::int64_t>(std::min(doubled, static_cast<double>(settings.backoff_max.count())));
+  DIVAN_CHECK(pause >= 0, "a pause of {} ns", pause);
   // Jitter of up to a quarter, so that jobs that failed together are not retried together.
   return Duration(pause -
                   static_cast<std::int64_t>(queue.rng().below(static_cast<std::uint64_t>(pause / 4) + 1)));
@@ -72,6 +76,8 @@ std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Jo
 
 void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
   const std::int64_t now = queue.clock().wall_ms();
+  DIVAN_CHECK(job.state == State::running, "a job that is {} is taken from its worker",
+              state_name(job.state));
   const auto most_lost = why == Outcome::lost ? max_lost(queue, tx, job) : std::nullopt;
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
@@ -93,6 +99,7 @@ void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::opti
     }
     if (changed.state == State::pending) record_attempt(tx, before, changed, why, now);
   });
+  DIVAN_CHECK(job.state != State::running, "an attempt was taken back and its job still runs");
   queue.observer().ended(tx, before, job, why, now);
 }
 
@@ -139,6 +146,7 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
     end_run(tx, changed, State::finished, now);
     if (changed.state == State::pending) record_attempt(tx, before, changed, Outcome::finished, now);
   });
+  DIVAN_CHECK(job.state != State::running, "an attempt has finished and its job still runs");
   queue.observer().ended(tx, before, job, Outcome::finished, now);
 }
 
@@ -162,6 +170,7 @@ void fail_job(Queue& queue, kv::Transaction& tx, Job& job, std::string_view erro
     if (changed.state == State::pending)
       record_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
+  DIVAN_CHECK(job.state != State::running, "an attempt has failed and its job still runs");
   queue.observer().ended(tx, before, job, Outcome::failed, now);
 }
 

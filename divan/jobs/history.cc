@@ -1,5 +1,6 @@
 #include "divan/jobs/history.h"
 
+#include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/jobs/rows.h"
 
@@ -62,6 +63,7 @@ PastAttempt decode_attempt(std::int64_t epoch, std::string_view row) {
 
 void record_attempt(kv::Transaction& tx, const Job& job, Job& changed, Outcome outcome, std::int64_t ended_at,
                     std::string_view error) {
+  DIVAN_CHECK(job.type == changed.type && job.id == changed.id, "an attempt is recorded for another job");
   const JobKey prefix = history_key(job);
   if (changed.history >= kMaxHistory) {
     // Every transaction that changes these rows has read the job's header, so they cannot change

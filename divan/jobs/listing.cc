@@ -1,6 +1,7 @@
 #include "divan/jobs/listing.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/worker_jobs.h"
 
@@ -160,6 +161,7 @@ Listed list_jobs(Queue& queue, kv::Transaction& tx, std::string_view type, const
     listed.next = names.back().start;
     names.pop_back();
   }
+  DIVAN_CHECK(names.size() <= options.limit, "{} jobs are listed of {}", names.size(), options.limit);
   std::vector<std::string_view> ids;
   for (const auto& name : names) ids.push_back(name.id);
   Queue::prefetch(tx, type, ids);

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/rows.h"
@@ -208,6 +209,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
   SeenJobs present;
   std::vector<std::string> silent;
   const Duration waited = std::min(clock_.now() - before.read_at, interval_);
+  DIVAN_CHECK(waited >= Duration(0), "jobs were silent for {} ns", waited.count());
   store_.run([&](kv::Transaction& tx) {
     present.jobs.clear();
     // The oldest ones with the type's timeout, and the oldest ones with one of their own.

@@ -1,5 +1,6 @@
 #include "divan/jobs/periodic.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/jobs/queue.h"
 
@@ -27,6 +28,7 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
     if (job.last_error != reason) log::error("Job {}/{} waits. {}", job.type, job.id, reason);
     job.last_error = std::move(reason);
   }
+  DIVAN_CHECK(tick > now, "the next occurrence was {} ms ago", now - tick);
   make_pending(job, tick, now);
   job.attempt = job.failures = job.lost = 0;
 }

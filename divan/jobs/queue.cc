@@ -1,6 +1,7 @@
 #include "divan/jobs/queue.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/jobs/history.h"
@@ -248,7 +249,8 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     job.limits = wanted.limits;
     job.added_at = now;
     make_pending(job, at, now);
-    write_data(tx, job, wanted.data.value());
+    DIVAN_CHECK(wanted.data, "a new job has no data");
+    write_data(tx, job, *wanted.data);
     link(tx, job);
     observer_.changed(tx, job, now);
     return {job.id, true};
@@ -440,6 +442,7 @@ Queue::Pruned Queue::prune(kv::Transaction& tx, std::string_view type, std::size
       erase(tx, *job);
       ++pruned.jobs;
     }
+    DIVAN_CHECK(entries.keys.size() <= limit, "{} entries were read of {}", entries.keys.size(), limit);
     limit -= entries.keys.size();
     if (entries.next) {
       pruned.next = entries.next;

@@ -1,6 +1,7 @@
 #include "divan/jobs/worker_jobs.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
@@ -43,6 +44,7 @@ Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::
     keys.emplace_back(key);
     return true;
   });
+  DIVAN_CHECK(keys.size() <= limit + 1, "{} entries were read of {}", keys.size(), limit + 1);
   Batch batch{std::move(range), keys.size() <= limit};
   if (!batch.done) keys.pop_back();
   for (const auto& key : keys) {
@@ -51,6 +53,7 @@ Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::
       break;
     }
     reclaim_by_entry(queue, tx, std::string_view(key).substr(prefix.key().size()), ended_at);
+    DIVAN_CHECK(key >= batch.rest.begin, "the entries of a worker are read backwards");
     batch.rest.begin = key + '\0';
   }
   return batch;
