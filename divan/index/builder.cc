@@ -2,6 +2,7 @@
 
 #include <absl/cleanup/cleanup.h>
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/index/build_state.h"
 #include "divan/index/deletion_watch.h"
@@ -64,6 +65,7 @@ Builder::~Builder() {
 }
 
 void Builder::start(std::string_view worker_id) {
+  DIVAN_CHECK(threads_.empty(), "the builder is started twice");
   worker_ = monitor_.add(kBackgroundRole, worker_id, "{}");
   for (std::size_t i = 0; i < threads(); ++i) {
     threads_.emplace_back([this] { work(); });
@@ -90,6 +92,7 @@ void Builder::end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitO
   // The transaction may have committed or may still commit: the job then has no thread.
   if (job && outcome.unknown()) acceptor_.give_back_later({&*job, 1}, true);
   std::lock_guard lock(mutex_);
+  DIVAN_CHECK(claimed_ > 0, "a thread that was not claimed is free again");
   --claimed_;
   if (job && outcome.committed()) claimed_jobs_.push_back(*std::move(job));
   changed_.notify_all();
@@ -108,6 +111,7 @@ void Builder::work() {
       if (job) {
         ++busy_;
         run(*job);
+        DIVAN_CHECK(busy_ > 0, "a busy thread was not counted");
         --busy_;
       } else if (stopping_) {
         return;
@@ -127,6 +131,7 @@ std::optional<jobs::AcceptedJob> Builder::next_job() {
   clock_.wait_until(lock, changed_, MonotonicTime::max(), [this] {
     return !claimed_jobs_.empty() || (idle_ > claimed_ && (stopping_ || !accepting_));
   });
+  DIVAN_CHECK(idle_ > 0, "an idle thread was not counted");
   --idle_;
   if (!claimed_jobs_.empty()) {
     auto job = std::move(claimed_jobs_.front());

@@ -1,6 +1,7 @@
 // One run of a build: reads, maps and writes batches.
 #include <absl/cleanup/cleanup.h>
 
+#include "divan/base/check.h"
 #include "divan/docs/document.h"
 #include "divan/docs/reader.h"
 #include "divan/index/build_state.h"
@@ -170,6 +171,7 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
     state.read_all = changes.size() < most && bodies.size() == changes.size();
+    DIVAN_CHECK(bodies.size() <= changes.size(), "{} bodies of {} changes", bodies.size(), changes.size());
     batch.documents.reserve(bodies.size());
     // As in CouchDB, functions receive the ids of conflicting leaves.
     const auto may_have_conflicts = [](const docs::Change& change) {
@@ -195,6 +197,9 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
     }
   });
   if (batch.documents.empty()) return batch;
+  DIVAN_CHECK(batch.documents.size() <= most, "a batch of {} documents", batch.documents.size());
+  DIVAN_CHECK(batch.documents.front().change.sequence > state.read,
+              "a batch begins before the end of the last");
   state.read = batch.documents.back().change.sequence;
   // Remains valid when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
@@ -222,6 +227,8 @@ bool Builder::write_batch(Build& state, Batch& batch, bool is_last) {
   std::span<const SourceDocument> documents = batch.documents;
   for (;;) {
     state.failures += static_cast<std::int64_t>(mapped->failures());
+    DIVAN_CHECK(mapped->documents() > 0 && mapped->documents() <= documents.size(),
+                "{} documents of {} were mapped", mapped->documents(), documents.size());
     const auto these = documents.first(mapped->documents());
     documents = documents.subspan(mapped->documents());
     write_rows(state, *mapped, these, is_last && documents.empty());
@@ -239,9 +246,12 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
   while (first < documents.size()) {
     const IndexedSoFar so_far{state.total - state.done, documents.back().change.sequence <= state.all_new};
     const std::size_t next = mapped.prepare(store_, *state.keys, first, so_far);
+    DIVAN_CHECK(next >= first && next <= documents.size(), "documents {} to {} of {}", first, next,
+                documents.size());
     write(state, [&](kv::Transaction& tx, Build& after) {
       mapped.write(tx, *after.keys);
       if (next == first) return;  // a document that takes several transactions
+      DIVAN_CHECK(documents[next - 1].change.sequence > after.written, "the index's sequence goes back");
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, *after.keys, after.written);

@@ -1,6 +1,7 @@
 #include "divan/index/left_out.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 
 namespace divan::index {
 namespace {
@@ -70,6 +71,7 @@ LeftOut decode_left_out(std::string_view value) {
 void write_left_out(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                     const std::optional<LeftOut>& before, const std::optional<LeftOut>& after) {
   if (before == after) return;
+  DIVAN_CHECK(!after || after->rows >= 0, "{} rows of a document are left out", after->rows);
   if (after) {
     std::string value;
     Packer(value).integer(after->rows).string(utf8_prefix(after->reason, LeftOut::kMaxReasonBytes));

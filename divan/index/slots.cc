@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "divan/base/check.h"
 #include "divan/index/builds.h"
 
 namespace divan::index {
@@ -27,13 +28,15 @@ std::optional<Slots::Id> Slots::begin(RunningBuild build) {
     skipped_ = true;
     return std::nullopt;
   }
-  running_.emplace(next_id_, std::move(build));
+  const bool is_new = running_.emplace(next_id_, std::move(build)).second;
+  DIVAN_CHECK(is_new, "two builds have the slot {}", next_id_);
   return next_id_++;
 }
 
 void Slots::end(Id id) {
   std::lock_guard lock(mutex_);
-  running_.erase(id);
+  const auto ended = running_.erase(id);
+  DIVAN_CHECK(ended == 1, "build {} ends and has no slot", id);
 }
 
 void Slots::set_design_document(Id id, std::string_view design_document) {

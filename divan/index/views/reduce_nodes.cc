@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 
 namespace divan::index::views {
 namespace {
@@ -153,6 +154,8 @@ ReduceTreeState decode_reduce_tree_state(std::string_view value) {
 
 void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceTreeState& state) {
   if (state.kind == ReduceTreeState::Kind::none) return tx.clear(keys.state());
+  DIVAN_CHECK(state.kind != ReduceTreeState::Kind::building || state.level > 0, "level {} of nodes is built",
+              state.level);
   std::string value;
   Packer packer(value);
   packer.integer(static_cast<int>(state.kind));

@@ -1,5 +1,7 @@
 #include "divan/index/views/reduce_tree_updater.h"
 
+#include "divan/base/check.h"
+
 namespace divan::index::views {
 namespace {
 
@@ -83,6 +85,8 @@ class ReduceTreeUpdater::Level {
   // Reduces what was read since the last call. Must not be called inside a transaction.
   void compute() {
     auto reduced = reduction_->take_results();
+    DIVAN_CHECK(!open_ && computed_ + reduced.size() == nodes_.size(), "{} reductions of {} nodes",
+                computed_ + reduced.size(), nodes_.size());
     for (Reduced& result : reduced) {
       auto& node = nodes_[computed_];
       if (!valueless_[computed_++] && !result.error && result.partial.value.size() <= kMaxReduceNodeBytes) {
@@ -186,6 +190,8 @@ ReduceNodeWrites ReduceTreeUpdater::update(const std::vector<EntryChange>& rows,
 std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
     int level, const std::vector<EntryChange>& below,
     const std::function<void(kv::Transaction&)>& write_below, bool& exceeded_limit) {
+  DIVAN_CHECK(std::ranges::is_sorted(below, {}, &EntryChange::position),
+              "changes of level {} are not in order", level - 1);
   const FanOut fan_out = index_.fan_out();
   Level nodes(*this, level);
   std::vector<ReduceNodeWrites::Node> removed;
@@ -244,6 +250,7 @@ std::vector<EntryChange> ReduceTreeUpdater::drop_unchanged(std::vector<ReduceNod
   keys.reserve(nodes.size());
   for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.position));
   const auto stored = store_.begin()->get_many(keys, kv::Isolation::snapshot);
+  DIVAN_CHECK(stored.size() == nodes.size(), "{} nodes of {} were read", stored.size(), nodes.size());
   std::vector<EntryChange> changes;
   std::vector<ReduceNodeWrites::Node> changed;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

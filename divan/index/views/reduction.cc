@@ -1,5 +1,6 @@
 #include "divan/index/views/reduction.h"
 
+#include "divan/base/check.h"
 #include "divan/base/json.h"
 #include "divan/index/views/builtin_reduce.h"
 
@@ -134,6 +135,7 @@ class JsReduction final : public Reduction {
     rows.reserve(calls.size());
     for (const Call& call : calls) rows.emplace_back(call.rows);
     auto results = pool_.reduce(function_, rereduce, rows, limits_);
+    DIVAN_CHECK(results.size() == calls.size(), "{} results of {} calls", results.size(), calls.size());
     if (rereduce)
       for (const Call& call : calls) call.group->reduced.clear();
     for (std::size_t i = 0; i < results.size(); ++i) add_result(*calls[i].group, std::move(results[i]));

@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/index/views/view_index.h"
 #include "divan/kv/chunks.h"
 
@@ -100,6 +101,7 @@ std::string RowPosition::key(const IndexKeys& keys, std::string_view id, std::ui
 }
 
 void RowPosition::append_to(std::string& key, std::string_view id, std::uint32_t chunk) const {
+  DIVAN_CHECK(view >= 0 && chunk <= UINT16_MAX, "chunk {} of a row of view {}", chunk, view);
   Packer(key).integer(view);
   key += encoded_key;
   Packer(key).string(id);

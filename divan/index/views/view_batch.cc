@@ -1,6 +1,7 @@
 #include "divan/index/views/view_batch.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/index/views/view_index.h"
 #include "divan/kv/chunks.h"
@@ -69,8 +70,12 @@ void ViewBatch::add_failure(std::size_t position, std::string_view reason) {
 }
 
 void ViewBatch::add_row(std::size_t position, int view, std::string_view key, std::string_view value) {
+  DIVAN_CHECK(
+      position < documents_.size() && view >= 0 && static_cast<std::size_t>(view) < collations_.size(),
+      "a row of document {} of {} in view {} of {}", position, documents_.size(), view, collations_.size());
   Document& document = documents_[position];
   if (document.emptied == view) {
+    DIVAN_CHECK(document.left_out, "rows of a view are left out and not counted");
     ++document.left_out->rows;
     return;
   }
@@ -98,6 +103,8 @@ void ViewBatch::empty_view(std::size_t position, int view) {
   const auto erased = std::erase_if(document.rows, [&](const Row& row) {
     if (row.view != view) return false;
     const std::size_t bytes = bytes_of(document, row);
+    DIVAN_CHECK(document.bytes >= bytes && bytes_ >= bytes && rows_ > 0,
+                "a row of {} bytes in a document of {}", bytes, document.bytes);
     document.bytes -= bytes;
     bytes_ -= bytes;
     --rows_;
@@ -262,6 +269,8 @@ void ViewBatch::find_unchanged(kv::Transaction& tx, const IndexKeys& keys) {
   };
   const auto compare = [&] {
     const auto stored = read_however_long_it_takes();
+    DIVAN_CHECK(stored.size() == rows.size() && values.size() == rows.size(), "{} of {} rows were read",
+                stored.size(), rows.size());
     for (std::size_t i = 0; i < stored.size(); ++i) {
       if (stored[i] != values[i]) rows[i].first->unchanged[rows[i].second] = false;
     }
@@ -384,6 +393,9 @@ void ViewBatch::write(kv::Transaction& tx, const IndexKeys& keys) const {
       write(change.sorted());
     }
     write_left_out(tx, keys, change.document->id, change.left_out_before, change.document->left_out);
+    DIVAN_CHECK(change.positions.size() == change.unchanged.size() &&
+                    change.positions.size() == change.document->rows.size(),
+                "{} positions of {} rows", change.positions.size(), change.document->rows.size());
     for (const RowPosition& position : change.positions) ++added[static_cast<std::size_t>(position.view)];
     for (const RowPosition& position : change.before) --added[static_cast<std::size_t>(position.view)];
   }
