@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "divan/base/check.h"
 #include "divan/base/digest.h"
 
 namespace divan::api {
@@ -97,6 +98,7 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::expire() {
     if (present->running) continue;
     std::erase_if(present->waiters, [this](const PasswordWaiter& waiter) {
       const bool disconnected = waiter.disconnected && waiter.disconnected();
+      DIVAN_CHECK(bytes_ >= waiter.bytes, "{} bytes wait of {}", waiter.bytes, bytes_);
       if (disconnected) bytes_ -= waiter.bytes;
       return disconnected;
     });
@@ -125,6 +127,7 @@ std::optional<PasswordCheck> PasswordQueue::next() {
   best->running = true;
   best->suspect = is_suspect(best->check);
   if (best->suspect) ++running_suspects_;
+  DIVAN_CHECK(waiting_ > 0, "a check begins that did not wait");
   --waiting_;
   ++served_;
   addresses_[best->check.address].last_served = served_;
@@ -179,13 +182,19 @@ void PasswordQueue::refuse(Entries::iterator entry, std::vector<Refusal>& refusa
 
 std::vector<PasswordWaiter> PasswordQueue::remove(Entries::iterator entry) {
   auto waiters = std::move(entry->waiters);
-  for (const auto& waiter : waiters) bytes_ -= waiter.bytes;
+  for (const auto& waiter : waiters) {
+    DIVAN_CHECK(bytes_ >= waiter.bytes, "{} bytes wait of {}", waiter.bytes, bytes_);
+    bytes_ -= waiter.bytes;
+  }
   if (entry->running) {
+    DIVAN_CHECK(!entry->suspect || running_suspects_ > 0, "a suspect's check ends that has not begun");
     if (entry->suspect) --running_suspects_;
   } else {
+    DIVAN_CHECK(waiting_ > 0, "a check ends that did not wait");
     --waiting_;
   }
-  by_key_.erase(entry->check.key);
+  const auto erased = by_key_.erase(entry->check.key);
+  DIVAN_CHECK(erased == 1, "a check ends that is not known");
   entries_.erase(entry);
   return waiters;
 }

@@ -1,6 +1,7 @@
 #include "divan/api/task.h"
 
 #include "divan/api/errors.h"
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan::api {
@@ -60,6 +61,7 @@ void Task::submit() {
   const bool taken = context_.pool.submit([self] {
     {
       std::lock_guard lock(self->mutex_);
+      DIVAN_CHECK(self->state_ == State::queued, "a task runs twice at once");
       self->state_ = State::running;
     }
     self->run();
@@ -82,6 +84,8 @@ void Task::run() {
       }
     }
     std::lock_guard lock(mutex_);
+    DIVAN_CHECK(state_ == State::running || state_ == State::running_and_woken,
+                "a task has taken a step and did not run");
     if (done) {
       state_ = State::done;
       return;

@@ -1,4 +1,5 @@
 // The transactions of ken: they inspect databases, request jobs and check whether jobs have ended.
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
 #include "divan/index/left_out.h"
@@ -144,6 +145,8 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
           std::min(decision.again_at, row->since + settings_.delay + std::chrono::milliseconds(1));
     return decision;
   }
+  DIVAN_CHECK(active() + requested < settings_.channels(),
+              "a build is asked for and all {} channels are taken", settings_.channels());
   decision.again_at = MonotonicTime::max();
   decision.requested = true;
   index::request_build(

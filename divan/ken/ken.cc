@@ -1,5 +1,6 @@
 #include "divan/ken/ken.h"
 
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 
 namespace divan::ken {
@@ -74,7 +75,10 @@ void Ken::add_all() {
 void Ken::remove(const std::string& database) {
   {
     std::lock_guard lock(mutex_);
-    if (queued_.erase(database) > 0) std::erase(waiting_, database);
+    if (queued_.erase(database) > 0) {
+      const auto erased = std::erase(waiting_, database);
+      DIVAN_CHECK(erased == 1, "a database waits {} times", erased);
+    }
     retries_.erase(database);
     holds_.erase(database);
     left_out_.erase(database);
@@ -98,6 +102,8 @@ void Ken::reconsider() {
 bool Ken::put_in_queue(const std::string& database) {
   if (!queued_.insert(database).second) return false;
   waiting_.push_back(database);
+  DIVAN_CHECK(waiting_.size() == queued_.size(), "{} databases wait, {} are known to", waiting_.size(),
+              queued_.size());
   return true;
 }
 
@@ -237,10 +243,12 @@ std::optional<std::string> Ken::take_database() {
     next_round_ = clock_.now() + options_.gather;
     round_left_ = waiting_.size();
   }
+  DIVAN_CHECK(round_left_ > 0, "a database is looked at after the end of its round");
   --round_left_;
   std::string database = std::move(waiting_.front());
   waiting_.pop_front();
-  queued_.erase(database);
+  const auto erased = queued_.erase(database);
+  DIVAN_CHECK(erased == 1, "a database waits that is not known to");
   retries_.erase(database);
   holds_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());
