@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::kv {
 
 void RangeSet::add(std::string_view begin, std::string_view end) {
@@ -15,7 +17,8 @@ void RangeSet::add(std::string_view begin, std::string_view end) {
     last = std::max(last, it->second);
     it = ranges_.erase(it);
   }
-  ranges_.emplace(std::move(first), std::move(last));
+  DIVAN_CHECK(it == ranges_.end() || last < it->first, "two ranges overlap");
+  ranges_.emplace_hint(it, std::move(first), std::move(last));
 }
 
 void RangeSet::remove(std::string_view begin, std::string_view end) {

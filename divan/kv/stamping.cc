@@ -1,6 +1,7 @@
 #include "divan/kv/stamping.h"
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 
 namespace divan::kv {
 namespace {
@@ -10,6 +11,7 @@ constexpr std::size_t kOffsetBytes = 4;
 }  // namespace
 
 std::string versionstamp_bytes(Version version, std::uint16_t order) {
+  DIVAN_CHECK(version >= 0, "a commit has the version {}", version);
   std::string stamp;
   append_u64(stamp, static_cast<std::uint64_t>(version));
   append_u16(stamp, order);
@@ -33,6 +35,8 @@ std::uint32_t take_stamp_offset(std::string_view& bytes) {
 }
 
 std::string stamped(std::string_view bytes, std::uint32_t offset, std::string_view stamp) {
+  DIVAN_CHECK(stamp.size() == kVersionstampBytes && offset + stamp.size() <= bytes.size(),
+              "a versionstamp of {} bytes at {} of {}", stamp.size(), offset, bytes.size());
   std::string result(bytes);
   result.replace(offset, kVersionstampBytes, stamp);
   return result;

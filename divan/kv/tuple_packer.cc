@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/kv/tuple_codes.h"
 
@@ -144,6 +145,7 @@ Packer& Packer::begin_nested() {
 }
 
 Packer& Packer::end_nested() {
+  DIVAN_CHECK(depth_ > 0, "a nested tuple ends that has not begun");
   out_ += '\0';
   --depth_;
   return *this;
@@ -152,6 +154,8 @@ Packer& Packer::end_nested() {
 void Packer::finish_versionstamped() {
   if (incomplete_ != 1)
     throw internal_error("A versionstamped key needs exactly one incomplete versionstamp.");
+  DIVAN_CHECK(incomplete_offset_ + Versionstamp::kSize <= out_.size(), "a versionstamp at {} of {} bytes",
+              incomplete_offset_, out_.size());
   for (unsigned shift = 0; shift < 32; shift += 8) out_ += static_cast<char>(incomplete_offset_ >> shift);
 }
 

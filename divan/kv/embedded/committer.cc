@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/kv/clock_version.h"
 #include "divan/kv/stamping.h"
@@ -28,6 +29,9 @@ constexpr std::size_t kCompany = 8;
 // Transactions live kTransactionLifetime; the rest is for those that are just being queued.
 constexpr Duration kConflictWindow = kTransactionLifetime + std::chrono::seconds(1);
 
+// Beyond what any store comes to: versions that are raised stay below 2^60.
+constexpr Version kMaxStoredVersion = Version{1} << 62;
+
 // A minute: clocks are adjusted by seconds all the time.
 constexpr Version kMaxVersionLead = 60'000'000;
 
@@ -36,8 +40,10 @@ Version stored_version(rocksdb::DB& db) {
   const auto status = db.Get(rocksdb::ReadOptions(), slice(kVersionKey), &value);
   if (status.IsNotFound()) return 0;
   check_status(status);
-  if (value.size() != 8) throw Error(ErrorCode::io_error, "The stored version is damaged.");
-  return static_cast<Version>(read_u64(value));
+  const auto version = value.size() == 8 ? static_cast<Version>(read_u64(value)) : -1;
+  if (version < 0 || version > kMaxStoredVersion)
+    throw Error(ErrorCode::io_error, "The stored version is damaged.");
+  return version;
 }
 
 // This state of the store may be older than what the store gave out: an old copy was put back, or the power
@@ -90,6 +96,7 @@ Committer::~Committer() {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     idle_.wait(lock, [this] { return !led_ && firing_ == 0; });
+    DIVAN_CHECK(queue_.empty(), "{} commits would never be answered", queue_.size());
   }
   watches_.cancel_all();
 }
@@ -114,14 +121,19 @@ void Committer::lead(const CommitRequest& own) noexcept {
   // The members of a large group return at about the same time: the first one waits for the others.
   if (last_group_ >= kCompany) std::this_thread::yield();
   const Group group = next_group();
+  DIVAN_CHECK(!group.empty() && group.front().get() == &own,
+              "a commit leads a group that it is not the first of");
   const GroupWrite write = commit_group(group);
   for (const auto& request : group) {
+    DIVAN_CHECK(request->error || request->version == write.version,
+                "a commit of version {} in a group of {}", request->version, write.version);
     if (request.get() != &own) request->wake.release();
   }
   // What watches call may commit in its turn.
   pass_on();
   fire_watches(write);
   std::lock_guard lock(mutex_);
+  DIVAN_CHECK(firing_ > 0, "watches were fired by a thread that was not counted");
   if (--firing_ == 0) idle_.notify_all();
 }
 
@@ -178,6 +190,8 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
   write.before = latest();
   write.version = write.before->version() + 1;
   for (const auto& request : group) write.version = std::max(write.version, request->version_at_least);
+  DIVAN_CHECK(write.version > write.before->version(), "version {} follows {}", write.version,
+              write.before->version());
   write.collect_keys = !watches_.empty();
   std::uint16_t order = 0;
   std::size_t committed = 0;
@@ -186,6 +200,8 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
     empty_ranges_.begin_group(conflict_set_);
     prefetch_atomics(group, write);
     for (const auto& request : group) {
+      DIVAN_CHECK(request->read_version <= write.before->version(), "a read of version {} before {} is there",
+                  request->read_version, write.before->version());
       // It was young enough when it was queued, but the machine stood still since, or this thread did.
       if (!request->read_conflicts.empty() && !conflict_set_.remembers_since(request->read_version)) {
         request->error = Error(ErrorCode::transaction_too_old);
@@ -203,6 +219,7 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
         request->error = error;
         continue;
       }
+      DIVAN_CHECK(order < kMaxGroupCommits, "commit {} of a group", order);
       request->version = write.version;
       request->order = order++;
       apply(*request, cleared, write);
@@ -215,6 +232,8 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       rocksdb::WriteOptions options;
       options.sync = options_.durable;
       check_status(db_.Write(options, &write.batch));
+      DIVAN_CHECK(recent_groups_.empty() || recent_groups_.back().second < write.version,
+                  "version {} follows {}", write.version, recent_groups_.back().second);
       recent_groups_.emplace_back(now, write.version);
       write.after = publish(write.version);
       ++groups_;
@@ -292,6 +311,8 @@ std::optional<std::vector<std::string>> Committer::keys_in(const std::string& be
 
 void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, GroupWrite& write) {
   const auto wrote = [&](std::string_view key, const std::optional<std::string>& value) {
+    DIVAN_CHECK(key.size() <= kMaxKeyBytes && !key.starts_with('\xff'), "a key of {} bytes is written",
+                key.size());
     if (value) {
       empty_ranges_.row_written(key);
       check_status(write.batch.Put(slice(key), slice(*value)));
@@ -307,6 +328,7 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
 
   std::size_t number = 0;
   for (const auto& [begin, end] : request.writes.cleared()) {
+    DIVAN_CHECK(begin < end && number < cleared.size(), "range {} of {} is cleared", number, cleared.size());
     if (const auto& keys = cleared[number++]) {
       for (const auto& key : *keys) check_status(write.batch.Delete(key));
     } else {
@@ -331,7 +353,9 @@ void Committer::apply(const CommitRequest& request, const ClearedKeys& cleared, 
         break;
       }
       case PointWrite::Kind::atomic: {
-        wrote(key, value_after(point, write.atomic_values.at(key).bytes));
+        const auto& before = write.atomic_values.at(key);
+        DIVAN_CHECK(before.known, "an atomic operation on a value that was not read");
+        wrote(key, value_after(point, before.bytes));
         break;
       }
     }
@@ -351,6 +375,7 @@ std::shared_ptr<const Snapshot> Committer::publish(Version version) {
   const auto snapshot = std::make_shared<const Snapshot>(db_, version, empty_ranges_);
   auto before = snapshot;  // freed without the lock
   std::lock_guard lock(snapshot_mutex_);
+  DIVAN_CHECK(!latest_ || latest_->version() < version, "version {} follows {}", version, latest_->version());
   empty_ranges_.end_group(version);
   latest_.swap(before);
   return snapshot;

@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/conflict_set.h"
 
+#include "divan/base/check.h"
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -29,6 +31,7 @@ void ConflictSet::add_range(std::string_view begin, std::string_view end, Versio
     it = erase(ranges_, it);
   set(ranges_, ranges_.lower_bound(begin), begin, version);
   set(ranges_, ranges_.lower_bound(end), end, version_at_end);
+  DIVAN_CHECK(version_at_end <= version, "version {} is written after version {}", version, version_at_end);
 }
 
 // `hint`: the first entry whose key is not below `key`.
@@ -42,6 +45,8 @@ void ConflictSet::set(Entries& entries, Entries::iterator hint, std::string_view
 }
 
 ConflictSet::Entries::iterator ConflictSet::erase(Entries& entries, Entries::iterator entry) {
+  DIVAN_CHECK(bytes_ >= entry->first.size() + kEntryBytes, "an entry of {} bytes in a set of {}",
+              entry->first.size() + kEntryBytes, bytes_);
   bytes_ -= entry->first.size() + kEntryBytes;
   return entries.erase(entry);
 }
@@ -60,6 +65,8 @@ bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Ve
 }
 
 void ConflictSet::forget_before(Version oldest, bool at_once) {
+  DIVAN_CHECK(oldest >= oldest_, "what was forgotten before version {} is known again from {} on", oldest_,
+              oldest);
   oldest_ = oldest;
   if (at_once || ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
   if (at_once) points_.sweep_from_the_beginning();
@@ -83,8 +90,11 @@ void ConflictSet::sweep_ranges() {
 
 void ConflictSet::sweep_points(std::size_t steps) {
   const std::size_t before = points_.size();
-  bytes_ -= points_.sweep(steps, oldest_);
-  bytes_ -= (before - points_.size()) * kEntryBytes;
+  const std::size_t swept = points_.sweep(steps, oldest_);
+  DIVAN_CHECK(points_.size() <= before, "{} points after a sweep of {}", points_.size(), before);
+  const std::size_t bytes = swept + (before - points_.size()) * kEntryBytes;
+  DIVAN_CHECK(bytes <= bytes_, "points of {} bytes in a set of {}", bytes, bytes_);
+  bytes_ -= bytes;
 }
 
 }  // namespace divan::kv::embedded

@@ -1,5 +1,7 @@
 #include "divan/kv/embedded/empty_ranges.h"
 
+#include "divan/base/check.h"
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -50,6 +52,7 @@ void EmptyRanges::end_group(Version version) {
 }
 
 void EmptyRanges::insert(const Finding& finding) {
+  DIVAN_CHECK(finding.begin < finding.end, "rows of an empty range are missed");
   auto next = ranges_.upper_bound(finding.begin);
   if (next != ranges_.begin() && std::prev(next)->second.end >= finding.begin) --next;
   // Ranges that touch become one, with the later `since`.

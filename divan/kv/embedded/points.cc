@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "divan/base/check.h"
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -24,6 +26,7 @@ Points::Blocks::const_iterator Points::block_of(std::string_view key) const {
 
 bool Points::set(std::string_view key, Version version) {
   if (blocks_.empty()) blocks_.try_emplace(std::string());
+  DIVAN_CHECK(blocks_.begin()->first.empty(), "keys before the first block");
   const auto block = std::prev(blocks_.upper_bound(key));
   auto& [points, latest] = block->second;
   latest = std::max(latest, version);
@@ -46,8 +49,10 @@ void Points::split(Blocks::iterator block, bool at_the_end) {
       points.begin() + static_cast<std::ptrdiff_t>(at_the_end ? kBlockPoints : kBlockPoints / 2);
   Block upper{{std::make_move_iterator(middle), std::make_move_iterator(points.end())}, block->second.latest};
   points.erase(middle, points.end());
+  DIVAN_CHECK(!upper.points.empty(), "a block is split at its end");
   std::string bound = upper.points.front().key;
-  blocks_.emplace(std::move(bound), std::move(upper));
+  const bool is_new = blocks_.emplace(std::move(bound), std::move(upper)).second;
+  DIVAN_CHECK(is_new, "two blocks begin with one key");
 }
 
 bool Points::changed_since(std::string_view key, Version version) const {
@@ -79,6 +84,7 @@ std::size_t Points::sweep(std::size_t steps, Version oldest) {
     latest = 0;
     std::erase_if(points, [&](const Point& point) {
       const bool is_old = point.version < oldest;
+      DIVAN_CHECK(size_ > 0, "a point that was not counted is forgotten");
       if (is_old) bytes += point.key.size();
       if (!is_old) latest = std::max(latest, point.version);
       size_ -= is_old;

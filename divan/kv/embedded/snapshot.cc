@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/snapshot.h"
 
+#include "divan/base/check.h"
 #include "divan/kv/embedded/key_prefix.h"
 
 namespace divan::kv::embedded {
@@ -42,6 +43,7 @@ std::unique_ptr<rocksdb::Iterator> Snapshot::iterate(const rocksdb::Slice* lower
   options.iterate_lower_bound = lower;
   options.iterate_upper_bound = upper;
   // Backwards it would look for the prefix of `upper`, which has none.
+  DIVAN_CHECK(lower != nullptr && upper != nullptr, "rows are read without bounds");
   options.prefix_same_as_start = !reverse && share_filter_prefix(view(*lower), view(*upper));
   options.total_order_seek = !options.prefix_same_as_start;
   return std::unique_ptr<rocksdb::Iterator>(db_.NewIterator(options));

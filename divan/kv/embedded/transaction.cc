@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/transaction.h"
 
+#include "divan/base/check.h"
 #include "divan/kv/embedded/cursor.h"
 #include "divan/kv/stamping.h"
 
@@ -233,6 +234,8 @@ std::string EmbeddedTransaction::commit_writes() {
   if (approximate_size() > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
   committer_.commit(request_);
   if (request_->error) throw *request_->error;
+  DIVAN_CHECK(request_->version > request_->read_version, "version {} was committed after a read of {}",
+              request_->version, request_->read_version);
   return versionstamp_bytes(request_->version, request_->order);
 }
 

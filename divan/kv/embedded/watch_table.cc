@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::kv::embedded {
 namespace {
 
@@ -30,7 +32,8 @@ void WatchTable::admit(const std::shared_ptr<Watch>& watch) {
   std::lock_guard lock(mutex_);
   if (size() >= limit_) forget_dead();
   if (size() >= limit_) throw Error(ErrorCode::too_many_watches);
-  admitted_.insert(watch);
+  const bool is_new = admitted_.insert(watch).second;
+  DIVAN_CHECK(is_new && size() <= limit_, "{} watches of at most {}", size(), limit_);
 }
 
 void WatchTable::add(WatchRequest request, const std::function<std::shared_ptr<const Snapshot>()>& latest) {

@@ -1,5 +1,6 @@
 #include "divan/kv/embedded/write_map.h"
 
+#include "divan/base/check.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::embedded {
@@ -68,6 +69,8 @@ void WriteMap::atomic(AtomicOp op, std::string_view key, std::string_view operan
 
 void WriteMap::set_stamped_value(std::string_view key, std::string_view value, std::uint32_t stamp_offset) {
   set(key, value);
+  DIVAN_CHECK(stamp_offset + kVersionstampBytes <= value.size(), "a versionstamp at {} of {} bytes",
+              stamp_offset, value.size());
   PointWrite& write = point(key);
   write.kind = PointWrite::Kind::stamped_value;
   write.stamp_offset = stamp_offset;
@@ -76,6 +79,8 @@ void WriteMap::set_stamped_value(std::string_view key, std::string_view value, s
 
 void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value,
                                Version read_version) {
+  DIVAN_CHECK(stamp_offset + kVersionstampBytes <= key.size(), "a versionstamp at {} of {} bytes",
+              stamp_offset, key.size());
   bytes_ += key.size() + value.size();
   auto possible = possible_keys(key, stamp_offset, read_version);
   unreadable_.add(possible.begin, possible.end);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "divan/base/check.h"
+
 namespace divan::kv::fdb {
 namespace {
 
@@ -36,6 +38,8 @@ FdbError Pages::next(std::span<const FdbKeyValue>& rows) {
     more_ = false;
     return 0;
   }
+  DIVAN_CHECK(wanted_.rows == 0 || rows.size() <= rows_left_, "{} rows were read of {}", rows.size(),
+              rows_left_);
   const auto last = view(rows.back().key, rows.back().key_length);
   if (wanted_.reverse) {
     end_ = last;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "divan/base/bytes.h"
+#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/kv/fdb/pages.h"
 #include "divan/kv/stamping.h"
@@ -346,6 +347,8 @@ void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_vi
   check_value(value);
   const std::uint32_t offset = take_stamp_offset(key);
   const auto possible = possible_keys(key, offset, read_version());
+  DIVAN_CHECK(offset + kVersionstampBytes <= key.size(), "a versionstamp at {} of {} bytes", offset,
+              key.size());
   unreadable_.add(possible.begin, possible.end);
   prefetched_.written(possible.begin, possible.end);
   count_write(key.size(), value.size());

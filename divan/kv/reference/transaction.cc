@@ -1,5 +1,6 @@
 #include "divan/kv/reference/transaction.h"
 
+#include "divan/base/check.h"
 #include "divan/kv/stamping.h"
 
 namespace divan::kv::reference {
@@ -336,6 +337,8 @@ void ReferenceTransaction::apply(Version version) {
       }
     }
   }
+  DIVAN_CHECK(state_.commits.empty() || state_.commits.back().version < version, "version {} follows {}",
+              version, state_.commits.back().version);
   state_.commits.push_back(std::move(commit));
 }
 
@@ -363,6 +366,8 @@ std::string ReferenceTransaction::commit_writes() {
   if (size_ > kMaxTransactionBytes) throw Error(ErrorCode::transaction_too_large);
   check_conflicts();
   const Version version = state_.version + state_.options.version_step;
+  DIVAN_CHECK(version > state_.version && state_.version >= read_version_,
+              "version {} follows {} after a read of {}", version, state_.version, read_version_);
   apply(version);
   state_.version = version;
   return versionstamp_bytes(version, 0);
