@@ -197,7 +197,7 @@ TEST_F(JsPool, ARequestToADeadProcessRaisesNoSignal) {
   Process process(DIVAN_JS_BINARY, std::size_t{256} << 20);
   kill(process.pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return is_zombie(process.pid()); }));
-  EXPECT_FALSE(process.ask("anything", std::chrono::minutes(1)));
+  EXPECT_FALSE(process.ask(std::string("\x03\0\0\0abc", 7), std::chrono::minutes(1)));
   EXPECT_EQ(process.failure().kind, FailureKind::crashed);
   EXPECT_EQ(process.failure().message, "the JavaScript process was killed by SIGKILL");
 }
