@@ -41,26 +41,47 @@ function(divan_module name)
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
 endfunction()
 
-# A part of every build: no module includes what it does not depend on.
+# A part of every build: no module includes what it does not depend on, and no files include each other in a circle.
 function(divan_check_includes)
   get_property(dependencies GLOBAL PROPERTY DIVAN_MODULE_DEPENDENCIES)
   list(JOIN dependencies "\n" lines)
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/modules.txt CONTENT "${lines}\n")
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h ${CMAKE_SOURCE_DIR}/divan/*.cc)
-  set(stamp ${CMAKE_BINARY_DIR}/includes.checked)
-  add_custom_command(
-    OUTPUT ${stamp}
-    COMMAND ${CMAKE_COMMAND} -DMODULES=${CMAKE_BINARY_DIR}/modules.txt -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DSTAMP=${stamp}
-            -P ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
-    DEPENDS ${sources} ${CMAKE_BINARY_DIR}/modules.txt ${CMAKE_SOURCE_DIR}/cmake/check_includes.cmake
-    COMMENT "Checking what modules include"
-    VERBATIM)
-  add_custom_target(divan_includes ALL DEPENDS ${stamp})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h ${CMAKE_SOURCE_DIR}/divan/*.cc
+       ${CMAKE_SOURCE_DIR}/sim/*.h ${CMAKE_SOURCE_DIR}/sim/*.cc)
+  foreach(check includes circles)
+    set(stamp ${CMAKE_BINARY_DIR}/${check}.checked)
+    add_custom_command(
+      OUTPUT ${stamp}
+      COMMAND ${CMAKE_COMMAND} -DMODULES=${CMAKE_BINARY_DIR}/modules.txt -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DSTAMP=${stamp}
+              -P ${CMAKE_SOURCE_DIR}/cmake/check_${check}.cmake
+      DEPENDS ${sources} ${CMAKE_BINARY_DIR}/modules.txt ${CMAKE_SOURCE_DIR}/cmake/check_${check}.cmake
+      COMMENT "Checking what files include: ${check}"
+      VERBATIM)
+    list(APPEND stamps ${stamp})
+  endforeach()
+  add_custom_target(divan_includes ALL DEPENDS ${stamps})
   add_dependencies(divan_base divan_includes)
 endfunction()
 
-# ctest: the unit tests of each module, the simulation, the end-to-end tests of each file, and the fuzz targets.
-# ctest -L unit
+# The target divan_headers: each header compiles alone, without the precompiled one.
+function(divan_check_headers)
+  get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
+  file(GLOB_RECURSE headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/divan/*.h)
+  list(FILTER headers EXCLUDE REGEX "^divan/(js/sandbox/|base/precompiled)")
+  set(sources "")
+  foreach(header IN LISTS headers)
+    set(source ${CMAKE_BINARY_DIR}/headers/${header}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"  // IWYU pragma: keep\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(divan_headers OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(divan_headers PRIVATE ${modules} GTest::gtest GTest::gmock rapidcheck)
+  target_compile_options(divan_headers PRIVATE -O0 -g0 -Wno-sign-conversion)
+  target_compile_definitions(divan_headers PRIVATE DIVAN_JS_BINARY="")
+endfunction()
+
+# ctest: the unit tests of each module, the simulation, the end-to-end tests of each file, the headers and the fuzz
+# targets. ctest -L unit
 function(divan_add_tests)
   function(add name label)
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -84,6 +105,7 @@ function(divan_add_tests)
     add(test/${file} e2e test/run.sh ${CMAKE_BINARY_DIR} ${file})
   endforeach()
   add(test/crash e2e test/crash/run.sh ${CMAKE_BINARY_DIR})
+  add(headers headers ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target divan_headers)
   add(fuzz fuzz fuzz/run.sh)
 endfunction()
 

@@ -20,7 +20,7 @@ void check_pair(const std::string& a, const std::string& b, views::Collation col
   const std::string left = views::encode_key(a, collation);
   const std::string right = views::encode_key(b, collation);
   check(left == right || (!left.starts_with(right) && !right.starts_with(left)));
-  check(views::after_key(left) > left && left < views::kAfterAllKeys);
+  check(left < views::kAfterAllKeys);
   // A level beyond the last element asks for all of it, and what follows is left alone.
   check(views::group_prefix(left + right, a.size() + 1, collation) == left);
   const std::string nested = views::encode_key('[' + a + ']', collation);

@@ -2,6 +2,8 @@
 // first byte selects the section of the rows; keys (after the section) and values follow alternately.
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/database_settings.h"
+#include "divan/docs/leaf_row.h"
 #include "divan/docs/local.h"
 #include "divan/docs/reader.h"
 #include "fuzz/stored_rows.h"

@@ -1,4 +1,5 @@
 // A client: adds jobs, asks for them again, cancels and removes them, and looks what is there.
+#include "divan/jobs/listing.h"
 #include "sim/cluster.h"
 
 namespace divan::sim {
@@ -138,7 +139,8 @@ class Client {
     try {
       base_.store.run([&](kv::Transaction& tx) {
         auto counts = base_.queue.counts(tx, type);
-        for (const auto& job : base_.queue.list(tx, type, std::nullopt, "", SIZE_MAX)) --counts[job.state];
+        for (const auto& job : list_jobs(base_.queue, tx, type, {.limit = SIZE_MAX}).jobs)
+          --counts[job.state];
         for (const auto& [state, left] : counts) {
           if (left != 0) {
             base_.world.fail(fmt::format("The counts of {} are not those of its list.", type));

@@ -5,6 +5,7 @@
 #include "divan/jobs/maintenance.h"
 #include "divan/workers/monitor.h"
 #include "sim/job_invariants.h"
+#include "sim/sim_clock.h"
 #include "sim/steps.h"
 #include "sim/worker_invariants.h"
 

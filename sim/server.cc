@@ -62,7 +62,7 @@ class Server {
   Base base_;
   World& world_;
   Rng& rng_;
-  const SimClock& clock_;
+  const Clock& clock_;
   workers::Monitor monitor_;
   jobs::Maintenance maintenance_;
   Consumer consumer_;

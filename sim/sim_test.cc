@@ -1,4 +1,5 @@
 #include "divan/base/log.h"
+#include "divan/jobs/listing.h"
 #include "divan/jobs/rows.h"
 #include "sim/cluster.h"
 #include "sim/scenario.h"
@@ -217,8 +218,9 @@ TEST_F(Tampering, AJobThatRunsWhereNoMoreMay) {
                            });
                            base.add_job("mail");
                            base.store.run([&](kv::Transaction& accepting) {
-                             jobs::Job job =
-                                 base.queue.list(accepting, "mail", jobs::State::pending, "", 1).at(0);
+                             jobs::Job job = list_jobs(base.queue, accepting, "mail",
+                                                       {.state = jobs::State::pending, .limit = 1})
+                                                 .jobs.at(0);
                              jobs::transition(accepting, job, [&](jobs::Job& changed) {
                                changed.state = jobs::State::running;
                                changed.lock = "lock";

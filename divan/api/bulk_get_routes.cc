@@ -4,6 +4,7 @@
 #include "divan/api/page_stream.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/reader.h"
 

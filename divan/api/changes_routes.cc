@@ -6,6 +6,7 @@
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 

@@ -14,6 +14,9 @@
 #include "divan/js/pool.h"
 #include "divan/workers/registry.h"
 
+namespace divan::index {
+class Builder;
+}
 namespace divan::ken {
 class Ken;
 }

@@ -2,9 +2,11 @@
 #include "divan/api/queries.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
+#include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
+#include "divan/index/unused.h"
 
 namespace divan::api {
 namespace {

@@ -4,6 +4,7 @@
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/http/etag.h"

@@ -1,6 +1,7 @@
 // Listings of a database's documents: _all_docs, _design_docs.
 #include "divan/api/listing_pages.h"
 #include "divan/base/json.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/read_ahead.h"
 #include "divan/docs/sequence.h"
 

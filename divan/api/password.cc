@@ -43,8 +43,4 @@ PasswordComparison compare_password(std::string_view password, const PasswordHas
   return {false, min_iterations};
 }
 
-bool is_password(std::string_view password, const PasswordHash& hash) {
-  return compare_password(password, hash).equal;
-}
-
 }  // namespace divan::api

@@ -42,7 +42,4 @@ struct PasswordComparison {
 PasswordComparison compare_password(std::string_view password, const PasswordHash& hash,
                                     int min_iterations = 0);
 
-/// Returns true if the hash is that of the password. All wrong passwords take the same time.
-bool is_password(std::string_view password, const PasswordHash& hash);
-
 }  // namespace divan::api

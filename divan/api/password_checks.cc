@@ -107,7 +107,7 @@ void PasswordChecks::count_failure(const PasswordCheck& check) {
                  check.description);
 }
 
-void PasswordChecks::refuse(std::vector<PasswordQueue::Refusal> refusals) {
+void PasswordChecks::refuse(const std::vector<PasswordQueue::Refusal>& refusals) {
   for (const auto& refusal : refusals) refusal.waiter.done(&refusal.error);
 }
 

@@ -79,7 +79,7 @@ class PasswordChecks {
   void run(const PasswordCheck& check);
   void check_lockout(const std::string& pair) const;
   void count_failure(const PasswordCheck& check);
-  static void refuse(std::vector<PasswordQueue::Refusal> refusals);
+  static void refuse(const std::vector<PasswordQueue::Refusal>& refusals);
 
   const Clock& clock_;
   const std::function<bool(const PasswordCheck&)> compare_;

@@ -6,7 +6,8 @@
 #include "divan/api/unsupported.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
-#include "divan/docs/reader.h"
+#include "divan/docs/database_settings.h"
+#include "divan/jobs/listing.h"
 
 namespace divan::api {
 namespace {
@@ -143,7 +144,9 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
   context.store.run([&](kv::Transaction& tx) {
     out = "[";
     for (const auto& kind : context.kinds) {
-      for (const auto& job : context.queue.running(tx, kind->name(), kMaxTasks)) {
+      for (const auto& job : jobs::list_jobs(context.queue, tx, kind->name(),
+                                             {.state = jobs::State::running, .limit = kMaxTasks})
+                                 .jobs) {
         if (out.size() > 1) out += ",\n";
         append_build_task(out, context, tx, job);
       }

@@ -20,7 +20,7 @@ constexpr std::int64_t kDefaultMaxBody = 64 << 20;
 Service::Service(Context context)
     : context_(std::move(context)), trusted_proxies_(context_.config.get("chttpd", "trusted_proxies", "")) {}
 
-void Service::handle(std::shared_ptr<http::Exchange> exchange) const {
+void Service::handle(const std::shared_ptr<http::Exchange>& exchange) const {
   const bool taken = context_.pool.submit([this, exchange] { work(exchange); });
   if (!taken)
     exchange->respond(http::error_response(Error(503, "service_unavailable", "The server is busy.")));

@@ -13,7 +13,7 @@ class Service {
  public:
   explicit Service(Context context);
 
-  void handle(std::shared_ptr<http::Exchange> exchange) const;
+  void handle(const std::shared_ptr<http::Exchange>& exchange) const;
 
   /// Ends feeds and all other requests that would continue until the client disconnects.
   void stop() const;

@@ -5,7 +5,7 @@
 #include "divan/api/user_documents.h"
 #include "divan/base/json.h"
 #include "divan/docs/local.h"
-#include "divan/docs/reader.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/writer.h"
 #include "divan/jobs/attempts.h"
 
@@ -194,14 +194,15 @@ std::string job_result(std::string_view type, std::string_view id) {
 // Finishes, then removes, then adds, so that a job can be ended and added again in one transaction.
 std::string do_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = R"({"finish":[)";
-  for (const auto& [attempt, data, result] : request.finish) {
+  for (const auto& ended : request.finish) {
+    const jobs::Attempt& attempt = ended.attempt;
     about(job_name(attempt.type, attempt.id),
-          [&] { jobs::finish(context.queue, tx, attempt, data, std::nullopt, result); });
+          [&] { jobs::finish(context.queue, tx, attempt, ended.data, std::nullopt, ended.result); });
     append(out, job_result(attempt.type, attempt.id));
   }
   out += R"(],"remove":[)";
   for (const auto& [type, id] : request.remove) {
-    about(job_name(type, id), [&] { context.queue.remove(tx, type, id); });
+    about(job_name(type, id), [&, &type = type, &id = id] { context.queue.remove(tx, type, id); });
     append(out, job_result(type, id));
   }
   out += R"(],"add":[)";
@@ -232,8 +233,8 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
       for (const auto& document : documents) ids.push_back(document.id);
       docs::prefetch_documents(tx, context.catalog, name, ids, true);
     }
-    const auto database =
-        about(fmt::format("Database `{}`", name), [&] { return context.catalog.open(tx, name); });
+    const auto database = about(fmt::format("Database `{}`", name),
+                                [&, &name = name] { return context.catalog.open(tx, name); });
     docs::Writer writer(tx, database);
     if (out.size() > 1) out += ",\n";
     out += json::quoted(name) + ":[";
@@ -260,7 +261,7 @@ Answer transact(const Context& context, const CallPtr& call) {
   // Before the transaction, since hashing passwords and compiling functions are slow.
   for (auto& [name, documents] : request.databases) {
     for (auto& document : documents) {
-      about(document_name(name, document.id), [&] {
+      about(document_name(name, document.id), [&, &name = name] {
         prepare_document(name, document, context.config, context.rng);
         if (!document.id.starts_with(docs::kLocalPrefix))
           context.catalog.check_document(document, true, checkpoint_of(*call));

@@ -61,8 +61,8 @@ TEST(UserDocuments, OnlyTheHashOfAPasswordIsStored) {
 
   const auto account = read_user_document("ann", body);
   ASSERT_TRUE(account);
-  EXPECT_TRUE(is_password("s3cret", account->password));
-  EXPECT_FALSE(is_password("s3creT", account->password));
+  EXPECT_TRUE(compare_password("s3cret", account->password).equal);
+  EXPECT_FALSE(compare_password("s3creT", account->password).equal);
   EXPECT_THAT(account->roles, ElementsAre("a"));
 }
 
@@ -90,8 +90,8 @@ TEST(UserDocuments, HashesOfOtherServersAreRead) {
         "ann", fmt::format(R"({{"name":"ann","type":"user","roles":[],"password_scheme":"pbkdf2",{})"
                            R"("iterations":2,"salt":"salt","derived_key":"{}"}})",
                            prf, key));
-    return account && is_password("password", account->password) &&
-           !is_password("passwore", account->password);
+    return account && compare_password("password", account->password).equal &&
+           !compare_password("passwore", account->password).equal;
   };
   EXPECT_TRUE(is_right("", "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"));
   EXPECT_TRUE(is_right(R"("pbkdf2_prf":"sha",)", "EA6C014DC72D6F8CCD1ED92ACE1D41F0D8DE8957"));

@@ -7,10 +7,12 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/http/etag.h"
+#include "divan/index/builder.h"
 #include "divan/index/builds.h"
 #include "divan/index/left_out.h"
 #include "divan/index/serving_index.h"
 #include "divan/index/views/query.h"
+#include "divan/index/views/view_kind.h"
 
 namespace divan::api {
 namespace {
@@ -146,7 +148,10 @@ class ViewTask final : public PageStream {
                       const kv::Versionstamp& sequence) const {
     std::string state = index.signature() + view_name_;
     state += sequence.bytes();
-    for (const auto& [name, value] : call_->params()) state += '\0' + name + '\0' + value;
+    for (const auto& [name, value] : call_->params()) {
+      (state += '\0') += name;
+      (state += '\0') += value;
+    }
     const js::ReduceLimit limit = index.pool().reduce_limit();
     state += fmt::format("{}/{}/{}", static_cast<int>(limit.mode), limit.threshold, limit.ratio);
     if (queries_.front().include_docs) state += docs::last_sequence(tx, found.database).bytes();

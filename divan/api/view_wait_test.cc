@@ -2,10 +2,9 @@
 #include <future>
 
 #include "divan/api/testing.h"
-#include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/kv/unwatched_testing.h"
 
 namespace divan::api {

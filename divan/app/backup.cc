@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <set>
 
+#include "divan/app/command_environment.h"
+#include "divan/app/data_directory.h"
 #include "divan/app/files.h"
 #include "divan/app/progress.h"
 #include "divan/app/server.h"

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "divan/app/admins.h"
 #include "divan/app/server.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"

@@ -1,8 +1,8 @@
 #include "divan/app/live.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cstdio>
 

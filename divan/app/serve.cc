@@ -1,15 +1,16 @@
 #include "divan/app/serve.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <cstdio>
 #include <memory>
 #include <thread>
 
+#include "divan/app/admins.h"
 #include "divan/app/settings.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"

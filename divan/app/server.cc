@@ -1,20 +1,15 @@
 #include "divan/app/server.h"
 
-#include <fcntl.h>
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "divan/api/index_waits.h"
 #include "divan/api/service.h"
 #include "divan/api/tail.h"
 #include "divan/api/user_documents.h"
+#include "divan/app/admins.h"
+#include "divan/app/data_directory.h"
+#include "divan/app/metrics.h"
 #include "divan/app/node.h"
 #include "divan/app/node_load.h"
-#include "divan/app/settings.h"
+#include "divan/app/options.h"
 #include "divan/app/store.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -22,162 +17,23 @@
 #include "divan/http/server.h"
 #include "divan/index/builder.h"
 #include "divan/index/serving_index.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/ken/lag.h"
-#include "divan/kv/embedded/engine.h"
-#include "divan/kv/fdb/engine.h"
-#include "divan/updates/sequencer.h"
 
 namespace divan::app {
 namespace {
 
-namespace fs = std::filesystem;
-using std::chrono::milliseconds;
-
-// Requests that have not ended this long after the server began to stop are aborted.
-constexpr milliseconds kStopTimeout{2'000};
-constexpr std::int64_t kMaxUpdatesDelay = 60'000;
 // Maximum number of concurrent backups; the same number may wait. Each one holds a version of the store,
 // whose overwritten rows remain until it ends.
 constexpr std::size_t kMaxBackups = 4;
-constexpr const char* kCommitsDescription = "Transactions committed.";
-constexpr const char* kConflictsDescription = "Transactions rejected because of a conflict.";
-constexpr const char* kDefaultAdmin = "admin";
-
-// Writes a small secret file, synced and readable by its owner only.
-void write_secret(const std::string& path, const std::string& line) {
-  const std::string text = line + "\n";
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written = fd >= 0 &&
-                       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       ::fsync(fd) == 0;
-  if (fd >= 0) ::close(fd);
-  if (!written) throw internal_error(fmt::format("Cannot write {}: {}", path, std::strerror(errno)));
-}
-
-std::string js_binary(const Config& config) {
-  const std::string set = config.get("divan", "js_binary", "");
-  if (!set.empty()) return set;
-  return (fs::read_symlink("/proc/self/exe").parent_path() / "divan-js").string();
-}
-
-void add_admin(api::Accounts& accounts, const std::string& credentials) {
-  const std::size_t colon = credentials.find(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == credentials.size()) {
-    throw bad_request("The administrator has no password; expected NAME:PASSWORD.");
-  }
-  accounts.add_admin(credentials.substr(0, colon), credentials.substr(colon + 1));
-}
-
-js::ReduceLimit reduce_limit(const Config& config) {
-  constexpr const char* kSection = "query_server_config";
-  js::ReduceLimit limit;
-  const std::string mode = config.get(kSection, "reduce_limit", "true");
-  if (mode == "false") limit.mode = js::ReduceLimit::Mode::off;
-  if (mode == "log") limit.mode = js::ReduceLimit::Mode::log;
-  limit.threshold = static_cast<std::size_t>(config.get_int(
-      kSection, "reduce_limit_threshold", static_cast<std::int64_t>(limit.threshold), 0, INT64_MAX));
-  limit.ratio = config.get_number(kSection, "reduce_limit_ratio", limit.ratio, 0, 1e9);
-  return limit;
-}
-
-js::PoolOptions pool_options(const Config& config) {
-  js::PoolOptions options;
-  options.binary = js_binary(config);
-  options.processes = static_cast<std::size_t>(config.get_int("divan", "js_processes", 0, 0, INT64_MAX));
-  options.memory =
-      static_cast<std::size_t>(config.get_int("divan", "js_memory_bytes", 256 << 20, 0, INT64_MAX));
-  options.invocation = milliseconds(config.get_int("couchdb", "os_process_timeout", 5000, 1, INT64_MAX));
-  options.reduce_limit = reduce_limit(config);
-  options.log_lines = static_cast<double>(config.get_int("divan", "js_log_lines", 10, 0, INT64_MAX));
-  options.log = [](const js::Function& function, std::string_view line) {
-    const auto& owner = function.owner;
-    if (owner.design_document.empty()) {
-      log::info("Function `{}`, while it is checked, logs: {}", function.name, line);
-    } else {
-      log::info("Function `{}` of `{}` in `{}` logs: {}", function.name, owner.design_document,
-                owner.database, line);
-    }
-  };
-  return options;
-}
-
-updates::SequencerOptions updates_options(const Config& config) {
-  const auto delay = [&](const char* name) {
-    return milliseconds(config.get_int("global_changes", name, 25, 0, kMaxUpdatesDelay));
-  };
-  return {.event_delay = delay("max_event_delay"),
-          .write_delay = delay("max_write_delay"),
-          .recording = config.get_bool("global_changes", "update_db", true)};
-}
-
-http::ServerOptions http_options(const Config& config) {
-  http::ServerOptions options;
-  options.address = config.get("chttpd", "bind_address", "127.0.0.1");
-  options.port = static_cast<std::uint16_t>(config.get_int("chttpd", "port", 5984, 0, 65535));
-  options.version = DIVAN_VERSION;
-  options.max_body_bytes =
-      static_cast<std::uint64_t>(config.get_int("chttpd", "max_http_request_size", 64 << 20, 0, INT64_MAX));
-  options.max_connections =
-      static_cast<std::size_t>(config.get_int("chttpd", "max_connections", 10'000, 1, INT64_MAX));
-  options.max_header_bytes =
-      static_cast<std::uint32_t>(config.get_int("chttpd", "max_header_size", 64 << 10, 1024, 1 << 20));
-  const auto timeout = [&](const char* name, milliseconds& value) {
-    value = milliseconds(config.get_int("chttpd", name, value.count(), 1, INT64_MAX));
-  };
-  timeout("idle_timeout", options.idle_timeout);
-  timeout("head_timeout", options.head_timeout);
-  timeout("body_timeout", options.body_timeout);
-  timeout("send_timeout", options.send_timeout);
-  timeout("half_close_timeout", options.half_close_timeout);
-  options.stop_timeout = kStopTimeout;
-  return options;
-}
-
-}  // namespace
-
-std::string admin_file(const std::string& data_dir) { return data_dir + "/admin"; }
-
-std::string unfinished_restore(const std::string& data_dir) { return data_dir + "/store.restoring"; }
-
-void check_no_unfinished_restore(const std::string& data_dir) {
-  std::error_code none;
-  const auto unfinished = unfinished_restore(data_dir);
-  if (!fs::exists(unfinished, none)) return;
-  throw internal_error(fmt::format(
-      "Data directory {}: a backup is being restored into it, or the restore was interrupted. If it was "
-      "interrupted, remove {} and restore again.",
-      data_dir, unfinished));
-}
-
-std::optional<std::string> read_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  if (!std::getline(in, line) || line.empty()) return std::nullopt;
-  return line;
-}
-
-// Adds a metric whose value is computed when the metrics are read. If its name ends in `_total` it is a
-// counter, whose value must not decrease; otherwise it is a gauge.
-void measure(Metrics& metrics, const std::string& name, const char* help, std::function<double()> value) {
-  if (name.ends_with("_total")) {
-    auto& counter = metrics.counter(name, help);
-    // The metrics may be read concurrently.
-    metrics.on_collect([&counter, value = std::move(value), mutex = std::make_shared<std::mutex>()] {
-      std::lock_guard lock(*mutex);
-      counter.Increment(std::max(0.0, value() - counter.Value()));
-    });
-  } else {
-    auto& gauge = metrics.gauge(name, help);
-    metrics.on_collect([&gauge, value = std::move(value)] { gauge.Set(value()); });
-  }
-}
 
 template <class T>
 T* or_null(std::optional<T>& value) {
   return value ? &*value : nullptr;
 }
+
+}  // namespace
 
 struct Server::Parts {
   Config& config;
@@ -240,7 +96,8 @@ struct Server::Parts {
       if (section == "ken.ignore" && ken) ken->add(key);
     });
     accounts.configure(config);
-    if (settings.listens) choose_admins();
+    if (settings.listens)
+      new_admin_file = choose_admins(accounts, config, rng, settings.data_dir, settings.admin);
     accounts.look_up_users([this](std::string_view name) { return api::find_user(store, catalog, name); });
     uuid = server_uuid(store, rng);
     kinds.push_back(std::make_unique<index::views::ViewKind>(js_pool));
@@ -271,33 +128,6 @@ struct Server::Parts {
     constexpr auto kMost = static_cast<std::int64_t>(docs::kMaxDocumentBytes);
     catalog.set_max_document_bytes(
         static_cast<std::size_t>(config.get_int("couchdb", "max_document_size", kMost, 1, kMost)));
-  }
-
-  static const std::string& prepared(const std::string& data_dir) {
-    std::error_code error;
-    fs::create_directories(data_dir, error);
-    if (error) throw internal_error(fmt::format("Data directory {}: {}", data_dir, error.message()));
-    check_no_unfinished_restore(data_dir);
-    return data_dir;
-  }
-
-  void choose_admins() {
-    const auto sections = config.all();
-    const auto admins = sections.find("admins");
-    if (admins != sections.end()) {
-      for (const auto& [name, password] : admins->second) accounts.add_admin(name, password);
-    }
-    if (!settings.admin.empty()) add_admin(accounts, settings.admin);
-    if (admins != sections.end() || !settings.admin.empty()) return;
-    // A password is always required: anonymous clients are never administrators.
-    const std::string file = admin_file(settings.data_dir);
-    auto credentials = read_line(file);
-    if (!credentials) {
-      credentials = fmt::format("{}:{}", kDefaultAdmin, rng.uuid());
-      write_secret(file, *credentials);
-      new_admin_file = file;
-    }
-    add_admin(accounts, *credentials);
   }
 
   // The store belongs to this process only: an earlier process that ran background work is dead, and its jobs
@@ -343,14 +173,33 @@ struct Server::Parts {
         static_cast<std::size_t>(config.get_int("chttpd", "max_waiting_requests", 10'000, 1, INT64_MAX)));
     backups.emplace("backup", kMaxBackups, kMaxBackups);
     tails.emplace(bus);
-    service.emplace(
-        api::Context{store,        catalog,  queue,     acceptor, registry,      kinds,
-                     clock,        rng,      config,    metrics,  accounts,      *request_pool,
-                     stopping,     *backups, restores,  *tails,   index_waits,   or_null(builder),
-                     or_null(ken), js_pool,  node_name, uuid,     DIVAN_VERSION, settings.serves});
-    http.emplace(http_options(config), clock, [this](std::shared_ptr<http::Exchange> exchange) {
+    service.emplace(api::Context{.store = store,
+                                 .catalog = catalog,
+                                 .queue = queue,
+                                 .acceptor = acceptor,
+                                 .registry = registry,
+                                 .kinds = kinds,
+                                 .clock = clock,
+                                 .rng = rng,
+                                 .config = config,
+                                 .metrics = metrics,
+                                 .accounts = accounts,
+                                 .pool = *request_pool,
+                                 .stopping = stopping,
+                                 .backups = *backups,
+                                 .restores = restores,
+                                 .tails = *tails,
+                                 .index_waits = index_waits,
+                                 .builder = or_null(builder),
+                                 .ken = or_null(ken),
+                                 .js_pool = js_pool,
+                                 .node = node_name,
+                                 .server_uuid = uuid,
+                                 .version = DIVAN_VERSION,
+                                 .serves = settings.serves});
+    http.emplace(http_options(config), clock, [this](const std::shared_ptr<http::Exchange>& exchange) {
       ++requests;
-      service->handle(std::move(exchange));
+      service->handle(exchange);
     });
     listening = &*http;
   }
@@ -380,104 +229,26 @@ struct Server::Parts {
   }
 
   void collect_metrics() {
-    const auto shown = [this](const char* name, const char* help, std::function<double()> value) {
-      measure(metrics, name, help, std::move(value));
-    };
-    const auto number = [](auto value) { return static_cast<double>(value); };
-    if (opened.embedded != nullptr) collect_embedded();
-    if (opened.fdb != nullptr) {
-      shown("divan_store_round_trips_total", "Round trips to the cluster; concurrent ones count once.",
-            [=, this] { return number(opened.fdb->round_trips()); });
-      shown("divan_store_commits_total", kCommitsDescription,
-            [=, this] { return number(opened.fdb->commits()); });
-      shown("divan_store_conflicts_total", kConflictsDescription,
-            [=, this] { return number(opened.fdb->conflicts()); });
-    }
-    shown("divan_http_connections", "Open connections.", [=, this] {
+    measure_store(metrics, opened);
+    metrics.measure("divan_http_connections", "Open connections.", [this] {
       const http::Server* server = listening;
-      return server != nullptr ? number(server->connections()) : 0;
+      return server != nullptr ? static_cast<double>(server->connections()) : 0;
     });
-    shown("divan_http_requests_total", "Requests received.", [=, this] { return number(requests.load()); });
-    shown("divan_http_waiting_requests", "Requests waiting for a thread.",
-          [=, this] { return request_pool ? number(request_pool->queued()) : 0; });
-    shown("divan_password_checks_total", "Passwords compared with a hash.",
-          [=, this] { return number(accounts.stats().right + accounts.stats().wrong); });
-    shown("divan_password_failures_total", "Compared passwords that were wrong.",
-          [=, this] { return number(accounts.stats().wrong); });
-    shown("divan_password_refusals_total",
-          "Requests whose passwords were not checked since too many were waiting.",
-          [=, this] { return number(accounts.stats().refused); });
-    shown("divan_password_checks_waiting", "Passwords waiting to be compared.",
-          [=, this] { return number(accounts.stats().waiting); });
-    shown("divan_js_processes", "JavaScript processes.", [=, this] { return number(js_pool.stats().alive); });
-    shown("divan_js_processes_died_total", "JavaScript processes that ended or were killed.",
-          [=, this] { return number(js_pool.stats().died); });
-    shown("divan_js_failures_total", "Calls of JavaScript functions that failed.",
-          [=, this] { return number(js_pool.stats().failures); });
-    shown("divan_js_documents_total", "Documents mapped.",
-          [=, this] { return number(js_pool.stats().documents); });
-    shown("divan_js_busy_seconds_total", "Time during which JavaScript processes were busy.",
-          [this] { return std::chrono::duration<double>(js_pool.stats().busy_time).count(); });
-    shown("divan_events_published_total", "Events published to at least one subscriber.",
-          [=, this] { return number(bus.stats().published); });
-    shown("divan_events_delivered_total", "Deliveries of events to subscribers.",
-          [=, this] { return number(bus.stats().delivered); });
-    shown("divan_events_lagged_total", "Events missed by slow subscribers.",
-          [=, this] { return number(bus.stats().lagged); });
-    shown("divan_events_channels", "Channels with subscribers.",
-          [=, this] { return number(bus.stats().channels); });
-    shown("divan_events_subscribers", "Subscriptions to channels.",
-          [=, this] { return number(bus.stats().subscribers); });
-    shown("divan_feed_tails", "Ends of feeds that are read once for all followers.",
-          [=, this] { return tails ? number(tails->stats().tails) : 0; });
-    shown("divan_feed_store_reads_total", "Reads of the store for live feeds, shared or by a single feed.",
-          [=, this] { return tails ? number(tails->stats().reads + tails->stats().own_reads) : 0; });
-    collect_updates();
+    metrics.measure("divan_http_requests_total", "Requests received.",
+                    [this] { return static_cast<double>(requests); });
+    metrics.measure("divan_http_waiting_requests", "Requests waiting for a thread.",
+                    [this] { return request_pool ? static_cast<double>(request_pool->queued()) : 0; });
+    measure_passwords(metrics, accounts);
+    measure_js(metrics, js_pool);
+    measure_events(metrics, bus);
+    metrics.measure("divan_feed_tails", "Ends of feeds that are read once for all followers.",
+                    [this] { return tails ? static_cast<double>(tails->stats().tails) : 0; });
+    metrics.measure(
+        "divan_feed_store_reads_total", "Reads of the store for live feeds, shared or by a single feed.",
+        [this] { return tails ? static_cast<double>(tails->stats().reads + tails->stats().own_reads) : 0; });
+    measure_updates(metrics, sequencer);
     if (ken) ken::measure(metrics, *ken, store, catalog);
-    metrics.on_collect([this] { collect_jobs(); });
-  }
-
-  void collect_embedded() {
-    const auto shown = [this](const char* name, const char* help, auto kv::embedded::CommitStats::*value) {
-      measure(metrics, name, help,
-              [this, value] { return static_cast<double>(opened.embedded->stats().*value); });
-    };
-    using Stats = kv::embedded::CommitStats;
-    shown("divan_store_commits_total", kCommitsDescription, &Stats::commits);
-    shown("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-    shown("divan_store_conflicts_total", kConflictsDescription, &Stats::conflicts);
-    shown("divan_store_conflict_entries", "Keys stored for conflict checks.", &Stats::conflict_entries);
-  }
-
-  // The names are those of CouchDB's global_changes; docs/feeds.md describes what they count here.
-  void collect_updates() {
-    const auto shown = [this](const char* name, const char* help,
-                              std::uint64_t updates::SequencerStats::*value) {
-      measure(metrics, std::string("divan_global_changes_") + name, help,
-              [this, value] { return static_cast<double>(sequencer.stats().*value); });
-    };
-    using Stats = updates::SequencerStats;
-    shown("db_writes_total", "Rows written to the updates feed.", &Stats::rows);
-    shown("server_pending_updates", "Marks of updates that were read and are not rows yet.", &Stats::pending);
-    shown("listener_pending_updates", "Commits whose marks were not read yet.", &Stats::unseen);
-    shown("rpcs_total", "Transactions of the updates feed.", &Stats::transactions);
-    shown("conflicts_total", "Transactions of the updates feed that were retried.", &Stats::conflicts);
-    shown("failures_total", "Failures after which the updates feed paused.", &Stats::failures);
-    // The rows of the feed are not documents, so they have no conflicting revisions.
-    metrics.counter("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.");
-  }
-
-  void collect_jobs() {
-    store.run([&](kv::Transaction& tx) {
-      for (const auto& type : queue.types(tx)) {
-        for (const auto& [state, count] : queue.counts(tx, type)) {
-          metrics
-              .gauge("divan_jobs", "Jobs by type and state.",
-                     {{"type", type}, {"state", std::string(jobs::state_name(state))}})
-              .Set(static_cast<double>(count));
-        }
-      }
-    });
+    measure_jobs(metrics, store, queue);
   }
 
   void stop() {

@@ -47,16 +47,4 @@ class Server {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The file in the data directory with the administrator's name and password, "name:password".
-std::string admin_file(const std::string& data_dir);
-
-/// The path of the store in a data directory while a backup is being restored into it.
-std::string unfinished_restore(const std::string& data_dir);
-
-/// Throws internal_error with instructions if there is an unfinished restore.
-void check_no_unfinished_restore(const std::string& data_dir);
-
-/// The first line of a file; nullopt if it cannot be read.
-std::optional<std::string> read_line(const std::string& path);
-
 }  // namespace divan::app

@@ -1,9 +1,7 @@
 #include "divan/app/store.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "divan/app/settings.h"
 #include "divan/base/error.h"
 #include "divan/base/log.h"
 #include "divan/kv/embedded/engine.h"
@@ -87,7 +85,8 @@ NewStore::NewStore(const std::string& store, const Config& config, const Clock& 
   check_store_name(store);
   if (!is_shared(store))
     throw bad_request("The embedded store is created in a data directory; use --data-dir.");
-  parts_.reset(new Parts{.clock = clock, .options = fdb_options(config, store.substr(kFdb.size()))});
+  parts_ = std::make_unique<Parts>(
+      Parts{.clock = clock, .options = fdb_options(config, store.substr(kFdb.size())), .database = nullptr});
   parts_->options.unfinished = true;
   parts_->database = std::make_unique<kv::fdb::FdbDatabase>(parts_->options, clock, rng);
 }
@@ -115,16 +114,10 @@ std::string server_uuid(kv::Database& store, Rng& rng) {
     kv::tuple::Packer(key).string("server_uuid");
     const auto known = tx.get(key);
     if (known) return *known;
-    const std::string fresh = rng.uuid();
+    std::string fresh = rng.uuid();
     tx.set(key, fresh);
     return fresh;
   });
-}
-
-CommandEnvironment::CommandEnvironment() {
-  set_defaults(config);
-  load_environment(config, ::environ);
-  check_all_settings(config);
 }
 
 }  // namespace divan::app

@@ -66,14 +66,4 @@ class NewStore {
 /// Returns the store's identity; generates it if there is none.
 std::string server_uuid(kv::Database& store, Rng& rng);
 
-/// The environment of a command that opens a store itself: settings come from environment variables only.
-struct CommandEnvironment {
-  /// Throws bad_request naming the unknown setting.
-  CommandEnvironment();
-
-  const SystemClock clock;
-  SystemRng rng;
-  Config config;
-};
-
 }  // namespace divan::app

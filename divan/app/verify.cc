@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "divan/app/command_environment.h"
+#include "divan/app/data_directory.h"
 #include "divan/app/progress.h"
 #include "divan/app/server.h"
 #include "divan/app/store.h"

@@ -108,7 +108,7 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   });
   std::int64_t rows = 0;
   // Validate the whole piece before anything is written.
-  visit_moved(databases, piece, [&](std::string, std::string_view) { ++rows; });
+  visit_moved(databases, piece, [&](const std::string&, std::string_view) { ++rows; });
   // Decoded rows may be many times larger than the piece, so they are never all in memory.
   std::vector<kv::KeyValue> together;
   std::size_t bytes = 0;
@@ -204,7 +204,9 @@ std::size_t Restores::collect() {
   });
   std::erase_if(seen_, [&](const auto& one) { return !open.contains(one.first); });
   std::size_t collected = 0;
-  for (const auto& [id, row] : open) {
+  for (const auto& begun : open) {
+    const std::string& id = begun.first;
+    const std::string& row = begun.second;
     Seen& seen = seen_[id];
     if (seen.row != row) seen = {row, clock_.now()};
     if (clock_.now() - seen.since < kRestoreTimeout) continue;
@@ -235,7 +237,7 @@ std::optional<Restores::Progress> Restores::find(kv::Transaction& tx, const std:
 Restores::Progress Restores::read(kv::Transaction& tx, const std::string& id) {
   auto progress = find(tx, id);
   if (!progress || progress->finished()) throw no_restore();
-  return *std::move(progress);
+  return *progress;
 }
 
 void Restores::write(kv::Transaction& tx, const std::string& id, const Progress& progress) {

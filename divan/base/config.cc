@@ -165,7 +165,7 @@ std::optional<std::string> Config::erase(const std::string& section, const std::
 }
 
 std::optional<std::string> Config::change(const std::string& section, const std::string& key,
-                                          std::optional<std::string> value) {
+                                          const std::optional<std::string>& value) {
   const auto assign = [&](Sections& sections, const std::optional<std::string>& to) {
     if (to) {
       sections[section][key] = *to;
@@ -177,7 +177,7 @@ std::optional<std::string> Config::change(const std::string& section, const std:
   // Changes are serialized: otherwise undoing one could undo another, and a listener could be called with the
   // older value last.
   std::lock_guard changing(changing_);
-  const auto old = get(section, key);
+  auto old = get(section, key);
   Sections changes_before;
   {
     std::lock_guard lock(mutex_);

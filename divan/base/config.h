@@ -65,7 +65,7 @@ class Config {
 
  private:
   std::optional<std::string> change(const std::string& section, const std::string& key,
-                                    std::optional<std::string> value);
+                                    const std::optional<std::string>& value);
   void write_changes() const;
 
   std::mutex changing_;  // serializes changes: held during a change, its listeners and its undoing

@@ -14,7 +14,7 @@ constexpr std::size_t kMaxWaking = 2;
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::string name, std::size_t threads, std::size_t max_queued)
+ThreadPool::ThreadPool(const std::string& name, std::size_t threads, std::size_t max_queued)
     : max_queued_(max_queued) {
   DIVAN_CHECK(threads > 0, "what a pool without threads takes is never run");
   threads_.reserve(threads);

@@ -17,7 +17,7 @@ class ThreadPool {
  public:
   /// `name` (at most 15 characters) is the threads' name in a debugger. At most `max_queued` tasks wait for a
   /// thread.
-  ThreadPool(std::string name, std::size_t threads, std::size_t max_queued);
+  ThreadPool(const std::string& name, std::size_t threads, std::size_t max_queued);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

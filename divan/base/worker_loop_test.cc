@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <stdexcept>
-#include <vector>
 
 namespace divan {
 namespace {

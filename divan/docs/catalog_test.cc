@@ -1,4 +1,5 @@
 // Databases by name, their hooks and events.
+#include "divan/docs/database_settings.h"
 #include "divan/docs/local.h"
 #include "divan/docs/testing.h"
 

@@ -3,7 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/docs/reader.h"
+#include "divan/docs/leaf_row.h"
 
 namespace divan::docs {
 namespace {

@@ -1,7 +1,7 @@
 #include "divan/docs/check.h"
 
+#include "divan/docs/database_settings.h"
 #include "divan/docs/local.h"
-#include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/kv/check_testing.h"
 #include "divan/kv/embedded/temporary_store.h"

@@ -1,24 +1,12 @@
 #include "divan/docs/reader.h"
 
-#include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/error.h"
-#include "divan/base/json.h"
+#include "divan/docs/leaf_row.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::docs {
 namespace {
-
-constexpr std::string_view kRevsLimit = "revs_limit";
-constexpr std::size_t kDefaultRevsLimit = 1000;
-
-Error damaged() { return internal_error("A document's row in the store is damaged."); }
-
-std::uint64_t take_number(std::string_view& bytes) {
-  const auto number = take_varint(bytes);
-  if (!number) throw damaged();
-  return *number;
-}
 
 // The key of the first row of a document whose id is not less than `id`.
 std::string first_leaf_key(const Database& database, std::string_view id) {
@@ -43,97 +31,6 @@ kv::KeyRange leaf_range(const Database& database, const DocumentRange& range) {
 
 }  // namespace
 
-std::string encode_leaf(const Leaf& leaf) {
-  // What decode_leaf() refuses.
-  DIVAN_CHECK(!leaf.path.ids.empty() && leaf.path.ids.size() <= leaf.path.generation,
-              "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
-  DIVAN_CHECK(leaf.body_bytes <= kMaxDocumentBytes && leaf.chunks == body_chunks(leaf.body_bytes),
-              "a body of {} bytes in {} pieces", leaf.body_bytes, leaf.chunks);
-  std::string value(leaf.sequence.bytes());
-  append_varint(value, leaf.chunks);
-  append_varint(value, leaf.body_bytes);
-  append_varint(value, leaf.path.ids.size() - 1);
-  for (std::size_t i = 1; i < leaf.path.ids.size(); ++i) {
-    append_varint(value, leaf.path.ids[i].size());
-    value += leaf.path.ids[i];
-  }
-  return value;
-}
-
-Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value) {
-  Leaf leaf;
-  const auto live = id_after.take_int();
-  const auto generation = id_after.take_int();
-  auto identifier = id_after.take_bytes();
-  const auto sequence = kv::Versionstamp::from_bytes(value.substr(0, kv::Versionstamp::kSize));
-  if (!live || !generation || !identifier || !sequence || !sequence->is_complete() || !id_after.at_end())
-    throw damaged();
-  if (*live < 0 || *live > 1 || *generation < 1 || *generation > UINT32_MAX) throw damaged();
-  leaf.deleted = *live == 0;
-  leaf.sequence = *sequence;
-  value.remove_prefix(kv::Versionstamp::kSize);
-  const std::uint64_t chunks = take_number(value);
-  leaf.body_bytes = take_number(value);
-  if (leaf.body_bytes > kMaxDocumentBytes || chunks != body_chunks(leaf.body_bytes)) throw damaged();
-  leaf.chunks = static_cast<std::uint32_t>(chunks);
-  leaf.path.generation = static_cast<std::uint32_t>(*generation);
-  const std::uint64_t ancestors = take_number(value);
-  if (ancestors > value.size() || ancestors >= leaf.path.generation) throw damaged();
-  leaf.path.ids.reserve(ancestors + 1);
-  leaf.path.ids.push_back(*std::move(identifier));
-  for (std::uint64_t i = 0; i < ancestors; ++i) {
-    const std::uint64_t size = take_number(value);
-    if (size > value.size()) throw damaged();
-    leaf.path.ids.emplace_back(value.substr(0, size));
-    value.remove_prefix(size);
-  }
-  if (!value.empty()) throw damaged();
-  return leaf;
-}
-
-void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                        std::span<const std::string_view> ids, bool to_write) {
-  if (!tx.is_remote()) return;
-  kv::Prefetch reads;
-  if (const auto database = catalog.prefetch(reads, name)) {
-    for (const auto id : ids) reads.range(database->keys().leaves(id));
-    if (to_write) reads.key(database->keys().config(kRevsLimit));
-  }
-  tx.prefetch(reads);
-}
-
-void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids) {
-  if (!tx.is_remote()) return;
-  kv::Prefetch reads;
-  for (const auto& id : ids) reads.range(database.keys().leaves(id));
-  tx.prefetch(reads);
-}
-
-void prefetch_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves) {
-  if (!tx.is_remote()) return;
-  kv::Prefetch reads;
-  for (const auto& leaf : leaves) {
-    for (std::uint32_t chunk = 0; chunk < leaf.chunks; ++chunk)
-      reads.key(database.keys().body(leaf.sequence, chunk));
-  }
-  tx.prefetch(reads);
-}
-
-void prefetch_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
-                      std::uint64_t max_bytes) {
-  if (!tx.is_remote()) return;
-  std::vector<Leaf> winners;
-  std::uint64_t bytes = 0;
-  for (const auto& id : ids) {
-    if (bytes >= max_bytes) break;
-    auto tree = read_tree(tx, database, id, kv::Isolation::snapshot);
-    if (tree.empty() || tree.front().deleted) continue;
-    bytes += tree.front().body_bytes;
-    winners.push_back(std::move(tree.front()));
-  }
-  prefetch_bodies(tx, database, winners);
-}
-
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
                   kv::Isolation isolation) {
   RevTree tree;
@@ -154,7 +51,7 @@ std::string read_body(kv::Transaction& tx, const Database& database, const kv::V
   if (chunks == 0) return "{}";
   auto body =
       kv::read_chunks(tx, chunks, [&](std::uint32_t chunk) { return database.keys().body(sequence, chunk); });
-  if (!body) throw damaged();
+  if (!body) throw damaged_document();
   return *std::move(body);
 }
 
@@ -227,7 +124,7 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
           [&](std::string_view key, std::string_view value) {
             kv::tuple::Reader reader(key.substr(prefix));
             auto row_id = reader.take_string();
-            if (!row_id) throw damaged();
+            if (!row_id) throw damaged_document();
             if (winner && *row_id == id) {
               if (!range.descending) winner = decode_leaf(reader, value);
               return true;
@@ -238,21 +135,6 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
             return true;
           });
   if (going_on) finish();
-}
-
-std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name) {
-  return tx.get(database.keys().config(name));
-}
-
-void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
-                  std::string_view json) {
-  tx.set(database.keys().config(name), json);
-}
-
-std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
-  const auto stored = read_config(tx, database, kRevsLimit);
-  const auto limit = stored ? json::int_value(*stored) : std::nullopt;
-  return limit && *limit > 0 ? static_cast<std::size_t>(*limit) : kDefaultRevsLimit;
 }
 
 }  // namespace divan::docs

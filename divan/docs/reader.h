@@ -2,29 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <span>
 
 #include "divan/docs/catalog.h"
 #include "divan/docs/document.h"
 
 namespace divan::docs {
-
-// The functions prefetch_*() prefetch from a remote store; they have no effect on other stores.
-
-/// Prefetches the database and the revisions of documents; `to_write`: also what a write of them reads.
-void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                        std::span<const std::string_view> ids, bool to_write = false);
-void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);
-void prefetch_bodies(kv::Transaction& tx, const Database& database, std::span<const Leaf> leaves);
-/// Prefetches the bodies of the winners, up to about `max_bytes`; reads the trees.
-void prefetch_winners(kv::Transaction& tx, const Database& database, std::span<const std::string> ids,
-                      std::uint64_t max_bytes);
-/// Prefetches what last_sequence() reads.
-void prefetch_last_sequence(kv::Prefetch& reads, const Database& database);
-inline void prefetch_document(kv::Transaction& tx, Catalog& catalog, std::string_view name,
-                              std::string_view id) {
-  prefetch_documents(tx, catalog, name, std::span(&id, 1));
-}
 
 /// The leaves of a document, winner first; empty if the document never existed.
 RevTree read_tree(kv::Transaction& tx, const Database& database, std::string_view id,
@@ -66,6 +48,9 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database);
 kv::Versionstamp last_sequence(kv::Transaction& tx, const Database& database,
                                kv::Isolation isolation = kv::Isolation::snapshot);
 
+/// Prefetches what last_sequence() reads.
+void prefetch_last_sequence(kv::Prefetch& reads, const Database& database);
+
 /// A range of documents.
 struct DocumentRange {
   std::optional<std::string> start_id;
@@ -80,21 +65,5 @@ using DocumentVisitor = std::function<bool(const std::string& id, const Leaf& wi
 /// Visits the documents that are not deleted, in the byte order of ids. Reads a snapshot.
 void visit_documents(kv::Transaction& tx, const Database& database, const DocumentRange& range,
                      const DocumentVisitor& visit);
-
-/// A setting of the database (for example its security object or its revision limit) as JSON text; nullopt if
-/// it was never set.
-std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name);
-void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
-                  std::string_view json);
-
-/// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,500 at most.
-std::size_t revs_limit(kv::Transaction& tx, const Database& database);
-
-// The value of a leaf's row. docs/keyspace.md
-
-/// Returns a value for set_versionstamped_value(): the commit fills in the sequence at its beginning.
-std::string encode_leaf(const Leaf& leaf);
-/// `id_after` is the part of the key after the document's id.
-Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value);
 
 }  // namespace divan::docs

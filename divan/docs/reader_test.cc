@@ -1,6 +1,7 @@
 #include "divan/docs/reader.h"
 
 #include "divan/base/bytes.h"
+#include "divan/docs/leaf_row.h"
 #include "divan/docs/testing.h"
 
 namespace divan::docs {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "divan/base/error_testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/changes.h"
 #include "divan/docs/reader.h"
@@ -52,13 +53,6 @@ struct DocsTest : testing::Test {
       append_document(out, id, found.revision(), found.body, found.tree, options);
       return out;
     });
-  }
-
-  std::string error_of(const std::function<void()>& fn) {
-    try {
-      fn();
-    } catch (const Error& error) { return error.what(); }
-    return "no error";
   }
 
   std::vector<Change> changes() {

@@ -3,6 +3,9 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/docs/changes.h"
+#include "divan/docs/database_settings.h"
+#include "divan/docs/leaf_row.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/kv/chunks.h"
 

@@ -3,6 +3,9 @@
 
 #include "divan/docs/testing.h"
 
+#include "divan/docs/database_settings.h"
+#include "divan/docs/leaf_row.h"
+
 namespace divan::docs {
 namespace {
 

@@ -1,6 +1,8 @@
 // For tests: a subscriber's stream as text.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 

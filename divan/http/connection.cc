@@ -7,7 +7,6 @@
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"
-#include "divan/http/loop.h"
 
 namespace divan::http {
 namespace {
@@ -22,7 +21,7 @@ Error half_close_timeout(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, Loop& loop)
+Connection::Connection(Socket socket, ConnectionOwner& loop)
     : socket_(std::move(socket)),
       loop_(loop),
       parser_({loop.options().max_header_bytes, loop.options().max_target_bytes,

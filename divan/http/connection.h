@@ -11,20 +11,39 @@
 #include <map>
 #include <memory>
 
+#include "divan/http/exchange.h"
 #include "divan/http/exchange_state.h"
 #include "divan/http/input_buffer.h"
 #include "divan/http/net.h"
 #include "divan/http/parser.h"
 #include "divan/http/serializer.h"
+#include "divan/http/server_options.h"
 
 namespace divan::http {
 
-class Loop;
+class Connection;
+
+/// What a connection uses of its loop. Not thread-safe: called on the loop's io thread.
+class ConnectionOwner {
+ public:
+  virtual const ServerOptions& options() const = 0;
+  virtual const Handler& handler() const = 0;
+  virtual std::shared_ptr<Mailbox> mailbox() const = 0;
+  /// The lines of the Date and Server fields, updated each second.
+  virtual std::string_view own_fields() = 0;
+  virtual bool stopping() const = 0;
+  /// Checks the connection's timeouts at each tick, for as long as its is_timed() is true.
+  virtual void time(const Connection& connection) = 0;
+  virtual void remove(Connection& connection) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
 
 /// Not thread-safe: all functions are called on the loop's io thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Socket socket, Loop& loop);
+  Connection(Socket socket, ConnectionOwner& loop);
 
   void start();
   /// Processes what the exchange's state has collected.
@@ -84,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_batch_sent();
 
   Socket socket_;
-  Loop& loop_;
+  ConnectionOwner& loop_;
   std::string peer_;
   Phase phase_ = Phase::reading;
 

@@ -2,7 +2,6 @@
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/http/connection.h"
-#include "divan/http/loop.h"
 #include "divan/http/serializer.h"
 
 namespace divan::http {

@@ -13,9 +13,6 @@ namespace divan::http {
 
 class ExchangeState;
 
-/// Logs the error if it is a failure of the server: a status of 500 or above, except 501 (not implemented).
-void log_failure(const Request& request, const Error& error);
-
 /// One request and its response: either one call of respond(), or start(), any number of write() and end().
 /// The handler may keep the exchange after it has returned, and respond on any thread. If the exchange is
 /// destroyed before a response, the client gets a 500; if it is destroyed between start() and end(), the
@@ -87,5 +84,9 @@ class Exchange {
  private:
   const std::shared_ptr<ExchangeState> state_;
 };
+
+/// Handles a request. Called on an io thread, so it must not block: it responds at once or passes the
+/// exchange to another thread. If it throws, the response is the Error, or 500 for any other exception.
+using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 }  // namespace divan::http

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "divan/http/exchange.h"
+#include "divan/http/message.h"
 
 namespace divan::http {
 
@@ -34,8 +35,8 @@ class Mailbox {
 /// Thread-safe, except members that are marked as the io thread's.
 class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
-  using Callback = Exchange::Callback;
-  using TimerId = Exchange::TimerId;
+  using Callback = std::function<void()>;
+  using TimerId = std::uint64_t;
 
   struct NewTimer {
     TimerId id;

@@ -9,13 +9,12 @@
 #include "divan/base/clock.h"
 #include "divan/http/connection.h"
 #include "divan/http/net.h"
-#include "divan/http/server.h"
 
 namespace divan::http {
 
 /// A loop ends after stop() once its last connection has closed. Not thread-safe: called on its own thread
 /// unless marked otherwise.
-class Loop {
+class Loop final : public ConnectionOwner {
  public:
   /// The references must outlive the loop.
   Loop(const ServerOptions& options, const Clock& clock, const Handler& handler);
@@ -33,17 +32,15 @@ class Loop {
   void expect_connection() { ++count_; }
 
   void adopt(Socket socket);
-  void remove(Connection& connection);
-  /// Checks the connection's timeouts at each tick, for as long as its is_timed() is true.
-  void time(const Connection& connection) { timed_[connection.index] = true; }
+  void remove(Connection& connection) override;
+  void time(const Connection& connection) override { timed_[connection.index] = true; }
   void begin_stop();
-  bool stopping() const { return stopping_; }
+  bool stopping() const override { return stopping_; }
 
-  const ServerOptions& options() const { return options_; }
-  const Handler& handler() const { return handler_; }
-  std::shared_ptr<Mailbox> mailbox() const;
-  /// The lines of the Date and Server fields, updated each second.
-  std::string_view own_fields();
+  const ServerOptions& options() const override { return options_; }
+  const Handler& handler() const override { return handler_; }
+  std::shared_ptr<Mailbox> mailbox() const override;
+  std::string_view own_fields() override;
 
  private:
   class LoopMailbox;

@@ -1,6 +1,7 @@
 #include "divan/http/message.h"
 
 #include "divan/base/json.h"
+#include "divan/base/log.h"
 
 namespace divan::http {
 namespace {
@@ -128,6 +129,11 @@ std::string_view reason_phrase(int status) {
     case 505: return "HTTP Version Not Supported";
     default: return "Unknown";
   }
+}
+
+void log_failure(const Request& request, const Error& error) {
+  if (error.status() < 500 || error.status() == 501) return;
+  log::error("{} {}: {} {}", request.method(), request.target(), error.status(), error.what());
 }
 
 }  // namespace divan::http

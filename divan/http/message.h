@@ -99,4 +99,7 @@ Response error_response(const Error& error);
 /// RFC 9110's reason phrase of a status; "Unknown" for a status that it does not list.
 std::string_view reason_phrase(int status);
 
+/// Logs the error if it is a failure of the server: a status of 500 or above, except 501 (not implemented).
+void log_failure(const Request& request, const Error& error);
+
 }  // namespace divan::http

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "divan/base/clock.h"
@@ -14,10 +13,6 @@
 #include "divan/http/server_options.h"
 
 namespace divan::http {
-
-/// Handles a request. Called on an io thread, so it must not block: it responds at once or passes the
-/// exchange to another thread. If it throws, the response is the Error, or 500 for any other exception.
-using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 /// Listens from its construction until stop(). Thread-safe; stop() and the destructor must not be called on
 /// an io thread.

@@ -1,14 +1,22 @@
 // The state of one run of a build's job; private to the builder.
 #pragma once
 
+#include <fmt/core.h>
+
+#include <optional>
+#include <stop_token>
+#include <string>
+
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
-#include "divan/index/builder.h"
+#include "divan/docs/catalog.h"
+#include "divan/index/builds.h"
+#include "divan/index/slots.h"
 
 namespace divan::index {
 
 // One run of a build's job.
-struct Builder::Build {
+struct Build {
   jobs::Attempt attempt;
   std::int64_t priority = 0;
   BuildRequest request;

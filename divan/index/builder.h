@@ -45,17 +45,19 @@ struct BuilderOptions {
   Meter* meter = nullptr;  // may be null; must outlive the builder
 };
 
+struct Build;
+
 /// The role of the workers that run a process's own background jobs.
 inline constexpr std::string_view kBackgroundRole = "_background";
 
 /// The builders of a process. Thread-safe. All arguments must outlive it. It has a condition variable of its
 /// own, since several threads wait for the same condition; a Notifier has one waiter.
-class Builder {
+class Builder final : public JobClaimer {
  public:
   Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,
           const Kinds& kinds, const Clock& clock, BuilderOptions options = {});
   /// Calls stop(), and waits for the threads.
-  ~Builder();
+  ~Builder() override;
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
@@ -65,9 +67,7 @@ class Builder {
   /// Registers as a worker and begins to accept jobs. `worker_id` must be unique among the store's processes.
   void start(std::string_view worker_id);
 
-  /// Accepts the most urgent due job of `type` for an idle thread; without an idle thread the job stays
-  /// pending. To be called in the transaction that requests a build: this saves polling and another commit.
-  void try_claim(kv::Transaction& tx, std::string_view type);
+  void try_claim(kv::Transaction& tx, std::string_view type) override;
 
   /// The number of running builds.
   std::size_t running() const { return busy_; }
@@ -81,7 +81,6 @@ class Builder {
   void run(const jobs::AcceptedJob& job);
 
  private:
-  struct Build;
   struct Batch {
     std::vector<SourceDocument> documents;
     std::future<std::unique_ptr<MappedBatch>> mapped;

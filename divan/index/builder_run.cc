@@ -3,8 +3,10 @@
 
 #include "divan/base/check.h"
 #include "divan/docs/document.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/index/build_state.h"
+#include "divan/index/builder.h"
 #include "divan/index/failures.h"
 
 namespace divan::index {

@@ -2,7 +2,6 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/json.h"
-#include "divan/index/builder.h"
 #include "divan/index/failures.h"
 
 namespace divan::index {
@@ -46,7 +45,7 @@ std::string build_id(const docs::Database& database, std::string_view signature)
 std::string_view database_of_build(std::string_view id) { return id.substr(id.rfind(':') + 1); }
 
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index, std::int64_t priority, Builder* builder) {
+                   const Index& index, std::int64_t priority, JobClaimer* claimer) {
   const std::string id = build_id(database, index.signature());
   // A running build ends only when there are no further changes (Builder::finish), so it need not run again.
   // Reading its header conflicts with its concurrent end.
@@ -55,7 +54,7 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
   if (present && present->state == jobs::State::pending && present->priority <= priority) return;
   const BuildRequest request{database.name(), database.number(), index.design_document(), index.signature()};
   queue.add(tx, index.kind(), id, request.to_json(), {.priority = priority});
-  if (builder != nullptr) builder->try_claim(tx, index.kind());
+  if (claimer != nullptr) claimer->try_claim(tx, index.kind());
 }
 
 void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, const jobs::Attempt& attempt,

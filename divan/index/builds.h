@@ -3,6 +3,7 @@
 
 #include "divan/index/index.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/queue.h"
 
 namespace divan::index {
 
@@ -31,13 +32,21 @@ inline constexpr std::int64_t kOverduePriority =
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, if the index is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, otherwise
 
-class Builder;
+/// Takes jobs for threads of this process that have nothing to do.
+class JobClaimer {
+ public:
+  virtual ~JobClaimer() = default;
+
+  /// Accepts the most urgent due job of `type` for an idle thread; without an idle thread the job stays
+  /// pending. To be called in the transaction that requests a build: this saves polling and another commit.
+  virtual void try_claim(kv::Transaction& tx, std::string_view type) = 0;
+};
 
 /// Requests that an index be brought up to date. Writes nothing if its job is running, or pending with at
 /// least this priority. A pending job gets the priority if it is more urgent; any other one runs (again), at
-/// once if this process's `builder` has a free thread.
+/// once if this process has a free thread: `claimer`, or null.
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
-                   const Index& index, std::int64_t priority, Builder* builder);
+                   const Index& index, std::int64_t priority, JobClaimer* claimer);
 
 /// Ends an attempt to build an index as failed, and writes the failure to the index. `advanced`: it made
 /// progress since the previous failure; `by_function`: a function exceeded its limits. Throws halt.

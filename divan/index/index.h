@@ -186,10 +186,6 @@ IndexPtr find_index(kv::Transaction& tx, const docs::Database& database, const K
 /// Makes the transaction conflict with concurrent changes of the database's design documents.
 void watch_design_documents(kv::Transaction& tx, const docs::Database& database);
 
-/// Removes the rows of indexes that no design document defines any more, except serving indexes
-/// (serving_index.h). Returns the number of removed indexes.
-std::size_t remove_unused(kv::Transaction& tx, const docs::Database& database, const Kinds& kinds);
-
 /// An index cannot be built because a function exceeds its limits.
 class FunctionFailed : public Error {
  public:

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "divan/base/json.h"
+#include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 
 namespace divan::index {

@@ -41,7 +41,7 @@ void take_turn(kv::Transaction& tx, std::string_view type) {
   tx.add_write_conflict(max_running_range(type));
 }
 
-workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::WorkerRef& worker) {
+workers::WorkerRef registered(QueueCore& queue, kv::Transaction& tx, const workers::WorkerRef& worker) {
   const auto found = queue.registry().find(tx, worker.role, worker.id);
   if (!found || (!worker.incarnation.empty() && worker.incarnation != found->incarnation))
     throw not_found("The worker is not registered.");
@@ -51,7 +51,7 @@ workers::WorkerRef registered(Queue& queue, kv::Transaction& tx, const workers::
 // The requests of a pass, in order.
 class AcceptRequests {
  public:
-  AcceptRequests(Queue& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
+  AcceptRequests(QueueCore& queue, kv::Transaction& tx, std::span<AcceptRequest> requests)
       : queue_(queue), tx_(tx), requests_(requests), limits_(requests.size()), workers_(requests.size()) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       requests[i].jobs.clear();
@@ -88,7 +88,7 @@ class AcceptRequests {
     }
   }
 
-  Queue& queue_;
+  QueueCore& queue_;
   kv::Transaction& tx_;
   const std::span<AcceptRequest> requests_;
   std::vector<std::size_t> limits_;
@@ -97,7 +97,7 @@ class AcceptRequests {
 };
 
 // Starts an attempt at the job.
-void start(Queue& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
+void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& settings,
            const workers::WorkerRef* worker, std::int64_t now) {
   DIVAN_CHECK(job.state == State::pending, "a job that is {} is accepted", state_name(job.state));
   const auto max_runtime = with_limits(settings, job.limits).max_runtime;
@@ -137,7 +137,7 @@ struct Source {
 // One call of accept_for(). Repeatedly accepts the first of the queues' first jobs.
 class AcceptPass {
  public:
-  AcceptPass(Queue& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
+  AcceptPass(QueueCore& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
              std::span<AcceptRequest> requests, QueueCursors* cursors, const DueOrder& order)
       : queue_(queue),
         tx_(tx),
@@ -314,7 +314,7 @@ class AcceptPass {
 
   void poll_again_at(std::int64_t ms) { found_.next_due_at = std::min(found_.next_due_at.value_or(ms), ms); }
 
-  Queue& queue_;
+  QueueCore& queue_;
   kv::Transaction& tx_;
   AcceptRequests requests_;
   QueueCursors* const cursors_;
@@ -349,14 +349,14 @@ void prefetch_accept(kv::Transaction& tx, std::span<const std::string> types,
 
 }  // namespace
 
-ScanResult accept_for(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+ScanResult accept_for(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,
                       std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
                       QueueCursors* cursors, const DueOrder& order) {
   if (tx.is_remote()) prefetch_accept(tx, types, requests, cursors);
   return AcceptPass(queue, tx, max_scheduled_at, requests, cursors, order).run(types);
 }
 
-Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+Accepted accept(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options) {
   AcceptRequest request{.limit = options.limit, .worker = options.worker};
   auto found = accept_for(queue, tx, types, options.max_scheduled_at, std::span(&request, 1));
@@ -364,7 +364,7 @@ Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> 
   return {std::move(request.jobs), found.next_due_at, std::move(found.full)};
 }
 
-std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type) {
+std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_view type) {
   DueScanner scanner(queue, tx, type, queue.clock().wall_ms(), kMaxPrioritiesBehind);
   auto due = std::move(scanner.scan(kMaxOrdered, kMaxOrdered, {}).jobs);
   // Damaged jobs are never accepted, and would stay at the front of the queue.

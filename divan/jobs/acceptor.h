@@ -34,6 +34,7 @@
 #include <memory>
 
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/queue.h"
 
 namespace divan::jobs {
 

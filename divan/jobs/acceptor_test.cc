@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "divan/jobs/listing.h"
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/forwarding.h"
@@ -412,8 +413,9 @@ TEST_F(AcceptorsOfManyPriorities, AreAcceptedInTheOrderOfAScanOfAll) {
           {.scheduled_at = below(2) ? clock.wall_ms() + below(5000) : 0, .priority = below(kPriorities)});
     }
     if (below(3) == 0) clock.advance(milliseconds(below(3000)));
-    auto due =
-        store->run([&](kv::Transaction& tx) { return queue.list(tx, "t", State::pending, "", SIZE_MAX); });
+    auto due = store->run([&](kv::Transaction& tx) {
+      return list_jobs(queue, tx, "t", {.state = State::pending, .limit = SIZE_MAX}).jobs;
+    });
     std::erase_if(due, [&](const Job& job) { return job.due_at > clock.wall_ms(); });
     std::sort(due.begin(), due.end(), [](const Job& a, const Job& b) {
       return std::tie(a.priority, a.due_at, a.id) < std::tie(b.priority, b.due_at, b.id);

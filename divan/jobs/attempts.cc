@@ -31,7 +31,7 @@ void end(Job& job, State state, std::int64_t now) {
   job.deadline = 0;
 }
 
-Duration backoff(Queue& queue, const TypeSettings& settings, std::int64_t failures) {
+Duration backoff(QueueCore& queue, const TypeSettings& settings, std::int64_t failures) {
   DIVAN_CHECK(failures > 0, "a pause after {} failures", failures);
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
@@ -68,13 +68,13 @@ void end_run(kv::Transaction& tx, Job& job, State state, std::int64_t now) {
 }
 
 // The most attempts at a run of the job that may be lost; nullopt: any number.
-std::optional<std::int64_t> max_lost(Queue& queue, kv::Transaction& tx, const Job& job) {
+std::optional<std::int64_t> max_lost(QueueCore& queue, kv::Transaction& tx, const Job& job) {
   return with_limits(queue.find_type(tx, job.type).value_or(TypeSettings()), job.limits).max_lost;
 }
 
 }  // namespace
 
-void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
+void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
   const std::int64_t now = queue.clock().wall_ms();
   DIVAN_CHECK(job.state == State::running, "a job that is {} is taken from its worker",
               state_name(job.state));
@@ -112,8 +112,8 @@ void check_progress(std::optional<std::string_view> progress) {
 
 }  // namespace
 
-UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
-                    std::optional<std::string_view> progress) {
+UpdateAnswer update(QueueCore&, kv::Transaction& tx, const Attempt& attempt,
+                    std::optional<std::string_view> data, std::optional<std::string_view> progress) {
   Job job = owned(tx, attempt);
   check_progress(progress);
   const bool changed_progress = progress && *progress != job.progress;
@@ -128,8 +128,9 @@ UpdateAnswer update(Queue&, kv::Transaction& tx, const Attempt& attempt, std::op
   return {job.resubmit, job.cancel};
 }
 
-void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<std::string_view> data,
-            std::optional<std::string_view> progress, std::optional<std::string_view> result) {
+void finish(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
+            std::optional<std::string_view> data, std::optional<std::string_view> progress,
+            std::optional<std::string_view> result) {
   Job job = owned(tx, attempt);
   const std::int64_t now = queue.clock().wall_ms();
   if (data) check_data(*data);
@@ -152,7 +153,7 @@ void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::opti
 
 namespace {
 
-void fail_job(Queue& queue, kv::Transaction& tx, Job& job, std::string_view error,
+void fail_job(QueueCore& queue, kv::Transaction& tx, Job& job, std::string_view error,
               const FailOptions& options) {
   const TypeSettings settings = with_limits(queue.type(tx, job.type), job.limits);
   const std::int64_t now = queue.clock().wall_ms();
@@ -176,13 +177,13 @@ void fail_job(Queue& queue, kv::Transaction& tx, Job& job, std::string_view erro
 
 }  // namespace
 
-void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
+void fail(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
           const FailOptions& options) {
   Job job = owned(tx, attempt);
   fail_job(queue, tx, job, error, options);
 }
 
-void end_overdue(Queue& queue, kv::Transaction& tx, Job& job) {
+void end_overdue(QueueCore& queue, kv::Transaction& tx, Job& job) {
   const std::string error =
       fmt::format("The attempt ran longer than its `max_runtime` of {} ms.", job.deadline - job.started_at);
   add_halt(queue, tx, job, error);
@@ -191,7 +192,7 @@ void end_overdue(Queue& queue, kv::Transaction& tx, Job& job) {
 
 void check_owned(kv::Transaction& tx, const Attempt& attempt) { owned(tx, attempt); }
 
-void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<Duration> delay) {
+void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt, std::optional<Duration> delay) {
   Job job = owned(tx, attempt);
   reclaim(queue, tx, job, Outcome::released, delay);
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "divan/jobs/due.h"
-#include "divan/jobs/queue.h"
+#include "divan/jobs/queue_core.h"
 
 namespace divan::jobs {
 
@@ -59,7 +59,7 @@ inline constexpr std::size_t kMaxOrdered = 1000;
 /// accept() for several requests in one transaction: each gets jobs up to its limit before the next one does.
 /// A request whose worker is not registered gets `error`. `cursors` are those of the last committed call;
 /// with them, a call that has found jobs does not scan all priorities, and sets `more`.
-ScanResult accept_for(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+ScanResult accept_for(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,
                       std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
                       QueueCursors* cursors = nullptr, const DueOrder& order = {});
 
@@ -67,11 +67,11 @@ ScanResult accept_for(Queue& queue, kv::Transaction& tx, std::span<const std::st
 /// The jobs run from the commit on. Types that are paused or not declared yield none, and no type yields more
 /// than its `max_running` allows: of two transactions that accept jobs of a type with that setting, one
 /// conflicts. Throws not_found if the worker is not registered.
-Accepted accept(Queue& queue, kv::Transaction& tx, std::span<const std::string> types,
+Accepted accept(QueueCore& queue, kv::Transaction& tx, std::span<const std::string> types,
                 const AcceptOptions& options);
 
 /// The due jobs of a type in the order in which accept() accepts them, up to kMaxOrdered. Reads a snapshot.
-std::vector<DueJob> due_jobs(Queue& queue, kv::Transaction& tx, std::string_view type);
+std::vector<DueJob> due_jobs(QueueCore& queue, kv::Transaction& tx, std::string_view type);
 
 /// The result of update().
 struct UpdateAnswer {
@@ -81,14 +81,14 @@ struct UpdateAnswer {
 
 /// Reports that a running attempt is alive, with new data or progress (JSON) if given. Throws LockLost if the
 /// attempt has lost the job; the worker must then not write on its behalf.
-UpdateAnswer update(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+UpdateAnswer update(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
                     std::optional<std::string_view> data = std::nullopt,
                     std::optional<std::string_view> progress = std::nullopt);
 
 /// Ends the attempt with success: the job is finished, or cancelled if that was requested, or pending again
 /// if it was resubmitted. `result` is stored beside the job's data and replaces any earlier result. `data`,
 /// if given, replaces the job's data. Throws LockLost.
-void finish(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+void finish(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
             std::optional<std::string_view> data = std::nullopt,
             std::optional<std::string_view> progress = std::nullopt,
             std::optional<std::string_view> result = std::nullopt);
@@ -99,16 +99,16 @@ struct FailOptions {
 };
 /// Ends the attempt with failure: the job is retried after a backoff that grows with its failures, or fails
 /// permanently. Throws LockLost.
-void fail(Queue& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
+void fail(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt, std::string_view error,
           const FailOptions& options = {});
 
 /// Ends the running attempt of a job at its deadline, as a failure, and notifies the connection that holds
 /// its worker's registration (halts.h).
-void end_overdue(Queue& queue, kv::Transaction& tx, Job& job);
+void end_overdue(QueueCore& queue, kv::Transaction& tx, Job& job);
 
 /// Returns the job to the queue, in its former position, or, with a delay, behind the jobs that are due when
 /// the delay ends. Counts neither as a failure nor as an attempt. Throws LockLost.
-void release(Queue& queue, kv::Transaction& tx, const Attempt& attempt,
+void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
 /// Throws LockLost unless the attempt owns the job. For transactions in which the worker makes none of the
@@ -117,7 +117,7 @@ void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
 /// Makes a running job whose worker is lost pending again, due after the delay if given; or failed, if it has
 /// been lost `max_lost` times.
-void reclaim(Queue& queue, kv::Transaction& tx, Job& job, Outcome why,
+void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why,
              std::optional<Duration> delay = std::nullopt);
 
 }  // namespace divan::jobs

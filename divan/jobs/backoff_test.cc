@@ -1,5 +1,6 @@
 // The backoff of a job after a failure.
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/listing.h"
 #include "divan/jobs/testing.h"
 
 namespace divan::jobs {
@@ -24,8 +25,9 @@ TEST_F(QueueTest, TheBackoffHasJitter) {
       for (const auto& job : accepted) fail(queue, tx, job.attempt(), "no");
     });
     std::set<std::int64_t> pauses;
-    const auto failed =
-        in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", State::pending, "", kJobs); });
+    const auto failed = in_tx([&](kv::Transaction& tx) {
+      return list_jobs(queue, tx, "t", {.state = State::pending, .limit = kJobs}).jobs;
+    });
     for (const auto& job : failed) pauses.insert(job.due_at - clock.wall_ms());
     EXPECT_GT(pauses.size(), kJobs / 2);
     EXPECT_GE(*pauses.begin(), shortest);

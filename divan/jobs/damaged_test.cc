@@ -5,6 +5,7 @@
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
+#include "divan/jobs/listing.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
@@ -117,7 +118,8 @@ TEST_F(DamagedJobs, AreNotPrunedAndOthersAre) {
 TEST_F(DamagedJobs, AreLeftOutOfLists) {
   for (const char* id : {"a", "b"}) add(id);
   damage_header("a");
-  const auto listed = in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", std::nullopt, "", 10); });
+  const auto listed =
+      in_tx([&](kv::Transaction& tx) { return list_jobs(queue, tx, "t", {.limit = 10}).jobs; });
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0].id, "b");
 }
@@ -140,7 +142,8 @@ struct RemovalOfDamaged : DamagedJobs {
   }
   std::vector<std::string> left() {
     std::vector<std::string> ids;
-    for (const auto& job : in_tx([&](kv::Transaction& tx) { return queue.list(tx, "t", {}, "", 10); }))
+    for (const auto& job :
+         in_tx([&](kv::Transaction& tx) { return list_jobs(queue, tx, "t", {.limit = 10}).jobs; }))
       ids.push_back(job.id);
     return ids;
   }

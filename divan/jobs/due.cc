@@ -1,10 +1,10 @@
 #include "divan/jobs/due.h"
 
-#include "divan/jobs/queue.h"
+#include "divan/jobs/queue_core.h"
 
 namespace divan::jobs {
 
-DueScanner::DueScanner(Queue& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
+DueScanner::DueScanner(QueueCore& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
                        std::size_t most_behind)
     : queue_(queue), tx_(tx), prefix_(all(type)), due_until_(due_until), most_behind_(most_behind) {}
 

@@ -44,14 +44,14 @@ struct DueScan {
   bool cut = false;    // there may be more due jobs
 };
 
-class Queue;
+class QueueCore;
 
 /// Scans the queue of a type in one transaction. Uses snapshot reads: acceptors would contend for the head of
 /// the queue, so scanned jobs do not conflict, but accepted ones do. A damaged entry is reported and skipped.
 class DueScanner {
  public:
   /// After due jobs, a scan passes at most `most_behind` priorities without due jobs.
-  DueScanner(Queue& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
+  DueScanner(QueueCore& queue, kv::Transaction& tx, std::string_view type, std::int64_t due_until,
              std::size_t most_behind);
 
   /// The prefix of the keys of pending jobs.
@@ -74,7 +74,7 @@ class DueScanner {
   std::optional<std::int64_t> scan_some(const kv::KeyRange& range, std::size_t limit, std::size_t window,
                                         DueScan& found);
 
-  Queue& queue_;
+  QueueCore& queue_;
   kv::Transaction& tx_;
   const JobKey prefix_;
   const std::int64_t due_until_;

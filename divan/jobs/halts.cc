@@ -16,7 +16,7 @@ kv::KeyRange rows_of(const JobKey& halts) { return {halts.key() + '\0', halts.ra
 
 }  // namespace
 
-void add_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason) {
+void add_halt(QueueCore& queue, kv::Transaction& tx, const Job& job, std::string_view reason) {
   if (job.worker_id.empty() || !queue.registry().is_held(tx, job.worker_role, job.worker_id)) return;
   const JobKey halts = halts_of(job.worker_role, job.worker_id);
   std::string value;

@@ -2,7 +2,7 @@
 // connection that holds the worker's registration. (The worker's next call for the job also fails with halt.)
 #pragma once
 
-#include "divan/jobs/queue.h"
+#include "divan/jobs/queue_core.h"
 
 namespace divan::jobs {
 
@@ -15,7 +15,7 @@ struct Halt {
 
 /// Adds a halt for the attempt of a running job, which ends in this transaction. Writes nothing if no
 /// connection holds the worker's registration.
-void add_halt(Queue& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
+void add_halt(QueueCore& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
 
 /// Reads and clears the halts of a worker. Damaged rows are logged and skipped.
 std::vector<Halt> take_halts(kv::Transaction& tx, std::string_view role, std::string_view worker);

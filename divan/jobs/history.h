@@ -12,9 +12,6 @@
 
 namespace divan::jobs {
 
-/// The most earlier attempts of a job that are kept.
-inline constexpr std::int64_t kMaxHistory = 20;
-
 /// An attempt at a job. Times are in milliseconds since 1970.
 struct PastAttempt {
   std::int64_t attempt = 0;

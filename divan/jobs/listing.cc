@@ -22,10 +22,10 @@ ListRange range_of(std::string_view type, std::optional<State> state) {
   return {JobKey("end").string(type).integer(static_cast<int>(*state)), "i"};
 }
 
-// The id in a key of the index, or nullopt if the key is damaged.
-std::optional<std::string> id_in(const ListRange& index, std::string_view key) {
-  kv::tuple::Reader reader(key.substr(index.prefix.key().size()));
-  for (std::size_t i = 0; i < index.shape.size(); ++i) {
+// The id in a key of the range, or nullopt if the key is damaged.
+std::optional<std::string> id_in(const ListRange& range, std::string_view key) {
+  kv::tuple::Reader reader(key.substr(range.prefix.key().size()));
+  for (std::size_t i = 0; i < range.shape.size(); ++i) {
     if (!reader.take_int()) return std::nullopt;
   }
   return reader.take_string();
@@ -103,14 +103,14 @@ std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_v
 std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_view type,
                                 const ListOptions& options,
                                 std::optional<std::int64_t> until = std::nullopt) {
-  const ListRange index = range_of(type, options.state);
-  kv::KeyRange range = index.prefix.range();
-  if (until) range.end = JobKey(index.prefix).integer(std::min(*until, INT64_MAX - 1) + 1).key();
+  const ListRange range = range_of(type, options.state);
+  kv::KeyRange keys = range.prefix.range();
+  if (until) keys.end = JobKey(range.prefix).integer(std::min(*until, INT64_MAX - 1) + 1).key();
   std::string start;
   if (!options.start.empty()) {
-    start = index.prefix.key() + parse_start(options.start);
+    start = range.prefix.key() + parse_start(options.start);
   } else if (!options.start_id.empty() && !options.state) {
-    start = JobKey(index.prefix).string(options.start_id).key();
+    start = JobKey(range.prefix).string(options.start_id).key();
   } else if (!options.start_id.empty()) {
     const auto job = queue.find(tx, type, options.start_id, kv::Isolation::snapshot);
     if (!job || job->state != *options.state) {
@@ -122,13 +122,13 @@ std::vector<Name> indexed_names(Queue& queue, kv::Transaction& tx, std::string_v
     start = entry_key(*job);
   }
   if (!start.empty())
-    (options.descending ? range.end : range.begin) = options.descending ? start + '\0' : start;
+    (options.descending ? keys.end : keys.begin) = options.descending ? start + '\0' : start;
   std::vector<Name> names;
-  if (range.begin >= range.end) return names;
+  if (keys.begin >= keys.end) return names;
   const kv::RangeOptions scan{.reverse = options.descending, .isolation = kv::Isolation::snapshot};
-  tx.scan(range, scan, [&](std::string_view key, std::string_view) {
-    if (auto id = id_in(index, key)) {
-      names.push_back({*std::move(id), to_hex(key.substr(index.prefix.key().size()))});
+  tx.scan(keys, scan, [&](std::string_view key, std::string_view) {
+    if (auto id = id_in(range, key)) {
+      names.push_back({*std::move(id), to_hex(key.substr(range.prefix.key().size()))});
     } else {
       queue.report_damage(key, "An entry of the job queue is damaged and skipped.");
     }

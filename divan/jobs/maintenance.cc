@@ -5,6 +5,7 @@
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/ended.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/worker_jobs.h"
 
@@ -147,7 +148,7 @@ bool Maintenance::prune(MonotonicTime until) {
   bool done = true;
   for_each_type(types_by_kind({"end"})["end"], [&](const std::string& type, const TypeSettings&) {
     done = done && go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
-             return queue_.prune(tx, type, kPrunedPerTransaction, begin);
+             return jobs::prune(queue_, tx, type, kPrunedPerTransaction, begin);
            });
   });
   return done;
@@ -156,7 +157,7 @@ bool Maintenance::prune(MonotonicTime until) {
 void Maintenance::upgrade(const std::vector<std::string>& types, MonotonicTime until) {
   for_each_type(types, [&](const std::string& type, const TypeSettings&) {
     go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
-      return queue_.upgrade_ended(tx, type, kUpgradedPerTransaction, begin);
+      return upgrade_ended(queue_, tx, type, kUpgradedPerTransaction, begin);
     });
   });
 }

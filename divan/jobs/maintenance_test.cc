@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/listing.h"
 #include "divan/jobs/rows.h"
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
@@ -250,7 +251,7 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
   });
   const auto left = [&] {
     return store->run(
-        [&](kv::Transaction& tx) { return queue.list(tx, "t", std::nullopt, "", SIZE_MAX).size(); });
+        [&](kv::Transaction& tx) { return list_jobs(queue, tx, "t", {.limit = SIZE_MAX}).jobs.size(); });
   };
   clock.advance(seconds(59));
   maintenance.step();

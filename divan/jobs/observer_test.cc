@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/queue.h"
 #include "divan/kv/embedded/temporary_store.h"
 #include "divan/kv/lossy_testing.h"
 

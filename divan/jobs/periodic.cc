@@ -2,7 +2,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"
-#include "divan/jobs/queue.h"
+#include "divan/jobs/schedule.h"
 
 namespace divan::jobs {
 namespace {

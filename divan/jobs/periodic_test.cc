@@ -1,6 +1,7 @@
 #include "divan/jobs/periodic.h"
 
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/ended.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
@@ -472,7 +473,7 @@ TEST_F(PeriodicJobs, ATypesOwnJobTakesTheScheduleWithItWhenItIsRemoved) {
   cancel("_periodic");
   EXPECT_EQ(schedule(), kHourly.json());
   clock.advance(minutes(2));
-  in_tx([&](kv::Transaction& tx) { return queue.prune(tx, "t", 10); });
+  in_tx([&](kv::Transaction& tx) { return prune(queue, tx, "t", 10); });
   EXPECT_FALSE(is_there("_periodic"));
   EXPECT_EQ(schedule(), "");
   set_type({.schedule = kHourly.json()});

@@ -3,9 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/json.h"
-#include "divan/base/log.h"
 #include "divan/jobs/history.h"
-#include "divan/jobs/listing.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/worker_jobs.h"
@@ -13,9 +11,6 @@
 
 namespace divan::jobs {
 namespace {
-
-// The most damaged rows that are reported.
-constexpr std::size_t kMaxReported = 10'000;
 
 void check_name(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '_' || !is_utf8(name)) {
@@ -57,23 +52,6 @@ struct Queue::Wanted {
   }
 };
 
-void return_to_queue(Job& job) {
-  job.state = State::pending;
-  job.lock.clear();
-  job.worker_role.clear();
-  job.worker_id.clear();
-  job.cancel = false;
-  job.deadline = 0;
-  job.progress.clear();
-}
-
-void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
-  return_to_queue(job);
-  job.scheduled_at = scheduled_at;
-  // Jobs that run at once run in the order in which they were added.
-  job.due_at = scheduled_at != 0 ? scheduled_at : now;
-}
-
 namespace {
 
 // Reschedules a pending job (0: at once). The job never moves behind jobs that were due after it: a time in
@@ -86,9 +64,8 @@ void reschedule(Job& job, std::int64_t scheduled_at, std::int64_t now) {
 
 }  // namespace
 
-Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng)
-    : registry_(registry), clock_(clock), rng_(rng) {
-  registry_.on_removal([this](kv::Transaction& tx, std::string_view role, std::string_view id) {
+Queue::Queue(workers::Registry& registry, const Clock& clock, Rng& rng) : QueueCore(registry, clock, rng) {
+  registry.on_removal([this](kv::Transaction& tx, std::string_view role, std::string_view id) {
     worker_ended(*this, tx, role, id);
   });
 }
@@ -106,36 +83,13 @@ void Queue::set_type(kv::Transaction& tx, std::string_view type, const TypeSetti
 
 void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule) {
   if (!schedule.empty()) {
-    const std::int64_t tick = Schedule::of_json(schedule).next_after(clock_.wall_ms());
+    const std::int64_t tick = Schedule::of_json(schedule).next_after(clock().wall_ms());
     put(tx, type, kPeriodicId,
         {.data = "{}", .scheduled_at = tick, .schedule = schedule, .by_schedule = true});
   } else if (const auto job = read_job(tx, type, kPeriodicId)) {
     unlink(tx, *job);
-    observer_.removed(tx, *job, clock_.wall_ms());
+    observer().removed(tx, *job, clock().wall_ms());
   }
-}
-
-std::optional<TypeSettings> Queue::find_type(kv::Transaction& tx, std::string_view type) {
-  const auto json = tx.get(type_key(type));
-  if (!json) return std::nullopt;
-  return stored_settings(*json);
-}
-
-TypeSettings Queue::type(kv::Transaction& tx, std::string_view type) {
-  const auto settings = find_type(tx, type);
-  if (!settings) throw no_such_job_type(type);
-  return *settings;
-}
-
-std::vector<std::string> Queue::types(kv::Transaction& tx) {
-  std::vector<std::string> types;
-  const JobKey prefix("type");
-  tx.scan(prefix.range(), {.isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view) {
-            types.push_back(kv::tuple::Reader(key.substr(prefix.key().size())).take_string().value_or(""));
-            return true;
-          });
-  return types;
 }
 
 void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) {
@@ -166,15 +120,6 @@ void Queue::remove_type(kv::Transaction& tx, std::string_view type, bool force) 
   tx.add(wake_key(type), 1);
 }
 
-std::map<State, std::int64_t> Queue::counts(kv::Transaction& tx, std::string_view type) {
-  std::vector<std::string> keys;
-  for (const State state : kStates) keys.push_back(count_key(type, state));
-  const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
-  std::map<State, std::int64_t> counts;
-  for (std::size_t i = 0; i < counters.size(); ++i) counts[kStates[i]] = kv::decode_counter(counters[i]);
-  return counts;
-}
-
 Queue::Added Queue::add(kv::Transaction& tx, std::string_view type, std::optional<std::string_view> id,
                         std::string_view data, const AddOptions& options) {
   if (id) prefetch(tx, type, std::span(&*id, 1));
@@ -198,14 +143,6 @@ std::vector<Queue::Added> Queue::add_all(kv::Transaction& tx, std::string_view t
   return added;
 }
 
-void Queue::prefetch(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids) {
-  if (!tx.is_remote()) return;
-  kv::Prefetch reads;
-  reads.key(type_key(type));
-  for (const auto id : ids) prefetch_job(reads, type, id);
-  tx.prefetch(reads);
-}
-
 void Queue::check_declared(kv::Transaction& tx, std::string_view type) {
   if (tx.get(type_key(type))) return;
   const auto own = own_types_.find(type);
@@ -224,7 +161,7 @@ Queue::Added Queue::add_one(kv::Transaction& tx, std::string_view type, std::opt
   if (options.schedule) {
     if (options.scheduled_at.value_or(0) != 0)
       throw bad_request("A job with a `schedule` must not have a `scheduled_at`.");
-    wanted.scheduled_at = options.schedule->next_after(clock_.wall_ms());
+    wanted.scheduled_at = options.schedule->next_after(clock().wall_ms());
     wanted.schedule = options.schedule->json();
     wanted.by_schedule = true;
   }
@@ -238,12 +175,12 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     throw bad_request(fmt::format(
         "`scheduled_at` is {}; expected milliseconds since 1970, or 0 for a job that runs at once.", at));
   }
-  const std::int64_t now = clock_.wall_ms();
+  const std::int64_t now = clock().wall_ms();
   auto present = id ? read_job(tx, type, *id) : std::nullopt;
   if (!present) {
     Job job;
     job.type = type;
-    job.id = id ? std::string(*id) : rng_.uuid_at(now);
+    job.id = id ? std::string(*id) : rng().uuid_at(now);
     job.priority = wanted.priority;
     job.schedule = wanted.schedule;
     job.limits = wanted.limits;
@@ -252,7 +189,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     DIVAN_CHECK(wanted.data, "a new job has no data");
     write_data(tx, job, *wanted.data);
     link(tx, job);
-    observer_.changed(tx, job, now);
+    observer().changed(tx, job, now);
     return {job.id, true};
   }
 
@@ -282,7 +219,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
       reschedule(changed, at, now);
     }
   });
-  observer_.changed(tx, job, now);
+  observer().changed(tx, job, now);
   return {job.id, false};
 }
 
@@ -310,13 +247,8 @@ Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wan
   return {job.id, false};
 }
 
-void Queue::erase(kv::Transaction& tx, const Job& job) {
-  unlink(tx, job);
-  removed(tx, job);
-}
-
 void Queue::removed(kv::Transaction& tx, const Job& job) {
-  observer_.removed(tx, job, clock_.wall_ms());
+  observer().removed(tx, job, clock().wall_ms());
   if (job.id != kPeriodicId) return;
   auto settings = type(tx, job.type);
   settings.schedule.clear();
@@ -325,19 +257,21 @@ void Queue::removed(kv::Transaction& tx, const Job& job) {
 }
 
 void Queue::remove(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  erase(tx, existing(tx, type, id));
+  const Job job = existing(tx, type, id);
+  unlink(tx, job);
+  removed(tx, job);
 }
 
 void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view id) {
   Job job = existing(tx, type, id);
   if (job.state == State::pending) {
-    const std::int64_t now = clock_.wall_ms();
+    const std::int64_t now = clock().wall_ms();
     transition(tx, job, [&](Job& changed) {
       drop_next_run(tx, changed);
       changed.state = State::cancelled;
       changed.finished_at = now;
     });
-    observer_.changed(tx, job, now);
+    observer().changed(tx, job, now);
   } else if (job.state == State::running && (!job.cancel || job.resubmit)) {
     transition(tx, job, [&](Job& changed) {
       drop_next_run(tx, changed);
@@ -355,126 +289,6 @@ void Queue::resubmit(kv::Transaction& tx, std::string_view type, std::string_vie
        .priority = job.priority,
        .schedule = job.schedule,
        .limits = job.limits});
-}
-
-std::optional<Job> Queue::find(kv::Transaction& tx, std::string_view type, std::string_view id,
-                               kv::Isolation isolation) {
-  return read_job(tx, type, id, isolation);
-}
-
-std::optional<Job> Queue::find_or_report(kv::Transaction& tx, std::string_view type, std::string_view id,
-                                         kv::Isolation isolation) {
-  try {
-    return read_job(tx, type, id, isolation);
-  } catch (const Error& error) {
-    report_damage(JobKey("job").string(type).string(id).key(),
-                  fmt::format("Job {}/{} is skipped: {}", type, id, error.reason()));
-    return std::nullopt;
-  }
-}
-
-std::string Queue::data(kv::Transaction& tx, const Job& job) { return read_data(tx, job); }
-
-std::optional<std::string> Queue::result(kv::Transaction& tx, const Job& job) { return read_result(tx, job); }
-
-std::vector<Job> Queue::list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
-                             std::string_view start_id, std::size_t limit) {
-  return list_jobs(*this, tx, type, {.state = state, .start_id = std::string(start_id), .limit = limit}).jobs;
-}
-
-std::vector<Job> Queue::running(kv::Transaction& tx, std::string_view type, std::size_t limit) {
-  return list_jobs(*this, tx, type, {.state = State::running, .limit = limit}).jobs;
-}
-
-std::shared_ptr<kv::Watch> Queue::watch(kv::Transaction& tx, std::string_view type, std::string_view id) {
-  return tx.try_watch(JobKey("job").string(type).string(id).key());
-}
-
-void Queue::report_damage(std::string_view key, std::string_view what) {
-  {
-    std::lock_guard lock(damaged_mutex_);
-    if (damaged_.size() >= kMaxReported || !damaged_.emplace(key).second) return;
-  }
-  log::error("{} (Row {}.) `divan verify` lists all damaged rows.", what, kv::tuple::describe(key));
-}
-
-namespace {
-
-// Entries from `begin` on, and the key to continue with if there may be more.
-struct Entries {
-  std::vector<std::string> keys;
-  std::optional<std::string> next;
-};
-Entries read_entries(kv::Transaction& tx, kv::KeyRange range, std::string_view begin, std::size_t limit) {
-  if (range.begin < begin) range.begin = begin;
-  Entries entries;
-  if (range.begin >= range.end || limit == 0) return entries;
-  tx.scan(range, {.limit = limit, .isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view) {
-            entries.keys.emplace_back(key);
-            return true;
-          });
-  if (entries.keys.size() >= limit) entries.next = entries.keys.back() + '\0';
-  return entries;
-}
-
-}  // namespace
-
-Queue::Pruned Queue::prune(kv::Transaction& tx, std::string_view type, std::size_t limit,
-                           std::string_view begin) {
-  const auto settings = find_type(tx, type);
-  if (!settings) return {};
-  Pruned pruned;
-  for (const State state : kEndedStates) {
-    const std::int64_t before =
-        clock_.wall_ms() -
-        std::chrono::duration_cast<std::chrono::milliseconds>(settings->retention_of(state)).count();
-    const JobKey prefix = JobKey("end").string(type).integer(static_cast<int>(state));
-    const auto entries =
-        read_entries(tx, {prefix.range().begin, JobKey(prefix).integer(before).key()}, begin, limit);
-    for (const auto& key : entries.keys) {
-      if (tx.approximate_size() > kFullTransaction) {
-        pruned.next = key;
-        return pruned;
-      }
-      const auto job = of_entry(tx, type, key, prefix);
-      if (!job || job->finished_at >= before || job->state != state) continue;
-      erase(tx, *job);
-      ++pruned.jobs;
-    }
-    DIVAN_CHECK(entries.keys.size() <= limit, "{} entries were read of {}", entries.keys.size(), limit);
-    limit -= entries.keys.size();
-    if (entries.next) {
-      pruned.next = entries.next;
-      break;
-    }
-  }
-  return pruned;
-}
-
-Queue::Pruned Queue::upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
-                                   std::string_view begin) {
-  const JobKey prefix = JobKey("fin").string(type);
-  auto entries = read_entries(tx, prefix.range(), begin, limit);
-  Pruned upgraded{.next = std::move(entries.next)};
-  for (const auto& key : entries.keys) {
-    auto job = of_entry(tx, type, key, prefix);
-    if (!job || !job->old_entry) continue;
-    transition(tx, *job, [](Job&) {});
-    ++upgraded.jobs;
-  }
-  return upgraded;
-}
-
-// The job of an entry of the ended jobs.
-std::optional<Job> Queue::of_entry(kv::Transaction& tx, std::string_view type, std::string_view key,
-                                   const JobKey& prefix) {
-  kv::tuple::Reader reader(key.substr(prefix.key().size()));
-  const auto time = reader.take_int();
-  const auto id = time ? reader.take_string() : std::nullopt;
-  if (id) return find_or_report(tx, type, *id);
-  report_damage(key, "An entry of the ended jobs is damaged and skipped.");
-  return std::nullopt;
 }
 
 }  // namespace divan::jobs

@@ -8,31 +8,19 @@
 #pragma once
 
 #include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <vector>
 
-#include "divan/jobs/observer.h"
+#include "divan/jobs/queue_core.h"
 #include "divan/jobs/schedule.h"
-#include "divan/jobs/types.h"
-#include "divan/workers/registry.h"
 
 namespace divan::jobs {
 
-class JobKey;
-
 /// Thread-safe. The registry, clock and rng must outlive it.
-class Queue {
+class Queue : public QueueCore {
  public:
   /// Registers itself with the registry: when a registration ends, the worker's jobs are reclaimed
   /// (worker_jobs.h).
   Queue(workers::Registry& registry, const Clock& clock, Rng& rng);
-
-  /// Sets how many jobs of a worker that has ended are reclaimed in one transaction (worker_jobs.h): 1 to
-  /// 250, so that the transaction is never too large. Call during start-up only.
-  void set_reclaimed_at_once(std::size_t jobs) { reclaimed_at_once_ = jobs; }
-  std::size_t reclaimed_at_once() const { return reclaimed_at_once_; }
 
   /// Makes a type the server's own: it cannot be removed, and is declared with these settings if a job is
   /// added while it is missing. Call during start-up only.
@@ -44,15 +32,9 @@ class Queue {
 
   /// A schedule in the settings creates the type's job `_periodic`, which is changed and removed with it.
   void set_type(kv::Transaction& tx, std::string_view type, const TypeSettings& settings);
-  /// Throws no_such_job_type.
-  TypeSettings type(kv::Transaction& tx, std::string_view type);
-  std::optional<TypeSettings> find_type(kv::Transaction& tx, std::string_view type);
-  std::vector<std::string> types(kv::Transaction& tx);
   /// Removes the type, with its jobs if `force`. Throws conflict (409) if it has jobs and `force` is false,
   /// and forbidden (403) if it is the server's own.
   void remove_type(kv::Transaction& tx, std::string_view type, bool force);
-  /// The number of jobs by state. Reads counters, not jobs.
-  std::map<State, std::int64_t> counts(kv::Transaction& tx, std::string_view type);
 
   // Jobs.
 
@@ -94,9 +76,6 @@ class Queue {
   /// add() for several jobs.
   std::vector<Added> add_all(kv::Transaction& tx, std::string_view type, std::span<const NewJob> jobs);
 
-  /// Prefetches the rows of jobs that will be read or changed.
-  static void prefetch(kv::Transaction& tx, std::string_view type, std::span<const std::string_view> ids);
-
   /// Removes all rows of the job, and, for a type's own periodic job, the schedule in the settings. A worker
   /// that runs the job gets `halt` at its next call. Throws not_found.
   void remove(kv::Transaction& tx, std::string_view type, std::string_view id);
@@ -110,52 +89,9 @@ class Queue {
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
-  std::optional<Job> find(kv::Transaction& tx, std::string_view type, std::string_view id,
-                          kv::Isolation isolation = kv::Isolation::serializable);
-  /// Like find(), but reports a damaged job and returns nullopt. For reading one job among many.
-  std::optional<Job> find_or_report(kv::Transaction& tx, std::string_view type, std::string_view id,
-                                    kv::Isolation isolation = kv::Isolation::serializable);
-  std::string data(kv::Transaction& tx, const Job& job);
-
-  /// The result of the job's last finished run; nullopt if there is none.
-  std::optional<std::string> result(kv::Transaction& tx, const Job& job);
-
-  /// A page of list_jobs() that begins with `start_id`.
-  std::vector<Job> list(kv::Transaction& tx, std::string_view type, std::optional<State> state,
-                        std::string_view start_id, std::size_t limit);
-
-  /// The running jobs of a type by id. The cost does not depend on the number of other jobs.
-  std::vector<Job> running(kv::Transaction& tx, std::string_view type, std::size_t limit);
-
-  /// A watch on every change of the job's header; null if the store has too many watches
-  /// (Transaction::try_watch).
-  std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, std::string_view type, std::string_view id);
-
-  struct Pruned {
-    std::size_t jobs = 0;
-    std::optional<std::string> next{};  // `begin` of the next call; nullopt: there are no more
-  };
-  /// Removes those of the first `limit` ended jobs from `begin` on whose retention has passed. `begin` is
-  /// empty or the `next` of an earlier call.
-  Pruned prune(kv::Transaction& tx, std::string_view type, std::size_t limit, std::string_view begin = {});
-
-  /// Logs that a row is damaged, once per process and row. Thread-safe.
-  void report_damage(std::string_view key, std::string_view what);
-
-  /// Upgrades the entries of ended jobs from header layout 3, where lists by state and prune() do not find
-  /// them: those of the first `limit` from `begin` on. `begin` and the result are as for prune().
-  Pruned upgrade_ended(kv::Transaction& tx, std::string_view type, std::size_t limit,
-                       std::string_view begin = {});
-
   /// Called after the rows of a job were removed: notifies the observer, and for a type's own periodic job
   /// removes the schedule in the settings.
   void removed(kv::Transaction& tx, const Job& job);
-
-  workers::Registry& registry() { return registry_; }
-  const Clock& clock() const { return clock_; }
-  Rng& rng() { return rng_; }
-  /// The observer of changes of jobs.
-  Observer& observer() { return observer_; }
 
  private:
   struct Wanted;
@@ -166,23 +102,8 @@ class Queue {
             const Wanted& wanted);
   void set_schedule(kv::Transaction& tx, std::string_view type, const std::string& schedule);
   Added put_running(kv::Transaction& tx, Job& job, const Wanted& wanted);
-  void erase(kv::Transaction& tx, const Job& job);
-  std::optional<Job> of_entry(kv::Transaction& tx, std::string_view type, std::string_view key,
-                              const JobKey& prefix);
 
-  workers::Registry& registry_;
-  const Clock& clock_;
-  Rng& rng_;
-  Observer observer_;
-  std::size_t reclaimed_at_once_ = 250;
-  std::mutex damaged_mutex_;
-  std::set<std::string, std::less<>> damaged_;  // keys already reported
   std::map<std::string, TypeSettings, std::less<>> own_types_;
 };
-
-/// Makes a running job pending again in its former position.
-void return_to_queue(Job& job);
-/// Makes a job pending at `scheduled_at`, or, if that is 0, now, behind the jobs that are due already.
-void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now);
 
 }  // namespace divan::jobs

@@ -2,7 +2,6 @@
 
 #include "divan/base/check.h"
 #include "divan/base/json.h"
-#include "divan/jobs/history.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::jobs {

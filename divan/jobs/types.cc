@@ -202,4 +202,21 @@ std::string job_json(const Job& job, const JobParts& parts) {
   return out;
 }
 
+void return_to_queue(Job& job) {
+  job.state = State::pending;
+  job.lock.clear();
+  job.worker_role.clear();
+  job.worker_id.clear();
+  job.cancel = false;
+  job.deadline = 0;
+  job.progress.clear();
+}
+
+void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now) {
+  return_to_queue(job);
+  job.scheduled_at = scheduled_at;
+  // Jobs that run at once run in the order in which they were added.
+  job.due_at = scheduled_at != 0 ? scheduled_at : now;
+}
+
 }  // namespace divan::jobs

@@ -19,6 +19,8 @@ inline constexpr std::size_t kMaxDataBytes = 8'000'000;
 /// The largest progress and error texts that are kept.
 inline constexpr std::size_t kMaxProgressBytes = 10'000;
 inline constexpr std::size_t kMaxErrorBytes = 2'000;
+/// The most earlier attempts of a job that are kept.
+inline constexpr std::int64_t kMaxHistory = 20;
 /// The most jobs that one accept() may request.
 inline constexpr std::size_t kMaxAcceptLimit = 1000;
 
@@ -127,6 +129,11 @@ struct Job {
   // The versionstamp of its entry among the running jobs without a worker.
   std::optional<kv::Versionstamp> activity;
 };
+
+/// Makes a running job pending again in its former position.
+void return_to_queue(Job& job);
+/// Makes a job pending at `scheduled_at`, or, if that is 0, now, behind the jobs that are due already.
+void make_pending(Job& job, std::int64_t scheduled_at, std::int64_t now);
 
 /// In Job::next_chunks: the next run has the data that the current one leaves.
 inline constexpr std::int64_t kSameData = -1;

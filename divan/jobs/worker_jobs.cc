@@ -25,7 +25,7 @@ struct Batch {
 };
 
 // `entry` is the part of the entry's key that identifies the job.
-void reclaim_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
+void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
   kv::tuple::Reader reader(entry);
   const auto type = reader.take_string();
   const auto id = reader.take_string();
@@ -36,7 +36,7 @@ void reclaim_by_entry(Queue& queue, kv::Transaction& tx, std::string_view entry,
 
 // Reclaims the first jobs of `range`, which contains entries of a worker, except those accepted at `ended_at`
 // or later.
-Batch reclaim_some(Queue& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
+Batch reclaim_some(QueueCore& queue, kv::Transaction& tx, const JobKey& prefix, kv::KeyRange range,
                    kv::Version ended_at, kv::Isolation isolation) {
   const std::size_t limit = queue.reclaimed_at_once();
   std::vector<std::string> keys;
@@ -63,7 +63,7 @@ JobKey worker_entries(const Name& worker) {
   return JobKey("by_worker").string(worker.role).string(worker.id);
 }
 
-void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, const std::string& note) {
+void reclaim_left_by(QueueCore& queue, kv::Database& store, const Name& worker, const std::string& note) {
   const auto ended = kv::tuple::Reader(note).take_versionstamp();
   if (!ended) throw internal_error("A row of an ended worker in the store is damaged.");
   const auto ended_at = static_cast<kv::Version>(read_u64(ended->bytes()));
@@ -83,7 +83,7 @@ void reclaim_left_by(Queue& queue, kv::Database& store, const Name& worker, cons
 
 }  // namespace
 
-void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
+void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, std::string_view id) {
   clear_halts(tx, role, id);
   const Name worker{std::string(role), std::string(id)};
   const JobKey prefix = worker_entries(worker);
@@ -97,8 +97,9 @@ void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std:
   tx.add(types_key(), 1);
 }
 
-std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
-                                std::string_view type, std::string_view start_id, std::size_t limit) {
+std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::string_view role,
+                                std::string_view id, std::string_view type, std::string_view start_id,
+                                std::size_t limit) {
   std::vector<Job> jobs;
   const JobKey prefix = worker_entries({std::string(role), std::string(id)}).string(type);
   kv::KeyRange range = prefix.range();
@@ -142,7 +143,7 @@ void for_each_worker_job(kv::Transaction& tx, std::string_view type,
   }
 }
 
-void reclaim_left(Queue& queue, kv::Database& store) {
+void reclaim_left(QueueCore& queue, kv::Database& store) {
   const JobKey prefix("left");
   std::vector<std::pair<Name, std::string>> left;
   store.run([&](kv::Transaction& tx) {

@@ -8,18 +8,19 @@
 // docs/keyspace.md.
 #pragma once
 
-#include "divan/jobs/queue.h"
+#include "divan/jobs/queue_core.h"
 
 namespace divan::jobs {
 
 /// Called in the transaction that ends a registration: reclaims the worker's jobs, or the first of them and
 /// records that there are others.
-void worker_ended(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
+void worker_ended(QueueCore& queue, kv::Transaction& tx, std::string_view role, std::string_view id);
 
 /// The running jobs of one type that a worker has accepted, by id, from `start_id` on. Damaged ones are
 /// reported and skipped.
-std::vector<Job> jobs_of_worker(Queue& queue, kv::Transaction& tx, std::string_view role, std::string_view id,
-                                std::string_view type, std::string_view start_id, std::size_t limit);
+std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::string_view role,
+                                std::string_view id, std::string_view type, std::string_view start_id,
+                                std::size_t limit);
 
 /// Visits the entries of all worker jobs of a type: the key, and the job's id or nullopt if the key is
 /// damaged. Reads a snapshot.
@@ -28,6 +29,6 @@ void for_each_worker_job(
     const std::function<void(std::string_view key, std::optional<std::string> id)>& visit);
 
 /// Reclaims the remaining jobs of all workers that have ended. Thread-safe.
-void reclaim_left(Queue& queue, kv::Database& store);
+void reclaim_left(QueueCore& queue, kv::Database& store);
 
 }  // namespace divan::jobs

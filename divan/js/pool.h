@@ -150,6 +150,7 @@ class Pool {
   // Parses the answer; returns false if it is malformed.
   using ReadAnswer = std::function<bool(std::string answer, Log& log)>;
 
+  static Failure protocol_violation();
   bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
            const Limits& limits, Death& death);
   bool ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,

@@ -37,6 +37,14 @@ struct Program {
   std::vector<Function> functions;
   /// The modules below "views/lib", as a JSON object; empty: require() is not defined.
   std::string lib = {};
+
+  const Owner& owner() const {
+    static const Owner no_owner;
+    return functions.empty() ? no_owner : functions.front().owner;
+  }
+  /// The key of a program in a process. Equal programs of two databases have different keys, and so do not
+  /// share globals.
+  std::string key() const { return std::to_string(owner().number) + '/' + id; }
 };
 
 /// An input row of a reduction. All members except `id` are JSON.

@@ -3,6 +3,7 @@
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
 #include "divan/index/left_out.h"
+#include "divan/jobs/listing.h"
 #include "divan/ken/ken.h"
 
 namespace divan::ken {
@@ -282,7 +283,9 @@ void Ken::remove_jobs(const std::string& database) {
     }
     // These may have been requested elsewhere.
     for (const auto& kind : kinds_) {
-      for (const auto& job : queue_.running(tx, kind->name(), SIZE_MAX)) {
+      for (const auto& job :
+           jobs::list_jobs(queue_, tx, kind->name(), {.state = jobs::State::running, .limit = SIZE_MAX})
+               .jobs) {
         if (index::database_of_build(job.id) == database) keys.insert({job.type, job.id});
       }
     }

@@ -32,7 +32,7 @@ struct KenOptions {
   /// The least time between two inspections of a database that changes all the time. The first change after a
   /// quiet period is handled at once.
   Duration gather = std::chrono::milliseconds(50);
-  index::Builder* builder = nullptr;  // of this process; outlives ken
+  index::JobClaimer* builder = nullptr;  // of this process; outlives ken
 };
 
 /// An index that ken knows: a signature in a database.

@@ -1,13 +1,15 @@
 // What tests of ken share.
 #pragma once
 
-#include "divan/ken/ken.h"
+#include <gtest/gtest.h>
 
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/jobs/attempts.h"
+#include "divan/jobs/listing.h"
+#include "divan/ken/ken.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::ken {
@@ -105,13 +107,15 @@ struct KenTest : testing::Test {
   }
 
   std::vector<jobs::Job> all_jobs() {
-    return store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", std::nullopt, "", 1000); });
+    return store->run(
+        [&](kv::Transaction& tx) { return list_jobs(queue, tx, "views", {.limit = 1000}).jobs; });
   }
   // The names of design documents whose jobs are pending.
   std::vector<std::string> pending() {
     return store->run([&](kv::Transaction& tx) {
       std::vector<std::string> found;
-      for (const auto& job : queue.list(tx, "views", jobs::State::pending, "", 1000))
+      for (const auto& job :
+           list_jobs(queue, tx, "views", {.state = jobs::State::pending, .limit = 1000}).jobs)
         found.push_back(index::BuildRequest::parse(queue.data(tx, job)).design_document);
       std::sort(found.begin(), found.end());
       return found;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
+#include <gmock/gmock.h>
 
 #include <atomic>
 #include <vector>
@@ -140,6 +141,12 @@ class CountedStore {
     const auto before = round_trips();
     fn();
     return round_trips() - before;
+  }
+
+  /// Matches so many round trips. On a cluster, a reply that arrives before it is needed does not count.
+  ::testing::Matcher<std::uint64_t> takes(std::uint64_t trips) const {
+    if (cluster_) return ::testing::Le(trips);
+    return ::testing::Eq(trips);
   }
 
  private:

@@ -4,8 +4,8 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/log.h"
-#include "divan/kv/stamping.h"
 #include "divan/kv/tuple_packer.h"
+#include "divan/kv/tuple_versionstamp.h"
 
 namespace divan::kv {
 namespace {
@@ -135,7 +135,8 @@ std::optional<CommitMark> Transaction::leave_mark() {
   tuple::Packer(mark.key).bytes(id);
   // First the read: engines leave out what the transaction has written.
   add_read_conflict({mark.key, mark.key + '\0'});
-  set_versionstamped_value(mark.key, std::string(kVersionstampBytes + sizeof(std::uint32_t), '\0'));
+  set_versionstamped_value(mark.key,
+                           std::string(Versionstamp::kTransactionSize + sizeof(std::uint32_t), '\0'));
   if (static_cast<unsigned char>(id.front()) < kSweepOdds && mark.version > kMarkLifetime)
     clear_range(mark_key(mark_prefix(), 0), mark_key(mark_prefix(), mark.version - kMarkLifetime));
   return mark;

@@ -5,7 +5,8 @@
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_kind.h"
+#include "divan/jobs/listing.h"
 #include "divan/js/test_support.h"
 #include "divan/kv/embedded/temporary_store.h"
 
@@ -131,7 +132,8 @@ TEST_F(BuildScheduling, APendingJobBecomesMoreUrgentButNeverLess) {
   request("large", kBuildPriority);
   request("large", kQueryPriority);
   request("large", kCatchUpPriority);
-  const auto job = store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", {}, "", 10).at(0); });
+  const auto job = store->run(
+      [&](kv::Transaction& tx) { return list_jobs(queue, tx, "views", {.limit = 10}).jobs.at(0); });
   EXPECT_EQ(job.priority, kQueryPriority);
 }
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "divan/index/views/builtin_reduce.h"
+#include "divan/index/views/reducer.h"
 
 namespace divan::index::views {
 

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/builtin_reduce_value.h"
+#include "divan/index/views/reducer.h"
 
 namespace divan::index::views {
 

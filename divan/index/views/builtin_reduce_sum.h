@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/builtin_reduce_value.h"
+#include "divan/index/views/reducer.h"
 
 namespace divan::index::views {
 

@@ -5,8 +5,8 @@
 
 #include "divan/base/error.h"
 #include "divan/base/json.h"
-#include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/collation_tokens.h"
+#include "divan/index/views/reducer.h"
 
 namespace divan::index::views {
 namespace {

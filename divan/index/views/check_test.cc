@@ -68,6 +68,17 @@ TEST_F(ViewsCheck, UndamagedIndexesHaveNoFindings) {
   EXPECT_THAT(check(rows).kept(), ElementsAre());
 }
 
+TEST_F(ViewsCheck, ARecordOfANumberBeyondAnIntIsNotTakenForAnother) {
+  MapRows rows(*store);
+  const IndexKeys keys(docs::Database(catalog, "db", 1, 0), std::string(16, 'a'));
+  const std::string counter = keys.record(IndexKeys::Record::left_out_documents);
+  std::string key = keys.state();
+  kv::tuple::Packer(key).integer((std::int64_t{1} << 32) +
+                                 static_cast<int>(IndexKeys::Record::left_out_documents));
+  rows.map()[key] = rows.map().at(counter);
+  EXPECT_THAT(check(rows).kept(), ElementsAre(HasSubstr("an index has no such record")));
+}
+
 TEST_F(ViewsCheck, MissingAndDamagedRowsAreFound) {
   MapRows rows(*store);
   const docs::Database database(catalog, "db", 1, 0);

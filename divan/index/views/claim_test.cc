@@ -1,5 +1,6 @@
 // Builds that begin in the commit that requests them, and end in the one that writes the last rows.
 #include "divan/index/views/views_testing.h"
+#include "divan/jobs/listing.h"
 #include "divan/kv/lossy_testing.h"
 #include "divan/kv/tiring_testing.h"
 
@@ -378,7 +379,8 @@ TEST_F(Claim, AFinishedBuildReportsNoPendingChanges) {
   for (int i = 0; i < 150; ++i) put("{}");
   request();
   for (const auto& job : accept()) builder->run(job);
-  const auto jobs = store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", {}, "", 10); });
+  const auto jobs =
+      store->run([&](kv::Transaction& tx) { return list_jobs(queue, tx, "views", {.limit = 10}).jobs; });
   EXPECT_THAT(jobs.at(0).progress,
               ::testing::HasSubstr(R"("changes_done":151,"total_changes":151,"progress":100)"));
 }

@@ -179,14 +179,6 @@ std::string encode_key(std::string_view json, Collation collation) {
   return out;
 }
 
-std::string after_key(std::string_view encoded) {
-  const std::size_t last = encoded.find_last_not_of('\xff');
-  if (last == std::string_view::npos) refuse_encoding();
-  std::string after(encoded.substr(0, last + 1));
-  ++after.back();
-  return after;
-}
-
 std::string_view group_prefix(std::string_view encoded, std::size_t level, Collation collation) {
   const Tags& tags = tags_of(collation);
   if (encoded.empty() || encoded.front() != tags.array) {

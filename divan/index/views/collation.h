@@ -45,10 +45,6 @@ void append_key(std::string& out, std::string_view json, Collation collation = C
 /// The encoding of a value in the form of json::compact(): see append_key().
 std::string encode_key(std::string_view json, Collation collation = Collation::unicode);
 
-/// The end of the range of all rows with this key, as for an included endkey. (The encoding itself is the end
-/// of a range whose endkey is excluded, and the beginning of one whose startkey is this key.)
-std::string after_key(std::string_view encoded);
-
 /// The common prefix of a group's rows when grouping by the first `level` (at least 1) elements of array
 /// keys: the encoding up to the end of element `level`, or all of it for a shorter array and for other types.
 /// The group's rows are those that begin with it. Throws an internal error if `encoded` is not an encoding.

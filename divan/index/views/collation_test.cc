@@ -155,9 +155,7 @@ TEST(Collation, reads_numbers_at_the_edges) {
 TEST(Collation, ranges_of_keys_are_ranges_of_bytes) {
   // The row of a key, followed by a document's id.
   const auto row = [](std::string_view json) { return key(json) + "id"; };
-  // endkey="b" with and without inclusive_end
-  EXPECT_LT(row(R"("b")"), after_key(key(R"("b")")));
-  EXPECT_GE(row(R"("B")"), after_key(key(R"("b")")));
+  // endkey="b" without inclusive_end
   EXPECT_GE(row(R"("b")"), key(R"("b")"));
   EXPECT_LT(row(R"("aa")"), key(R"("b")"));
   // startkey=["XYZ"]&endkey=["XYZ",{}]
@@ -165,14 +163,9 @@ TEST(Collation, ranges_of_keys_are_ranges_of_bytes) {
     EXPECT_GE(row(within), key(R"(["XYZ"])"));
     EXPECT_LT(row(within), key(R"(["XYZ",{}])"));
   }
-  EXPECT_GE(row(R"(["XYZ",{"an":"object"}])"), after_key(key(R"(["XYZ",{}])")));
   EXPECT_LT(row(R"(["XYY"])"), key(R"(["XYZ"])"));
-  EXPECT_LT(row(R"("abc\ufff0")"), after_key(key(R"("abc\ufff0")")));
   EXPECT_LT(key(R"("abcZZZ")"), key(R"("abc\ufff0")"));
   EXPECT_LT(row(R"({"\uffff":{}})"), kAfterAllKeys);
-  // A number's encoding may end with 0xff.
-  EXPECT_GT(after_key(key("-1.0000000000000002")), key("-1.0000000000000002") + "\xff\xff");
-  EXPECT_THROW(after_key(""), Error);
 }
 
 TEST(Collation, groups_share_a_prefix) {

@@ -1,5 +1,4 @@
 // Map functions receive the conflicting leaves of a document, and views follow their changes.
-#include "divan/docs/reader.h"
 #include "divan/index/views/views_testing.h"
 
 namespace divan::index::views {

@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include "divan/index/views/views_testing.h"
+#include "divan/jobs/listing.h"
 #include "divan/kv/tiring_testing.h"
 
 namespace divan::index::views {
@@ -22,7 +23,8 @@ struct InterruptedBuild : testing::ViewsFixture {
     for (const auto& job : jobs) doomed.run(job);
     tiring.commits_left = INT_MAX;
     store->run([&](kv::Transaction& tx) {
-      for (const auto& job : queue.list(tx, "views", {}, "", 10)) queue.remove(tx, "views", job.id);
+      for (const auto& job : list_jobs(queue, tx, "views", {.limit = 10}).jobs)
+        queue.remove(tx, "views", job.id);
     });
   }
 

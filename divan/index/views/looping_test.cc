@@ -4,6 +4,7 @@
 
 #include "divan/index/failures.h"
 #include "divan/index/views/views_testing.h"
+#include "divan/jobs/listing.h"
 
 namespace divan::index::views {
 namespace {
@@ -22,7 +23,8 @@ struct Looping : testing::ViewsFixture {
     });
   }
   jobs::State state() {
-    return store->run([&](kv::Transaction& tx) { return queue.list(tx, "views", {}, "", 10).at(0).state; });
+    return store->run(
+        [&](kv::Transaction& tx) { return list_jobs(queue, tx, "views", {.limit = 10}).jobs.at(0).state; });
   }
 };
 

@@ -1,6 +1,7 @@
 #include "divan/index/views/query.h"
 
 #include "divan/base/json.h"
+#include "divan/docs/prefetch.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/sequence.h"
 #include "divan/index/views/large_document.h"
@@ -412,8 +413,7 @@ bool Query::process_reduced_row(const ViewRow& row) {
   if (group_ && group_->encoded != common) end_group();
   if (!group_ && has_enough()) return false;
   if (!group_) {
-    group_.emplace();
-    group_->encoded = common;
+    group_ = Group{.key = {}, .encoded = std::string(common)};
     if (level == 0) {
       group_->key = "null";
     } else if (level == UINT64_MAX || !row.key.starts_with('[')) {

@@ -5,6 +5,7 @@
 #include "divan/base/rng.h"
 #include "divan/index/views/query.h"
 #include "divan/index/views/view_batch.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::index::views {

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "divan/base/error_testing.h"
 #include "divan/base/rng.h"
 #include "divan/index/views/reduce_nodes_testing.h"
 
@@ -17,13 +18,6 @@ std::map<std::string, ReduceNodesHarness::Rows> numbers(int from, int to) {
   for (int i = from; i < to; ++i)
     documents[fmt::format("doc-{:06}", i)] = {{0, std::to_string(i), std::to_string(i)}};
   return documents;
-}
-
-std::string error_of(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Error& error) { return error.what(); }
-  return "no error";
 }
 
 ViewParams range(int from, int to) {

@@ -8,6 +8,7 @@
 #include "divan/base/json.h"
 #include "divan/index/views/query.h"
 #include "divan/index/views/view_batch.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/kv/counting_testing.h"
 #include "divan/kv/embedded/temporary_store.h"
 

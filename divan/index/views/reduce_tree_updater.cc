@@ -50,9 +50,9 @@ class ReduceTreeUpdater::Level {
       : keys_(updater.keys_),
         node_keys_(updater.node_keys_),
         view_(updater.view_.number),
-        fan_out_(updater.index_.fan_out()),
+        fan_out_(updater.views_.fan_out()),
         level_(level),
-        reduction_(make_reduction(updater.index_, updater.view_)) {}
+        reduction_(make_reduction(updater.views_, updater.view_)) {}
 
   // Reads the entries of reduce nodes beginning at `from`, until a boundary at which `stop` returns true;
   // returns false if there was none. Entries before the first boundary are ignored.
@@ -192,7 +192,7 @@ std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
     const std::function<void(kv::Transaction&)>& write_below, bool& exceeded_limit) {
   DIVAN_CHECK(std::ranges::is_sorted(below, {}, &EntryChange::position),
               "changes of level {} are not in order", level - 1);
-  const FanOut fan_out = index_.fan_out();
+  const FanOut fan_out = views_.fan_out();
   Level nodes(*this, level);
   std::vector<ReduceNodeWrites::Node> removed;
   std::string done;  // entries before this position were read

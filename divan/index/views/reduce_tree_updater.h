@@ -40,11 +40,11 @@ struct ReduceNodeWrites {
   void write(kv::Transaction& tx, const ReduceNodeKeys& keys) const;
 };
 
-/// Computes the reduce nodes of one view of an index. Not thread-safe. All arguments must outlive it.
+/// Computes the reduce nodes of one view. Not thread-safe. All arguments must outlive it.
 class ReduceTreeUpdater {
  public:
-  ReduceTreeUpdater(kv::Database& store, const IndexKeys& keys, const ViewIndex& index, const View& view)
-      : store_(store), keys_(keys), index_(index), view_(view), node_keys_(keys, view.number) {}
+  ReduceTreeUpdater(kv::Database& store, const IndexKeys& keys, const ViewSet& views, const View& view)
+      : store_(store), keys_(keys), views_(views), view_(view), node_keys_(keys, view.number) {}
 
   /// Returns the changes that follow from `rows`, which are sorted and unique. The reduce nodes must be
   /// complete. `write_rows` applies the rows' changes to a transaction, which is not committed. May take
@@ -68,7 +68,7 @@ class ReduceTreeUpdater {
 
   kv::Database& store_;
   const IndexKeys& keys_;
-  const ViewIndex& index_;
+  const ViewSet& views_;
   const View& view_;
   const ReduceNodeKeys node_keys_;
 };

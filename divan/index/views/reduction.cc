@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::string_view kSumErrorName = "builtin_reduce_error";
 
-js::Function function_of(const ViewIndex& index, const View& view) {
-  return {view.name, view.reduce, index.origin().owner};
+js::Function function_of(const ViewSet& views, const View& view) {
+  return {view.name, view.reduce, views.origin().owner};
 }
 
-SumLimit sum_limit(const ViewIndex& index, const View& view) {
-  const auto function = function_of(index, view);
-  return {.limit = index.pool().reduce_limit(),
+SumLimit sum_limit(const ViewSet& views, const View& view) {
+  const auto function = function_of(views, view);
+  return {.limit = views.pool().reduce_limit(),
           .context = js::reduce_context(function),
-          .log = [function, &pool = index.pool()](const std::string& message) {
+          .log = [function, &pool = views.pool()](const std::string& message) {
             pool.log_failure(function, fmt::format("{}: {}", kOverflowError, message));
           }};
 }
@@ -79,8 +79,8 @@ class BuiltinReduction final : public Reduction {
 // for one call is reduced in parts, and the parts' results are reduced again.
 class JsReduction final : public Reduction {
  public:
-  JsReduction(const ViewIndex& index, const View& view)
-      : function_(function_of(index, view)), pool_(index.pool()), limits_(index.limits()), groups_(1) {}
+  JsReduction(const ViewSet& views, const View& view)
+      : function_(function_of(views, view)), pool_(views.pool()), limits_(views.limits()), groups_(1) {}
 
   void add(const ViewRow& row) override {
     Group& group = groups_.back();
@@ -202,10 +202,10 @@ std::string Reduction::shown(Reduced reduced) const {
   return std::move(reduced.partial.value);
 }
 
-std::unique_ptr<Reduction> make_reduction(const ViewIndex& index, const View& view) {
+std::unique_ptr<Reduction> make_reduction(const ViewSet& views, const View& view) {
   if (const auto builtin = builtin_reduce(view.reduce))
-    return std::make_unique<BuiltinReduction>(*builtin, sum_limit(index, view));
-  return std::make_unique<JsReduction>(index, view);
+    return std::make_unique<BuiltinReduction>(*builtin, sum_limit(views, view));
+  return std::make_unique<JsReduction>(views, view);
 }
 
 }  // namespace divan::index::views

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "divan/index/views/rows.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_set.h"
 
 namespace divan::index::views {
 
@@ -51,7 +51,7 @@ class Reduction {
   virtual const Reduced* failed() const = 0;
 };
 
-/// For a view with a reduce function, of an index that must outlive it.
-std::unique_ptr<Reduction> make_reduction(const ViewIndex& index, const View& view);
+/// For a view with a reduce function, of views that must outlive it.
+std::unique_ptr<Reduction> make_reduction(const ViewSet& views, const View& view);
 
 }  // namespace divan::index::views

@@ -4,7 +4,7 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_set.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::index::views {

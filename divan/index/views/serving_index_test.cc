@@ -3,7 +3,8 @@
 #include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/unused.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::index::views {

@@ -3,7 +3,7 @@
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
 #include "divan/base/log.h"
-#include "divan/index/views/view_index.h"
+#include "divan/index/views/view_set.h"
 #include "divan/kv/chunks.h"
 
 namespace divan::index::views {
@@ -52,10 +52,10 @@ const RowPosition* find_row(const std::vector<RowPosition>& sorted, const RowPos
 
 }  // namespace
 
-ViewBatch::ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index)
-    : collations_(views), index_(std::move(index)) {
-  if (!index_) return;
-  for (const auto& [name, view] : index_->views())
+ViewBatch::ViewBatch(std::size_t count, std::shared_ptr<const ViewSet> views)
+    : collations_(count), views_(std::move(views)) {
+  if (!views_) return;
+  for (const auto& [name, view] : views_->views())
     collations_[static_cast<std::size_t>(view.number)] = view.collation;
 }
 
@@ -119,11 +119,11 @@ void ViewBatch::leave_out(std::size_t position, int view, std::string_view why, 
   const Document& document = documents_[position];
   std::string name = std::to_string(view);
   std::string where = "an index";
-  if (index_) {
-    for (const auto& [view_name, one] : index_->views()) {
+  if (views_) {
+    for (const auto& [view_name, one] : views_->views()) {
       if (one.number == view) name = view_name;
     }
-    const js::Owner& owner = index_->origin().owner;
+    const js::Owner& owner = views_->origin().owner;
     where = fmt::format("`{}` in `{}`", owner.design_document, owner.database);
   }
   if (!document.left_out) {
@@ -213,8 +213,8 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
     }
     find_unchanged(*tx, keys);
   }
-  if (index_) {
-    for (const auto& [name, view] : index_->views()) {
+  if (views_) {
+    for (const auto& [name, view] : views_->views()) {
       if (view.has_reduce_nodes()) prepare_reduce_nodes(store, keys, view, so_far.behind);
     }
   }
@@ -230,8 +230,8 @@ std::size_t ViewBatch::prepare_large(std::size_t number) {
   if (!large_) {
     Change& change = changes_.front();
     std::vector<int> reduced_views;
-    if (index_) {
-      for (const auto& [name, view] : index_->views()) {
+    if (views_) {
+      for (const auto& [name, view] : views_->views()) {
         if (view.has_reduce_nodes()) reduced_views.push_back(view.number);
       }
     }
@@ -322,7 +322,7 @@ void ViewBatch::prepare_reduce_nodes(kv::Database& store, const IndexKeys& keys,
   }
   if (rows.empty() && !is_new) return;
   ReduceNodeWrites writes =
-      ReduceTreeUpdater(store, keys, *index_, view).update(rows, [&](kv::Transaction& tx) {
+      ReduceTreeUpdater(store, keys, *views_, view).update(rows, [&](kv::Transaction& tx) {
         write_rows(tx, keys, view.number);
       });
   if (is_new && !writes.state) writes.state = ReduceTreeState{Kind::complete, 0, {}};

@@ -12,8 +12,8 @@ namespace divan::index::views {
 /// See MappedBatch. Not thread-safe.
 class ViewBatch final : public MappedBatch {
  public:
-  /// Rows of this many views. Maintains reduce nodes for the views of `index`, unless it is null.
-  explicit ViewBatch(std::size_t views, std::shared_ptr<const ViewIndex> index = nullptr);
+  /// Rows of `count` views. Maintains reduce nodes for `views`, unless it is null.
+  explicit ViewBatch(std::size_t count, std::shared_ptr<const ViewSet> views = nullptr);
 
   void add_document(std::string id);
   /// Adds a row of the document with index `document`. A row that is too large is left out, and a view for
@@ -72,7 +72,7 @@ class ViewBatch final : public MappedBatch {
   void write_rows(kv::Transaction& tx, const IndexKeys& keys, int view) const;
 
   std::vector<Collation> collations_;  // of the views
-  const std::shared_ptr<const ViewIndex> index_;
+  const std::shared_ptr<const ViewSet> views_;
   std::vector<Document> documents_;
   std::size_t bytes_ = 0;
   std::size_t rows_ = 0;

@@ -6,7 +6,6 @@
 #include "divan/base/json.h"
 #include "divan/docs/document.h"
 #include "divan/docs/sequence.h"
-#include "divan/index/views/builtin_reduce.h"
 #include "divan/index/views/large_document.h"
 #include "divan/index/views/reduce_tree_updater.h"
 #include "divan/index/views/view_batch.h"
@@ -19,10 +18,6 @@ constexpr std::size_t kSignatureBytes = 16;
 constexpr std::string_view kRowLayout = "view rows 4";
 // A function that exceeded a limit this often in one batch fails the build.
 constexpr std::size_t kMaxStrikes = 3;
-
-Error invalid(const std::string& design_id, std::string_view what) {
-  return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
-}
 
 // The digest of everything that the rows depend on; the encoding is unambiguous.
 std::string signature_of(const std::map<std::string, View>& views, std::string_view lib,
@@ -54,31 +49,6 @@ class ReduceNodeWork final : public IndexWork {
   const ReduceNodeWrites writes_;
 };
 
-std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
-  const auto value = json::member(object, member);
-  if (!value) return {};
-  auto text = json::string_value(*value);
-  if (!text) throw invalid(design_id, fmt::format("`{}` of a view must be a string.", member));
-  return *std::move(text);
-}
-
-Collation collation_of(const std::string& design_id, std::string_view view) {
-  const auto options = json::member(view, "options");
-  if (!options) return Collation::unicode;
-  if (!options->starts_with('{')) throw invalid(design_id, "`options` of a view must be an object.");
-  return json::member(*options, "collation") == "\"raw\"" ? Collation::raw : Collation::unicode;
-}
-
-ViewOptions options_of(const std::string& design_id, std::string_view body) {
-  ViewOptions options;
-  const auto object = json::member(body, "options");
-  if (!object) return options;
-  if (!object->starts_with('{')) throw invalid(design_id, "`options` must be an object.");
-  options.include_design = json::member(*object, "include_design") == "true";
-  options.local_seq = json::member(*object, "local_seq") == "true";
-  return options;
-}
-
 std::string with_local_seq(const SourceDocument& document) {
   std::string text = document.json;
   text.pop_back();
@@ -87,62 +57,41 @@ std::string with_local_seq(const SourceDocument& document) {
   return text + "}";
 }
 
-// `autoupdate`: false, or {"views": false}, disables automatic builds by ken.
-bool builds_itself(std::string_view body) {
-  const auto autoupdate = json::member(body, "autoupdate");
-  if (!autoupdate) return true;
-  return *autoupdate != "false" && json::member(*autoupdate, "views") != "false";
-}
-
 }  // namespace
-
-bool View::has_reduce_nodes() const { return !reduce.empty() && !edge_of(reduce); }
 
 ViewIndex::ViewIndex(Origin origin, std::map<std::string, View> views, const ViewOptions& options,
                      bool automatic, js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
                      std::shared_ptr<SlowDocuments> slow)
-    : origin_(std::move(origin)),
-      views_(std::move(views)),
+    : ViewSet(std::move(origin), std::move(views), pool, limits, fan_out),
       options_(options),
       automatic_(automatic),
-      pool_(pool),
-      limits_(limits),
-      fan_out_(fan_out),
       slow_(std::move(slow)),
-      signature_(signature_of(views_, origin_.lib, options_)) {
+      signature_(signature_of(this->views(), this->origin().lib, options_)) {
   program_.id = signature_;
-  program_.lib = origin_.lib;
-  for (const auto& [name, view] : views_) program_.functions.push_back({name, view.map, origin_.owner});
+  program_.lib = this->origin().lib;
+  for (const auto& [name, view] : this->views())
+    program_.functions.push_back({name, view.map, this->origin().owner});
 }
 
 ViewIndex::ViewIndex(const ViewIndex& other, const js::Limits& limits)
-    : origin_(other.origin_),
-      views_(other.views_),
+    : ViewSet(other, limits),
       options_(other.options_),
       automatic_(other.automatic_),
-      pool_(other.pool_),
-      limits_(limits),
-      fan_out_(other.fan_out_),
       slow_(other.slow_),
       program_(other.program_),
       signature_(other.signature_) {}
 
 IndexPtr ViewIndex::within(const BuildLimits& build) const {
-  js::Limits limits = limits_;
-  limits.urgent = build.urgent;
-  limits.waited_for = build.waited_for;
-  limits.on_slow = build.on_slow;
-  limits.stop = build.stop;
-  return std::make_shared<ViewIndex>(*this, limits);
-}
-
-const View* ViewIndex::find(std::string_view name) const {
-  const auto it = views_.find(std::string(name));
-  return it == views_.end() ? nullptr : &it->second;
+  js::Limits changed = limits();
+  changed.urgent = build.urgent;
+  changed.waited_for = build.waited_for;
+  changed.on_slow = build.on_slow;
+  changed.stop = build.stop;
+  return std::make_shared<ViewIndex>(*this, changed);
 }
 
 std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> documents) const {
-  auto batch = std::make_unique<ViewBatch>(views_.size(), shared_from_this());
+  auto batch = std::make_unique<ViewBatch>(views().size(), shared_from_this());
   std::vector<std::string_view> texts;
   std::deque<std::string> own_texts;
   std::vector<std::size_t> positions;
@@ -164,7 +113,7 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   add_documents();
   while (done < texts.size() && batch->bytes() < kFullBatchBytes) {
     const std::size_t first = done;
-    const js::MapResult result = pool_.map(program_, std::span(texts).subspan(first), limits_);
+    const js::MapResult result = pool().map(program_, std::span(texts).subspan(first), limits());
     done += result.documents();
     add_documents();
     for (std::size_t d = 0; d < result.documents(); ++d)
@@ -191,19 +140,19 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
     const std::string what =
         fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
                     function.owner.design_document, function.owner.database, id, failure->message);
-    pool_.log_failure(function, what);
+    pool().log_failure(function, what);
     const bool threw =
         failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
     if (slow_ && failure->kind == js::FailureKind::timeout)
       slow_->add(
-          {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
+          {origin().owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
           invocation(), what);
     if (!threw && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(what);
   }
 }
 
 // The time limit for one invocation of a function.
-Duration ViewIndex::invocation() const { return limits_.invocation.value_or(pool_.invocation()); }
+Duration ViewIndex::invocation() const { return limits().invocation.value_or(pool().invocation()); }
 
 // Throws if functions are known to have timed out for so many of these documents that the index cannot be
 // built, without running them again.
@@ -215,7 +164,7 @@ void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
   for (const std::size_t position : positions) {
     for (std::size_t f = 0; f < strikes.size(); ++f) {
       const auto what = slow_->find(
-          {origin_.owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
+          {origin().owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
           limit);
       if (what && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(*what);
     }
@@ -224,8 +173,8 @@ void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
 
 std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
                                                 bool resume_only) const {
-  if (auto work = remove_large_remains(store, keys, views_.size())) return work;
-  for (const auto& [name, view] : views_) {
+  if (auto work = remove_large_remains(store, keys, views().size())) return work;
+  for (const auto& [name, view] : views()) {
     if (!view.has_reduce_nodes()) continue;
     if (auto writes = ReduceTreeUpdater(store, keys, *this, view).build_piece(resume_only))
       return std::make_unique<ReduceNodeWork>(view.number, *std::move(writes));
@@ -234,88 +183,11 @@ std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const Index
 }
 
 bool ViewIndex::needs_work(kv::Transaction& tx, const IndexKeys& keys) const {
-  return std::any_of(views_.begin(), views_.end(), [&](const auto& named) {
+  return std::any_of(views().begin(), views().end(), [&](const auto& named) {
     const View& view = named.second;
     return view.has_reduce_nodes() &&
            !read_reduce_tree_state(tx, ReduceNodeKeys(keys, view.number)).settled();
   });
-}
-
-void check_language(std::string_view body, std::string_view view_name) {
-  const auto language = json::string_value(json::member(body, "language").value_or(""));
-  if (!language || *language == "javascript") return;
-  bool found = false;
-  json::for_each_member(json::member(body, "views").value_or("{}"),
-                        [&](std::string_view raw, std::string_view) {
-                          found = json::unescape(raw) == view_name;
-                          return !found;
-                        });
-  if (found) throw Error(500, "unknown_query_language", *language);
-}
-
-std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
-                                             js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
-                                             const docs::Database* database,
-                                             std::shared_ptr<SlowDocuments> slow) {
-  const auto language = json::member(body, "language");
-  if (language && *language != "\"javascript\"") {
-    if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
-    return nullptr;
-  }
-  const auto object = json::member(body, "views");
-  if (!object) return nullptr;
-  std::map<std::string, View> views;
-  Origin origin{.owner = {.design_document = design_id}};
-  if (database != nullptr) {
-    origin.owner.database = database->name();
-    origin.owner.number = database->number();
-  }
-  const bool is_object =
-      json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
-        View view;
-        view.name = json::unescape(raw_name);
-        if (view.name == "lib") {
-          origin.lib = value;
-          return true;
-        }
-        if (!value.starts_with('{')) throw invalid(design_id, "a view must be an object.");
-        view.map = string_member(design_id, value, "map");
-        view.reduce = string_member(design_id, value, "reduce");
-        view.collation = collation_of(design_id, value);
-        if (view.map.empty())
-          throw invalid(design_id, fmt::format("view `{}` has no map function.", view.name));
-        views[view.name] = std::move(view);
-        return true;
-      });
-  if (!is_object) throw invalid(design_id, "`views` must be an object.");
-  if (views.empty()) return nullptr;
-  if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
-  int number = 0;
-  for (auto& [name, view] : views) view.number = number++;
-  return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options_of(design_id, body),
-                                     builds_itself(body), pool, limits, fan_out, std::move(slow));
-}
-
-std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,
-                                        const docs::Database* database) const {
-  if (auto index = parse_views(design_id, body, pool_, limits_, fan_out_, database, slow_))
-    return {std::move(index)};
-  return {};
-}
-
-void ViewKind::check(const std::string& design_id, std::string_view body,
-                     const docs::Checkpoint& checkpoint) const {
-  const auto index = parse_views(design_id, body, pool_, limits_, fan_out_);
-  if (!index) return;
-  for (const auto& [name, view] : index->views()) {
-    if (checkpoint) checkpoint();
-    pool_.check({name, view.map}, "map", name, index->origin().lib);
-    if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
-    if (view.reduce.starts_with('_'))
-      throw Error(400, "invalid_design_doc", invalid_builtin_reason(view.reduce));
-    if (checkpoint) checkpoint();
-    pool_.check({name, view.reduce}, "reduce", name);
-  }
 }
 
 }  // namespace divan::index::views

@@ -1,5 +1,7 @@
 #include "divan/index/views/views_testing.h"
 
+#include "divan/index/unused.h"
+
 namespace divan::index::views {
 namespace {
 

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "divan/base/error_testing.h"
 #include "divan/base/json.h"
 #include "divan/docs/writer.h"
 #include "divan/index/builder.h"
 #include "divan/index/views/query.h"
+#include "divan/index/views/view_kind.h"
 #include "divan/kv/embedded/temporary_store.h"
 
 namespace divan::index::views::testing {
@@ -79,12 +81,6 @@ struct ViewsFixture : ::testing::Test {
     std::string out;
     while (query.next(out)) {}
     return json::compact(out);
-  }
-  std::string error_of(const std::function<void()>& fn) {
-    try {
-      fn();
-    } catch (const Error& error) { return error.what(); }
-    return "no error";
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "divan/base/rng.h"
 #include "divan/kv/embedded/committer.h"
+#include "divan/kv/embedded/options.h"
 #include "divan/kv/store.h"
 
 namespace divan::kv::embedded {
@@ -18,20 +19,6 @@ inline constexpr int kOldestFormat = 3;
 /// Throws divan::Error 500 naming the directory unless there is a store of a format that this version reads.
 /// Changes nothing.
 void check_store_format(const std::string& directory);
-
-struct Options {
-  std::string directory;  // made if missing
-  bool durable = true;    // false: acknowledged commits may be lost in a power cut (not in a crash)
-  std::size_t cache_bytes = 128 << 20;        // of uncompressed blocks
-  std::size_t write_buffer_bytes = 64 << 20;  // of writes that are in the log only
-  std::size_t max_watches = 10'000;
-  // Of keys that are remembered for conflicts. Should more be written within seconds, older transactions get
-  // transaction_too_old early.
-  std::size_t max_conflict_bytes = 128 << 20;
-  // A scan that passes over so many deleted rows before its first one has this remembered (empty_ranges.h).
-  std::size_t least_passed = 64;
-  rocksdb::Env* env = nullptr;  // the file system; null: the machine's
-};
 
 /// A kv::Database in a data directory. Thread-safe. Transactions must not outlive it.
 class EmbeddedDatabase final : public Database {

@@ -79,7 +79,8 @@ std::size_t Points::sweep(std::size_t steps, Version oldest) {
   if (blocks_.empty()) return bytes;
   auto block = std::prev(blocks_.upper_bound(cursor_));
   for (std::size_t seen = 0; seen < steps && block != blocks_.end();) {
-    auto& [points, latest] = block->second;
+    auto& points = block->second.points;
+    Version& latest = block->second.latest;
     seen += points.size() + 1;
     latest = 0;
     std::erase_if(points, [&](const Point& point) {

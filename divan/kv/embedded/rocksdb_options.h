@@ -3,7 +3,7 @@
 
 #include <rocksdb/options.h>
 
-#include "divan/kv/embedded/engine.h"
+#include "divan/kv/embedded/options.h"
 
 namespace divan::kv::embedded {
 

@@ -8,22 +8,9 @@
 #include <thread>
 
 #include "divan/kv/fdb/api.h"
+#include "divan/kv/fdb/client_options.h"
 
 namespace divan::kv::fdb {
-
-/// How the process's client is started. Empty: FoundationDB's own default, which its environment variables
-/// set.
-struct ClientOptions {
-  std::string library;          // path of libfdb_c.so; empty: found by its name
-  std::string trace_directory;  // the client's own trace files; empty: none
-  std::string tls_certificate_file;
-  std::string tls_key_file;
-  std::string tls_password;
-  std::string tls_ca_file;
-  std::string tls_verify_peers;
-
-  bool operator==(const ClientOptions&) const = default;
-};
 
 /// Thread-safe.
 class Client {

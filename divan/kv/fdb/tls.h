@@ -1,7 +1,7 @@
 // The files with which this process speaks TLS to a cluster.
 #pragma once
 
-#include "divan/kv/fdb/client.h"
+#include "divan/kv/fdb/client_options.h"
 
 namespace divan::kv::fdb {
 

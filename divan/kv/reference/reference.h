@@ -9,14 +9,10 @@
 #include <memory>
 
 #include "divan/base/rng.h"
+#include "divan/kv/reference/options.h"
 #include "divan/kv/store.h"
 
 namespace divan::kv::reference {
-
-struct Options {
-  Version version_step = 1;  // from one commit to the next
-  std::size_t max_watches = 10'000;
-};
 
 struct State;
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "divan/kv/reference/reference.h"
+#include "divan/kv/reference/options.h"
 
 namespace divan::kv::reference {
 

@@ -1,4 +1,4 @@
-#include "sim/process.h"
+#include "sim/sim_clock.h"
 
 #include "sim/world.h"
 

@@ -1,0 +1,27 @@
+#include "divan/docs/database_settings.h"
+
+#include "divan/base/json.h"
+
+namespace divan::docs {
+namespace {
+
+constexpr std::size_t kDefaultRevsLimit = 1000;
+
+}  // namespace
+
+std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name) {
+  return tx.get(database.keys().config(name));
+}
+
+void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
+                  std::string_view json) {
+  tx.set(database.keys().config(name), json);
+}
+
+std::size_t revs_limit(kv::Transaction& tx, const Database& database) {
+  const auto stored = read_config(tx, database, kRevsLimit);
+  const auto limit = stored ? json::int_value(*stored) : std::nullopt;
+  return limit && *limit > 0 ? static_cast<std::size_t>(*limit) : kDefaultRevsLimit;
+}
+
+}  // namespace divan::docs

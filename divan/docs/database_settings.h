@@ -1,0 +1,23 @@
+// What a database keeps of its own settings.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "divan/docs/catalog.h"
+
+namespace divan::docs {
+
+/// The name of the setting that revs_limit() reads.
+inline constexpr std::string_view kRevsLimit = "revs_limit";
+
+/// A setting of the database (for example its security object or its revision limit) as JSON text; nullopt if
+/// it was never set.
+std::optional<std::string> read_config(kv::Transaction& tx, const Database& database, std::string_view name);
+void write_config(kv::Transaction& tx, const Database& database, std::string_view name,
+                  std::string_view json);
+
+/// The number of revisions stored for each leaf; 1000 unless set. A leaf's row holds some 5,500 at most.
+std::size_t revs_limit(kv::Transaction& tx, const Database& database);
+
+}  // namespace divan::docs

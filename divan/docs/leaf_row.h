@@ -1,0 +1,20 @@
+// The row of a leaf in the store. docs/keyspace.md
+#pragma once
+
+#include <string>
+
+#include "divan/base/error.h"
+#include "divan/docs/rev_tree.h"
+#include "divan/kv/tuple_packer.h"
+
+namespace divan::docs {
+
+/// Returns a value for set_versionstamped_value(): the commit fills in the sequence at its beginning.
+std::string encode_leaf(const Leaf& leaf);
+/// `id_after` is the part of the key after the document's id.
+Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value);
+
+/// What a row of a document that cannot be read is reported as.
+inline Error damaged_document() { return internal_error("A document's row in the store is damaged."); }
+
+}  // namespace divan::docs

@@ -1,0 +1,124 @@
+#include "divan/index/views/view_kind.h"
+
+#include "divan/base/json.h"
+#include "divan/index/views/builtin_reduce.h"
+
+namespace divan::index::views {
+namespace {
+
+Error invalid(const std::string& design_id, std::string_view what) {
+  return {400, "invalid_design_doc", fmt::format("`{}` {}", design_id, what)};
+}
+
+std::string string_member(const std::string& design_id, std::string_view object, std::string_view member) {
+  const auto value = json::member(object, member);
+  if (!value) return {};
+  auto text = json::string_value(*value);
+  if (!text) throw invalid(design_id, fmt::format("`{}` of a view must be a string.", member));
+  return *std::move(text);
+}
+
+Collation collation_of(const std::string& design_id, std::string_view view) {
+  const auto options = json::member(view, "options");
+  if (!options) return Collation::unicode;
+  if (!options->starts_with('{')) throw invalid(design_id, "`options` of a view must be an object.");
+  return json::member(*options, "collation") == "\"raw\"" ? Collation::raw : Collation::unicode;
+}
+
+ViewOptions options_of(const std::string& design_id, std::string_view body) {
+  ViewOptions options;
+  const auto object = json::member(body, "options");
+  if (!object) return options;
+  if (!object->starts_with('{')) throw invalid(design_id, "`options` must be an object.");
+  options.include_design = json::member(*object, "include_design") == "true";
+  options.local_seq = json::member(*object, "local_seq") == "true";
+  return options;
+}
+
+// `autoupdate`: false, or {"views": false}, disables automatic builds by ken.
+bool builds_itself(std::string_view body) {
+  const auto autoupdate = json::member(body, "autoupdate");
+  if (!autoupdate) return true;
+  return *autoupdate != "false" && json::member(*autoupdate, "views") != "false";
+}
+
+}  // namespace
+
+void check_language(std::string_view body, std::string_view view_name) {
+  const auto language = json::string_value(json::member(body, "language").value_or(""));
+  if (!language || *language == "javascript") return;
+  bool found = false;
+  json::for_each_member(json::member(body, "views").value_or("{}"),
+                        [&](std::string_view raw, std::string_view) {
+                          found = json::unescape(raw) == view_name;
+                          return !found;
+                        });
+  if (found) throw Error(500, "unknown_query_language", *language);
+}
+
+std::shared_ptr<const ViewIndex> parse_views(const std::string& design_id, std::string_view body,
+                                             js::Pool& pool, const js::Limits& limits, const FanOut& fan_out,
+                                             const docs::Database* database,
+                                             std::shared_ptr<SlowDocuments> slow) {
+  const auto language = json::member(body, "language");
+  if (language && *language != "\"javascript\"") {
+    if (!json::string_value(*language)) throw invalid(design_id, "`language` must be a string.");
+    return nullptr;
+  }
+  const auto object = json::member(body, "views");
+  if (!object) return nullptr;
+  std::map<std::string, View> views;
+  Origin origin{.owner = {.design_document = design_id}};
+  if (database != nullptr) {
+    origin.owner.database = database->name();
+    origin.owner.number = database->number();
+  }
+  const bool is_object =
+      json::for_each_member(*object, [&](std::string_view raw_name, std::string_view value) {
+        View view;
+        view.name = json::unescape(raw_name);
+        if (view.name == "lib") {
+          origin.lib = value;
+          return true;
+        }
+        if (!value.starts_with('{')) throw invalid(design_id, "a view must be an object.");
+        view.map = string_member(design_id, value, "map");
+        view.reduce = string_member(design_id, value, "reduce");
+        view.collation = collation_of(design_id, value);
+        if (view.map.empty())
+          throw invalid(design_id, fmt::format("view `{}` has no map function.", view.name));
+        views[view.name] = std::move(view);
+        return true;
+      });
+  if (!is_object) throw invalid(design_id, "`views` must be an object.");
+  if (views.empty()) return nullptr;
+  if (views.size() > js::protocol::kMaxFunctions) throw invalid(design_id, "there are too many views.");
+  int number = 0;
+  for (auto& [name, view] : views) view.number = number++;
+  return std::make_shared<ViewIndex>(std::move(origin), std::move(views), options_of(design_id, body),
+                                     builds_itself(body), pool, limits, fan_out, std::move(slow));
+}
+
+std::vector<IndexPtr> ViewKind::indexes(const std::string& design_id, std::string_view body,
+                                        const docs::Database* database) const {
+  if (auto index = parse_views(design_id, body, pool_, limits_, fan_out_, database, slow_))
+    return {std::move(index)};
+  return {};
+}
+
+void ViewKind::check(const std::string& design_id, std::string_view body,
+                     const docs::Checkpoint& checkpoint) const {
+  const auto index = parse_views(design_id, body, pool_, limits_, fan_out_);
+  if (!index) return;
+  for (const auto& [name, view] : index->views()) {
+    if (checkpoint) checkpoint();
+    pool_.check({name, view.map}, "map", name, index->origin().lib);
+    if (view.reduce.empty() || builtin_reduce(view.reduce)) continue;
+    if (view.reduce.starts_with('_'))
+      throw Error(400, "invalid_design_doc", invalid_builtin_reason(view.reduce));
+    if (checkpoint) checkpoint();
+    pool_.check({name, view.reduce}, "reduce", name);
+  }
+}
+
+}  // namespace divan::index::views

@@ -1,0 +1,27 @@
+// How a store is opened.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rocksdb {
+class Env;
+}
+
+namespace divan::kv::embedded {
+
+struct Options {
+  std::string directory;  // made if missing
+  bool durable = true;    // false: acknowledged commits may be lost in a power cut (not in a crash)
+  std::size_t cache_bytes = 128 << 20;        // of uncompressed blocks
+  std::size_t write_buffer_bytes = 64 << 20;  // of writes that are in the log only
+  std::size_t max_watches = 10'000;
+  // Of keys that are remembered for conflicts. Should more be written within seconds, older transactions get
+  // transaction_too_old early.
+  std::size_t max_conflict_bytes = 128 << 20;
+  // A scan that passes over so many deleted rows before its first one has this remembered (empty_ranges.h).
+  std::size_t least_passed = 64;
+  rocksdb::Env* env = nullptr;  // the file system; null: the machine's
+};
+
+}  // namespace divan::kv::embedded
