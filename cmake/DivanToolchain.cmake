@@ -30,6 +30,14 @@ if(DIVAN_SANITIZE)
   add_link_options(-fsanitize=${DIVAN_SANITIZE})
 endif()
 
+if(DIVAN_FUZZ)
+  # A precompiled header serves modules and programs only if both are compiled alike; without its time stamp ccache
+  # keeps it.
+  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_compile_options(-fsanitize=fuzzer-no-link "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
 find_program(DIVAN_CCACHE ccache)
 if(DIVAN_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DIVAN_CCACHE})
