@@ -20,7 +20,6 @@ std::uint32_t milliseconds(Duration duration) {
 std::string begin_request(RequestKind kind, std::uint32_t slot, const Limits& limits, std::size_t size) {
   std::string frame;
   frame.reserve(kHeadBytes + size);
-  DIVAN_CHECK(slot < protocol::kSlots || slot == protocol::kNoSlot, "a request for slot {}", slot);
   frame.append(4, '\0');
   protocol::put_u8(frame, static_cast<std::uint8_t>(kind));
   protocol::put_u32(frame, milliseconds(limits.invocation.value_or(kDefaultInvocation)));
