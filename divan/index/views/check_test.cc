@@ -105,7 +105,7 @@ TEST_F(ViewsCheck, MissingAndDamagedRowsAreFound) {
   kv::tuple::Packer(counter).integer(0);
   index.map()[counter] = std::string("\x05\0\0\0\0\0\0\0", 8);
   EXPECT_THAT(check(index).kept(),
-              ElementsAre(HasSubstr("the counter of view 0 is 5, but the view has 7 rows")));
+              ElementsAre(HasSubstr("the row counter of view 0 is 5, but the view has 7 rows")));
 }
 
 TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
