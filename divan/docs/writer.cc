@@ -250,9 +250,10 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
   bool changed = false;
   for (const Leaf& leaf : after) {
     if (leaf.sequence.is_complete()) continue;
-    const auto body = std::find_if(bodies.begin(), bodies.end(),
+    // The last one: with a low revs_limit, a revision is forgotten when it is replaced, and may come again.
+    const auto body = std::find_if(bodies.rbegin(), bodies.rend(),
                                    [&](const auto& entry) { return entry.first == leaf.revision(); });
-    DIVAN_CHECK(body != bodies.end(), "a new leaf has no body");
+    DIVAN_CHECK(body != bodies.rend(), "a new leaf has no body");
     put_leaf(id, leaf, body->second);
     changed = true;
   }

@@ -151,6 +151,14 @@ TEST_F(Writers, ARevisionLimitIsAtLeastOne) {
   EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
 }
 
+TEST_F(Writers, AForgottenRevisionMayComeAgainInTheSameCall) {
+  with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "1"); });
+  replicate({R"({"_id":"a","_rev":"1-a","v":1})", R"({"_id":"a","_revisions":{"start":2,"ids":["b","a"]}})",
+             R"({"_id":"a","_rev":"1-a","v":"longer"})"});
+  EXPECT_EQ(get("a", {}, "1-a"), R"({"_id":"a","_rev":"1-a","v":"longer"})");
+  EXPECT_EQ(get("a", {.conflicts = true}), R"({"_id":"a","_rev":"2-b","_conflicts":["1-a"]})");
+}
+
 TEST_F(Writers, BulkKeepsTheOrderAndAConflictDoesNotAffectOthers) {
   put(R"({"_id":"b"})");
   std::vector<IncomingDocument> documents;

@@ -37,9 +37,8 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  /// Swaps the queued states into `states`, which must be empty.
+  /// Swaps the queued states into `states`. Those in it, which a failure left unserved, are queued.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
-    DIVAN_CHECK(states.empty(), "{} exchanges would be served by nobody", states.size());
     std::lock_guard lock(mutex_);
     posted_ = false;
     waiting_.swap(states);
@@ -91,8 +90,6 @@ void Loop::adopt(Socket socket) {
     return;
   }
   const auto connection = std::make_shared<Connection>(std::move(socket), *this);
-  DIVAN_CHECK(connections_.size() == timed_.size(), "{} connections, {} of them timed or not",
-              connections_.size(), timed_.size());
   connection->index = connections_.size();
   connections_.push_back(connection);
   timed_.push_back(true);

@@ -170,6 +170,7 @@ Acceptor::~Acceptor() {
     std::deque<std::shared_ptr<Waiter>> waiters;
     std::lock_guard lock(wait_queue->mutex);
     wait_queue->waiters.swap(waiters);
+    for (const auto& waiter : waiters) waiter->state = Waiter::State::done;
   }
 }
 

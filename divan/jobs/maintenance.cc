@@ -180,7 +180,9 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
                 return true;
               }
               if (*deadline > now) {
-                next = std::chrono::milliseconds(*deadline - now);
+                // Cut before it becomes nanoseconds: a damaged entry may be due in millions of years.
+                constexpr std::int64_t kLongest = kMaxPollInterval / std::chrono::milliseconds(1);
+                next = std::chrono::milliseconds(std::min(*deadline, now + kLongest) - now);
                 return false;
               }
               overdue.push_back(*std::move(id));

@@ -311,7 +311,8 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
   const std::string& entry = before.entry;
   Job job = given;
   const bool alone = job.state == State::running && !rides_on_worker(job);
-  if (!alone) job.activity.reset();
+  // A damaged row of a pending job may have one.
+  if (!alone || starts) job.activity.reset();
   if (job.state != before.state) {
     tx.add(count_key(job.type, before.state), -1);
     tx.add(count_key(job.type, job.state), 1);

@@ -77,7 +77,7 @@ void Ken::remove(const std::string& database) {
     std::lock_guard lock(mutex_);
     if (queued_.erase(database) > 0) {
       const auto erased = std::erase(waiting_, database);
-      DIVAN_CHECK(erased == 1, "a database waits {} times", erased);
+      DIVAN_CHECK(erased <= 1, "a database waits {} times", erased);
     }
     retries_.erase(database);
     holds_.erase(database);
@@ -102,8 +102,6 @@ void Ken::reconsider() {
 bool Ken::put_in_queue(const std::string& database) {
   if (!queued_.insert(database).second) return false;
   waiting_.push_back(database);
-  DIVAN_CHECK(waiting_.size() == queued_.size(), "{} databases wait, {} are known to", waiting_.size(),
-              queued_.size());
   return true;
 }
 

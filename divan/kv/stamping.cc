@@ -11,7 +11,6 @@ constexpr std::size_t kOffsetBytes = 4;
 }  // namespace
 
 std::string versionstamp_bytes(Version version, std::uint16_t order) {
-  DIVAN_CHECK(version >= 0, "a commit has the version {}", version);
   std::string stamp;
   append_u64(stamp, static_cast<std::uint64_t>(version));
   append_u16(stamp, order);

@@ -76,7 +76,6 @@ Subscriptions::Subscription Subscriptions::subscribe(std::string_view role, Call
                               kMaxSubscriptions));
     ++subscriptions_;
     auto& followed = roles_[std::string(role)];
-    DIVAN_CHECK(followed == nullptr || !followed->subscribers.empty(), "a role is followed for nobody");
     if (followed == nullptr) {
       followed = std::make_shared<Role>();
       followed->name = role;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "divan/base/check.h"
-
 namespace divan::kv::fdb {
 namespace {
 
@@ -38,8 +36,7 @@ FdbError Pages::next(std::span<const FdbKeyValue>& rows) {
     more_ = false;
     return 0;
   }
-  DIVAN_CHECK(wanted_.rows == 0 || rows.size() <= rows_left_, "{} rows were read of {}", rows.size(),
-              rows_left_);
+  if (wanted_.rows != 0) rows = rows.first(std::min(rows_left_, rows.size()));
   const auto last = view(rows.back().key, rows.back().key_length);
   if (wanted_.reverse) {
     end_ = last;
@@ -47,7 +44,7 @@ FdbError Pages::next(std::span<const FdbKeyValue>& rows) {
     begin_.assign(last).push_back('\0');
   }
   if (wanted_.rows != 0) {
-    rows_left_ -= std::min(rows_left_, rows.size());
+    rows_left_ -= rows.size();
     if (rows_left_ == 0) more_ = false;
   }
   more_ = more_ && begin_ < end_;
