@@ -1,6 +1,6 @@
 // The batches of the pool: what is done when a function fails, takes long, or ends its process.
-#include "divan/base/error.h"
 #include "divan/base/check.h"
+#include "divan/base/error.h"
 #include "divan/js/pool.h"
 
 namespace divan::js {
