@@ -76,7 +76,7 @@ TEST_F(ViewsCheck, ARecordOfANumberBeyondAnIntIsNotTakenForAnother) {
   kv::tuple::Packer(key).integer((std::int64_t{1} << 32) +
                                  static_cast<int>(IndexKeys::Record::left_out_documents));
   rows.map()[key] = rows.map().at(counter);
-  EXPECT_THAT(check(rows).kept(), ElementsAre(HasSubstr("an index has no such record")));
+  EXPECT_THAT(check(rows).kept(), ElementsAre(HasSubstr("unknown record of an index")));
 }
 
 TEST_F(ViewsCheck, MissingAndDamagedRowsAreFound) {
