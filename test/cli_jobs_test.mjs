@@ -172,7 +172,7 @@ it('what cannot be added is refused, and nothing is added', async (server) => {
   await refused(server, ['jobs', 'add', type, '--data', '{"n":'], /--data: invalid UTF-8 JSON/)
   await refused(server, ['jobs', 'add', type, '--data', ''], /--data: invalid UTF-8 JSON/)
   await refused(server, ['jobs', 'add', type, '--data', '-'], /standard input: invalid UTF-8 JSON/, { input: '{} {}' })
-  await refused(server, ['jobs', 'add', type, '--data', '@/no/such/file'], /\/no\/such\/file cannot be read/)
+  await refused(server, ['jobs', 'add', type, '--data', '@/no/such/file'], /\/no\/such\/file is empty or cannot be read/)
   await refused(server, ['jobs', 'add', type, '--data', `@${empty}`], /empty is empty or cannot be read/)
   await refused(server, ['jobs', 'add', type, '--at', 'tomorrow'], /Invalid time `tomorrow`/)
   await refused(server, ['jobs', 'add', type, '--in', '10'], /Invalid duration `10`/)
@@ -256,7 +256,7 @@ it('jobs are resubmitted and removed, with a line of JSON for each', async (serv
   await refused(server, ['jobs', 'resubmit', type], /No jobs are given; expected ids or --state/)
   // An invalid id: no job is removed.
   await add(server, type, 'c')
-  await refused(server, ['jobs', 'remove', type, 'c', ''], /a job's id/)
+  await refused(server, ['jobs', 'remove', type, 'c', ''], /Invalid job id ``/)
   assert.equal((await get(server, type, 'c')).state, 'pending')
 })
 
@@ -346,7 +346,7 @@ it('what is not understood is refused, with a word about it', async (server) => 
     assert.equal(stdout, '')
     assert.match(stderr, words, args.join(' '))
   }
-  await refused(server, ['jobs', 'list', '_all'], /`_all`: a job's type/)
+  await refused(server, ['jobs', 'list', '_all'], /Invalid job type `_all`/)
   await refused(server, ['jobs', 'list', 'nonsense'], /no_such_job_type/)
 })
 
