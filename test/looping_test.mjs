@@ -96,7 +96,7 @@ testWithServer(
       return found?.failures >= 4 && found
     })
     assert.equal(waiting.why, 'failed')
-    assert.match(waiting.error, /ran for longer/)
+    assert.match(waiting.error, /exceeded the time limit of one call/)
     assert.ok(waiting.retry_at - waiting.failed_at >= 5000 * 2 ** 3)
   }
 )
