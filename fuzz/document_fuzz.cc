@@ -28,7 +28,7 @@ void check_sequence(std::string_view text) {
 }
 
 void check_path(const docs::RevisionPath& path) {
-  check(!path.ids.empty() && path.ids.size() <= docs::kMaxRevisionsGiven);
+  check(!path.ids.empty() && path.ids.size() <= docs::kMaxGivenRevisions);
   for (std::size_t i = 0; i < path.ids.size(); ++i) {
     check(path.contains({static_cast<std::uint32_t>(path.generation - i), path.ids[i]}));
   }
