@@ -31,7 +31,7 @@ struct Build {
   bool read_all = false;          // whether `read` was the end of the changes
   kv::Versionstamp all_new;       // documents with changes up to this sequence were never in the index
   bool cancelled = false;
-  bool worked = false;         // has written something
+  bool worked = false;         // this run has written to the index
   bool finished = false;       // the attempt has ended
   bool wanted = true;          // a design document defines the index, as far as known
   bool failed_before = false;  // the index's last build failed

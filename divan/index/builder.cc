@@ -65,7 +65,7 @@ Builder::~Builder() {
 }
 
 void Builder::start(std::string_view worker_id) {
-  DIVAN_CHECK(threads_.empty(), "the builder is started twice");
+  DIVAN_CHECK(threads_.empty(), "the builder was already started");
   worker_ = monitor_.add(kBackgroundRole, worker_id, "{}");
   for (std::size_t i = 0; i < threads(); ++i) {
     threads_.emplace_back([this] { work(); });
@@ -89,10 +89,10 @@ void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
 }
 
 void Builder::end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitOutcome& outcome) {
-  // The transaction may have committed or may still commit: the job then has no thread.
+  // The transaction may have been committed, or may be yet: then no thread would run the job.
   if (job && outcome.unknown()) acceptor_.give_back_later({&*job, 1}, true);
   std::lock_guard lock(mutex_);
-  DIVAN_CHECK(claimed_ > 0, "a thread that was not claimed is free again");
+  DIVAN_CHECK(claimed_ > 0, "the claim of a thread was not counted");
   --claimed_;
   if (job && outcome.committed()) claimed_jobs_.push_back(*std::move(job));
   changed_.notify_all();
@@ -123,7 +123,7 @@ void Builder::work() {
   }
 }
 
-// Waits for a job; returns nullopt if there may be none, or when stopping.
+// Waits for a job; returns nullopt if polling found none, or when stopping.
 std::optional<jobs::AcceptedJob> Builder::next_job() {
   std::unique_lock lock(mutex_);
   ++idle_;
@@ -181,7 +181,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
     if (slot) slots_.end(*slot);
     if (slots_.reset_skipped()) acceptor_.poll_again();
   };
-  // The worker is alive, so that the job would not be reclaimed.
+  // The worker is alive, so the job would not be reclaimed otherwise.
   const auto interrupt = [&](const std::exception& error) {
     log::warning("{} was interrupted; it is released as soon as possible: {}", state.name(), error.what());
     pause();
@@ -217,7 +217,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
       fail(state, error);
     }
   } catch (const jobs::LockLost& error) {
-    // Another worker has the job, or it is not needed any more.
+    // Another worker has the job, or it is no longer needed.
     log::info("{} was reclaimed or is no longer needed: {}", state.name(), error.what());
   } catch (const std::exception& error) { interrupt(error); }
 }

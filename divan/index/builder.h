@@ -39,7 +39,7 @@ struct BuilderOptions {
   std::size_t threads = 4;             // maximum number of large builds; small ones have two more threads
   std::size_t batch_documents = 2000;  // maximum size of a batch
   std::size_t batch_bytes = 4 << 20;   // the same, in bytes of bodies
-  std::size_t batches_ahead = 3;       // batches mapped while one is written, after the first one
+  std::size_t batches_ahead = 3;       // maximum number of batches that are mapped or being mapped; 1 before the first write
   /// A build that has run for this long yields to equally urgent ones.
   Duration time_slice = std::chrono::seconds(10);
   Meter* meter = nullptr;  // may be null; must outlive the builder
@@ -50,8 +50,8 @@ struct Build;
 /// The role of the workers that run a process's own background jobs.
 inline constexpr std::string_view kBackgroundRole = "_background";
 
-/// The builders of a process. Thread-safe. All arguments must outlive it. It has a condition variable of its
-/// own, since several threads wait for the same condition; a Notifier has one waiter.
+/// Runs the builds of a process on its own threads. Thread-safe. All arguments must outlive it. It has a
+/// condition variable instead of a Notifier, which supports only one waiting thread.
 class Builder final : public JobClaimer {
  public:
   Builder(kv::Database& store, docs::Catalog& catalog, jobs::Queue& queue, workers::Monitor& monitor,
@@ -135,8 +135,8 @@ class Builder final : public JobClaimer {
   // One of the idle threads polls the queue, so that they do not compete for jobs; the others wait for jobs
   // that try_claim() has accepted.
   bool accepting_ = false;
-  std::size_t idle_ = 0;     // threads that are idle
-  std::size_t claimed_ = 0;  // of the idle threads
+  std::size_t idle_ = 0;     // idle threads, without the one that polls
+  std::size_t claimed_ = 0;  // idle threads that are claimed by open transactions
   std::deque<jobs::AcceptedJob> claimed_jobs_;
   std::map<std::pair<std::string, std::string>, Interruptions> interruptions_;  // by type and id
   std::vector<std::thread> threads_;

@@ -19,20 +19,19 @@ struct BuildRequest {
   static BuildRequest parse(std::string_view json);
 };
 
-/// The id of the job that builds an index of a database; it does not depend on who requests it.
+/// The id of the job that builds an index of a database: one job, whatever requests it.
 std::string build_id(const docs::Database& database, std::string_view signature);
 
 /// The name of the database in a build's id.
 std::string_view database_of_build(std::string_view id);
 
 // The priorities of builds. Lower values run first, and running builds yield to them.
-inline constexpr std::int64_t kQueryPriority = 0;  // a query waits for the index
-inline constexpr std::int64_t kOverduePriority =
-    5;  // ken, if the index is far behind and has waited for long
+inline constexpr std::int64_t kQueryPriority = 0;     // a query waits for the index
+inline constexpr std::int64_t kOverduePriority = 5;   // ken, if the index is far behind and overdue
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, if the index is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, otherwise
 
-/// Takes jobs for threads of this process that have nothing to do.
+/// Accepts jobs for idle threads of this process.
 class JobClaimer {
  public:
   virtual ~JobClaimer() = default;
@@ -49,7 +48,7 @@ void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database
                    const Index& index, std::int64_t priority, JobClaimer* claimer);
 
 /// Ends an attempt to build an index as failed, and writes the failure to the index. `advanced`: it made
-/// progress since the previous failure; `by_function`: a function exceeded its limits. Throws halt.
+/// progress since the previous failure; `by_function`: a function exceeded its limits. Throws LockLost.
 void fail_build(jobs::Queue& queue, kv::Transaction& tx, const IndexKeys& keys, const jobs::Attempt& attempt,
                 std::string_view why, bool by_function, bool advanced);
 

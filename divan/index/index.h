@@ -82,7 +82,7 @@ class MappedBatch {
   virtual std::size_t prepare(kv::Database& store, const IndexKeys& keys, std::size_t first,
                               const IndexedSoFar& so_far) = 0;
 
-  /// Writes what was prepared. Idempotent.
+  /// Writes what was prepared. Can be called again if the transaction is retried.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 
   /// The number of rows.
@@ -96,16 +96,16 @@ class MappedBatch {
 class IndexWork {
  public:
   virtual ~IndexWork() = default;
-  /// Idempotent.
+  /// Writes the piece. Can be called again if the transaction is retried.
   virtual void write(kv::Transaction& tx, const IndexKeys& keys) const = 0;
 };
 
 /// How the functions of an index run during a build.
 struct BuildLimits {
   bool urgent = false;      // uses the capacity reserved for urgent calls, as long as they are fast
-  bool waited_for = false;  // by a query
-  std::function<void()> on_slow =
-      {};                     // called, on any thread, when urgent calls turn out to be slow; may throw
+  bool waited_for = false;  // a query waits for the build
+  /// Called, on any thread, when urgent calls turn out to be slow; may throw.
+  std::function<void()> on_slow = {};
   std::stop_token stop = {};  // ends running calls
 };
 
@@ -154,7 +154,7 @@ class Kind {
 
   /// The indexes of this kind that a design document defines; empty if there are none or the language is not
   /// supported. Throws divan::Error (400) if it is malformed. `database`: the design document's database;
-  /// null if the indexes are not used.
+  /// null if the indexes are only inspected, and neither built nor queried.
   virtual std::vector<IndexPtr> indexes(const std::string& design_id, std::string_view body,
                                         const docs::Database* database = nullptr) const = 0;
 

@@ -71,7 +71,7 @@ LeftOut decode_left_out(std::string_view value) {
 void write_left_out(kv::Transaction& tx, const IndexKeys& keys, std::string_view id,
                     const std::optional<LeftOut>& before, const std::optional<LeftOut>& after) {
   if (before == after) return;
-  DIVAN_CHECK(!after || after->rows >= 0, "{} rows of a document are left out", after->rows);
+  DIVAN_CHECK(!after || after->rows >= 0, "a document has {} left-out rows", after->rows);
   if (after) {
     std::string value;
     Packer(value).integer(after->rows).string(utf8_prefix(after->reason, LeftOut::kMaxReasonBytes));

@@ -11,7 +11,7 @@
 
 namespace divan::index {
 
-/// Maintains the metrics. Thread-safe. The metrics must outlive it.
+/// Counts what is mapped, as metrics. Thread-safe. The metrics must outlive it.
 class Meter {
  public:
   explicit Meter(Metrics& metrics) : metrics_(metrics) {}

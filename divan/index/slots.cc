@@ -36,7 +36,7 @@ std::optional<Slots::Id> Slots::begin(RunningBuild build) {
 void Slots::end(Id id) {
   std::lock_guard lock(mutex_);
   const auto ended = running_.erase(id);
-  DIVAN_CHECK(ended == 1, "build {} ends and has no slot", id);
+  DIVAN_CHECK(ended == 1, "build {} has no slot when it ends", id);
 }
 
 void Slots::set_design_document(Id id, std::string_view design_document) {
@@ -101,7 +101,7 @@ bool Slots::is_large(const jobs::DueJob& job, MonotonicTime now) const {
 }
 
 int Slots::urgency(const jobs::DueJob& job, MonotonicTime now) const {
-  // It has waited long enough.
+  // An overdue build is large, but is accepted like the small ones.
   if (job.priority == kOverduePriority) return static_cast<int>(kCatchUpPriority);
   if (!slow_.contains(job.id, now))
     return static_cast<int>(std::clamp<std::int64_t>(job.priority, 0, INT_MAX));
@@ -140,7 +140,7 @@ bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> with
   struct Ranked {
     int urgency;
     std::size_t builds;
-    std::size_t place;
+    std::size_t index;  // in `due`
   };
   std::vector<Ranked> ranked;
   for (std::size_t i = 0; i < due.size(); ++i) {
@@ -148,11 +148,11 @@ bool Slots::order_without(std::vector<jobs::DueJob>& due, std::optional<Id> with
     ranked.push_back({urgency(due[i], now), found == builds.end() ? 0 : found->second, i});
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
-    return std::tie(a.urgency, a.builds, a.place) < std::tie(b.urgency, b.builds, b.place);
+    return std::tie(a.urgency, a.builds, a.index) < std::tie(b.urgency, b.builds, b.index);
   });
   std::vector<jobs::DueJob> ordered;
   ordered.reserve(due.size());
-  for (const Ranked& one : ranked) ordered.push_back(std::move(due[one.place]));
+  for (const Ranked& one : ranked) ordered.push_back(std::move(due[one.index]));
   due = std::move(ordered);
   return skipped > 0;
 }

@@ -4,8 +4,8 @@
 // and takes about a second at most. The process has two threads more than large builds may occupy: one for
 // small builds only, and one for small builds of queries only. Queries therefore wait neither for large
 // builds, nor for small ones with slow functions. A build that turns out not to be small gets a slot of a
-// large one, or is released until there is one; its job is cached as slow for a while, and is large from the
-// beginning.
+// large one, or is released until there is one; its job is remembered as slow for a while, and is then large
+// from the beginning.
 //
 // Due jobs are accepted by urgency. Among equally urgent ones, the next job belongs to the database with the
 // fewest builds in this process. One database never occupies all slots of large builds.

@@ -50,7 +50,7 @@ bool Check::row(std::string_view key, std::string_view value) {
     return true;
   }
   if (kv::is_beyond(*Reader(stamp).take_versionstamp(), version_))
-    findings_.add(fmt::format("its versionstamp is beyond the store's version {}", version_), key);
+    findings_.add(fmt::format("its versionstamp is greater than the store's version {}", version_), key);
   return true;
 }
 

@@ -34,7 +34,7 @@ bool Check::row(std::string_view key, std::string_view value) {
   const bool is_version = part == "vs" || (part == "gone" && role && role->empty());
   if (is_version && id.empty() && kv::has_shape(value, "v")) {
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
-      findings_.add(fmt::format("its versionstamp is beyond the store's version {}", version_), key);
+      findings_.add(fmt::format("its versionstamp is greater than the store's version {}", version_), key);
   } else if (part == "w" && kv::has_shape(id, "s") && kv::has_shape(value, "sis")) {
     workers_.add(registration(*role, id, value));
   } else if (part == "hb" && kv::has_shape(id, "s") && kv::has_shape(value, "si")) {

@@ -152,7 +152,7 @@ std::int64_t DistinctReducer::estimate() const {
   double z = registers * tau(1 - counts[kLongestRun] / registers);
   for (std::size_t run = kLongestRun - 1; run > 0; --run) z = 0.5 * (z + counts[run]);
   z += registers * sigma(counts[0] / registers);
-  constexpr double most = 9e18;  // saturated registers stand for infinity
+  constexpr double most = 9e18;  // if all registers are saturated, the estimate is infinite
   return std::llround(std::min(registers * registers / (2 * std::log(2.0) * z), most));
 }
 

@@ -5,8 +5,8 @@
 // tables and has no lower limit.)
 //
 // A result is a string. It has three characters for each register that is not zero, in order, or one
-// character for each register if that is shorter; a character encodes six bits. The result of 32 rows is
-// about a hundred bytes long, and no result is longer than 2,050 bytes.
+// character for each register if that is shorter; a character encodes six bits. The result of 32 rows has
+// at most 98 bytes, and no result has more than 2,050.
 //
 // Two keys are the same if they are equal in the order of rows. (CouchDB counts keys such as 1 and 1.0, which
 // are equal but not identical, as two.)

@@ -1,5 +1,7 @@
 #include "divan/index/views/check.h"
 
+#include <climits>
+
 #include "divan/base/bytes.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
@@ -82,9 +84,9 @@ void Check::index_row(std::string_view rest, std::string_view value) {
 }
 
 void Check::row_row(std::string_view rest, std::string_view value) {
-  Reader behind_view(rest);
-  const auto view = required(behind_view.take_int());
-  const auto [position_in_view, chunk] = split_row_key(behind_view.rest());
+  Reader reader(rest);
+  const auto view = required(reader.take_int());
+  const auto [position_in_view, chunk] = split_row_key(reader.rest());
   const std::string_view position = split_row_key(rest).first;
   if (row_ && row_->place() != position) end_row();
   if (!row_) row_.emplace(std::string(position));
@@ -166,10 +168,10 @@ void Check::finish(kv::RowSource&) {
   try {
     end_list();
   } catch (const Error& error) { findings_.add(error.reason()); }
-  for (auto& [position, tally] : tallies_) {
-    const auto name = name_of_(position.first);
+  for (auto& [index, tally] : tallies_) {
+    const auto name = name_of_(index.first);
     if (!name) continue;
-    const auto found = [&, &signature = position.second](std::string_view what) {
+    const auto found = [&, &signature = index.second](std::string_view what) {
       findings_.add(fmt::format("Database {}, index {}: {}", *name, to_hex(signature), what));
     };
     for (const auto& text : tally.values.kept()) found(text);

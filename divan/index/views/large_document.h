@@ -38,7 +38,8 @@ class LargeDocument {
   /// committed.
   bool prepare();
 
-  /// Idempotent. Throws a conflict if the record belongs to another document.
+  /// Writes the current transaction; can be called again if it is retried. Throws a conflict if the record
+  /// belongs to another document.
   void write(kv::Transaction& tx, const IndexKeys& keys) const;
 
  private:

@@ -52,7 +52,7 @@ Update parse_update(std::string_view text) {
   throw malformed("Invalid value for `update`.");
 }
 
-// Ignored: a document has only one copy, so any choice is stable.
+// Has no effect: CouchDB chooses among the copies of a shard, and an index of Divan has one copy.
 void check_stable(std::string_view text) {
   if (text != "true" && text != "false") throw malformed("Invalid value for `stable`.");
 }

@@ -154,7 +154,7 @@ ReduceTreeState decode_reduce_tree_state(std::string_view value) {
 
 void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceTreeState& state) {
   if (state.kind == ReduceTreeState::Kind::none) return tx.clear(keys.state());
-  DIVAN_CHECK(state.kind != ReduceTreeState::Kind::building || state.level > 0, "level {} of nodes is built",
+  DIVAN_CHECK(state.kind != ReduceTreeState::Kind::building || state.level > 0, "reduce nodes of level {} are being built",
               state.level);
   std::string value;
   Packer packer(value);

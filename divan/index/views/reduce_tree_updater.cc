@@ -85,7 +85,7 @@ class ReduceTreeUpdater::Level {
   // Reduces what was read since the last call. Must not be called inside a transaction.
   void compute() {
     auto reduced = reduction_->take_results();
-    DIVAN_CHECK(!open_ && computed_ + reduced.size() == nodes_.size(), "{} reductions of {} nodes",
+    DIVAN_CHECK(!open_ && computed_ + reduced.size() == nodes_.size(), "{} reductions of {} reduce nodes",
                 computed_ + reduced.size(), nodes_.size());
     for (Reduced& result : reduced) {
       auto& node = nodes_[computed_];
@@ -191,7 +191,7 @@ std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
     int level, const std::vector<EntryChange>& below,
     const std::function<void(kv::Transaction&)>& write_below, bool& exceeded_limit) {
   DIVAN_CHECK(std::ranges::is_sorted(below, {}, &EntryChange::position),
-              "changes of level {} are not in order", level - 1);
+              "the changes of level {} are not sorted", level - 1);
   const FanOut fan_out = views_.fan_out();
   Level nodes(*this, level);
   std::vector<ReduceNodeWrites::Node> removed;
@@ -213,7 +213,7 @@ std::vector<ReduceNodeWrites::Node> ReduceTreeUpdater::update_level(
       for (; next != below.end() && !nodes.is_full(); ++next) {
         const bool boundary = fan_out.level(next->position) >= level;
         if (boundary && next->kind == Kind::removed) removed.push_back({level, next->position, std::nullopt});
-        // The entry is in the preceding reduce node, or ends it, or does not end it any more.
+        // The entry is in the preceding reduce node, or ends it, or no longer ends it.
         if (next->position > done && (!boundary || next->kind != Kind::changed)) {
           if (const auto before = node_before(*tx, level, next->position)) read(*before);
         }
@@ -250,7 +250,7 @@ std::vector<EntryChange> ReduceTreeUpdater::drop_unchanged(std::vector<ReduceNod
   keys.reserve(nodes.size());
   for (const auto& node : nodes) keys.push_back(node_keys_.node(node.level, node.position));
   const auto stored = store_.begin()->get_many(keys, kv::Isolation::snapshot);
-  DIVAN_CHECK(stored.size() == nodes.size(), "{} nodes of {} were read", stored.size(), nodes.size());
+  DIVAN_CHECK(stored.size() == nodes.size(), "{} of {} reduce nodes were read", stored.size(), nodes.size());
   std::vector<EntryChange> changes;
   std::vector<ReduceNodeWrites::Node> changed;
   for (std::size_t i = 0; i < nodes.size(); ++i) {

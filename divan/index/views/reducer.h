@@ -1,5 +1,4 @@
-// What the built-in reduce functions have in common (builtin_reduce.h): a reduction in progress, and its
-// errors.
+// The interface of the built-in reduce functions (builtin_reduce.h), and their errors.
 #pragma once
 
 #include <cstdint>

@@ -106,8 +106,8 @@ class JsReduction final : public Reduction {
   }
 
   const Reduced* failed() const override {
-    const Reduced& present = groups_.back().result;
-    return present.error ? &present : nullptr;
+    const Reduced& current = groups_.back().result;
+    return current.error ? &current : nullptr;
   }
 
  private:
@@ -128,8 +128,8 @@ class JsReduction final : public Reduction {
     std::vector<js::ReduceRow> rows;
   };
 
-  // Reduces all of them with one message if they fit. Results are added to their groups.
-  void make(const std::vector<Call>& calls, bool rereduce) {
+  // Runs all calls, with one message if they fit. Results are added to their groups.
+  void run(const std::vector<Call>& calls, bool rereduce) {
     if (calls.empty()) return;
     std::vector<js::ReduceGroup> rows;
     rows.reserve(calls.size());
@@ -168,12 +168,12 @@ class JsReduction final : public Reduction {
         for (const Row& row : part) call.rows.push_back({row.key, row.id, row.value});
       }
     }
-    make(calls, false);
+    run(calls, false);
     for (Group& group : groups_) group.parts.clear();
   }
 
-  // Rereduces groups that ended, and the current one if it has many rows, towards one value each; returns
-  // false if all of them have one value.
+  // Rereduces the values of groups that ended, and of the current one if it has many; returns false if there
+  // were none to rereduce.
   bool reduce_again() {
     std::vector<Call> calls;
     for (Group& group : groups_) {
@@ -185,7 +185,7 @@ class JsReduction final : public Reduction {
         call->rows.push_back({"null", "", value});
       }
     }
-    make(calls, true);
+    run(calls, true);
     return !calls.empty();
   }
 

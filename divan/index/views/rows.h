@@ -5,7 +5,7 @@
 // id orders equal keys; the number distinguishes rows of one document with the same key. A value too large
 // for one row of the store is split into chunks.
 //
-// Keys of the store end at 10,000 bytes, so the row's key contains only a prefix of a long encoded key,
+// Keys of the store have at most 9,900 bytes, so a row's key contains only a prefix of a long encoded key,
 // followed by a digest of all of it; the rest is in the value. Rows whose keys have a common long prefix are
 // therefore sorted by their digests, and readers restore the order: visit_rows() reads the distinct keys of
 // such a run first. Such keys are rare and few; ordinary rows cost nothing extra. A digest is used rather

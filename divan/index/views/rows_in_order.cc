@@ -63,7 +63,7 @@ class RunVisit {
         range_(range),
         descending_(descending) {}
 
-  // Returns false if the visitor did.
+  // Returns false if the visitor stopped.
   bool visit(const ViewRowVisitor& visit) {
     bool more = true;
     while (more) {
@@ -136,8 +136,8 @@ class RunVisit {
   const std::string run_;
   const RowRange& range_;
   const bool descending_;
-  std::map<std::string, std::string>
-      run_keys_;                     // encoded keys, with the common prefix of their rows in the store
+  // Encoded keys, with the common prefix of their rows in the store.
+  std::map<std::string, std::string> run_keys_;
   std::optional<std::string> last_;  // the key that was visited last
 };
 

@@ -15,16 +15,16 @@ constexpr std::size_t kLargeBytes = 6'000'000;
 constexpr std::size_t kFullBytes = 2'000'000;
 // Number of rows that are compared with the store in one read.
 constexpr std::size_t kComparedAtOnce = 100;
-// The reduce nodes are dropped, and rebuilt at the end of the build, if the build has this many changes and
-// more than one row of kRowsReadForAChange will change: reading what is below their reduce nodes would take
+// The reduce nodes of a view are dropped, and rebuilt at the end of the build, if more than kManyChanges rows
+// will change, and more than one of kRowsReadForAChange: reading what is below their reduce nodes would take
 // as long.
 constexpr std::int64_t kManyChanges = 1000;
 constexpr std::int64_t kRowsReadForAChange = 64;
 
 constexpr int kAllViews = -1;
 
-// Stored bytes of a row's key: it occurs in the row's own key and in the document's list; and the rest of a
-// long one.
+// Stored bytes of an encoded key: it occurs in the row's key and in the document's list; the rest of a long
+// one is in the row's value.
 std::size_t stored_key_bytes(std::string_view encoded_key) {
   if (!is_long_key(encoded_key)) return 2 * encoded_key.size();
   return 2 * (kMaxWholeKeyBytes + kKeyDigestBytes) + encoded_key.size() - kMaxWholeKeyBytes;
@@ -75,7 +75,7 @@ void ViewBatch::add_row(std::size_t position, int view, std::string_view key, st
       "a row of document {} of {} in view {} of {}", position, documents_.size(), view, collations_.size());
   Document& document = documents_[position];
   if (document.emptied == view) {
-    DIVAN_CHECK(document.left_out, "rows of a view are left out and not counted");
+    DIVAN_CHECK(document.left_out, "left-out rows of a view are not counted");
     ++document.left_out->rows;
     return;
   }
@@ -182,7 +182,7 @@ std::size_t ViewBatch::prepare(kv::Database& store, const IndexKeys& keys, std::
   {
     const auto tx = store.begin();
     std::vector<std::optional<std::string>> lists(documents_.size() - first);
-    std::vector<std::optional<std::string>> records(documents_.size() - first);  // of rows that were left out
+    std::vector<std::optional<std::string>> records(documents_.size() - first);  // of left-out rows
     if (!so_far.all_new) {
       std::vector<std::string> list_keys;
       for (std::size_t i = first; i < documents_.size(); ++i)

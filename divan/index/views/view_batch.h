@@ -42,7 +42,7 @@ class ViewBatch final : public MappedBatch {
     std::string id;
     std::vector<Row> rows;
     std::size_t bytes = 0;
-    int emptied = -1;  // the view from which its rows were left out; -1: none
+    int emptied = -1;  // the last view from which all of its rows were left out; -1: none
     std::optional<LeftOut> left_out{};
   };
   // The changes to the rows of a document.

@@ -1,4 +1,4 @@
-// The views of a design document: their definitions, and what their functions run with.
+// The views of a design document: their definitions, and the sandbox and limits of their functions.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct View {
   int number = 0;      // its index among the views sorted by name; part of the keys of its rows
   Collation collation = Collation::unicode;  // `options.collation` of the view may be "raw"
 
-  /// Returns true if the view keeps partial reductions (reduce_nodes.h).
+  /// Returns true if the view has partial reductions (reduce_nodes.h).
   bool has_reduce_nodes() const;
 };
 
@@ -45,7 +45,7 @@ struct Origin {
   std::string lib = "{}";  ///< `views.lib`: the modules that map functions may require, as JSON
 };
 
-/// Immutable, hence thread-safe; the pool must outlive it.
+/// Immutable, hence thread-safe. The pool must outlive it.
 class ViewSet {
  public:
   ViewSet(Origin origin, std::map<std::string, View> views, js::Pool& pool, const js::Limits& limits,
@@ -55,7 +55,7 @@ class ViewSet {
         pool_(pool),
         limits_(limits),
         fan_out_(fan_out) {}
-  /// Another one's with other limits.
+  /// A copy with other limits.
   ViewSet(const ViewSet& other, const js::Limits& limits)
       : ViewSet(other.origin_, other.views_, other.pool_, limits, other.fan_out_) {}
 
