@@ -17,15 +17,13 @@ using kv::tuple::Reader;
 
 constexpr std::size_t kSignatureBytes = 16;
 
-Error wrong(std::string_view what) { return internal_error(std::string(what)); }
-
 std::string node_name(int level, std::string_view position) {
   return std::to_string(level) + ":" + std::string(position);
 }
 
 template <class Value>
 Value required(std::optional<Value> value) {
-  if (!value) throw wrong("this is not a key of an index");
+  if (!value) throw internal_error("this is not a key of an index");
   return *std::move(value);
 }
 
@@ -40,7 +38,8 @@ bool Check::row(std::string_view key, std::string_view value) {
     reader.take_int();
     if (reader.take_int() != static_cast<std::int64_t>(docs::Section::indexes)) return false;
     const std::string signature = required(reader.take_bytes());
-    if (signature.size() != kSignatureBytes) throw wrong("the signature of an index must have 16 bytes");
+    if (signature.size() != kSignatureBytes)
+      throw internal_error("the signature of an index must have 16 bytes");
     Tally& tally = tallies_[{*number, signature}];
     if (&tally != tally_) {
       end_row();
@@ -61,29 +60,30 @@ void Check::index_row(std::string_view rest, std::string_view value) {
   if (part == 0 && !rest.empty()) {
     record_row(rest, value);
   } else if (part == 0) {
-    if (!kv::has_shape(value, "v")) throw wrong("the state of an index is damaged");
+    if (!kv::has_shape(value, "v")) throw internal_error("the state of an index is damaged");
     tally_->has_state = true;
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
-      throw wrong(fmt::format("the index's sequence is greater than the store's version {}", version_));
+      throw internal_error(
+          fmt::format("the index's sequence is greater than the store's version {}", version_));
   } else if (part == 1) {
-    row_row(rest, value);
+    view_row(rest, value);
   } else if (part == 2) {
     list_row(rest, value);
   } else if (part == 3) {
-    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("a row counter is damaged");
+    if (!kv::has_shape(rest, "i") || value.size() != 8) throw internal_error("a row counter is damaged");
     tally_->counters[*Reader(rest).take_int()] = kv::decode_counter(value);
   } else if (part == 4) {
     reduce_node_row(rest, value);
   } else if (part == 5) {
     if (!rest.empty() || !kv::has_shape(value, "si"))
-      throw wrong("the record of a large document is damaged");
+      throw internal_error("the record of a large document is damaged");
     tally_->being_written = true;
   } else {
-    throw wrong("unknown part of an index");
+    throw internal_error("unknown part of an index");
   }
 }
 
-void Check::row_row(std::string_view rest, std::string_view value) {
+void Check::view_row(std::string_view rest, std::string_view value) {
   Reader reader(rest);
   const auto view = required(reader.take_int());
   const auto [position_in_view, chunk] = split_row_key(reader.rest());
@@ -96,7 +96,7 @@ void Check::row_row(std::string_view rest, std::string_view value) {
     for (int level = FanOut().level(position_in_view); level > 0; --level)
       tally_->boundaries[view].add(node_name(level, position_in_view));
   }
-  if (!row_->add(chunk, value)) throw wrong("the previous chunk is missing or incomplete");
+  if (!row_->add(chunk, value)) throw internal_error("the previous chunk is missing or incomplete");
 }
 
 void Check::reduce_node_row(std::string_view rest, std::string_view value) {
@@ -108,35 +108,37 @@ void Check::reduce_node_row(std::string_view rest, std::string_view value) {
     return;
   }
   const auto level = required(reader.take_int());
-  if (level < 1 || level > 64) throw wrong("the level of a reduce node must be from 1 to 64");
+  if (level < 1 || level > 64) throw internal_error("the level of a reduce node must be from 1 to 64");
   tally_->nodes[view].add(node_name(static_cast<int>(level), reader.rest()));
   const auto partial = decode_reduce_node(value);
-  if (partial && !json::is_compact(partial->value)) throw wrong("the value of a reduce node is invalid JSON");
+  if (partial && !json::is_compact(partial->value))
+    throw internal_error("the value of a reduce node is invalid JSON");
 }
 
 // The records under the index's state.
 void Check::record_row(std::string_view rest, std::string_view value) {
   using Record = IndexKeys::Record;
   const std::int64_t number = required(Reader(rest).take_int());
-  if (number < INT_MIN || number > INT_MAX) throw wrong("unknown record of an index");
+  if (number < INT_MIN || number > INT_MAX) throw internal_error("unknown record of an index");
   const auto record = Record{static_cast<int>(number)};
   const auto counter = [&] {
-    if (!kv::has_shape(rest, "i") || value.size() != 8) throw wrong("a counter of left-out rows is damaged");
+    if (!kv::has_shape(rest, "i") || value.size() != 8)
+      throw internal_error("a counter of left-out rows is damaged");
     return kv::decode_counter(value);
   };
   switch (record) {
     case Record::failures:
       if (kv::has_shape(rest, "i") && kv::has_shape(value, "iiis")) return;
-      throw wrong("the record of an index's failed builds is damaged");
+      throw internal_error("the record of an index's failed builds is damaged");
     case Record::left_out_documents: tally_->left_out_counted.documents = counter(); return;
     case Record::left_out_rows: tally_->left_out_counted.rows = counter(); return;
     case Record::left_out:
-      if (!kv::has_shape(rest, "is")) throw wrong("the key of a record of left-out rows is damaged");
+      if (!kv::has_shape(rest, "is")) throw internal_error("the key of a record of left-out rows is damaged");
       ++tally_->left_out.documents;
       tally_->left_out.rows += decode_left_out(value).rows;
       return;
   }
-  throw wrong("unknown record of an index");
+  throw internal_error("unknown record of an index");
 }
 
 void Check::end_row() {
@@ -152,7 +154,7 @@ void Check::list_row(std::string_view rest, std::string_view value) {
   auto id = required(reader.take_string());
   const auto chunk = required(reader.take_int());
   if (chunk == 0) end_list();
-  if (chunk != 0 && (id != document_ || list_.empty())) throw wrong("a previous chunk is missing");
+  if (chunk != 0 && (id != document_ || list_.empty())) throw internal_error("a previous chunk is missing");
   document_ = std::move(id);
   list_ += value;
 }

@@ -36,7 +36,7 @@ class Check final : public kv::RowCheck {
   };
 
   void index_row(std::string_view rest, std::string_view value);
-  void row_row(std::string_view rest, std::string_view value);
+  void view_row(std::string_view rest, std::string_view value);
   void list_row(std::string_view rest, std::string_view value);
   void record_row(std::string_view rest, std::string_view value);
   void reduce_node_row(std::string_view rest, std::string_view value);

@@ -116,8 +116,8 @@ TEST_F(ViewsCheck, KeysOfRowsAndListsThatNameTooMuchAreDamaged) {
     return check(index).kept();
   };
   // Too short for a number and a chunk after the view, whatever precedes them.
-  for (const std::string_view behind : {"\x1c\1\1\1\1\1\1\0\0"sv, "\x18\1\1\1\0\0"sv, "\x14\0\0\0\0\0"sv}) {
-    EXPECT_THAT(found(keys.part(kRowsPart) + std::string(behind), "x"), Contains(HasSubstr("is damaged")));
+  for (const std::string_view rest : {"\x1c\1\1\1\1\1\1\0\0"sv, "\x18\1\1\1\0\0"sv, "\x14\0\0\0\0\0"sv}) {
+    EXPECT_THAT(found(keys.part(kRowsPart) + std::string(rest), "x"), Contains(HasSubstr("is damaged")));
   }
   // View 0, key "", number 0; and the chunks of all the document's rows together exceed the limit for emitted
   // bytes.
@@ -170,13 +170,13 @@ TEST_F(ViewsCheck, ValuesOfRowsAreWholeAndJson) {
 }
 
 TEST_F(ViewsCheck, ReduceNodesMatchTheBoundariesOfTheRows) {
-  testing::ReduceNodesHarness bench(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
+  testing::ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f"}})", {});
   std::map<std::string, testing::ReduceNodesHarness::Rows> documents;
   for (int i = 0; i < 1000; ++i) documents[std::to_string(i)] = {{0, std::to_string(i), "1"}, {1, "1", "1"}};
-  bench.write(documents);
-  const ReduceNodeKeys node_keys(bench.keys(), 0);
+  harness.write(documents);
+  const ReduceNodeKeys node_keys(harness.keys(), 0);
   MapRows::Map map;
-  MapRows(*bench.store).scan(bench.keys().all(), [&](std::string_view key, std::string_view value) {
+  MapRows(*harness.store).scan(harness.keys().all(), [&](std::string_view key, std::string_view value) {
     return map.emplace(key, value).second;
   });
   MapRows index(map);

@@ -13,19 +13,19 @@ class HookedStore final : public kv::ForwardingDatabase {
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
     pass();
-    return std::make_unique<Meddled>(inner().begin(), *this);
+    return std::make_unique<Hooked>(inner().begin(), *this);
   }
   void before(int point, std::function<void()> hook) {
-    meddle_ = std::move(hook);
+    hook_ = std::move(hook);
     left_ = point;
   }
   // Returns true if the point was reached.
-  bool met() const { return left_ < 0; }
+  bool reached() const { return left_ < 0; }
 
  private:
-  class Meddled final : public kv::ForwardingTransaction {
+  class Hooked final : public kv::ForwardingTransaction {
    public:
-    Meddled(std::unique_ptr<kv::Transaction> inner, HookedStore& store)
+    Hooked(std::unique_ptr<kv::Transaction> inner, HookedStore& store)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
    protected:
@@ -39,10 +39,10 @@ class HookedStore final : public kv::ForwardingDatabase {
   };
 
   void pass() {
-    if (left_-- == 0) meddle_();
+    if (left_-- == 0) hook_();
   }
 
-  std::function<void()> meddle_;
+  std::function<void()> hook_;
   int left_ = INT_MAX;
 };
 
@@ -50,10 +50,10 @@ class HookedStore final : public kv::ForwardingDatabase {
 class LostReplyStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
-  std::unique_ptr<kv::Transaction> begin() override { return std::make_unique<Silent>(inner().begin()); }
+  std::unique_ptr<kv::Transaction> begin() override { return std::make_unique<LostReply>(inner().begin()); }
 
  private:
-  class Silent final : public kv::ForwardingTransaction {
+  class LostReply final : public kv::ForwardingTransaction {
    public:
     using ForwardingTransaction::ForwardingTransaction;
 
@@ -70,15 +70,15 @@ class RejectingStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<Refusing>(inner().begin(), *this);
+    return std::make_unique<Rejecting>(inner().begin(), *this);
   }
 
   std::function<void(std::string_view key)> before_read;  // may throw
 
  private:
-  class Refusing final : public kv::ForwardingTransaction {
+  class Rejecting final : public kv::ForwardingTransaction {
    public:
-    Refusing(std::unique_ptr<kv::Transaction> inner, RejectingStore& store)
+    Rejecting(std::unique_ptr<kv::Transaction> inner, RejectingStore& store)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
 
     std::optional<std::string> get(std::string_view key, kv::Isolation isolation) override {
@@ -128,7 +128,7 @@ struct Claim : testing::ViewsFixture {
   void ask(kv::Transaction& tx) {
     request_build(queue, tx, catalog.open(tx, "db"), *index(), kQueryPriority, builder.get());
   }
-  // Starts a builder on a store that accepts the commit that accepts a job, and rejects the next ones.
+  // Starts a builder on a store that makes the commit that accepts a job, and fails the next ones.
   void start_on(kv::testing::TiringStore& tiring) {
     builder = std::make_unique<Builder>(tiring, catalog, queue, monitor, kinds, clock,
                                         BuilderOptions{.threads = 1});
@@ -222,10 +222,10 @@ TEST_F(Claim, StoppingABuilderWaitsForClaimsInProgress) {
 TEST_F(Claim, AJobWhoseClaimHasAnUnknownResultIsReleased) {
   builder->start("test");
   expect_two_commits();
-  LostReplyStore silent(*store);
+  LostReplyStore lost_reply(*store);
   for (int i = 0; i < 5; ++i) {
     put("{}");
-    EXPECT_THROW(silent.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
+    EXPECT_THROW(lost_reply.run([&](kv::Transaction& tx) { ask(tx); }), kv::Error);
     wait_until_idle();
   }
 }
@@ -245,7 +245,7 @@ TEST_F(Claim, AJobWhoseClaimIsSettledRunsOnce) {
     EXPECT_EQ(lossy.deliver(), 0);
     wait_until_idle();
   }
-  // No thread is kept for what was refused.
+  // Refused claims hold no threads.
   expect_two_commits();
 }
 
@@ -275,10 +275,11 @@ TEST_F(Claim, AShortStoreOutageFailsNoBuild) {
 
 TEST_F(Claim, ATransientReadErrorFailsNoBuild) {
   const PassingClock passing;
-  RejectingStore refusing(*store);
-  Builder refused(refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 7});
+  RejectingStore rejecting(*store);
+  Builder on_rejecting(rejecting, catalog, queue, monitor, kinds, passing,
+                       BuilderOptions{.batch_documents = 7});
   int left = 0, interrupted = 0;
-  refusing.before_read = [&](std::string_view) {
+  rejecting.before_read = [&](std::string_view) {
     if (left-- == 0) throw kv::Error(kv::ErrorCode::transaction_too_old);
   };
   std::size_t documents = 0;
@@ -289,9 +290,9 @@ TEST_F(Claim, ATransientReadErrorFailsNoBuild) {
     request();
     const auto jobs = accept();
     left = point;
-    for (const auto& job : jobs) refused.run(job);
+    for (const auto& job : jobs) on_rejecting.run(job);
     interrupted += static_cast<int>(counts()[jobs::State::pending]);
-    for (const auto& job : accept()) refused.run(job);
+    for (const auto& job : accept()) on_rejecting.run(job);
     expect_all(++documents);
     ASSERT_EQ(counts()[jobs::State::failed], 0) << point;
   }
@@ -300,8 +301,9 @@ TEST_F(Claim, ATransientReadErrorFailsNoBuild) {
 
 struct InterruptedByTheStore : Claim {
   PassingClock passing;
-  RejectingStore refusing{*store};
-  Builder refused{refusing, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 1}};
+  RejectingStore rejecting{*store};
+  Builder on_rejecting{
+      rejecting, catalog, queue, monitor, kinds, passing, BuilderOptions{.batch_documents = 1}};
   int batches = 0;  // that a run can write before the store fails
 
   void SetUp() override {
@@ -309,7 +311,7 @@ struct InterruptedByTheStore : Claim {
     build();
     // Each batch reads what its documents have in the index.
     const auto database = store->run([&](kv::Transaction& tx) { return catalog.open(tx, "db"); });
-    refusing.before_read =
+    rejecting.before_read =
         [&, lists = IndexKeys(database, index()->signature()).part(kDocumentsPart)](std::string_view key) {
           if (key.starts_with(lists) && batches-- <= 0) throw kv::Error(kv::ErrorCode::transaction_timed_out);
         };
@@ -320,7 +322,7 @@ struct InterruptedByTheStore : Claim {
       const auto jobs = accept();
       ASSERT_EQ(jobs.size(), 1u);
       batches = batches_each;
-      refused.run(jobs.front());
+      on_rejecting.run(jobs.front());
     }
   }
   void put_some(int documents) {
@@ -335,7 +337,7 @@ TEST_F(InterruptedByTheStore, ABuildWithoutProgressFailsEventually) {
   EXPECT_EQ(counts()[jobs::State::pending], 1);
   run(1, 0);
   EXPECT_EQ(counts()[jobs::State::failed], 1);
-  // The build is requested again, and earlier failures do not count.
+  // After another request, earlier interruptions do not count.
   request();
   run(120, 0);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
@@ -350,7 +352,7 @@ TEST_F(InterruptedByTheStore, RareInterruptionsDoNotFailABuild) {
     passing.advance(std::chrono::minutes(9));
   }
   EXPECT_EQ(counts()[jobs::State::pending], 1);
-  // Earlier failures are outdated.
+  // Earlier interruptions no longer count.
   passing.advance(std::chrono::minutes(1));
   run(1, 0);
   EXPECT_EQ(counts()[jobs::State::pending], 1);
@@ -388,25 +390,25 @@ TEST_F(Claim, AFinishedBuildReportsNoPendingChanges) {
 // A request for an index whose job is running does not request another run: the run must not end without
 // having read what was written before the request.
 TEST_F(Claim, AChangeAtAnyPointOfABuildIsInTheIndexAtItsEnd) {
-  HookedStore meddling(*store);
+  HookedStore hooked(*store);
   std::size_t documents = 0;
-  bool met = true;
-  for (int point = 0; met; ++point) {
+  bool reached = true;
+  for (int point = 0; reached; ++point) {
     ASSERT_LT(point, 1000);
-    Builder meddled(meddling, catalog, queue, monitor, kinds, clock, BuilderOptions{.batch_documents = 7});
+    Builder on_hooked(hooked, catalog, queue, monitor, kinds, clock, BuilderOptions{.batch_documents = 7});
     for (int i = 0; i < 3; ++i) put("{}");
     documents += 3;
     request();
     const auto jobs = accept();
-    meddling.before(point, [&] {
+    hooked.before(point, [&] {
       put("{}");
       ++documents;
       request();
     });
-    for (const auto& job : jobs) meddled.run(job);
-    met = meddling.met();
-    meddling.before(INT_MAX, {});
-    for (const auto& job : accept()) meddled.run(job);
+    for (const auto& job : jobs) on_hooked.run(job);
+    reached = hooked.reached();
+    hooked.before(INT_MAX, {});
+    for (const auto& job : accept()) on_hooked.run(job);
     EXPECT_TRUE(accept().empty());
     expect_all(documents);
   }

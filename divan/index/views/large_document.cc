@@ -180,8 +180,8 @@ void LargeDocument::add_to_counts(kv::Transaction& tx, const IndexKeys& keys,
   for (const auto& [view, count] : counts) add_to_count(tx, keys, view, count);
 }
 
-std::unique_ptr<IndexWork> remove_large_remains(kv::Database& store, const IndexKeys& keys,
-                                                std::size_t views) {
+std::unique_ptr<IndexWork> remove_interrupted_document(kv::Database& store, const IndexKeys& keys,
+                                                       std::size_t views) {
   const auto tx = store.begin();
   auto record = read_record(*tx, keys);
   if (!record) return nullptr;

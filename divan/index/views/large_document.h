@@ -62,7 +62,7 @@ class LargeDocument {
 
 /// The next piece of work that removes the rows of a large document after an interrupted build; null if there
 /// is none.
-std::unique_ptr<IndexWork> remove_large_remains(kv::Database& store, const IndexKeys& keys,
-                                                std::size_t views);
+std::unique_ptr<IndexWork> remove_interrupted_document(kv::Database& store, const IndexKeys& keys,
+                                                       std::size_t views);
 
 }  // namespace divan::index::views

@@ -21,7 +21,7 @@ testing::ReduceNodesHarness::Rows large_rows(int count, char c) {
 }
 
 struct LargeDocuments : ::testing::Test {
-  testing::ReduceNodesHarness bench{
+  testing::ReduceNodesHarness harness{
       R"({"v":{"map":"f","reduce":"_count"},"w":{"map":"f","reduce":"_count"}})", {}};
   bool ended = false;  // the last write()
   int sequence = 9'000;
@@ -29,13 +29,13 @@ struct LargeDocuments : ::testing::Test {
   // Writes a document's rows, calling `observe` between the transactions until it returns false; returns the
   // number of transactions.
   int write(const testing::ReduceNodesHarness::Rows& rows, const std::function<bool()>& observe) {
-    ViewBatch batch(bench.index->views().size(), bench.index);
+    ViewBatch batch(harness.index->views().size(), harness.index);
     batch.add_document("large");
     for (const auto& [view, key, value] : rows) batch.add_row(0, view, key, value);
-    const IndexKeys keys = bench.keys();
+    const IndexKeys keys = harness.keys();
     for (int transactions = 1;; ++transactions) {
-      ended = batch.prepare(*bench.store, keys, 0, {1}) == 1;
-      bench.store->run([&](kv::Transaction& tx) {
+      ended = batch.prepare(*harness.store, keys, 0, {1}) == 1;
+      harness.store->run([&](kv::Transaction& tx) {
         batch.write(tx, keys);
         if (ended) {
           const std::string version = std::string(6, '\0') + std::to_string(++sequence);
@@ -49,7 +49,7 @@ struct LargeDocuments : ::testing::Test {
     ViewParams params;
     params.reduce = false;
     std::string shown;
-    const std::string result = bench.query("v", params);
+    const std::string result = harness.query("v", params);
     json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
       shown += fmt::format("{} {}{} ", *json::string_value(*json::member(row, "id")),
                            *json::member(row, "key"), (*json::member(row, "value"))[1]);
@@ -63,10 +63,10 @@ struct LargeDocuments : ::testing::Test {
     for (int n = 1; n <= count; ++n) rows += fmt::format("large {}{} ", n, c);
     return rows + "small 1000s ";
   }
-  std::string reduced() { return bench.query("v", {}); }
+  std::string reduced() { return harness.query("v", {}); }
   std::uint64_t findings() {
     MapRows::Map map;
-    MapRows(*bench.store).scan(bench.keys().all(), [&](std::string_view key, std::string_view value) {
+    MapRows(*harness.store).scan(harness.keys().all(), [&](std::string_view key, std::string_view value) {
       return map.emplace(key, value).second;
     });
     MapRows index(map);
@@ -77,9 +77,9 @@ struct LargeDocuments : ::testing::Test {
   }
   // What a build does at its beginning and at its end.
   void more_work(bool resume_only) {
-    while (bench.build_piece(resume_only)) {}
+    while (harness.build_piece(resume_only)) {}
   }
-  void SetUp() override { bench.write({{"small", {{0, "1000", "\"s\""}, {1, "1", "1"}}}}); }
+  void SetUp() override { harness.write({{"small", {{0, "1000", "\"s\""}, {1, "1", "1"}}}}); }
 };
 
 TEST_F(LargeDocuments, BecomeVisibleAtOnce) {
@@ -105,14 +105,14 @@ TEST_F(LargeDocuments, BecomeVisibleAtOnce) {
     seen.pop_back();
     for (const auto& one : seen) EXPECT_EQ(one, "small 1000s ");
     more_work(false);
-    EXPECT_EQ(bench.state(0).kind, ReduceTreeState::Kind::complete);
-    EXPECT_EQ(bench.state(1).kind, ReduceTreeState::Kind::complete);
+    EXPECT_EQ(harness.state(0).kind, ReduceTreeState::Kind::complete);
+    EXPECT_EQ(harness.state(1).kind, ReduceTreeState::Kind::complete);
     EXPECT_EQ(findings(), 0u);
   }
 }
 
 TEST_F(LargeDocuments, AnInterruptedOneLeavesNoRows) {
-  bench.write({{"large", large_rows(50, 'o')}});
+  harness.write({{"large", large_rows(50, 'o')}});
   for (int after = 1;; ++after) {
     SCOPED_TRACE(after);
     int left = after;
@@ -135,7 +135,7 @@ TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
                                         {0, "2", "\"2\""}};
   write(few, [] { return true; });
   const auto left_out = [&] {
-    return bench.store->run([&](kv::Transaction& tx) { return read_left_out(tx, bench.keys()); });
+    return harness.store->run([&](kv::Transaction& tx) { return read_left_out(tx, harness.keys()); });
   };
   EXPECT_EQ(left_out().documents, 1);
   EXPECT_EQ(left_out().rows, 1);
@@ -152,7 +152,7 @@ TEST_F(LargeDocuments, RowsThatAreTooLargeAreCounted) {
   EXPECT_EQ(left_out().examples.at(0).left_out.reason,
             "View `v`: the document's rows take more than 64000000 bytes together.");
   EXPECT_EQ(rows(), "small 1000s ");
-  EXPECT_EQ(bench.query("w", {}), R"({"rows":[{"key":null,"value":2}]})");
+  EXPECT_EQ(harness.query("w", {}), R"({"rows":[{"key":null,"value":2}]})");
   EXPECT_EQ(findings(), 0u);
   write(large_rows(70, 'g'), [] { return true; });
   EXPECT_EQ(left_out().documents, 0);

@@ -96,7 +96,7 @@ TEST_F(LongKeys, ALongIdDoesNotMakeALongKey) {
 
 // More keys with a common prefix than are held in memory at once, and than a page shows.
 TEST(ManyLongKeys, AreReadInPieces) {
-  testing::ReduceNodesHarness bench(R"({"all":{"map":"f","reduce":"_count"}})", {});
+  testing::ReduceNodesHarness harness(R"({"all":{"map":"f","reduce":"_count"}})", {});
   constexpr int kDocuments = 100;
   constexpr int kRows = 10;
   const std::string text(kMaxWholeKeyBytes, 'x');
@@ -106,12 +106,12 @@ TEST(ManyLongKeys, AreReadInPieces) {
     for (int n = 0; n < kRows; ++n)
       rows.emplace_back(0, fmt::format("[\"{}\",{}]", text, n * kDocuments + d), "1");
   }
-  bench.write(documents);
+  harness.write(documents);
   for (const bool descending : {false, true}) {
     ViewParams params;
     params.reduce = false;
     params.descending = descending;
-    const std::string result = bench.query("all", params);
+    const std::string result = harness.query("all", params);
     int expected = descending ? kDocuments * kRows : -1;
     std::size_t rows = 0;
     json::for_each_element(*json::member(result, "rows"), [&](std::string_view row) {
@@ -125,9 +125,9 @@ TEST(ManyLongKeys, AreReadInPieces) {
   ViewParams part;
   part.start_key = fmt::format("[\"{}\",5]", text);
   part.end_key = fmt::format("[\"{}\",994]", text);
-  EXPECT_EQ(bench.query("all", part), R"({"rows":[{"key":null,"value":990}]})");
+  EXPECT_EQ(harness.query("all", part), R"({"rows":[{"key":null,"value":990}]})");
   part.group_level = 1;
-  EXPECT_THAT(bench.query("all", part), ::testing::EndsWith(R"(,"value":990}]})"));
+  EXPECT_THAT(harness.query("all", part), ::testing::EndsWith(R"(,"value":990}]})"));
 }
 
 }  // namespace

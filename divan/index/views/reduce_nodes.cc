@@ -37,7 +37,7 @@ class RangeWalk {
     int level = 0;
     for (;;) {
       climb_to_ = level;
-      switch (level == 0 ? take_rows() : take_nodes(level)) {
+      switch (level == 0 ? visit_rows_backwards() : visit_nodes_backwards(level)) {
         case End::stopped: return;
         case End::higher: level = climb_to_; break;
         case End::lower: --level; break;
@@ -61,7 +61,7 @@ class RangeWalk {
     stopped,  // the sink returned false
   };
 
-  End take_rows() {
+  End visit_rows_backwards() {
     End end = End::begin;
     visit_stored_rows(tx_, keys_, view_, range_, true, [&](const ViewRow& row) {
       const bool more = sink_.row(row);
@@ -72,7 +72,7 @@ class RangeWalk {
     return end;
   }
 
-  End take_nodes(int level) {
+  End visit_nodes_backwards(int level) {
     const auto position = [&](const std::string& key) { return std::string_view(key).substr(prefix_); };
     if (range_.begin >= range_.end) return End::begin;
     const std::size_t position_offset = node_keys_.position_offset(level);
@@ -154,8 +154,8 @@ ReduceTreeState decode_reduce_tree_state(std::string_view value) {
 
 void write_reduce_tree_state(kv::Transaction& tx, const ReduceNodeKeys& keys, const ReduceTreeState& state) {
   if (state.kind == ReduceTreeState::Kind::none) return tx.clear(keys.state());
-  DIVAN_CHECK(state.kind != ReduceTreeState::Kind::building || state.level > 0, "reduce nodes of level {} are being built",
-              state.level);
+  DIVAN_CHECK(state.kind != ReduceTreeState::Kind::building || state.level > 0,
+              "reduce nodes of level {} are being built", state.level);
   std::string value;
   Packer packer(value);
   packer.integer(static_cast<int>(state.kind));

@@ -36,7 +36,7 @@ TEST_F(ViewNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
 TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
   Kinds piecemeal;
   piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.at_once = 100}));
-  Builder in_turns(*store, catalog, queue, monitor, piecemeal, clock, {.time_slice = Duration(0)});
+  Builder yielding(*store, catalog, queue, monitor, piecemeal, clock, {.time_slice = Duration(0)});
   put_design(
       R"({"v":{"map":"function(doc) { for (var i = 0; i < 2000; i++) emit(i, i); }","reduce":"_sum"}})");
   put("{}");
@@ -51,7 +51,7 @@ TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
                                     ReduceNodeKeys(IndexKeys(catalog.open(tx, "db"), first->signature()), 0));
     });
   };
-  in_turns.run(job);
+  yielding.run(job);
   EXPECT_EQ(state().kind, ReduceTreeState::Kind::none);
   std::vector<std::string> positions;
   for (int attempts = 0; state().kind != ReduceTreeState::Kind::complete && attempts < 100; ++attempts) {
@@ -62,7 +62,7 @@ TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
       return true;
     });
     for (const auto& again : mine) {
-      in_turns.run(again);
+      yielding.run(again);
       positions.push_back(state().position);
     }
   }

@@ -195,19 +195,19 @@ ViewParams some_params(int view) {
   return params;
 }
 
-void expect_nodes_from_nothing(ReduceNodesHarness& bench, const Documents& documents, const FanOut& fan_out) {
+void expect_rebuilt_nodes(ReduceNodesHarness& harness, const Documents& documents, const FanOut& fan_out) {
   ReduceNodesHarness rebuilt(kViews, fan_out);
   // One by one, with all reduce nodes at the end.
   rebuilt.write(documents, 1'000'000);
   while (rebuilt.build_piece()) {}
   for (const int view : kWithNodes) {
     RC_ASSERT(rebuilt.state(view).kind == ReduceTreeState::Kind::complete);
-    RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::complete);
-    RC_ASSERT(bench.nodes(view) == rebuilt.nodes(view));
+    RC_ASSERT(harness.state(view).kind == ReduceTreeState::Kind::complete);
+    RC_ASSERT(harness.nodes(view) == rebuilt.nodes(view));
   }
   for (const int view : kWithoutNodes) {
-    RC_ASSERT(bench.state(view).kind == ReduceTreeState::Kind::none);
-    RC_ASSERT(bench.nodes(view).empty());
+    RC_ASSERT(harness.state(view).kind == ReduceTreeState::Kind::none);
+    RC_ASSERT(harness.nodes(view).empty());
   }
 }
 
@@ -217,7 +217,7 @@ RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) 
                        .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),
                        .rows_first = static_cast<std::size_t>(*rc::gen::element(1, 4, 768))};
   const int kind = *rc::gen::inRange(0, 3);
-  ReduceNodesHarness bench(kViews, fan_out);
+  ReduceNodesHarness harness(kViews, fan_out);
   Documents documents;
   const int batches = *rc::gen::inRange(1, 9);
   for (int batch = 0; batch < batches; ++batch) {
@@ -226,21 +226,21 @@ RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) 
     for (int i = 0; i < count; ++i) changed[std::to_string(*rc::gen::inRange(0, 60))] = some_rows(kind);
     // Occasionally there are so many changes that all reduce nodes are rebuilt, which may be interrupted.
     const bool many = *rc::gen::inRange(0, 4) == 0;
-    bench.write(changed, many ? 1'000'000 : 0);
+    harness.write(changed, many ? 1'000'000 : 0);
     for (const auto& [id, rows] : changed) documents[id] = rows;
-    for (int pieces = *rc::gen::inRange(0, 4); pieces > 0; --pieces) bench.build_piece();
+    for (int pieces = *rc::gen::inRange(0, 4); pieces > 0; --pieces) harness.build_piece();
     for (const int view : kReduced) {
       const ViewParams params = some_params(view);
-      RC_ASSERT(json::parse(bench.query(kNames[view], params)) ==
+      RC_ASSERT(json::parse(harness.query(kNames[view], params)) ==
                 json::parse(expected(rows_of(documents, view), view, params)));
     }
   }
-  while (bench.build_piece()) {}
-  expect_nodes_from_nothing(bench, documents, fan_out);
+  while (harness.build_piece()) {}
+  expect_rebuilt_nodes(harness, documents, fan_out);
   for (int i = 0; i < 20; ++i) {
     const int view = *rc::gen::elementOf(kReduced);
     const ViewParams params = some_params(view);
-    RC_ASSERT(json::parse(bench.query(kNames[view], params)) ==
+    RC_ASSERT(json::parse(harness.query(kNames[view], params)) ==
               json::parse(expected(rows_of(documents, view), view, params)));
   }
 }

@@ -55,6 +55,6 @@ void clear_list(kv::Transaction& tx, const IndexKeys& keys, std::string_view id)
 /// Visits the keys (the part after the index part, chunk by chunk) of the rows in a document's list. Throws
 /// an internal error if the list is damaged.
 void visit_listed_rows(std::string_view list, std::string_view id,
-                       const std::function<void(std::string_view key_behind_part)>& visit);
+                       const std::function<void(std::string_view key_after_part)>& visit);
 
 }  // namespace divan::index::views

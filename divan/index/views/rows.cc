@@ -47,23 +47,23 @@ class RowAssembler {
   RowAssembler(std::size_t prefix, bool descending, const ViewRowVisitor& visit)
       : prefix_(prefix), descending_(descending), visit_(visit) {}
 
-  bool take(std::string_view key, std::string_view piece) {
+  bool add(std::string_view key, std::string_view piece) {
     if (key.size() < prefix_ + kChunkNumberBytes) throw damaged();
     const std::string_view position = key.substr(0, key.size() - kChunkNumberBytes);
     const std::uint32_t chunk = read_u16(key.substr(position.size()));
-    if (descending_ ? !take_backwards(position, chunk, piece) : !take_forwards(position, chunk, piece))
+    if (descending_ ? !add_backwards(position, chunk, piece) : !add_forwards(position, chunk, piece))
       return true;
     return finish_if_complete();
   }
 
-  /// After the last row.
+  /// To be called after the last chunk: throws if the last row is incomplete.
   void end() const {
     if (!descending_ && next_chunk_ > 0) throw damaged();
   }
 
  private:
   // Returns true if the row may be complete.
-  bool take_forwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
+  bool add_forwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
     if (chunk > 0 && !begun_) return false;
     begun_ = true;
     if (chunk != next_chunk_ || (chunk > 0 && position != position_)) throw damaged();
@@ -73,7 +73,7 @@ class RowAssembler {
     return true;
   }
 
-  bool take_backwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
+  bool add_backwards(std::string_view position, std::uint32_t chunk, std::string_view piece) {
     if (!later_.empty() && (chunk + 1 != next_chunk_ || position != position_)) throw damaged();
     position_ = position;
     next_chunk_ = chunk;
@@ -170,7 +170,7 @@ void visit_stored_rows(kv::Transaction& tx, const IndexKeys& keys, int view, con
   if (range.begin >= range.end) return;
   RowAssembler assembler(view_prefix(keys, view).size(), descending, visit);
   tx.scan({range.begin, range.end}, {.reverse = descending, .isolation = kv::Isolation::snapshot},
-          [&](std::string_view key, std::string_view piece) { return assembler.take(key, piece); });
+          [&](std::string_view key, std::string_view piece) { return assembler.add(key, piece); });
   assembler.end();
 }
 

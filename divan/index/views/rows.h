@@ -87,7 +87,7 @@ SplitRange split_at_long_bounds(const IndexKeys& keys, int view, const RowRange&
 
 /// Splits a row's key after the index part: the row's position, and the chunk number. Throws an internal
 /// error if it is not the key of a row.
-std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key_behind_part);
+std::pair<std::string_view, std::uint32_t> split_row_key(std::string_view key_after_part);
 
 /// Checks a row: its position (see split_row_key()), and its value with all chunks joined. Throws an internal
 /// error if they are not those of a row, or contain invalid JSON.

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxHeldBytes = 8'000'000;
 constexpr std::string_view kFirstChunk("\0\0", 2);
 
 // The first key after all keys with a prefix.
-std::string behind(std::string_view prefix) {
+std::string after_prefix(std::string_view prefix) {
   std::string key(prefix.substr(0, prefix.find_last_not_of('\xff') + 1));
   ++key.back();
   return key;
@@ -46,7 +46,7 @@ std::string cut(std::string_view bound, std::size_t prefix) {
 RowRange stored_range(const RowRange& range, std::size_t prefix) {
   RowRange stored = range;
   if (is_long_bound(range.begin, prefix)) stored.begin = cut(range.begin, prefix);
-  if (is_long_bound(range.end, prefix)) stored.end = behind(cut(range.end, prefix));
+  if (is_long_bound(range.end, prefix)) stored.end = after_prefix(cut(range.end, prefix));
   return stored;
 }
 
@@ -92,7 +92,7 @@ class RunVisit {
     bool more = false;
     std::size_t bytes = 0;
     std::string at = run_;
-    const std::string end = behind(run_);
+    const std::string end = after_prefix(run_);
     for (;;) {
       std::string key, stored;
       visit_stored_rows(tx_, keys_, view_, {at, end}, false, [&](const ViewRow& row) {
@@ -102,7 +102,7 @@ class RunVisit {
         return false;
       });
       if (stored.empty()) return more;
-      at = behind(stored);
+      at = after_prefix(stored);
       if (!is_wanted(key)) continue;
       bytes += key.size() + stored.size();
       run_keys_.emplace(std::move(key), std::move(stored));
@@ -118,14 +118,15 @@ class RunVisit {
   bool visit_key(const std::string& key, const std::string& stored, const ViewRowVisitor& visit) const {
     bool going_on = true;
     std::string position;
-    visit_stored_rows(tx_, keys_, view_, {stored, behind(stored)}, descending_, [&](const ViewRow& row) {
-      position = run_.substr(0, prefix_) + key;
-      position += row.position.substr(stored.size());
-      if (!is_inside(range_, position)) return true;
-      ViewRow shown = row;
-      shown.position = position;
-      return going_on = visit(shown);
-    });
+    visit_stored_rows(tx_, keys_, view_, {stored, after_prefix(stored)}, descending_,
+                      [&](const ViewRow& row) {
+                        position = run_.substr(0, prefix_) + key;
+                        position += row.position.substr(stored.size());
+                        if (!is_inside(range_, position)) return true;
+                        ViewRow shown = row;
+                        shown.position = position;
+                        return going_on = visit(shown);
+                      });
     return going_on;
   }
 
@@ -152,7 +153,7 @@ SplitRange split_at_long_bounds(const IndexKeys& keys, int view, const RowRange&
   const std::size_t prefix = all_rows(keys, view).begin.size();
   SplitRange split{.first = {}, .middle = range, .last = {}};
   if (is_long_bound(range.begin, prefix)) {
-    split.middle.begin = behind(cut(range.begin, prefix));
+    split.middle.begin = after_prefix(cut(range.begin, prefix));
     split.first = {range.begin, std::min(split.middle.begin, range.end)};
   }
   if (is_long_bound(range.end, prefix)) {
@@ -179,7 +180,7 @@ void visit_rows(kv::Transaction& tx, const IndexKeys& keys, int view, const RowR
       return visit(row);
     });
     if (run.empty()) return;
-    const std::string begin = run, end = behind(run);
+    const std::string begin = run, end = after_prefix(run);
     if (!RunVisit(tx, keys, view, std::move(run), range, descending).visit(visit)) return;
     (descending ? stored.end : stored.begin) = descending ? begin : end;
   }

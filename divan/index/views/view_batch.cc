@@ -15,9 +15,9 @@ constexpr std::size_t kLargeBytes = 6'000'000;
 constexpr std::size_t kFullBytes = 2'000'000;
 // Number of rows that are compared with the store in one read.
 constexpr std::size_t kComparedAtOnce = 100;
-// The reduce nodes of a view are dropped, and rebuilt at the end of the build, if more than kManyChanges rows
-// will change, and more than one of kRowsReadForAChange: reading what is below their reduce nodes would take
-// as long.
+// The reduce nodes of a view are dropped, and rebuilt at the end of the build, if more than kManyChanges
+// changes are left, and more than one for each kRowsReadForAChange rows of the view: reading what is below
+// their reduce nodes would take as long.
 constexpr std::int64_t kManyChanges = 1000;
 constexpr std::int64_t kRowsReadForAChange = 64;
 
@@ -61,19 +61,19 @@ ViewBatch::ViewBatch(std::size_t count, std::shared_ptr<const ViewSet> views)
 
 void ViewBatch::add_document(std::string id) { documents_.emplace_back().id = std::move(id); }
 
-void ViewBatch::add_failure(std::size_t position, std::string_view reason) {
-  Document& document = documents_[position];
+void ViewBatch::add_failure(std::size_t index, std::string_view reason) {
+  Document& document = documents_[index];
   if (!document.left_out) {
     ++failures_;
     document.left_out = LeftOut{0, std::string(utf8_prefix(reason, LeftOut::kMaxReasonBytes))};
   }
 }
 
-void ViewBatch::add_row(std::size_t position, int view, std::string_view key, std::string_view value) {
-  DIVAN_CHECK(
-      position < documents_.size() && view >= 0 && static_cast<std::size_t>(view) < collations_.size(),
-      "a row of document {} of {} in view {} of {}", position, documents_.size(), view, collations_.size());
-  Document& document = documents_[position];
+void ViewBatch::add_row(std::size_t index, int view, std::string_view key, std::string_view value) {
+  DIVAN_CHECK(index < documents_.size() && view >= 0 && static_cast<std::size_t>(view) < collations_.size(),
+              "a row of document {} of {} in view {} of {}", index, documents_.size(), view,
+              collations_.size());
+  Document& document = documents_[index];
   if (document.emptied == view) {
     DIVAN_CHECK(document.left_out, "left-out rows of a view are not counted");
     ++document.left_out->rows;
@@ -83,8 +83,8 @@ void ViewBatch::add_row(std::size_t position, int view, std::string_view key, st
           std::string(value)};
   const std::size_t bytes = bytes_of(document, row);
   if (bytes > kMaxRowBytes)
-    return leave_out(position, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
-  if (document.bytes + bytes > kMaxEmittedBytes) return empty_view(position, view);
+    return leave_out(index, view, fmt::format("a row takes more than {} bytes", kMaxRowBytes), 1);
+  if (document.bytes + bytes > kMaxEmittedBytes) return empty_view(index, view);
   document.bytes += bytes;
   bytes_ += bytes;
   ++rows_;
@@ -97,8 +97,8 @@ std::size_t ViewBatch::bytes_of(const Document& document, const Row& row) {
 }
 
 // The document emits too much for a view: leaves out all of its rows in that view, and the one being added.
-void ViewBatch::empty_view(std::size_t position, int view) {
-  Document& document = documents_[position];
+void ViewBatch::empty_view(std::size_t index, int view) {
+  Document& document = documents_[index];
   document.emptied = view;
   const auto erased = std::erase_if(document.rows, [&](const Row& row) {
     if (row.view != view) return false;
@@ -110,13 +110,13 @@ void ViewBatch::empty_view(std::size_t position, int view) {
     --rows_;
     return true;
   });
-  leave_out(position, view,
+  leave_out(index, view,
             fmt::format("the document's rows take more than {} bytes together", kMaxEmittedBytes),
             erased + 1);
 }
 
-void ViewBatch::leave_out(std::size_t position, int view, std::string_view why, std::size_t rows) {
-  const Document& document = documents_[position];
+void ViewBatch::leave_out(std::size_t index, int view, std::string_view why, std::size_t rows) {
+  const Document& document = documents_[index];
   std::string name = std::to_string(view);
   std::string where = "an index";
   if (views_) {
@@ -129,8 +129,8 @@ void ViewBatch::leave_out(std::size_t position, int view, std::string_view why, 
   if (!document.left_out) {
     log::warning("Rows of document `{}` are left out of view `{}` of {}: {}.", document.id, name, where, why);
   }
-  add_failure(position, fmt::format("View `{}`: {}.", name, why));
-  documents_[position].left_out->rows += static_cast<std::int64_t>(rows);
+  add_failure(index, fmt::format("View `{}`: {}.", name, why));
+  documents_[index].left_out->rows += static_cast<std::int64_t>(rows);
 }
 
 std::vector<RowPosition> ViewBatch::positions_of(const Document& document) {

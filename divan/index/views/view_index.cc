@@ -94,20 +94,20 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
   auto batch = std::make_unique<ViewBatch>(views().size(), shared_from_this());
   std::vector<std::string_view> texts;
   std::deque<std::string> own_texts;
-  std::vector<std::size_t> positions;
+  std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& change = documents[i].change;
     if (change.deleted || (docs::is_design(change.id) && !options_.include_design)) continue;
     texts.push_back(documents[i].json);
     if (options_.local_seq) texts.back() = own_texts.emplace_back(with_local_seq(documents[i]));
-    positions.push_back(i);
+    indices.push_back(i);
   }
-  reject_slow(documents, positions);
+  reject_slow(documents, indices);
   std::vector<std::size_t> strikes(program_.functions.size());
   std::size_t done = 0;
   // Adds the documents up to the next one that has not been mapped.
   const auto add_documents = [&] {
-    const std::size_t end = done < positions.size() ? positions[done] : documents.size();
+    const std::size_t end = done < indices.size() ? indices[done] : documents.size();
     for (std::size_t i = batch->documents(); i < end; ++i) batch->add_document(documents[i].change.id);
   };
   add_documents();
@@ -117,7 +117,7 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
     done += result.documents();
     add_documents();
     for (std::size_t d = 0; d < result.documents(); ++d)
-      add_rows(result, d, documents, positions[first + d], strikes, *batch);
+      add_rows(result, d, documents, indices[first + d], strikes, *batch);
     // If some documents are left, time was up or they were too much for one message; what there is can be
     // written meanwhile. But a function with strikes is called for the rest of them in this batch.
     if (std::all_of(strikes.begin(), strikes.end(), [](std::size_t count) { return count == 0; })) break;
@@ -127,16 +127,16 @@ std::unique_ptr<MappedBatch> ViewIndex::map(std::span<const SourceDocument> docu
 
 // Adds the rows that the functions emitted for one document.
 void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
-                         std::span<const SourceDocument> documents, std::size_t position,
+                         std::span<const SourceDocument> documents, std::size_t index,
                          std::vector<std::size_t>& strikes, ViewBatch& batch) const {
-  const std::string& id = documents[position].change.id;
+  const std::string& id = documents[index].change.id;
   for (std::size_t f = 0; f < result.functions(); ++f) {
     for (const auto& [key, value] : result.emitted(number, f))
-      batch.add_row(position, static_cast<int>(f), key, value);
+      batch.add_row(index, static_cast<int>(f), key, value);
     const js::Failure* failure = result.failure(number, f);
     if (failure == nullptr) continue;
     const js::Function& function = program_.functions[f];
-    batch.add_failure(position, fmt::format("View `{}`: {}", function.name, failure->message));
+    batch.add_failure(index, fmt::format("View `{}`: {}", function.name, failure->message));
     const std::string what =
         fmt::format("Map function `{}` of `{}` in `{}` failed on document `{}`: {}", function.name,
                     function.owner.design_document, function.owner.database, id, failure->message);
@@ -145,7 +145,7 @@ void ViewIndex::add_rows(const js::MapResult& result, std::size_t number,
         failure->kind == js::FailureKind::exception || failure->kind == js::FailureKind::too_large;
     if (slow_ && failure->kind == js::FailureKind::timeout)
       slow_->add(
-          {origin().owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
+          {origin().owner.number, signature_, f, std::string(documents[index].change.sequence.bytes())},
           invocation(), what);
     if (!threw && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(what);
   }
@@ -157,14 +157,14 @@ Duration ViewIndex::invocation() const { return limits().invocation.value_or(poo
 // Throws if functions are known to have timed out for so many of these documents that the index cannot be
 // built, without running them again.
 void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
-                            std::span<const std::size_t> positions) const {
+                            std::span<const std::size_t> indices) const {
   if (!slow_ || slow_->empty()) return;
   const Duration limit = invocation();
   std::vector<std::size_t> strikes(program_.functions.size());
-  for (const std::size_t position : positions) {
+  for (const std::size_t index : indices) {
     for (std::size_t f = 0; f < strikes.size(); ++f) {
       const auto what = slow_->find(
-          {origin().owner.number, signature_, f, std::string(documents[position].change.sequence.bytes())},
+          {origin().owner.number, signature_, f, std::string(documents[index].change.sequence.bytes())},
           limit);
       if (what && ++strikes[f] >= kMaxStrikes) throw FunctionFailed(*what);
     }
@@ -173,7 +173,7 @@ void ViewIndex::reject_slow(std::span<const SourceDocument> documents,
 
 std::unique_ptr<IndexWork> ViewIndex::more_work(kv::Database& store, const IndexKeys& keys,
                                                 bool resume_only) const {
-  if (auto work = remove_large_remains(store, keys, views().size())) return work;
+  if (auto work = remove_interrupted_document(store, keys, views().size())) return work;
   for (const auto& [name, view] : views()) {
     if (!view.has_reduce_nodes()) continue;
     if (auto writes = ReduceTreeUpdater(store, keys, *this, view).build_piece(resume_only))

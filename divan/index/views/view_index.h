@@ -30,9 +30,9 @@ class ViewIndex final : public Index, public ViewSet, public std::enable_shared_
 
  private:
   void add_rows(const js::MapResult& result, std::size_t number, std::span<const SourceDocument> documents,
-                std::size_t position, std::vector<std::size_t>& strikes, ViewBatch& batch) const;
+                std::size_t index, std::vector<std::size_t>& strikes, ViewBatch& batch) const;
   Duration invocation() const;
-  void reject_slow(std::span<const SourceDocument> documents, std::span<const std::size_t> positions) const;
+  void reject_slow(std::span<const SourceDocument> documents, std::span<const std::size_t> indices) const;
 
   const ViewOptions options_;
   const bool automatic_;

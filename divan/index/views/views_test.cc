@@ -497,7 +497,7 @@ TEST_F(Views, AnIndexThatIsRemovedWhileItIsBuiltIsBuiltAgain) {
 }
 
 TEST_F(Views, ALongBuildYieldsToOthers) {
-  Builder in_turns(*store, catalog, queue, monitor, kinds, clock,
+  Builder yielding(*store, catalog, queue, monitor, kinds, clock,
                    {.batch_documents = 7, .time_slice = Duration(0)});
   for (int i = 0; i < 50; ++i) put("{}");
   put_design(R"({"v":{"map":"function(doc) { emit(1); }"}})");
@@ -505,14 +505,14 @@ TEST_F(Views, ALongBuildYieldsToOthers) {
   const auto first = accept().at(0);
   put(R"({"_id":"_design/a","views":{"v":{"map":"function(doc) { emit(2); }"}}})");
   request();
-  in_turns.run(first);
+  yielding.run(first);
   const auto second = accept().at(0);
   EXPECT_NE(second.job.id, first.job.id);
   EXPECT_EQ(queue_state(first.job.id), jobs::State::pending);
   // Without competition it runs to its end.
   const auto again = accept().at(0);
   EXPECT_EQ(again.job.id, first.job.id);
-  in_turns.run(again);
+  yielding.run(again);
   EXPECT_EQ(queue_state(first.job.id), jobs::State::finished);
 }
 
