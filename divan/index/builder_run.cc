@@ -172,8 +172,8 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
       return changes.size() < most;
     });
     const auto bodies = docs::read_bodies(tx, database, changes, options_.batch_bytes);
-    state.read_all = changes.size() < most && bodies.size() == changes.size();
     DIVAN_CHECK(bodies.size() <= changes.size(), "{} bodies of {} changes", bodies.size(), changes.size());
+    state.read_all = changes.size() < most && bodies.size() == changes.size();
     batch.documents.reserve(bodies.size());
     // As in CouchDB, functions receive the ids of conflicting leaves.
     const auto may_have_conflicts = [](const docs::Change& change) {
@@ -201,7 +201,7 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   if (batch.documents.empty()) return batch;
   DIVAN_CHECK(batch.documents.size() <= most, "a batch of {} documents", batch.documents.size());
   DIVAN_CHECK(batch.documents.front().change.sequence > state.read,
-              "a batch begins before the end of the last");
+              "a batch begins before the end of the previous one");
   state.read = batch.documents.back().change.sequence;
   // Remains valid when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
@@ -253,7 +253,7 @@ void Builder::write_rows(Build& state, MappedBatch& mapped, std::span<const Sour
     write(state, [&](kv::Transaction& tx, Build& after) {
       mapped.write(tx, *after.keys);
       if (next == first) return;  // a document that takes several transactions
-      DIVAN_CHECK(documents[next - 1].change.sequence > after.written, "the index's sequence goes back");
+      DIVAN_CHECK(documents[next - 1].change.sequence > after.written, "the index's sequence would decrease");
       after.written = documents[next - 1].change.sequence;
       after.done += static_cast<std::int64_t>(next - first);
       write_sequence(tx, *after.keys, after.written);

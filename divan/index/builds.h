@@ -27,7 +27,7 @@ std::string_view database_of_build(std::string_view id);
 
 // The priorities of builds. Lower values run first, and running builds yield to them.
 inline constexpr std::int64_t kQueryPriority = 0;     // a query waits for the index
-inline constexpr std::int64_t kOverduePriority = 5;   // ken, if the index is far behind and overdue
+inline constexpr std::int64_t kOverduePriority = 5;   // ken, if the index is far behind and waited for long
 inline constexpr std::int64_t kCatchUpPriority = 10;  // ken, if the index is not far behind
 inline constexpr std::int64_t kBuildPriority = 20;    // ken, otherwise
 

@@ -146,7 +146,7 @@ struct Claim : testing::ViewsFixture {
     }
     FAIL() << "A build has not ended.";
   }
-  // The number of commits of a build that a write requests at once, without that write.
+  // The number of commits that requesting and running a build takes.
   std::uint64_t commits_of_a_build() {
     put("{}");
     const auto before = store->stats().commits;

@@ -5,10 +5,10 @@
 namespace divan::index::views {
 namespace {
 
-using ViewNodesBuild = testing::ViewsFixture;
+using ReduceNodesBuild = testing::ViewsFixture;
 
 // The reduce nodes of many documents are built at the end, those of few with each batch.
-TEST_F(ViewNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
+TEST_F(ReduceNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
   put_design(R"({"v":{"map":"function(doc) { emit(doc.n, doc.n); }","reduce":"_sum"}})");
   const auto put_many = [&](int from, int to) {
     std::vector<docs::IncomingDocument> documents;
@@ -33,7 +33,7 @@ TEST_F(ViewNodesBuild, PartialReductionsAreStoredFromTheFirstBuildOn) {
   }
 }
 
-TEST_F(ViewNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
+TEST_F(ReduceNodesBuild, ABuildThatIsInterruptedAmongReduceNodesResumesThere) {
   Kinds piecemeal;
   piecemeal.push_back(std::make_unique<ViewKind>(pool, js::Limits{}, FanOut{.at_once = 100}));
   Builder yielding(*store, catalog, queue, monitor, piecemeal, clock, {.time_slice = Duration(0)});

@@ -211,7 +211,7 @@ void expect_rebuilt_nodes(ReduceNodesHarness& harness, const Documents& document
   }
 }
 
-RC_GTEST_PROP(ViewNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) {
+RC_GTEST_PROP(ReduceNodesHistory, nodes_and_reductions_are_those_of_the_rows, ()) {
   const FanOut fan_out{.row_bits = *rc::gen::inRange(1u, 3u),
                        .node_bits = *rc::gen::inRange(1u, 3u),
                        .at_once = static_cast<std::size_t>(*rc::gen::element(1, 7, 50'000)),

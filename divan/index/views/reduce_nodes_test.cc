@@ -35,7 +35,7 @@ int most_reads(double rows, const FanOut& fan_out) {
   return static_cast<int>(5 * (2 * (1 << fan_out.row_bits) + 2 * levels * (1 << fan_out.node_bits)));
 }
 
-TEST(ViewNodes, AReductionReadsALogarithmicNumberOfRows) {
+TEST(ReduceNodes, AReductionReadsALogarithmicNumberOfRows) {
   constexpr int kRows = 20'000;
   for (const FanOut fan_out : {FanOut{}, FanOut{.row_bits = 2, .node_bits = 2}}) {
     ReduceNodesHarness harness(kStats, fan_out);
@@ -61,7 +61,7 @@ TEST(ViewNodes, AReductionReadsALogarithmicNumberOfRows) {
   }
 }
 
-TEST(ViewNodes, DistinctKeysAreCountedFromALogarithmicNumberOfRows) {
+TEST(ReduceNodes, DistinctKeysAreCountedFromALogarithmicNumberOfRows) {
   constexpr int kRows = 20'000;
   ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_approx_count_distinct"}})", {});
   for (int i = 0; i < kRows; i += 5'000) harness.write(numbers(i, i + 5'000), kRows);
@@ -80,7 +80,7 @@ TEST(ViewNodes, DistinctKeysAreCountedFromALogarithmicNumberOfRows) {
   }
 }
 
-TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
+TEST(ReduceNodes, TheFirstAndTheLastRowAreLookedUp) {
   ReduceNodesHarness harness(R"({"a":{"map":"f","reduce":"_first"},"z":{"map":"f","reduce":"_last"}})", {});
   std::map<std::string, ReduceNodesHarness::Rows> documents;
   constexpr int kRows = 4'000;
@@ -114,7 +114,7 @@ TEST(ViewNodes, TheFirstAndTheLastRowAreLookedUp) {
 }
 
 // Of large groups only what their reduce nodes do not cover is read, of small ones each row once.
-TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
+TEST(ReduceNodes, GroupsReadNoMoreThanTheirRows) {
   ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_count"}})", {});
   constexpr int kRows = 20'000;
   std::map<std::string, ReduceNodesHarness::Rows> documents;
@@ -139,7 +139,7 @@ TEST(ViewNodes, GroupsReadNoMoreThanTheirRows) {
   }
 }
 
-TEST(ViewNodes, AChangeReadsAndWritesLittle) {
+TEST(ReduceNodes, AChangeReadsAndWritesLittle) {
   constexpr int kRows = 20'000;
   ReduceNodesHarness harness(kStats, {});
   harness.write(numbers(0, kRows), kRows);
@@ -159,7 +159,7 @@ TEST(ViewNodes, AChangeReadsAndWritesLittle) {
 }
 
 // Changing a value does not change the number of rows.
-TEST(ViewNodes, UnchangedReduceNodesAreNotWritten) {
+TEST(ReduceNodes, UnchangedReduceNodesAreNotWritten) {
   ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_count"}})", {.row_bits = 1, .node_bits = 1});
   harness.write(numbers(0, 100));
   for (int n = 0; n < 100; ++n) {
@@ -168,7 +168,7 @@ TEST(ViewNodes, UnchangedReduceNodesAreNotWritten) {
   }
 }
 
-TEST(ViewNodes, UnchangedRowsOfADocumentAreNotWritten) {
+TEST(ReduceNodes, UnchangedRowsOfADocumentAreNotWritten) {
   ReduceNodesHarness harness(R"({"v":{"map":"f","reduce":"_sum"},"w":{"map":"f"}})",
                              {.row_bits = 1, .node_bits = 1});
   const std::string large = '"' + std::string(200'000, 'x') + '"';
@@ -192,7 +192,7 @@ TEST(ViewNodes, UnchangedRowsOfADocumentAreNotWritten) {
 }
 
 // The reduce nodes above it have no value, and a query finds the error in the row's own range.
-TEST(ViewNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
+TEST(ReduceNodes, RowsThatCannotBeReducedFailTheirOwnRangesOnly) {
   const FanOut small{.row_bits = 2, .node_bits = 1};
   ReduceNodesHarness harness(
       R"({"js":{"map":"f","reduce":"function(k, v, r) { v.forEach(function(n) { if (n == 'bad') throw 'no'; }); return r ? sum(v) : v.length; }"},)"
@@ -229,7 +229,7 @@ struct Limited {
 };
 constexpr js::ReduceLimit kUnlimited{.mode = js::ReduceLimit::Mode::off};
 
-TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
+TEST(ReduceNodes, ReductionsThatGrowAreNotKept) {
   const Limited limited(kUnlimited);
   ReduceNodesHarness harness(kJoin, {.row_bits = 2, .node_bits = 1});
   std::map<std::string, ReduceNodesHarness::Rows> documents;
@@ -246,8 +246,8 @@ TEST(ViewNodes, ReductionsThatGrowAreNotKept) {
             120'000 + std::string(R"({"rows":[{"key":null,"value":""}]})").size());
 }
 
-// The error replaces the group's value; other groups have theirs, and the rows exist.
-TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
+// The error replaces the group's row; other groups have their values, and the rows exist.
+TEST(ReduceNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
   ReduceNodesHarness harness(kJoin, {.row_bits = 2, .node_bits = 1, .rows_first = 10});
   std::map<std::string, ReduceNodesHarness::Rows> documents;
   for (int n = 0; n < 60; ++n) {
@@ -281,7 +281,7 @@ TEST(ViewNodes, ReductionsThatDoNotShrinkAreErrorsOfTheirGroups) {
 }
 
 // A group that has failed is not read to its end.
-TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
+TEST(ReduceNodes, AReductionThatFailedReadsNoFurther) {
   ReduceNodesHarness harness(
       R"({"all":{"map":"f","reduce":"function(k, v, r) { return v.join(''); }"},"sum":{"map":"f","reduce":"_sum"}})",
       {});
@@ -298,7 +298,7 @@ TEST(ViewNodes, AReductionThatFailedReadsNoFurther) {
 }
 
 // The same for each of many groups, whether their rows have reduce nodes or not.
-TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
+TEST(ReduceNodes, GroupsThatFailedAreReadNoFurther) {
   constexpr int kGroups = 5;
   constexpr int kRows = 3'000;
   for (const bool nodes : {true, false}) {
@@ -337,7 +337,7 @@ TEST(ViewNodes, GroupsThatFailedAreReadNoFurther) {
   }
 }
 
-TEST(ViewNodes, SumHasItsLimit) {
+TEST(ReduceNodes, SumHasItsLimit) {
   ReduceNodesHarness harness(R"({"sum":{"map":"f","reduce":"_sum"}})", {.row_bits = 2, .node_bits = 1});
   std::map<std::string, ReduceNodesHarness::Rows> documents;
   const auto object = [](int first) {
@@ -367,7 +367,7 @@ TEST(ViewNodes, SumHasItsLimit) {
   EXPECT_THAT(harness.query("sum", {}), HasSubstr(R"("member-499":20)"));
 }
 
-TEST(ViewNodes, AFunctionThatNeverEndsHasNoReduceNodesAndFailsOnlyItsOwnQueries) {
+TEST(ReduceNodes, AFunctionThatNeverEndsHasNoReduceNodesAndFailsOnlyItsOwnQueries) {
   const js::Limits hurried{.invocation = std::chrono::milliseconds(50)};
   ReduceNodesHarness harness(
       R"({"good":{"map":"f","reduce":"_count"},"loop":{"map":"f","reduce":"function() { for (;;); }"}})",
@@ -387,7 +387,7 @@ TEST(ViewNodes, AFunctionThatNeverEndsHasNoReduceNodesAndFailsOnlyItsOwnQueries)
 }
 
 // An interrupted build continues where it ended, and begins again if rows have changed meanwhile.
-TEST(ViewNodes, ReduceNodesOfManyRowsAreBuiltInPieces) {
+TEST(ReduceNodes, ReduceNodesOfManyRowsAreBuiltInPieces) {
   ReduceNodesHarness harness(kStats, {.at_once = 500});
   EXPECT_FALSE(harness.build_piece(true));
   harness.write(numbers(0, 5'000), 5'000);

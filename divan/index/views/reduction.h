@@ -12,7 +12,7 @@
 
 namespace divan::index::views {
 
-/// The error of a reduction that does not shrink: a query shows it instead of the group's value.
+/// The error of a reduction that does not shrink: a query shows it instead of the group's row.
 inline constexpr std::string_view kOverflowError = "reduce_overflow_error";
 
 /// A partial reduction.

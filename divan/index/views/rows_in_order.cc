@@ -19,7 +19,7 @@ namespace {
 // Maximum bytes of a run's keys held in memory; the run is read again for each batch of keys.
 constexpr std::size_t kMaxHeldBytes = 8'000'000;
 
-// The suffix of a row's first chunk after the position: ranges are ranges of keys.
+// The part of the key of a row's first chunk after the position: bounds of ranges are keys of chunks.
 constexpr std::string_view kFirstChunk("\0\0", 2);
 
 // The first key after all keys with a prefix.
