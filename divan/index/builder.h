@@ -39,7 +39,8 @@ struct BuilderOptions {
   std::size_t threads = 4;             // maximum number of large builds; small ones have two more threads
   std::size_t batch_documents = 2000;  // maximum size of a batch
   std::size_t batch_bytes = 4 << 20;   // the same, in bytes of bodies
-  std::size_t batches_ahead = 3;       // maximum number of batches that are mapped or being mapped; 1 before the first write
+  /// Maximum number of batches that are mapped or being mapped. Only one is, until it has been written.
+  std::size_t batches_ahead = 3;
   /// A build that has run for this long yields to equally urgent ones.
   Duration time_slice = std::chrono::seconds(10);
   Meter* meter = nullptr;  // may be null; must outlive the builder

@@ -12,8 +12,8 @@
 // This differs from CouchDB's B-tree, whose nodes hold their children's keys and are split and joined as they
 // fill and empty: the shape of that tree depends on its history, and a change of one row may move keys up to
 // the root. Here the boundaries depend on the current rows only. So
-// - there is no root, no balancing, splitting or joining, and a change touches one reduce node of each level, or
-//   two where a boundary is added or removed;
+// - there is no root, no balancing, splitting or joining, and a change touches one reduce node of each level
+//   (two where a boundary is added or removed);
 // - the reduce nodes are always equal, bit for bit, to those of an index that is built from scratch. This
 //   includes sums of floating-point numbers, since a reduce node is always computed from the level right
 //   below;
