@@ -192,7 +192,7 @@ TEST_F(ViewsCheck, ReduceNodesMatchTheBoundariesOfTheRows) {
     if (key <= node_keys.state() || key >= node_keys.all().end) continue;
     ++tried;
     index.map().erase(key);
-    EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("do not match")));
+    EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("boundaries of its rows do not match")));
     index.map()[key] = "\x01{";
     EXPECT_GT(check_it().count(), 0u);
     index.map()[key] = value;
@@ -201,7 +201,7 @@ TEST_F(ViewsCheck, ReduceNodesMatchTheBoundariesOfTheRows) {
   index.map()[node_keys.node(1, "x")] =
       "\x01"
       "1";
-  EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("do not match")));
+  EXPECT_THAT(check_it().kept(), ElementsAre(HasSubstr("boundaries of its rows do not match")));
   // Unless they are marked complete, there may be any reduce nodes.
   index.map().erase(node_keys.state());
   EXPECT_EQ(check_it().count(), 0u);
