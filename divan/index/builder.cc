@@ -16,7 +16,7 @@ constexpr Duration kMaxInterruptedFor = std::chrono::minutes(2);
 // Older interruptions do not count.
 constexpr Duration kInterruptionLifetime = std::chrono::minutes(10);
 
-// Returns true if the store did not respond, or not in time. Such an error interrupts a build, but need not
+// Returns true if the store failed for a cause that may pass. Such an error interrupts a build, but need not
 // fail it.
 bool is_transient(const std::exception& error) {
   const auto* const of_store = dynamic_cast<const kv::Error*>(&error);
@@ -25,9 +25,8 @@ bool is_transient(const std::exception& error) {
 
 // Returns true for what a client would receive as 503: something is closing or overloaded.
 bool is_unavailable(const std::exception& error) {
-  if (const auto* of_store = dynamic_cast<const kv::Error*>(&error)) return of_store->transient();
   const auto* const other = dynamic_cast<const Error*>(&error);
-  return other != nullptr && other->status() == 503;
+  return is_transient(error) || (other != nullptr && other->status() == 503);
 }
 
 // A build turned out not to be small, and there is no slot for a large one.
