@@ -41,7 +41,7 @@ std::string read_data(const std::string& data) {
     name = data.substr(1);
     std::ifstream file(name, std::ios::binary);
     if (!file || file.peek() == std::ifstream::traits_type::eof())
-      throw bad_request(fmt::format("{} is empty or cannot be read.", name));
+      throw bad_request(fmt::format("Cannot read {}, or it is empty; expected a file with JSON.", name));
     text = read_all(file, name);
   }
   try {
