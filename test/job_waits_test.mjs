@@ -66,7 +66,7 @@ it('what is wrong with a wait is said', async (server) => {
   await refused({ jobs: [] }, /0 jobs; expected 1 to 1000/)
   await refused({ jobs: new Array(1001).fill(jobs[0]) }, /1001 jobs; expected 1 to 1000/)
   await refused({ jobs, states: ['done'] }, /"done"; expected pending/)
-  await refused({ jobs, states: 'finished' }, /`states` must be an array/)
+  await refused({ jobs, states: 'finished' }, /`states` is "finished"; expected an array of pending/)
   await refused({ jobs, count: 2 }, /`count` is 2; expected 1 to 1/)
   await refused({ jobs, timeout: -1 }, /`timeout` is -1/)
   await refused({ jobs, wait: 1 }, /Unknown member `wait`/)

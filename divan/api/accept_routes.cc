@@ -132,7 +132,7 @@ class AcceptTask final : public Task {
 
 }  // namespace
 
-Answer accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type) {
+RouteResult accept_jobs(const Context& context, const CallPtr& call, const std::optional<std::string>& type) {
   call->allow("POST");
   static constexpr std::string_view kMembers[] = {"limit", "timeout", "max_scheduled_at", "worker", "types"};
   // `types` is not allowed if the path names the type.

@@ -36,8 +36,8 @@ struct Account {
 /// last add_admin() and look_up_users().
 class Accounts {
  public:
-  /// Returns the current account of a user; nullopt if the user does not exist or cannot log in. If it throws
-  /// divan::Error, the request fails with that error.
+  /// Returns the current account of a user; nullopt if the user does not exist or cannot log in. If it
+  /// throws, the request fails with that error.
   using FindUser = std::function<std::optional<Account>(std::string_view name)>;
 
   Accounts(Rng& rng, const Clock& clock, PasswordChecks::Options options = {});
@@ -60,18 +60,18 @@ class Accounts {
   ///
   /// Returns nullopt if the password must first be compared with a hash, which is slow. `waiter.done` is then
   /// called, on any thread, when the same call would succeed or throw, or with the error if the check was
-  /// refused. `address` is the client's. `address` is the client's.
+  /// refused. `address` is the client's.
   std::optional<User> authenticate(std::optional<std::string_view> authorization, std::string_view address,
                                    PasswordWaiter waiter);
 
-  /// Rejects all waiting requests, and later ones that would wait.
+  /// Refuses all waiting requests, and later ones that would wait.
   void stop() { checks_.stop(); }
 
   PasswordCheckStats stats() const { return checks_.stats(); }
 
  private:
   static PasswordHash parse_hash(std::string_view text);
-  // The hash with which the passwords of unknown names are compared.
+  // The hash with which passwords for unknown names are compared.
   PasswordHash placeholder() const;
 
   Rng& rng_;

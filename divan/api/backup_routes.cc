@@ -9,10 +9,10 @@
 namespace divan::api {
 namespace {
 
-// Bytes in the socket's queue at which the backup waits for the client.
+// Unsent bytes above which the backup waits for the client.
 constexpr std::size_t kMaxUnsent = 1 << 20;
 
-// A socket that one thread writes to synchronously.
+// Writes to a socket and blocks while its client does not read.
 class SocketWriter {
  public:
   SocketWriter(http::Exchange& exchange, const Clock& clock) : exchange_(exchange), clock_(clock) {
@@ -52,7 +52,7 @@ void send_backup(const Context& context, http::Exchange& exchange, const http::R
 }
 
 // {"version": 1, "databases": [{"name": "shop", "number": 1, "created": 1700000000000}]}
-Answer begin_restore(const Context& context, Call& call) {
+RouteResult begin_restore(const Context& context, Call& call) {
   std::vector<backup::RestoredDatabase> databases;
   kv::Version version = 0;
   try {
@@ -71,7 +71,7 @@ Answer begin_restore(const Context& context, Call& call) {
 }
 
 // {"rows": 5}
-Answer finish_restore(const Context& context, Call& call, const std::string& id) {
+RouteResult finish_restore(const Context& context, Call& call, const std::string& id) {
   const std::string body = call.json_body();
   const auto rows = json::member(body, "rows");
   const auto number = rows ? json::int_value(*rows) : std::nullopt;
@@ -84,7 +84,7 @@ Answer finish_restore(const Context& context, Call& call, const std::string& id)
 
 // A restore consists of several requests, none of them large, so that servers, proxies and clients handle it
 // like any other, and a piece whose response was lost can be sent again.
-Answer restore(const Context& context, const CallPtr& call) {
+RouteResult restore(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1) {
     call->allow("POST");
@@ -101,12 +101,12 @@ Answer restore(const Context& context, const CallPtr& call) {
   call->allow("PUT");
   const auto number = json::int_value(path[2]);
   if (!number || *number < 0)
-    throw bad_request("The number of a piece is missing or invalid; expected an integer, 0 or more.");
+    throw bad_request(fmt::format("The number of a piece is `{}`; expected an integer, 0 or more.", path[2]));
   context.restores.add(id, *number, call->body());
   return ok_response();
 }
 
-Answer backup(const Context& context, const CallPtr& call) {
+RouteResult backup(const Context& context, const CallPtr& call) {
   call->allow("GET");
   http::Response head;
   head.headers = {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}};

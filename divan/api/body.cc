@@ -14,12 +14,16 @@ namespace {
 // Maximum bytes of a client's value in an error message.
 constexpr std::size_t kShownBytes = 100;
 
-Error unexpected(std::string_view name, std::string_view value, std::string_view expected) {
-  return bad_request(fmt::format("`{}` is {}{}; expected {}.", name, utf8_prefix(value, kShownBytes),
+Error invalid(std::string_view what, std::string_view value, std::string_view expected) {
+  return bad_request(fmt::format("{} is {}{}; expected {}.", what, utf8_prefix(value, kShownBytes),
                                  value.size() > kShownBytes ? "..." : "", expected));
 }
 
 }  // namespace
+
+Error invalid_member(std::string_view name, std::string_view value, std::string_view expected) {
+  return invalid(fmt::format("`{}`", name), value, expected);
+}
 
 Body::Body(std::string json, MemberNames known) : json_(std::move(json)) {
   const bool is_object = json::for_each_member(json_, [&](std::string_view name, std::string_view) {
@@ -37,7 +41,7 @@ std::optional<std::string> Body::string(std::string_view name) const {
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
   auto text = json::string_value(*value);
-  if (!text) throw bad_request(fmt::format("`{}` must be a string.", name));
+  if (!text) throw invalid_member(name, *value, "a string");
   return text;
 }
 
@@ -45,14 +49,14 @@ std::optional<std::int64_t> Body::integer(std::string_view name) const {
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
   const auto number = json::int_value(*value);
-  if (!number) throw bad_request(fmt::format("`{}` must be an integer.", name));
+  if (!number) throw invalid_member(name, *value, "an integer");
   return number;
 }
 
 std::optional<bool> Body::boolean(std::string_view name) const {
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
-  if (*value != "true" && *value != "false") throw unexpected(name, *value, "true or false");
+  if (*value != "true" && *value != "false") throw invalid_member(name, *value, "true or false");
   return *value == "true";
 }
 
@@ -62,7 +66,7 @@ std::optional<std::chrono::milliseconds> Body::milliseconds(std::string_view nam
   if (!value || *value == "null") return std::nullopt;
   const auto ms = json::int_value(*value);
   if (!ms || *ms < 0 || *ms > most.count())
-    throw unexpected(name, *value, fmt::format("a number of milliseconds from 0 to {}", most.count()));
+    throw invalid_member(name, *value, fmt::format("a number of milliseconds from 0 to {}", most.count()));
   return std::chrono::milliseconds(*ms);
 }
 
@@ -70,7 +74,8 @@ std::optional<Body> Body::object(std::string_view name, std::initializer_list<st
   const auto value = raw(name);
   if (!value || *value == "null") return std::nullopt;
   if (!value->starts_with('{')) {
-    throw unexpected(name, *value, fmt::format("an object with the members `{}`", fmt::join(known, "`, `")));
+    throw invalid_member(name, *value,
+                         fmt::format("an object with the members `{}`", fmt::join(known, "`, `")));
   }
   try {
     return Body(std::string(*value), known);
@@ -82,11 +87,11 @@ std::vector<std::string> Body::strings(std::string_view name) const {
   const auto list = raw(name).value_or("null");
   const bool is_array = json::for_each_element(list, [&](std::string_view element) {
     auto text = json::string_value(element);
-    if (!text) throw unexpected(name, list, "an array of strings");
+    if (!text) throw invalid_member(name, list, "an array of strings");
     strings.push_back(*std::move(text));
     return true;
   });
-  if (!is_array) throw unexpected(name, list, "an array of strings");
+  if (!is_array) throw invalid_member(name, list, "an array of strings");
   return strings;
 }
 
@@ -98,10 +103,11 @@ std::string Body::required(std::string_view name) const {
 
 std::vector<Body> Body::objects(std::string_view name, MemberNames known) const {
   std::vector<Body> objects;
-  const bool is_array = json::for_each_element(raw(name).value_or(""), [&](std::string_view element) {
+  const auto list = raw(name).value_or("null");
+  const bool is_array = json::for_each_element(list, [&](std::string_view element) {
     const auto number = objects.size() + 1;
     if (!element.starts_with('{'))
-      throw bad_request(fmt::format("Element {} of `{}` must be an object.", number, name));
+      throw invalid(fmt::format("Element {} of `{}`", number, name), element, "an object");
     try {
       objects.emplace_back(std::string(element), known);
     } catch (const Error& error) {
@@ -109,7 +115,7 @@ std::vector<Body> Body::objects(std::string_view name, MemberNames known) const 
     }
     return true;
   });
-  if (!is_array) throw bad_request(fmt::format("`{}` must be an array.", name));
+  if (!is_array) throw invalid_member(name, list, "an array of objects");
   return objects;
 }
 

@@ -9,12 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include "divan/base/error.h"
+
 namespace divan::api {
 
 using MemberNames = std::span<const std::string_view>;
 
+/// A bad_request for a member with an invalid value: "`name` is value; expected ...". A long value is
+/// shortened.
+Error invalid_member(std::string_view name, std::string_view value, std::string_view expected);
+
 /// A JSON object whose member names are known. An unknown member is an error, since a misspelt one would be
-/// silently ignored. All functions throw bad_request, with the member's name in the reason. A value type.
+/// silently ignored. All functions throw bad_request for an unknown or invalid member, with its name in the
+/// reason. A value type.
 class Body {
  public:
   /// `json` is in json::compact()'s form.

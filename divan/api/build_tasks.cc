@@ -9,7 +9,7 @@
 namespace divan::api {
 namespace {
 
-// Maximum bytes of a design document's id.
+// Maximum bytes of a design document's id in the response.
 constexpr std::size_t kMaxShownBytes = 1000;
 
 // Greater than any number of a build, and small enough to be multiplied by a thousand.

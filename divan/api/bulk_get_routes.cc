@@ -37,25 +37,25 @@ struct RequestedDocument {
   }
 };
 
-RequestedDocument parse_wanted(std::string_view item) {
+RequestedDocument parse_requested(std::string_view item) {
   RequestedDocument wanted;
-  const auto refuse = [&](Error error, std::string_view rev = "null") {
+  const auto reject = [&](Error error, std::string_view rev = "null") {
     wanted.error = std::move(error);
     wanted.rev_json = rev;
     return wanted;
   };
-  if (!item.starts_with('{')) return refuse(bad_request("document must be a JSON object"));
+  if (!item.starts_with('{')) return reject(bad_request("document must be a JSON object"));
   const auto id = json::member(item, "id");
-  if (!id) return refuse(bad_request("document id missed"));
+  if (!id) return reject(bad_request("document id missed"));
   const auto text = json::string_value(*id);
-  if (!text) return refuse(bad_request("Document id must be a string"));
+  if (!text) return reject(bad_request("Document id must be a string"));
   wanted.id = *text;
   wanted.id_json = json::quoted(wanted.id);
-  if (auto error = docs::document_id_error(wanted.id)) return refuse(*std::move(error));
+  if (auto error = docs::document_id_error(wanted.id)) return reject(*std::move(error));
   const auto rev = json::member(item, "rev");
   if (!rev) return wanted;
   wanted.revision = docs::Revision::parse(json::string_value(*rev).value_or(""));
-  if (!wanted.revision) return refuse(bad_request("Invalid rev format"), *rev);
+  if (!wanted.revision) return reject(bad_request("Invalid rev format"), *rev);
   wanted.rev_json = json::quoted(wanted.revision->to_string());
   return wanted;
 }
@@ -68,7 +68,7 @@ class BulkGetPages final : public PageSource {
     options_.revs = call.flag("revs");
     const bool is_array =
         json::for_each_element(json::member(body, "docs").value_or(""), [&](std::string_view item) {
-          wanted_.push_back(parse_wanted(item));
+          wanted_.push_back(parse_requested(item));
           return true;
         });
     if (!is_array) throw bad_request("Missing JSON list of 'docs'.");
@@ -164,7 +164,7 @@ class BulkGetPages final : public PageSource {
 
 }  // namespace
 
-Answer bulk_get(const Context& context, const CallPtr& call) {
+RouteResult bulk_get(const Context& context, const CallPtr& call) {
   constexpr std::array<std::string_view, 5> kOfSingleDocuments = {"open_revs", "new_edits", "w", "rev",
                                                                   "atts_since"};
   call->allow("POST");

@@ -16,7 +16,7 @@ std::string error_json(std::string_view id, const Error& error) {
                      json::quoted(error.reason()));
 }
 
-// The same; also logs server errors (status 500 and above).
+// Like error_json(), but also logs server errors (status 500 and above).
 std::string error_json(const Call& call, std::string_view id, const Error& error) {
   http::log_failure(call.exchange()->request(), error);
   return error_json(id, error);
@@ -145,7 +145,7 @@ std::string replicate_all(const Context& context, const Call& call,
   return out + "]";
 }
 
-// Number of documents whose revisions are compared in one transaction: more could exceed its time limit.
+// Maximum number of documents whose revisions are compared in one transaction, which has a time limit.
 constexpr std::size_t kComparedTogether = 1'000;
 
 struct RevisionList {
@@ -208,7 +208,7 @@ std::string revision_array(const std::vector<docs::Revision>& revisions) {
 
 }  // namespace
 
-Answer bulk_documents(const Context& context, const CallPtr& call) {
+RouteResult bulk_documents(const Context& context, const CallPtr& call) {
   call->allow("POST");
   auto bulk = parse_bulk(call->json_body());
   if (bulk.new_edits) return json_response(201, edit_all(context, *call, std::move(bulk.documents)));
@@ -219,7 +219,7 @@ Answer bulk_documents(const Context& context, const CallPtr& call) {
   return json_response(201, replicate_all(context, *call, std::move(bulk.documents)));
 }
 
-Answer revisions_diff(const Context& context, const CallPtr& call) {
+RouteResult revisions_diff(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const auto members =
       compare_revisions(context, *call, [](const auto& list, const docs::RevTree& tree, std::string& out) {
@@ -242,7 +242,7 @@ Answer revisions_diff(const Context& context, const CallPtr& call) {
   return json_response(200, "{" + members + "}");
 }
 
-Answer missing_revisions(const Context& context, const CallPtr& call) {
+RouteResult missing_revisions(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const auto members =
       compare_revisions(context, *call, [](const auto& list, const docs::RevTree& tree, std::string& out) {

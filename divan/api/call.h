@@ -95,9 +95,9 @@ using CallPtr = std::shared_ptr<Call>;
 /// The 304 response to a GET whose If-None-Match names `etag`; otherwise nullopt.
 std::optional<http::Response> not_modified(const Call& call, const std::string& etag);
 
-/// The URI, for a Location field, of a path of this server ("/db/doc", percent-encoded). It is absolute, with
-/// the scheme and host that the client used according to Host, X-Forwarded-Proto and X-Forwarded-Host;
-/// without these it is the path.
+/// The URI, for a Location field, of a path of this server ("/db/doc", percent-encoded). It is absolute:
+/// the host is that of X-Forwarded-Host or Host, the scheme https if X-Forwarded-Proto or X-Forwarded-Ssl say
+/// so. Without a host it is the path alone.
 std::string absolute_uri(const Call& call, std::string_view path);
 
 /// For long work on a request: throws client_closed_request (499) once the connection is lost.

@@ -13,13 +13,13 @@
 namespace divan::api {
 namespace {
 
-// Maximum number of pending changes that are counted; beyond that `pending` is omitted.
+// Number of changes up to which `pending` is counted; from there on it is omitted.
 constexpr std::int64_t kMaxCounted = 10'000;
 // Maximum number of rows that a filter scans in one transaction.
 constexpr std::size_t kMaxScannedRows = 10'000;
-// Size of the rows that are generated before they are sent.
+// Bytes of documents after which a page ends.
 constexpr std::size_t kMaxPageBytes = 1 << 20;
-// Number of changes that are prefetched together with the database's record.
+// Maximum number of changes that are prefetched together with the database's record.
 constexpr std::size_t kMaxReadAhead = 1000;
 
 // What a row shows besides the document's id.
@@ -204,7 +204,7 @@ std::uint64_t seq_interval(const Call& call) {
 
 }  // namespace
 
-Answer changes(const Context& context, const CallPtr& call) {
+RouteResult changes(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   auto options = parse_feed_options(*call);
   // As in CouchDB, 0 means 1 here.

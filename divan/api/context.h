@@ -41,7 +41,7 @@ struct Context {
   Accounts& accounts;
   ThreadPool& pool;
   std::atomic<bool>& stopping;  // whether the server has begun to stop
-  ThreadPool& backups;          // one thread for each concurrent backup
+  ThreadPool& backups;          // as many threads as backups may run at once
   backup::Restores& restores;
   Tails& tails;
   IndexWaits& index_waits;

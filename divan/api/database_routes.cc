@@ -103,9 +103,9 @@ void reject_partitions(const Call& call) {
 }  // namespace
 
 // POST /{db} creates a document; see document_routes.cc.
-Answer create_document(const Context& context, const CallPtr& call);
+RouteResult create_document(const Context& context, const CallPtr& call);
 
-Answer database(const Context& context, const CallPtr& call) {
+RouteResult database(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT,POST,DELETE");
   const std::string& name = call->path()[0];
   if (call->method() == "POST") return create_document(context, call);
@@ -125,7 +125,7 @@ Answer database(const Context& context, const CallPtr& call) {
   return ok_response();
 }
 
-Answer all_databases(const Context& context, const CallPtr& call) {
+RouteResult all_databases(const Context& context, const CallPtr& call) {
   call->allow("GET");
   std::string out;
   json::Writer writer(out);
@@ -137,7 +137,7 @@ Answer all_databases(const Context& context, const CallPtr& call) {
   return json_response(200, out, {{"ETag", etag}});
 }
 
-Answer databases_info(const Context& context, const CallPtr& call) {
+RouteResult databases_info(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   const auto names = call->method() == "POST" ? names_in_body(*call) : list_names(context, *call);
   std::string out = "[";
@@ -153,7 +153,7 @@ Answer databases_info(const Context& context, const CallPtr& call) {
   return json_response(200, out + "]");
 }
 
-Answer security(const Context& context, const CallPtr& call) {
+RouteResult security(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT");
   const std::string& name = call->path()[0];
   if (call->method() == "PUT") {
@@ -171,7 +171,7 @@ Answer security(const Context& context, const CallPtr& call) {
                        stored.value_or(R"({"admins":{"roles":["_admin"]},"members":{"roles":["_admin"]}})"));
 }
 
-Answer revisions_limit(const Context& context, const CallPtr& call) {
+RouteResult revisions_limit(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT");
   const std::string& name = call->path()[0];
   if (call->method() == "PUT") {
@@ -188,7 +188,7 @@ Answer revisions_limit(const Context& context, const CallPtr& call) {
   return json_response(200, std::to_string(limit));
 }
 
-Answer maintenance(const Context& context, const CallPtr& call) {
+RouteResult maintenance(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const auto& path = call->path();
   const std::int64_t created = context.store.run([&](kv::Transaction& tx) {

@@ -73,7 +73,7 @@ http::Response written(const Context& context, const Call& call, docs::IncomingD
   return json_response(status, result_json(result), std::move(headers));
 }
 
-Answer put_document(const Context& context, Call& call, const std::string& id) {
+RouteResult put_document(const Context& context, Call& call, const std::string& id) {
   auto document = docs::parse_document(call.json_body());
   document.id = id;
   if (call.flag("new_edits", true)) {
@@ -95,7 +95,7 @@ Answer put_document(const Context& context, Call& call, const std::string& id) {
   return json_response(status, result_json(result), std::move(headers));
 }
 
-Answer delete_document(const Context& context, const Call& call, const std::string& id) {
+RouteResult delete_document(const Context& context, const Call& call, const std::string& id) {
   docs::IncomingDocument tombstone;
   tombstone.id = id;
   tombstone.deleted = true;
@@ -112,8 +112,8 @@ Answer delete_document(const Context& context, const Call& call, const std::stri
 }
 
 // open_revs: the requested leaves, as an array.
-Answer open_revisions(const Context& context, const Call& call, const std::string& id,
-                      const std::string& wanted) {
+RouteResult open_revisions(const Context& context, const Call& call, const std::string& id,
+                           const std::string& wanted) {
   std::vector<docs::Revision> revisions;
   const bool all = wanted == "all";
   if (!all) {
@@ -150,7 +150,7 @@ Answer open_revisions(const Context& context, const Call& call, const std::strin
   return json_response(200, out + "]");
 }
 
-Answer get_document(const Context& context, const Call& call, const std::string& id) {
+RouteResult get_document(const Context& context, const Call& call, const std::string& id) {
   if (const auto wanted = call.param("open_revs")) return open_revisions(context, call, id, *wanted);
   const auto options = document_options(call);
   const auto rev = call.param("rev");
@@ -212,7 +212,7 @@ http::Response local_result(const std::string& id, std::int64_t revision, int st
 
 }  // namespace
 
-Answer create_document(const Context& context, const CallPtr& call) {
+RouteResult create_document(const Context& context, const CallPtr& call) {
   auto document = docs::parse_document(call->json_body());
   if (document.id.empty()) document.id = context.rng.uuid_at(context.clock.wall_ms());
   if (document.id.starts_with(docs::kLocalPrefix)) {
@@ -225,7 +225,7 @@ Answer create_document(const Context& context, const CallPtr& call) {
   return written(context, *call, std::move(document), 201, std::move(location));
 }
 
-Answer document(const Context& context, const CallPtr& call, const std::string& id) {
+RouteResult document(const Context& context, const CallPtr& call, const std::string& id) {
   if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
   if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);
@@ -234,7 +234,7 @@ Answer document(const Context& context, const CallPtr& call, const std::string& 
   return get_document(context, *call, id);
 }
 
-Answer local_document(const Context& context, const CallPtr& call, const std::string& id) {
+RouteResult local_document(const Context& context, const CallPtr& call, const std::string& id) {
   if (call->method() == "COPY") throw_not_implemented("`COPY` (copying documents) is not supported yet.");
   call->allow("GET,PUT,DELETE");
   if (const auto error = docs::document_id_error(id)) reject_id(context, *call, *error);

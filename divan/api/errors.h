@@ -1,4 +1,4 @@
-// Errors of the store as HTTP answers.
+// Errors of the store as HTTP errors.
 #pragma once
 
 #include "divan/base/error.h"
@@ -6,8 +6,8 @@
 
 namespace divan::api {
 
-/// The same name and reason with a status: 413 for what is too large, 503 if a later request may succeed, 500
-/// otherwise.
+/// An error with the same name and reason, and a status: 413 if the transaction, a key or a value is too
+/// large, 503 if a later request may succeed, 500 otherwise.
 Error http_error(const kv::Error& error);
 
 }  // namespace divan::api

@@ -12,12 +12,13 @@ namespace {
 constexpr std::size_t kMaxEventBytes = 1 << 20;
 // Maximum size of a channel's name, in the bus's form.
 constexpr std::size_t kMaxChannelBytes = 512;
-// Number of events queued for a slow client before it misses events: several of the largest.
+// Number and bytes of the events queued for a slow client before it misses events. The bytes are enough for
+// several of the largest events.
 constexpr std::size_t kMaxWaitingEvents = 10'000;
 constexpr std::size_t kMaxWaitingBytes = 4 * kMaxEventBytes;
 // Bytes after which one read ends.
 constexpr std::size_t kReadBytes = 256 << 10;
-// The role whose members may use all channels except the server's own.
+// Users with this role may use all channels except the server's own.
 constexpr std::string_view kRole = "events";
 
 // The kind of events that clients publish.
@@ -92,7 +93,7 @@ class ChannelSource final : public FeedSource {
   std::optional<events::Subscription> subscription_;
 };
 
-Answer publish(const Context& context, Call& call, const std::string& channel) {
+RouteResult publish(const Context& context, Call& call, const std::string& channel) {
   if (events::is_own_channel(channel))
     throw forbidden("Channels whose names begin with an underscore are reserved for the server.");
   if (call.body().size() > kMaxEventBytes)
@@ -105,7 +106,7 @@ Answer publish(const Context& context, Call& call, const std::string& channel) {
   return json_response(200, fmt::format(R"({{"ok":true,"reached":{}}})", reached));
 }
 
-Answer listen(const Context& context, const CallPtr& call, std::string channel) {
+RouteResult listen(const Context& context, const CallPtr& call, std::string channel) {
   if (events::is_own_channel(channel)) {
     if (!call->user().admin)
       throw forbidden("Channels whose names begin with an underscore are for server admins.");
@@ -123,7 +124,7 @@ Answer listen(const Context& context, const CallPtr& call, std::string channel) 
 }
 
 // GET /_events
-Answer overview(const Context& context, const Call& call) {
+RouteResult overview(const Context& context, const Call& call) {
   auto channels = context.catalog.bus().channels();
   if (!call.user().admin)
     std::erase_if(channels, [](const auto& channel) { return events::is_own_channel(channel.name); });
@@ -147,7 +148,7 @@ Answer overview(const Context& context, const Call& call) {
 
 }  // namespace
 
-Answer events_of_channels(const Context& context, const CallPtr& call) {
+RouteResult events_of_channels(const Context& context, const CallPtr& call) {
   call->require_role(kRole, "Events");
   if (call->path().size() == 1) {
     call->allow("GET");

@@ -13,13 +13,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultHeartbeat{60'000};
-// Longer ones would never be due, and would overflow the timer.
+// Longer heartbeats are shortened to this, since the longest would overflow the timer.
 constexpr milliseconds kMaxHeartbeat{24 * 3'600'000};
 constexpr milliseconds kMaxTimeout{60'000};
 constexpr std::size_t kRowsPerRead = 500;
 // Poll interval of a feed without a watch.
-constexpr milliseconds kUnwatchedPause{1000};
-// Bytes in the socket's queue at which reading pauses.
+constexpr milliseconds kPollInterval{1000};
+// Unsent bytes above which reading pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
@@ -106,7 +106,7 @@ class Feed final : public Task {
       const bool answered = as_object() && (options_.mode == FeedMode::normal || sent_rows_);
       if (cut || source_->ended() || (answered && !more) || stopping()) return finish();
       if (more || !rows.empty()) continue;
-      // The client has all rows so far; if it has closed its side, nothing shows whether it still reads.
+      // The client has all rows so far; if it has closed its side, it cannot be told whether it still reads.
       if (exchange().half_closed()) return finish();
       return wait();
     }
@@ -219,7 +219,7 @@ class Feed final : public Task {
 }  // namespace
 
 std::optional<milliseconds> WatchingSource::read_again_after() const {
-  return watch_ == nullptr ? std::optional(kUnwatchedPause) : std::nullopt;
+  return watch_ == nullptr ? std::optional(kPollInterval) : std::nullopt;
 }
 
 FeedOptions parse_feed_options(const Call& call) {

@@ -31,7 +31,7 @@ class FeedSource {
   /// once.
   virtual bool read(std::size_t limit, std::vector<FeedRow>& rows) = 0;
 
-  /// The sequence of the last row that was read; empty if the feed has no sequences.
+  /// The sequence up to which rows have been read; empty if the feed has no sequences.
   virtual std::string last_seq() const = 0;
 
   /// The number of rows after last_seq(), if known.

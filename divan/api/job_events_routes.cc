@@ -7,7 +7,7 @@
 namespace divan::api {
 namespace {
 
-// Number of events queued for a slow client before it misses events.
+// Number and bytes of the events queued for a slow client before it misses events.
 constexpr std::size_t kMaxWaitingEvents = 10'000;
 constexpr std::size_t kMaxWaitingBytes = 4 << 20;
 
@@ -52,7 +52,7 @@ class JobEvents final : public FeedSource {
 
 }  // namespace
 
-Answer job_events(const Context& context, const CallPtr& call) {
+RouteResult job_events(const Context& context, const CallPtr& call) {
   call->allow("GET");
   const auto mode = call->param("feed").value_or("continuous");
   if (mode != "continuous" && mode != "eventsource")

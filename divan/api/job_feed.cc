@@ -55,8 +55,8 @@ class JobSource final : public WatchingSource {
 
 }  // namespace
 
-Answer follow_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id,
-                  const FeedOptions& options) {
+RouteResult follow_job(const Context& context, const CallPtr& call, const std::string& type,
+                       const std::string& id, const FeedOptions& options) {
   context.store.run([&](kv::Transaction& tx) {
     if (!context.queue.find(tx, type, id)) throw not_found("No such job.");
   });

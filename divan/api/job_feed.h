@@ -7,7 +7,7 @@
 namespace divan::api {
 
 /// Begins the feed. Throws not_found if there is no such job.
-Answer follow_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id,
-                  const FeedOptions& options);
+RouteResult follow_job(const Context& context, const CallPtr& call, const std::string& type,
+                       const std::string& id, const FeedOptions& options);
 
 }  // namespace divan::api

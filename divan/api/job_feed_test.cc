@@ -13,19 +13,19 @@ class HookedStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
   std::unique_ptr<kv::Transaction> begin() override {
-    return std::make_unique<InterruptedTransaction>(*this, inner().begin());
+    return std::make_unique<HookedTransaction>(*this, inner().begin());
   }
   /// Sets the function to be called after the transaction of this number, counted from now.
-  void interrupt(int number, std::function<void()> callback) {
+  void call_after(int number, std::function<void()> callback) {
     callback_ = std::move(callback);
     left_ = number;
   }
   std::atomic<bool> no_watches = false;
 
  private:
-  class InterruptedTransaction final : public kv::ForwardingTransaction {
+  class HookedTransaction final : public kv::ForwardingTransaction {
    public:
-    InterruptedTransaction(HookedStore& store, std::unique_ptr<kv::Transaction> inner)
+    HookedTransaction(HookedStore& store, std::unique_ptr<kv::Transaction> inner)
         : ForwardingTransaction(std::move(inner)), store_(store) {}
     std::shared_ptr<kv::Watch> watch(std::string_view key) override {
       if (store_.no_watches) throw kv::Error(kv::ErrorCode::too_many_watches);
@@ -47,12 +47,12 @@ class HookedStore final : public kv::ForwardingDatabase {
 };
 
 struct JobFeed : Streams {
-  HookedStore interrupted{*store};
-  const Context on_interrupted = context_on(interrupted);
+  HookedStore hooked{*store};
+  const Context on_hooked = context_on(hooked);
   jobs::AcceptedJob job;
 
   JobFeed() {
-    answerer = [this](const CallPtr& call) { answer_as_server(on_interrupted, call); };
+    answerer = [this](const CallPtr& call) { answer_as_server(on_hooked, call); };
     store->run([&](kv::Transaction& tx) {
       queue.set_type(tx, "t", {});
       queue.add(tx, "t", "j", "{}");
@@ -68,7 +68,7 @@ struct JobFeed : Streams {
   std::string received_if_finished_after(int transaction) {
     const std::string before = json::compact(get("?feed=longpoll"));
     const auto seq = json::string_value(json::member(before, "last_seq").value_or(""));
-    interrupted.interrupt(transaction, [this] {
+    hooked.call_after(transaction, [this] {
       store->run([&](kv::Transaction& tx) { jobs::finish(queue, tx, job.attempt(), std::nullopt); });
     });
     // Without heartbeats it would end after its timeout, with a last read.
@@ -89,7 +89,7 @@ TEST_F(JobFeed, AJobFinishedRightAfterTheReadIsReported) {
 }
 
 TEST_F(JobFeed, WithoutWatchesAJobIsPolled) {
-  interrupted.no_watches = true;
+  hooked.no_watches = true;
   for (const char* heartbeat : {"", "&heartbeat=3600000"}) {
     http::testing::RawClient client(test.server);
     client.send(
@@ -102,7 +102,7 @@ TEST_F(JobFeed, WithoutWatchesAJobIsPolled) {
 }
 
 TEST_F(JobFeed, WithoutWatchesMembersArePolled) {
-  interrupted.no_watches = true;
+  hooked.no_watches = true;
   http::testing::RawClient client(test.server);
   client.send("GET /_workers/role?feed=continuous&heartbeat=3600000 HTTP/1.1\r\nHost: h\r\n\r\n");
   client.until(R"("workers":[]})");

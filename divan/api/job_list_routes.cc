@@ -61,7 +61,7 @@ Resume parse_resume(const Context& context, const std::optional<std::string>& te
 }  // namespace
 
 // GET /_jobs/{type}/_list
-Answer list_jobs(const Context& context, Call& call, const std::string& type) {
+RouteResult list_jobs(const Context& context, Call& call, const std::string& type) {
   call.allow("GET");
   const auto options = list_options(call);
   const auto listed = context.store.run([&](kv::Transaction& tx) {
@@ -79,7 +79,8 @@ bool is_bulk_change(std::string_view action) {
 }
 
 // POST /_jobs/{type}/_cancel, _resubmit and _remove: several transactions of a bounded size.
-Answer change_jobs(const Context& context, Call& call, const std::string& type, const std::string& action) {
+RouteResult change_jobs(const Context& context, Call& call, const std::string& type,
+                        const std::string& action) {
   call.allow("POST");
   const Body body(call.json_body(), {"state", "limit", "start"});
   const auto state = parse_state(body.required("state"));

@@ -1,4 +1,4 @@
-// The options of a job in requests that add jobs.
+// The members of requests that add a job.
 #pragma once
 
 #include "divan/api/body.h"
@@ -10,11 +10,11 @@ namespace divan::api {
 inline constexpr std::string_view kTransactAddMembers[] = {
     "type",    "id",           "data",     "scheduled_at", "priority",    "schedule",
     "timeout", "max_attempts", "max_lost", "backoff_min",  "backoff_max", "max_runtime"};
-/// The same where the path names the type; and where it also names the id.
+/// The same without `type`, which the path names; and also without `id`.
 inline constexpr MemberNames kBulkAddMembers = MemberNames(kTransactAddMembers).subspan(1);
 inline constexpr MemberNames kAddMembers = MemberNames(kTransactAddMembers).subspan(2);
 
-/// Throws bad_request.
+/// The options of a job. Throws bad_request for an invalid one.
 jobs::Queue::AddOptions add_options(const Body& body);
 
 /// The job's data; valid as long as the body.

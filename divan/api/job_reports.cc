@@ -71,8 +71,8 @@ std::vector<Report> read_reports(const std::string& type, const std::vector<Body
   return reports;
 }
 
-// Several reports of one kind: one result for each job, since one that was lost does not affect the others;
-// in as few transactions as possible.
+// Several reports of one kind, in as few transactions as possible. Each report has its own result, since a
+// worker that has lost one job may still have the others.
 class BulkReport {
  public:
   BulkReport(const Context& context, std::string_view report, std::vector<Report> reports)
@@ -106,9 +106,10 @@ class BulkReport {
         return run_batch(begin, middle) && run_batch(middle, end);
       }
       if (!too_large && answers_.empty()) throw;
-      // A later retry may succeed.
+      // Always 503 for a failure of the store, since a later retry may succeed.
+      const Error refused = http_error(error);
       for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
-        answers_.push_back(refusal(i, http_error(error), too_large ? 413 : 503));
+        answers_.push_back(refusal(i, refused, too_large ? 413 : 503));
       return too_large;
     }
   }
@@ -148,8 +149,8 @@ bool is_job_report(std::string_view action) {
 }
 
 // POST /_jobs/{type}/{id}/_update, _finish, _fail and _release
-Answer job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
-                  const std::string& report) {
+RouteResult job_report(const Context& context, Call& call, const std::string& type, const std::string& id,
+                       const std::string& report) {
   call.allow("POST");
   const Body body(call.has_body() ? call.json_body() : "{}", members_of(report));
   if (body.string("id").value_or(id) != id) throw bad_request("`id` differs from the id in the path.");
@@ -160,8 +161,8 @@ Answer job_report(const Context& context, Call& call, const std::string& type, c
 }
 
 // POST /_jobs/{type}/_update, _finish, _fail and _release
-Answer bulk_job_reports(const Context& context, Call& call, const std::string& type,
-                        const std::string& report) {
+RouteResult bulk_job_reports(const Context& context, Call& call, const std::string& type,
+                             const std::string& report) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto jobs = body.objects("jobs", members_of(report));

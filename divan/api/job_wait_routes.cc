@@ -28,7 +28,7 @@ std::set<jobs::State> states_of(const Body& body) {
     return true;
   });
   if (!is_array || states.empty())
-    throw bad_request("`states` must be an array of pending, running, finished, failed and cancelled.");
+    throw invalid_member("states", *names, "an array of pending, running, finished, failed or cancelled");
   return states;
 }
 
@@ -94,7 +94,7 @@ class WaitTask final : public Task {
 
 }  // namespace
 
-Answer wait_for_jobs(const Context& context, const CallPtr& call) {
+RouteResult wait_for_jobs(const Context& context, const CallPtr& call) {
   call->allow("POST");
   const Body body(call->json_body(), {"jobs", "states", "count", "timeout"});
   std::make_shared<WaitTask>(context, call, body)->start();

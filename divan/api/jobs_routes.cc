@@ -38,7 +38,7 @@ std::string added_json(const Queue::Added& added) {
 }
 
 // GET /_jobs
-Answer list_types(const Context& context, Call& call) {
+RouteResult list_types(const Context& context, Call& call) {
   call.allow("GET");
   const auto out = context.store.run([&](kv::Transaction& tx) {
     std::string types;
@@ -57,7 +57,7 @@ Answer list_types(const Context& context, Call& call) {
 }
 
 // /_jobs/{type}
-Answer job_type(const Context& context, Call& call, const std::string& type) {
+RouteResult job_type(const Context& context, Call& call, const std::string& type) {
   call.allow("GET,PUT,POST,DELETE");
   if (call.method() == "GET") {
     return json_response(
@@ -100,7 +100,7 @@ std::vector<Queue::Added> add_together(const Context& context, const std::string
 }
 
 // POST /_jobs/{type}/_bulk
-Answer add_bulk(const Context& context, Call& call, const std::string& type) {
+RouteResult add_bulk(const Context& context, Call& call, const std::string& type) {
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto bodies = body.objects("jobs", kBulkAddMembers);
@@ -127,7 +127,8 @@ void remove_job(const Context& context, const std::string& type, const std::stri
 }
 
 // /_jobs/{type}/{id}
-Answer one_job(const Context& context, const CallPtr& call, const std::string& type, const std::string& id) {
+RouteResult one_job(const Context& context, const CallPtr& call, const std::string& type,
+                    const std::string& id) {
   call->allow("GET,PUT,DELETE");
   if (call->method() == "PUT") {
     const Body body(call->has_body() ? call->json_body() : "{}", kAddMembers);
@@ -152,8 +153,8 @@ Answer one_job(const Context& context, const CallPtr& call, const std::string& t
 }
 
 // POST /_jobs/{type}/{id}/{action}
-Answer job_action(const Context& context, Call& call, const std::string& type, const std::string& id,
-                  const std::string& action) {
+RouteResult job_action(const Context& context, Call& call, const std::string& type, const std::string& id,
+                       const std::string& action) {
   call.allow("POST");
   const std::string json = call.has_body() ? call.json_body() : "{}";
   if (action == "_cancel") {
@@ -185,7 +186,7 @@ void check_type(const Context& context, const Call& call, std::string_view type)
         fmt::format("Jobs of type `{}` build the server's indexes; only server admins may use them.", type));
 }
 
-Answer jobs(const Context& context, const CallPtr& call) {
+RouteResult jobs(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Jobs");
   const auto& path = call->path();
   if (path.size() > 1) check_type(context, *call, path[1]);

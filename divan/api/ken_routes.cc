@@ -81,7 +81,7 @@ struct IncompleteIndex {
   index::LeftOutSummary left_out;
 };
 
-// Of the first kMaxShown indexes, those that lack rows of documents now.
+// Returns those of the first kMaxShown indexes that have left out documents.
 std::vector<IncompleteIndex> find_incomplete_indexes(const Context& context, kv::Transaction& tx,
                                                      const std::vector<ken::IndexName>& indexes) {
   std::vector<IncompleteIndex> found;
@@ -146,14 +146,14 @@ void write_processes(json::Writer& writer, const Context& context) {
 
 }  // namespace
 
-Answer ken_status(const Context& context, const CallPtr& call) {
+RouteResult ken_status(const Context& context, const CallPtr& call) {
   call->allow("GET");
   if (context.ken == nullptr) throw not_found("This process does not run ken: see serve --background.");
   const auto status = context.ken->status();
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
     out.clear();
-    const auto lacking = find_incomplete_indexes(context, tx, status.left_out);
+    const auto incomplete = find_incomplete_indexes(context, tx, status.left_out);
     const std::size_t not_shown = status.left_out.size() - std::min(status.left_out.size(), kMaxShown);
     json::Writer writer(out);
     writer.begin_object().key("counts").begin_object();
@@ -161,7 +161,7 @@ Answer ken_status(const Context& context, const CallPtr& call) {
     writer.key("active").number(static_cast<std::int64_t>(status.active.size()));
     writer.key("waiting").number(static_cast<std::int64_t>(status.waiting.size()));
     writer.key("retries").number(static_cast<std::int64_t>(status.retries.size()));
-    writer.key("left_out").number(static_cast<std::int64_t>(lacking.size() + not_shown)).end_object();
+    writer.key("left_out").number(static_cast<std::int64_t>(incomplete.size() + not_shown)).end_object();
     writer.key("channels").begin_object().key("used").number(static_cast<std::int64_t>(status.active.size()));
     writer.key("batch").number(status.settings.batch_channels);
     writer.key("incremental").number(status.settings.incremental_channels).end_object();
@@ -177,7 +177,7 @@ Answer ken_status(const Context& context, const CallPtr& call) {
       if (!retry.error.empty()) writer.key("error").string(retry.error);
       writer.end_object();
     });
-    write_list(writer, "left_out", lacking, [&](const IncompleteIndex& one) {
+    write_list(writer, "left_out", incomplete, [&](const IncompleteIndex& one) {
       write_index(writer.begin_object(), one.index).key("left_out");
       one.left_out.write(writer);
       writer.end_object();

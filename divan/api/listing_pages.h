@@ -28,7 +28,8 @@ class ListingPages : public PageSource {
       append_head(*tx, database, out);
       number_ = database.number();
     }
-    // The database was deleted, and a new one created with its name.
+    // The database was deleted since the first page, and a new one created with its name, which has none of
+    // the rows so far.
     if (database.number() != *number_) throw not_found("Database does not exist.");
     const bool more = params_.keys ? read_keys(*tx, database, out) : read_range(*tx, database, out);
     end_page(*tx, database, out);

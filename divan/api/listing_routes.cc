@@ -147,7 +147,7 @@ class DocumentPages final : public ListingPages<docs::Leaf> {
 
 }  // namespace
 
-Answer all_documents(const Context& context, const CallPtr& call) {
+RouteResult all_documents(const Context& context, const CallPtr& call) {
   const bool design_only = call->path()[1] == "_design_docs";
   stream_listing(context, call, [&](index::views::ViewParams params) {
     return std::make_unique<DocumentPages>(context, call->path()[0], std::move(params), design_only);

@@ -67,8 +67,8 @@ TEST_F(Listings, ARemoteStoreReturnsTheSame) {
                              testing::HasSubstr(R"({"key":7,"error":"not_found"})")));
 }
 
-// However many pages a listing has, the prefetch is what a page shows.
-TEST_F(Listings, ARemoteStoreNeedsOneRoundTripForAPage) {
+// Only the rows of a page are prefetched, however many pages the listing has.
+TEST_F(Listings, ARemoteStoreNeedsFewRoundTripsForAPage) {
   const auto waits = [&](const std::string& target) {
     const int before = remote_store.round_trips;
     get(target, true);

@@ -54,7 +54,7 @@ class LocalPages final : public ListingPages<docs::LocalDocument> {
 
 }  // namespace
 
-Answer local_documents(const Context& context, const CallPtr& call) {
+RouteResult local_documents(const Context& context, const CallPtr& call) {
   stream_listing(context, call, [&](index::views::ViewParams params) {
     return std::make_unique<LocalPages>(context, call->path()[0], std::move(params));
   });

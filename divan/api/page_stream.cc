@@ -3,7 +3,7 @@
 namespace divan::api {
 namespace {
 
-// Bytes in the socket's queue at which reading of pages pauses.
+// Unsent bytes above which reading of pages pauses.
 constexpr std::size_t kMaxUnsent = 512 << 10;
 
 class ReadyStream final : public PageStream {

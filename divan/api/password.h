@@ -12,7 +12,7 @@ namespace divan::api {
 /// Maximum number of iterations of a hash: some seconds of work.
 inline constexpr int kMaxPasswordIterations = 10'000'000;
 
-/// The iterations of new hashes unless set: the default of CouchDB 3.4.
+/// The iterations of new hashes unless configured: the default of CouchDB since 3.4.
 inline constexpr int kDefaultPasswordIterations = 600'000;
 
 /// The iterations of new hashes: [chttpd_auth] iterations. Throws bad_request for an invalid value.

@@ -82,7 +82,7 @@ std::optional<bool> PasswordChecks::check(const PasswordRequest& request, Passwo
     stats_.refused += refusals.size();
   }
   changed_.notify_one();
-  refuse(std::move(refusals));
+  refuse(refusals);
   return std::nullopt;
 }
 
@@ -122,7 +122,7 @@ void PasswordChecks::work() {
       continue;
     }
     lock.unlock();
-    refuse(std::move(refusals));
+    refuse(refusals);
     if (check) run(*check);
     lock.lock();
   }

@@ -35,8 +35,8 @@ struct PasswordRequest {
 struct PasswordCheckStats {
   std::uint64_t right = 0;
   std::uint64_t wrong = 0;
-  std::uint64_t refused = 0;  ///< number of requests
-  std::size_t waiting = 0;    ///< number of checks
+  std::uint64_t refused = 0;  ///< requests, not checks
+  std::size_t waiting = 0;    ///< checks that wait now
 };
 
 /// Checks passwords in the order of password_queue.h. Thread-safe. It has a condition variable of its own,
@@ -44,10 +44,10 @@ struct PasswordCheckStats {
 class PasswordChecks {
  public:
   struct Options {
-    /// At least two, one of which never runs checks of suspects. 0: half of the processors.
+    /// At least two, so that checks of suspects leave one to others. 0: half of the processors.
     std::size_t threads = 0;
     PasswordQueue::Limits limits{};
-    std::size_t remembered = 10'000;  ///< size of the cache: of right, and of wrong results
+    std::size_t remembered = 10'000;  ///< maximum number of cached results, of right and of wrong ones
     /// For tests: replaces compare_password().
     std::function<bool(const PasswordCheck&)> compare{};
   };

@@ -66,7 +66,7 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::add(PasswordCheck check, Pass
     Entry& entry = *found->second;
     bytes_ += waiter.bytes;
     entry.waiters.push_back(std::move(waiter));
-    // It waits as short as the first of its addresses would.
+    // It is ranked by the best of its addresses.
     Entry other{.check = {.address = std::move(check.address), .name = std::move(check.name)}};
     other.pair = other.check.address + other.check.name;
     if (!entry.running && rank(other, clock_.now()) < rank(entry, clock_.now())) {
@@ -98,8 +98,7 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::expire() {
     if (present->running) continue;
     std::erase_if(present->waiters, [this](const PasswordWaiter& waiter) {
       const bool disconnected = waiter.disconnected && waiter.disconnected();
-      DIVAN_CHECK(bytes_ >= waiter.bytes, "{} bytes wait of {}", waiter.bytes, bytes_);
-      if (disconnected) bytes_ -= waiter.bytes;
+      if (disconnected) subtract_bytes(waiter);
       return disconnected;
     });
     if (present->waiters.empty()) {
@@ -127,7 +126,7 @@ std::optional<PasswordCheck> PasswordQueue::next() {
   best->running = true;
   best->suspect = is_suspect(best->check);
   if (best->suspect) ++running_suspects_;
-  DIVAN_CHECK(waiting_ > 0, "a check begins that did not wait");
+  DIVAN_CHECK(waiting_ > 0, "a check begins, but none waits");
   --waiting_;
   ++served_;
   addresses_[best->check.address].last_served = served_;
@@ -180,17 +179,20 @@ void PasswordQueue::refuse(Entries::iterator entry, std::vector<Refusal>& refusa
   for (auto& waiter : remove(entry)) refusals.push_back({std::move(waiter), error});
 }
 
+void PasswordQueue::subtract_bytes(const PasswordWaiter& waiter) {
+  DIVAN_CHECK(bytes_ >= waiter.bytes, "a request of {} bytes leaves a queue of {} bytes", waiter.bytes,
+              bytes_);
+  bytes_ -= waiter.bytes;
+}
+
 std::vector<PasswordWaiter> PasswordQueue::remove(Entries::iterator entry) {
   auto waiters = std::move(entry->waiters);
-  for (const auto& waiter : waiters) {
-    DIVAN_CHECK(bytes_ >= waiter.bytes, "{} bytes wait of {}", waiter.bytes, bytes_);
-    bytes_ -= waiter.bytes;
-  }
+  for (const auto& waiter : waiters) subtract_bytes(waiter);
   if (entry->running) {
-    DIVAN_CHECK(!entry->suspect || running_suspects_ > 0, "a suspect's check ends that has not begun");
+    DIVAN_CHECK(!entry->suspect || running_suspects_ > 0, "a check of a suspect ends, but none runs");
     if (entry->suspect) --running_suspects_;
   } else {
-    DIVAN_CHECK(waiting_ > 0, "a check ends that did not wait");
+    DIVAN_CHECK(waiting_ > 0, "a waiting check is removed, but none waits");
     --waiting_;
   }
   by_key_.erase(entry->check.key);

@@ -44,7 +44,7 @@ struct PasswordCheck {
 
 /// A request that waits for a check.
 struct PasswordWaiter {
-  std::size_t bytes = 0;                 ///< memory that the request holds
+  std::size_t bytes = 0;                 ///< size of the request's body
   std::function<bool()> disconnected{};  ///< returns true if the client has disconnected
   /// Called once: with null if the check was made, otherwise with the error.
   std::function<void(const Error* refusal)> done{};
@@ -53,7 +53,7 @@ struct PasswordWaiter {
 /// The key by which a client's failures are counted: an IPv4 address, or the first 64 bits of an IPv6
 /// address, since one customer of a network usually has all addresses with that prefix.
 std::string address_key(std::string_view address);
-/// A digest of a name, which bounds its size.
+/// The key by which a name's failures are counted: a digest, since clients can send names of any size.
 std::string name_key(std::string_view name);
 
 struct PasswordQueueLimits {
@@ -95,7 +95,7 @@ class PasswordQueue {
   /// that waited for it.
   [[nodiscard]] std::vector<PasswordWaiter> finish(const PasswordCheck& check, std::optional<bool> right);
 
-  /// Removes all requests.
+  /// Removes and returns all requests.
   [[nodiscard]] std::vector<PasswordWaiter> clear();
 
   std::size_t waiting() const { return waiting_; }
@@ -125,6 +125,7 @@ class PasswordQueue {
   bool is_suspect(const PasswordCheck& check) const;
   Error refusal(const PasswordCheck& check) const;
   void refuse(Entries::iterator entry, std::vector<Refusal>& refusals);
+  void subtract_bytes(const PasswordWaiter& waiter);
   std::vector<PasswordWaiter> remove(Entries::iterator entry);
   Entries::iterator last();
   void count_failure(Sources& sources, const std::string& key);
@@ -135,7 +136,7 @@ class PasswordQueue {
   Entries entries_;  // in the order of arrival
   std::unordered_map<std::string, Entries::iterator> by_key_;
   std::size_t waiting_ = 0;  // entries that are not running
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0;    // of all waiters
   std::size_t running_suspects_ = 0;
   std::uint64_t served_ = 0;
   Sources addresses_;

@@ -103,7 +103,7 @@ TEST_F(PasswordQueueTest, GuessersAreServedLast) {
                                   "guess 4"));
 }
 
-// The failures of an address are caused by its clients, those of a name by others.
+// The failures of an address come from its own clients, those of a name possibly from others.
 TEST_F(PasswordQueueTest, FailuresOfAnAddressTakePrecedenceOverThoseOfAName) {
   for (int i = 0; i < 10; ++i) fail(fmt::format("10.1.0.{}", i), "ann", 1);
   fail("10.0.0.66", "zoe", 1);
@@ -138,7 +138,7 @@ TEST_F(PasswordQueueTest, GoodUsersWhoShareTheAddressOfAGuesser) {
   add("10.0.0.1", "bob", "right b");
   add("10.0.0.1", "ann", "right a");
   EXPECT_EQ(serve(), "right b");
-  // The owner of the guessed name cannot be distinguished from the guesses: both are served alternately.
+  // The owner of the guessed name cannot be distinguished from the guesses, and is served in its turn.
   std::vector<std::string> served = serve_all();
   EXPECT_EQ(served.size(), 41u);
   EXPECT_EQ(served.back(), "right a");

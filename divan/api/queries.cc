@@ -8,7 +8,7 @@ namespace {
 
 using index::views::ViewParams;
 
-// Each query holds its state in a listing while the response is written.
+// Each query holds its position in a listing while the response is written.
 constexpr std::size_t kMaxQueries = 1000;
 
 // Not thread-safe, as every source.

@@ -7,24 +7,24 @@
 namespace divan::api {
 namespace {
 
-using Route = Answer (*)(const Context&, const CallPtr&);
+using Route = RouteResult (*)(const Context&, const CallPtr&);
 
 enum class Access {
   admins,
-  route_checks,  // by name and roles
-  everybody
+  route_checks,  // the route checks name and roles
+  everyone
 };
 
 struct ServerRoute {
   Route route;
   Access access = Access::admins;
-  bool has_more = false;  // below this path
+  bool has_more = false;  // longer paths that begin with this one are valid
 };
 
 const std::map<std::string_view, ServerRoute>& server_routes() {
   static const std::map<std::string_view, ServerRoute> routes = {
-      {"_up", {up, Access::everybody}},
-      {"_session", {session, Access::everybody}},
+      {"_up", {up, Access::everyone}},
+      {"_session", {session, Access::everyone}},
       {"_uuids", {uuids}},
       {"_all_dbs", {all_databases}},
       {"_dbs_info", {databases_info}},
@@ -73,7 +73,7 @@ void check_database(const Context& context, const Call& call) {
   context.store.run([&](kv::Transaction& tx) { context.catalog.open(tx, call.path()[0]); });
 }
 
-// Paths below a document are attachments.
+// Attachments have the paths below their document.
 [[noreturn]] void reject_attachment(const Context& context, const Call& call) {
   check_database(context, call);
   call.allow("GET,PUT,DELETE");
@@ -85,22 +85,22 @@ void check_database(const Context& context, const Call& call) {
   throw_not_implemented("Attachments are not supported yet.");
 }
 
-// A name below a design document that begins with an underscore: in CouchDB, that of an attachment, which is
-// invalid.
+// A name below a design document that begins with an underscore. CouchDB takes it for an attachment's name,
+// which must not begin with one.
 [[noreturn]] void reject_design_action(const Context& context, const Call& call) {
   const auto& path = call.path();
   context.store.run([&](kv::Transaction& tx) {
     docs::find_document(tx, context.catalog.open(tx, path[0]), std::string(docs::kDesignPrefix) + path[2],
                         {});
   });
-  if (const auto* entry = find_unsupported(Level::design_document, path[3])) refuse(call, *entry);
+  if (const auto* entry = find_unsupported(Level::design_document, path[3])) reject_unsupported(call, *entry);
   call.allow("GET,PUT,DELETE");
   if (call.method() == "PUT")
     throw bad_request(fmt::format("Attachment name '{}' starts with prohibited character '_'", path[3]));
   throw not_found("Document is missing attachment");
 }
 
-Answer design_route(const Context& context, const CallPtr& call) {
+RouteResult design_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   const bool is_view = path[3] == "_view" && path.size() >= 5;
   if (is_view && (path.size() == 5 || (path.size() == 6 && path[5] == "queries"))) return view(context, call);
@@ -109,7 +109,7 @@ Answer design_route(const Context& context, const CallPtr& call) {
   reject_design_action(context, *call);
 }
 
-Answer local_route(const Context& context, const CallPtr& call) {
+RouteResult local_route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 3) return local_document(context, call, std::string(docs::kLocalPrefix) + path[2]);
   check_database(context, *call);
@@ -125,7 +125,7 @@ bool has_more(const std::vector<std::string>& path) {
           (path[1] == "_all_docs" || path[1] == "_design_docs" || path[1] == "_local_docs"));
 }
 
-Answer in_database(const Context& context, const CallPtr& call) {
+RouteResult in_database(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() == 1) return database(context, call);
   const std::string& second = path[1];
@@ -141,7 +141,7 @@ Answer in_database(const Context& context, const CallPtr& call) {
   }
   if (const auto* entry = find_unsupported(Level::database, second)) {
     check_database(context, *call);
-    refuse(*call, *entry);
+    reject_unsupported(*call, *entry);
   }
   if (second == "_temp_view") throw Error(410, "gone", "Temporary views are not supported in CouchDB");
   if (path.size() > 2) reject_attachment(context, *call);
@@ -160,7 +160,7 @@ void check_database_access(const Call& call) {
 
 }  // namespace
 
-Answer route(const Context& context, const CallPtr& call) {
+RouteResult route(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   // Not 404, which would mean that a database does not exist.
   if (!context.serves && (path.empty() || (path[0] != "_up" && path[0] != "_node")))
@@ -173,7 +173,7 @@ Answer route(const Context& context, const CallPtr& call) {
   }
   const auto found = server_routes().find(path[0]);
   if (found == server_routes().end()) {
-    if (const auto* entry = find_unsupported(Level::server, path[0])) refuse(*call, *entry);
+    if (const auto* entry = find_unsupported(Level::server, path[0])) reject_unsupported(*call, *entry);
     if (call->method() == "PUT") docs::check_database_name(path[0]);
     throw not_found("Database does not exist.");
   }

@@ -22,7 +22,7 @@ bool is_secret(std::string_view section, std::string_view key) {
   return section == kAdmins || (section == "fdb" && key == "tls_password");
 }
 
-Answer metrics(const Context& context, const CallPtr& call) {
+RouteResult metrics(const Context& context, const CallPtr& call) {
   call->allow("GET");
   http::Response response;
   response.headers.push_back({"Content-Type", "text/plain; version=0.0.4; charset=utf-8"});
@@ -41,7 +41,7 @@ std::string config_json(std::string_view name, const Config::Section& section) {
   return out;
 }
 
-Answer read_config(const Context& context, const CallPtr& call) {
+RouteResult read_config(const Context& context, const CallPtr& call) {
   call->allow("GET");
   const auto& path = call->path();
   const auto all = context.config.all();
@@ -61,7 +61,7 @@ Answer read_config(const Context& context, const CallPtr& call) {
 }
 
 // /_node/_local/_config/{section}/{key}
-Answer setting(const Context& context, const CallPtr& call) {
+RouteResult setting(const Context& context, const CallPtr& call) {
   call->allow("GET,PUT,DELETE");
   const auto& path = call->path();
   const std::string& section = path[3];
@@ -89,7 +89,7 @@ Answer setting(const Context& context, const CallPtr& call) {
 
 }  // namespace
 
-Answer welcome(const Context& context, const CallPtr& call) {
+RouteResult welcome(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // `version` is that of the API: clients use it to find out which features they may use.
   return json_response(200, fmt::format(R"({{"couchdb":"Welcome","version":"3.5.0","uuid":"{}",)"
@@ -98,13 +98,13 @@ Answer welcome(const Context& context, const CallPtr& call) {
                                         context.server_uuid, context.version));
 }
 
-Answer up(const Context& context, const CallPtr& call) {
+RouteResult up(const Context& context, const CallPtr& call) {
   call->allow("GET");
   context.store.run([](kv::Transaction& tx) { tx.get("", kv::Isolation::snapshot); });
   return json_response(200, R"({"status":"ok","seeds":{}})");
 }
 
-Answer uuids(const Context& context, const CallPtr& call) {
+RouteResult uuids(const Context& context, const CallPtr& call) {
   call->allow("GET");
   const auto text = call->param("count").value_or("1");
   std::uint64_t count = 0;
@@ -121,8 +121,8 @@ Answer uuids(const Context& context, const CallPtr& call) {
   return json_response(200, out, {{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}});
 }
 
-Answer session(const Context&, const CallPtr& call) {
-  if (call->method() != "GET") refuse(*call, *find_unsupported(Level::server, "_session"));
+RouteResult session(const Context&, const CallPtr& call) {
+  if (call->method() != "GET") reject_unsupported(*call, *find_unsupported(Level::server, "_session"));
   const User& user = call->user();
   if (user.name.empty() && call->flag("basic")) throw unauthorized("Please login.");
   std::string roles;
@@ -137,7 +137,7 @@ Answer session(const Context&, const CallPtr& call) {
                                         user.name.empty() ? "" : R"(,"authenticated":"default")"));
 }
 
-Answer active_tasks(const Context& context, const CallPtr& call) {
+RouteResult active_tasks(const Context& context, const CallPtr& call) {
   call->allow("GET");
   // Builders report to their jobs, so each node shows the builds of all nodes.
   std::string out = "[";
@@ -156,7 +156,7 @@ Answer active_tasks(const Context& context, const CallPtr& call) {
 }
 
 // A node is a member as long as its heartbeat advances, so the known nodes are those of the cluster.
-Answer membership(const Context& context, const CallPtr& call) {
+RouteResult membership(const Context& context, const CallPtr& call) {
   call->allow("GET");
   workers::Members nodes;
   std::map<std::string, std::string> loads;
@@ -187,7 +187,7 @@ Answer membership(const Context& context, const CallPtr& call) {
   return json_response(200, std::move(out));
 }
 
-Answer node(const Context& context, const CallPtr& call) {
+RouteResult node(const Context& context, const CallPtr& call) {
   const auto& path = call->path();
   if (path.size() < 2) throw bad_request("Incomplete path to _node request");
   if (path[1] != "_local" && path[1] != context.node) throw not_found("no such node");
@@ -199,7 +199,7 @@ Answer node(const Context& context, const CallPtr& call) {
   }
   const bool reloads = what == "_config" && path.size() == 4 && path[3] == "_reload";
   if (const auto* entry = find_unsupported(Level::node, reloads ? "_config/_reload" : what))
-    refuse(*call, *entry);
+    reject_unsupported(*call, *entry);
   if (what == "_prometheus" && path.size() == 3) return metrics(context, call);
   if (what == "_config" && path.size() <= 4) return read_config(context, call);
   if (what == "_config" && path.size() == 5) return setting(context, call);

@@ -7,12 +7,13 @@
 
 namespace divan::api {
 
-/// Authenticates requests on the HTTP server's threads, and runs their routes on the pool. Thread-safe.
-/// Everything that the context refers to must outlive it and all exchanges.
+/// Authenticates requests and runs their routes, on the context's pool. Thread-safe. Everything that the
+/// context refers to must outlive it and all exchanges.
 class Service {
  public:
   explicit Service(Context context);
 
+  /// Queues a request for the pool. Does not block: the HTTP server's threads call it.
   void handle(const std::shared_ptr<http::Exchange>& exchange) const;
 
   /// Ends feeds and all other requests that would continue until the client disconnects.

@@ -10,7 +10,7 @@ namespace divan::api {
 namespace {
 
 constexpr std::size_t kRowsPerRead = 500;
-// Size of the rows kept for feeds that could not run their step at once.
+// Maximum size of the rows kept for feeds that could not run their step at once.
 constexpr std::size_t kKeptBytes = 16 << 10;
 
 std::size_t size_of(const FeedEntry& row) {
@@ -188,8 +188,8 @@ void Tail::run() {
     }
     more = read_new_rows();
   } catch (const std::exception& error) {
-    // The feeds read the store themselves, and report the error.
-    log::error("Cannot read the feeds of {}; each feed reads the store itself: {}", channel_, error.what());
+    log::error("Cannot read the new rows of {}; each feed will read the store itself: {}", channel_,
+               error.what());
     std::lock_guard lock(mutex_);
     is_whole_ = false;
   }

@@ -27,16 +27,15 @@ struct FeedEntry {
   FeedRow row;
 };
 
-/// Returns true if a feed shows the rows of this key. If it is empty, the feed shows all rows.
+/// Returns true if a feed shows the rows of this key. An empty function stands for all rows.
 using Wanted = std::function<bool(std::string_view key)>;
 
 /// Rows in the requested order.
 struct RowPage {
   std::vector<FeedEntry> rows{};
-  kv::Versionstamp
-      position;        ///< of the last row that was scanned; the beginning of the page if there was none
-  bool more = false;   ///< whether more rows may be available after `position`
-  bool ended = false;  ///< there will be no more rows: the subject of the feed was deleted
+  kv::Versionstamp position;  ///< of the last scanned row; where the page began if there was none
+  bool more = false;          ///< whether more rows may be available after `position`
+  bool ended = false;         ///< whether the feed has ended: its database was deleted, or it was disabled
 };
 
 /// Reads the rows of a feed from the store. Thread-safe.
@@ -81,11 +80,11 @@ class FeedPosition {
 /// The last rows of one feed, in memory. Thread-safe.
 class Tail : public std::enable_shared_from_this<Tail> {
  public:
-  /// Calls `reader` when there is an event on the channel.
+  /// Reads from `reader` when there is an event on the channel.
   Tail(Tails& tails, std::shared_ptr<const RowReader> reader, std::string channel);
 
-  /// Registers a feed: as long as it lives, it runs a step whenever there are new rows. The step runs on the
-  /// tail's thread if the tail has the rows after `feed_position`, otherwise on the pool.
+  /// Registers a feed: as long as it lives, it runs a step whenever there are new rows. The step runs on a
+  /// thread of `tails` if the tail has the rows after `feed_position`, otherwise on the pool.
   void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position);
 
   /// Returns up to `limit` wanted rows after `since`; nullopt if the tail begins after `since`.
@@ -144,7 +143,7 @@ class Tails {
  public:
   explicit Tails(events::Bus& bus);
 
-  /// Returns the tail with this name; creates it if it has no followers.
+  /// Returns the tail with this name; creates it if no feed has it.
   std::shared_ptr<Tail> get(const std::string& name, const std::string& channel,
                             const std::shared_ptr<const RowReader>& reader);
 
@@ -167,11 +166,11 @@ class Tails {
   ThreadPool threads_;
 };
 
-/// The options of a row feed, beside FeedOptions.
+/// The options of a row feed, in addition to FeedOptions.
 struct RowFeed {
   std::shared_ptr<const RowReader> reader;
   std::string tail;     ///< the tail's name: shared by all feeds whose readers return the same rows
-  std::string channel;  ///< announces new rows
+  std::string channel;  ///< of the bus; has an event when there are new rows
   kv::Versionstamp since{};
   bool descending = false;  ///< from the last row back to `since`; the mode must be normal
   bool pending = false;     ///< the response ends with the number of rows after its last one

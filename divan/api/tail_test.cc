@@ -37,7 +37,7 @@ class Rows final : public RowReader {
     ++reads;
     if (failures > 0) {
       --failures;
-      throw std::runtime_error("The store fails, as the test says.");
+      throw std::runtime_error("a failure of the store");
     }
     RowPage page{.position = since, .ended = ended_};
     std::lock_guard lock(mutex_);

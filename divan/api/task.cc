@@ -61,7 +61,7 @@ void Task::submit() {
   const bool taken = context_.pool.submit([self] {
     {
       std::lock_guard lock(self->mutex_);
-      DIVAN_CHECK(self->state_ == State::queued, "a task runs twice at once");
+      DIVAN_CHECK(self->state_ == State::queued, "a task that was not queued begins a step");
       self->state_ = State::running;
     }
     self->run();
@@ -85,7 +85,7 @@ void Task::run() {
     }
     std::lock_guard lock(mutex_);
     DIVAN_CHECK(state_ == State::running || state_ == State::running_and_woken,
-                "a task has taken a step and did not run");
+                "a task that was not running ends a step");
     if (done) {
       state_ = State::done;
       return;
@@ -100,7 +100,7 @@ void Task::run() {
 
 void Task::fail(const Error& error) {
   if (!exchange().answered()) {
-    // The stop of the server is not logged: thousands of tasks may fail with it.
+    // Not logged if the server stops: thousands of tasks may fail for that reason.
     if (stopping() && error.status() == 503) return exchange().respond(http::error_response(error));
     exchange().fail(error);
     return;

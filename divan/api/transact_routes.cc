@@ -12,7 +12,7 @@
 namespace divan::api {
 namespace {
 
-// More would take most of a transaction's five seconds.
+// Maximum number of documents and jobs. More would take most of a transaction's five seconds.
 constexpr std::size_t kMaxParts = 10'000;
 
 struct DatabaseDocuments {
@@ -45,7 +45,7 @@ struct Request {
   std::vector<JobToRemove> remove;
 };
 
-// Calls `fn`, and prefixes its errors with the document or job.
+// Calls `fn`; the reasons of its errors begin with `what`.
 template <class Fn>
 auto about(const std::string& what, Fn&& fn) {
   try {
@@ -80,8 +80,8 @@ class RequestReader {
     }
     if (parts_ > kMaxParts)
       throw Error(413, "transaction_too_large",
-                  fmt::format("The transaction has {1} documents and jobs; at most {0} are allowed.",
-                              kMaxParts, parts_));
+                  fmt::format("The transaction has {} documents and jobs; at most {} are allowed.", parts_,
+                              kMaxParts));
     if (bytes_ > kv::kMaxTransactionBytes) throw kv::Error(kv::ErrorCode::transaction_too_large);
     return std::move(request_);
   }
@@ -192,7 +192,7 @@ std::string job_result(std::string_view type, std::string_view id) {
 }
 
 // Finishes, then removes, then adds, so that a job can be ended and added again in one transaction.
-std::string do_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
+std::string write_jobs(const Context& context, kv::Transaction& tx, const Request& request) {
   std::string out = R"({"finish":[)";
   for (const auto& ended : request.finish) {
     const jobs::Attempt& attempt = ended.attempt;
@@ -252,7 +252,7 @@ std::string write_documents(const Context& context, kv::Transaction& tx, const R
 
 }  // namespace
 
-Answer transact(const Context& context, const CallPtr& call) {
+RouteResult transact(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Transactions");
   call->allow("POST");
   Request request = RequestReader(context, *call).read(Body(call->json_body(), {"docs", "jobs"}));
@@ -269,8 +269,8 @@ Answer transact(const Context& context, const CallPtr& call) {
     }
   }
   return json_response(200, context.store.run([&](kv::Transaction& tx) {
-    // Jobs first: a worker that has lost one receives that error, whatever the state of the documents.
-    const std::string jobs = do_jobs(context, tx, request);
+    // Jobs first, so that a worker that has lost one receives that error even if a document conflicts.
+    const std::string jobs = write_jobs(context, tx, request);
     const std::string docs = write_documents(context, tx, request);
     return fmt::format("{{\"ok\":true,\"docs\":{},\n\"jobs\":{}}}", docs, jobs);
   }));

@@ -77,7 +77,7 @@ TEST_F(Transact, AFailedCommitWithALostReplyIsRetried) {
   const auto job = accept();
   lossy.fates = {LossyStore::Fate::late, LossyStore::Fate::answered, LossyStore::Fate::lost_before_commit};
   EXPECT_THAT(finish_and_write(job.job.lock), HasSubstr("200 {\"ok\":true"));
-  EXPECT_EQ(lossy.commits, 5) << "two tries that are settled, and one";
+  EXPECT_EQ(lossy.commits, 5) << "two attempts with their settling commits, and the last attempt";
   EXPECT_EQ(lossy.deliver(), 0);
   EXPECT_EQ(generation("effect"), 1u);
   EXPECT_EQ(count(jobs::State::finished), 1);

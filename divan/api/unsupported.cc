@@ -56,7 +56,7 @@ const Unsupported* find_unsupported(Level level, std::string_view name) {
   return found == std::end(kUnsupported) ? nullptr : found;
 }
 
-void refuse(const Call& call, const Unsupported& entry) {
+void reject_unsupported(const Call& call, const Unsupported& entry) {
   if (!entry.methods.empty()) call.allow(entry.methods);
   throw_not_implemented(fmt::format("`{}` ({}) is not supported yet.", entry.name, entry.feature));
 }

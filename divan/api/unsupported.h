@@ -25,8 +25,8 @@ struct Unsupported {
 const Unsupported* find_unsupported(Level level, std::string_view name);
 
 /// Throws MethodNotAllowed (405) if CouchDB does not support the request's method here either, otherwise
-/// not_implemented (501) with the entry's name.
-[[noreturn]] void refuse(const Call& call, const Unsupported& entry);
+/// not_implemented (501) with the entry's name and feature.
+[[noreturn]] void reject_unsupported(const Call& call, const Unsupported& entry);
 
 /// Throws not_implemented (501) for a feature without a path of its own, such as a method.
 [[noreturn]] void throw_not_implemented(const std::string& reason);

@@ -1,4 +1,4 @@
-// The feed of events of databases: /_db_updates.
+// The feed of created, updated and deleted databases: /_db_updates.
 #include "divan/api/routes.h"
 #include "divan/api/tail.h"
 #include "divan/base/json.h"
@@ -33,7 +33,7 @@ class UpdatesReader final : public RowReader {
   UpdatesReader(const Context& context, Shape shape) : context_(context), shape_(std::move(shape)) {}
 
   RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.position = since, .ended = is_switched_off()};
+    RowPage page{.position = since, .ended = is_disabled()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
     updates::visit_updates(*tx, since, visitor(limit, wanted, page));
@@ -42,7 +42,7 @@ class UpdatesReader final : public RowReader {
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
                          std::size_t limit, const Wanted& wanted) const override {
-    RowPage page{.position = before.value_or(since), .ended = is_switched_off()};
+    RowPage page{.position = before.value_or(since), .ended = is_disabled()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
     updates::visit_updates_backwards(*tx, since, before, visitor(limit, wanted, page));
@@ -53,13 +53,13 @@ class UpdatesReader final : public RowReader {
 
  private:
   // The feeds of accounts may be disabled while they are open.
-  bool is_switched_off() const { return shape_.account && !has_account_feeds(context_); }
+  bool is_disabled() const { return shape_.account && !has_account_feeds(context_); }
 
   updates::UpdateVisitor visitor(std::size_t limit, const Wanted& wanted, RowPage& page) const {
     return [this, limit, &wanted, &page, scanned = std::size_t{0}](const updates::Update& update) mutable {
       page.position = update.sequence;
-      const bool is_seen = !shape_.account || account_of(update.database) == shape_.account;
-      if (is_seen && (!wanted || wanted(update.database)))
+      const bool is_visible = !shape_.account || account_of(update.database) == shape_.account;
+      if (is_visible && (!wanted || wanted(update.database)))
         page.rows.push_back({update.sequence, update.database, row_of(update)});
       page.more = page.rows.size() >= limit || ++scanned >= kMaxScannedRows;
       return !page.more;
@@ -107,7 +107,7 @@ void check_limit(const Call& call) {
 
 }  // namespace
 
-Answer database_updates(const Context& context, const CallPtr& call) {
+RouteResult database_updates(const Context& context, const CallPtr& call) {
   Shape shape{.account = visible_account(context, *call)};
   call->allow("GET");
   check_limit(*call);

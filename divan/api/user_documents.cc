@@ -100,7 +100,7 @@ std::vector<std::string> check_members(std::string_view id, const Members& membe
   return roles;
 }
 
-// Replaces the password members of a body by a hash.
+// Removes `password` from a body. If there is a hash, it replaces all members that describe a password.
 std::string with_hash(std::string_view body, const std::optional<PasswordHash>& hash) {
   std::string out;
   json::Writer writer(out);

@@ -23,9 +23,9 @@ using index::views::View;
 using index::views::ViewIndex;
 using index::views::ViewParams;
 
-// Maximum time until a query that waits for its index polls it, even if nothing has woken it.
+// Interval at which a query that waits for its index polls it, in addition to its watches.
 constexpr std::chrono::milliseconds kMaxPollInterval{5'000};
-// The same if the store has too many watches.
+// The same without watches, of which the store may have too many.
 constexpr std::chrono::milliseconds kPollInterval{500};
 constexpr std::int64_t kMaxPending = 100'000;
 
@@ -71,8 +71,8 @@ class QueryPages final : public PageSource {
 };
 
 // One or several queries. With update=true they wait until their index has everything that was written before
-// they arrived. The build is the same job that ken requests: it exists once, whoever requests it, and never
-// runs twice.
+// they arrived. Their build is the same job that ken adds: each index has at most one, so that it is never
+// built twice at the same time.
 class ViewTask final : public PageStream {
  public:
   ViewTask(const Context& context, CallPtr call, std::vector<ViewParams> queries, bool several)
@@ -137,9 +137,8 @@ class ViewTask final : public PageStream {
 
   // The index that serves requests that do not wait.
   std::shared_ptr<const ViewIndex> serving(kv::Transaction& tx, const ResolvedView& found) const {
-    const auto answering =
-        index::serving_index(tx, found.database, context_.kinds, found.design, found.index);
-    auto views = std::dynamic_pointer_cast<const ViewIndex>(answering);
+    const auto index = index::serving_index(tx, found.database, context_.kinds, found.design, found.index);
+    auto views = std::dynamic_pointer_cast<const ViewIndex>(index);
     return views && views->find(view_name_) ? views : found.index;
   }
 
@@ -170,7 +169,7 @@ class ViewTask final : public PageStream {
       const auto job = context_.queue.find(tx, found.index->kind(), build_id_);
       if (job && job->failures > *failures_before_) throw Error(500, "index_build_failed", job->last_error);
     }
-    // At each poll, since a build that a less urgent request has started may have yielded to others.
+    // At each poll, since a build that was requested with a lower priority may have yielded to others.
     index::request_build(context_.queue, tx, found.database, *found.index, index::kQueryPriority,
                          context_.builder);
     if (!failures_before_)
@@ -194,7 +193,7 @@ class ViewTask final : public PageStream {
   const std::string name_;
   const std::string design_id_;
   const std::string view_name_;
-  std::string build_id_;  // of the index, after the first poll
+  std::string build_id_;  // of the index; set by poll()
   std::unique_ptr<IndexWait> waiting_;
   bool wakes_on_stop_ = false;
   std::optional<kv::Versionstamp> target_;
@@ -204,7 +203,7 @@ class ViewTask final : public PageStream {
 
 }  // namespace
 
-Answer view(const Context& context, const CallPtr& call) {
+RouteResult view(const Context& context, const CallPtr& call) {
   call->allow("GET,POST");
   const bool several = is_multi_query(*call, 5);
   auto queries = several ? parse_queries(*call) : std::vector{parse_query_params(*call)};
@@ -212,7 +211,7 @@ Answer view(const Context& context, const CallPtr& call) {
   return std::nullopt;
 }
 
-Answer design_info(const Context& context, const CallPtr& call) {
+RouteResult design_info(const Context& context, const CallPtr& call) {
   call->allow("GET");
   std::string out;
   context.store.run([&](kv::Transaction& tx) {
@@ -240,7 +239,7 @@ Answer design_info(const Context& context, const CallPtr& call) {
     writer.key("sizes").begin_object();
     for (const char* kind : {"file", "external", "active"}) writer.key(kind).number(bytes);
     writer.end_object();
-    // The store compacts itself, there are no purges, and commits are durable before the response.
+    // Constants: the store compacts itself, there are no purges, and commits are durable before the response.
     writer.key("compact_running")
         .boolean(false)
         .key("waiting_commit")

@@ -13,8 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 using workers::WorkerRef;
 
-// Minimum interval of lines on a held connection: client and server then detect when the other's machine is
-// down.
+// Maximum interval between lines on a held connection, by which client and server detect that the other's
+// machine is down.
 constexpr milliseconds kMaxLineInterval{10'000};
 
 // Maximum number of a worker's jobs in one response.
@@ -85,25 +85,11 @@ struct Registration {
 Registration parse_registration(Call& call) {
   Registration registration;
   if (!call.has_body()) return registration;
-  const bool is_object =
-      json::for_each_member(call.json_body(), [&](std::string_view name, std::string_view value) {
-        if (name == "timeout") {
-          const auto ms = json::int_value(value);
-          if (!ms || *ms < 0 || *ms > 86'400'000)
-            throw bad_request("`timeout` must be milliseconds from 0 to 86400000.");
-          registration.timeout = std::chrono::milliseconds(*ms);
-        } else if (name == "opts") {
-          registration.options = value;
-        } else if (name == "incarnation") {
-          auto incarnation = json::string_value(value);
-          if (!incarnation) throw bad_request("`incarnation` must be a string.");
-          registration.incarnation = *std::move(incarnation);
-        } else {
-          throw bad_request(fmt::format("Unknown member `{}`.", name));
-        }
-        return true;
-      });
-  if (!is_object) throw bad_request("Request body must be a JSON object");
+  const Body body(call.json_body(), {"timeout", "opts", "incarnation"});
+  if (const auto timeout = body.milliseconds("timeout", std::chrono::hours(24)))
+    registration.timeout = *timeout;
+  if (const auto options = body.raw("opts")) registration.options = *options;
+  registration.incarnation = body.string("incarnation").value_or("");
   return registration;
 }
 
@@ -124,15 +110,15 @@ constexpr std::string_view kHaltLine = R"({"error":"halt","reason":"The registra
                                        "\n";
 
 // POST /_workers/{role}/{id}/_hold: the registration ends with the connection. If the registration ends
-// first, the response says so at once. The server does not vouch for the worker's liveness: the client sends
-// heartbeats in addition.
+// first, the response says so at once and ends. The connection does not replace heartbeats: the client must
+// send them as well.
 class HoldTask final : public Task {
  public:
   HoldTask(const Context& context, CallPtr call, Registration registration)
       : Task(context, std::move(call)), registration_(std::move(registration)) {}
 
   ~HoldTask() override {
-    // A worker that is cut off by the server's own stop reconnects, or is evicted.
+    // If the server stops, the worker reconnects, or is evicted for its missing heartbeat.
     if (!hold_ || stopping()) return;
     // The connection is lost, and so the worker is removed at once. Not on this thread, which may be one that
     // must not block.
@@ -149,7 +135,7 @@ class HoldTask final : public Task {
     if (exchange().half_closed()) {
       if (begins)
         throw bad_request(
-            "The client has closed its side of the connection, with which the registration ends.");
+            "The registration ends with its connection, and the client has closed its side of it.");
       exchange().end();
       return true;
     }
@@ -194,7 +180,7 @@ class HoldTask final : public Task {
     });
   }
 
-  // Also returns true if there is no watch, since there were too many: the store is then read before each
+  // Also returns true without a watch, of which the store may have too many: it is then read before each
   // line.
   static bool has_ended(const std::shared_ptr<kv::Watch>& watch) {
     return watch == nullptr || watch->fired() || watch->cancelled();
@@ -237,8 +223,8 @@ class HoldTask final : public Task {
   std::shared_ptr<kv::Watch> halts_watch_;  // on attempts that were ended
 };
 
-Answer one_worker(const Context& context, const CallPtr& call, const std::string& role,
-                  const std::string& id) {
+RouteResult one_worker(const Context& context, const CallPtr& call, const std::string& role,
+                       const std::string& id) {
   call->allow("GET,PUT,DELETE");
   if (call->method() == "PUT") {
     const auto registration = parse_registration(*call);
@@ -261,8 +247,8 @@ Answer one_worker(const Context& context, const CallPtr& call, const std::string
   return json_response(200, ref_json(*ref));
 }
 
-Answer heartbeat(const Context& context, const CallPtr& call, const std::string& role,
-                 const std::string& id) {
+RouteResult heartbeat(const Context& context, const CallPtr& call, const std::string& role,
+                      const std::string& id) {
   call->allow("POST");
   const Body body(call->has_body() ? call->json_body() : "{}", {"incarnation"});
   const auto incarnation = body.string("incarnation");
@@ -277,8 +263,8 @@ Answer heartbeat(const Context& context, const CallPtr& call, const std::string&
 
 // GET /_workers/{role}/{id}/_jobs?type=...: for a worker that is no longer registered, its jobs that were not
 // reclaimed yet.
-Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std::string& role,
-                          const std::string& id) {
+RouteResult jobs_of_one_worker(const Context& context, const CallPtr& call, const std::string& role,
+                               const std::string& id) {
   call->allow("GET");
   const auto type = call->text("type");
   if (!type) throw bad_request("`type` is missing; expected a job type.");
@@ -297,7 +283,7 @@ Answer jobs_of_one_worker(const Context& context, const CallPtr& call, const std
   return json_response(200, "{\"jobs\":[" + listed + "]}");
 }
 
-Answer one_role(const Context& context, const CallPtr& call, const std::string& role) {
+RouteResult one_role(const Context& context, const CallPtr& call, const std::string& role) {
   call->allow("GET");
   const auto feed = parse_feed_options(*call);
   if (feed.mode == FeedMode::normal) {
@@ -315,7 +301,7 @@ Answer one_role(const Context& context, const CallPtr& call, const std::string& 
 
 }  // namespace
 
-Answer workers(const Context& context, const CallPtr& call) {
+RouteResult workers(const Context& context, const CallPtr& call) {
   call->require_role(kJobsRole, "Workers");
   const auto& path = call->path();
   if (path.size() > 2 && path[1].starts_with('_') && !call->user().admin && call->method() != "GET")
