@@ -34,12 +34,12 @@ class ChangesReader final : public RowReader {
   ChangesReader(const Context& context, const docs::Database& database, Shape shape)
       : context_(context), database_(database), shape_(shape) {}
 
-  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
     RowPage page{.position = since};
     const auto tx = context_.store.begin();
     prefetch_changes(*tx, since, limit);
     if (exists(*tx, page)) {
-      Collector found(limit, wanted);
+      Collector found(limit, filter);
       docs::visit_changes(*tx, database_, since, found.visitor());
       append_rows(*tx, found, page);
     }
@@ -47,11 +47,11 @@ class ChangesReader final : public RowReader {
   }
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
-                         std::size_t limit, const Wanted& wanted) const override {
+                         std::size_t limit, const RowFilter& filter) const override {
     RowPage page{.position = before.value_or(since)};
     const auto tx = context_.store.begin();
     if (exists(*tx, page)) {
-      Collector found(limit, wanted);
+      Collector found(limit, filter);
       docs::visit_changes_backwards(*tx, database_, since, before, found.visitor());
       append_rows(*tx, found, page);
     }
@@ -75,21 +75,21 @@ class ChangesReader final : public RowReader {
   }
 
  private:
-  // Collects the wanted changes of a visit.
+  // Collects the changes of a visit that the filter selects.
   struct Collector {
-    Collector(std::size_t limit_in, const Wanted& wanted_in) : limit(limit_in), wanted(wanted_in) {}
+    Collector(std::size_t limit_in, const RowFilter& filter_in) : limit(limit_in), filter(filter_in) {}
 
     docs::ChangeVisitor visitor() {
       return [this](const docs::Change& change) {
         last_scanned = change.sequence;
-        if (!wanted || wanted(change.id)) changes.push_back(change);
+        if (!filter || filter(change.id)) changes.push_back(change);
         cut = changes.size() >= limit || ++scanned >= kMaxScannedRows;
         return !cut;
       };
     }
 
     const std::size_t limit;
-    const Wanted& wanted;
+    const RowFilter& filter;
     std::vector<docs::Change> changes{};
     std::optional<kv::Versionstamp> last_scanned{};
     std::size_t scanned = 0;
@@ -171,13 +171,12 @@ class ChangesReader final : public RowReader {
   const Shape shape_;
 };
 
-// Empty: all documents.
-Wanted wanted_documents(Call& call) {
-  const auto filter = call.param("filter");
-  if (!filter) return {};
-  if (*filter == "_design") return docs::is_design;
-  if (*filter != "_doc_ids") {
-    throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *filter));
+RowFilter parse_filter(Call& call) {
+  const auto name = call.param("filter");
+  if (!name) return {};
+  if (*name == "_design") return docs::is_design;
+  if (*name != "_doc_ids") {
+    throw Error(501, "not_implemented", fmt::format("The filter `{}` is not supported yet.", *name));
   }
   const bool is_post = call.method() == "POST";
   const std::string text = is_post ? call.json_body() : json::compact(call.param("doc_ids").value_or("null"));
@@ -219,7 +218,7 @@ RouteResult changes(const Context& context, const CallPtr& call) {
   RowFeed feed;
   feed.descending = call->flag("descending");
   feed.pending = true;
-  feed.wanted = wanted_documents(*call);
+  feed.filter = parse_filter(*call);
   feed.seq_interval = seq_interval(*call);
   if (options.limit) feed.limit = *options.limit;
   const auto since = since_param(*call);

@@ -7,7 +7,7 @@ namespace {
 
 using kv::ErrorCode;
 
-// A handler for the one must not receive the other.
+// A handler for one of the two types must not catch the other.
 static_assert(!std::is_base_of_v<Error, kv::Error> && !std::is_base_of_v<kv::Error, Error>);
 static_assert(!std::is_convertible_v<kv::Error, Error>);
 

@@ -39,8 +39,8 @@ struct PasswordCheckStats {
   std::size_t waiting = 0;    ///< checks that wait now
 };
 
-/// Checks passwords in the order of password_queue.h. Thread-safe. It has a condition variable of its own,
-/// since several threads wait for checks.
+/// Checks passwords in the order of password_queue.h. Thread-safe. It has a condition variable instead
+/// of a Notifier, since several threads wait for checks.
 class PasswordChecks {
  public:
   struct Options {

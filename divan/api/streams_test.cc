@@ -18,9 +18,9 @@ using http::testing::RawClient;
 // Pages until `last`; then an exception other than Error.
 class Pages final : public PageSource {
  public:
-  Pages(Flag& gone, std::atomic<int>& number, int last, std::size_t bytes)
-      : gone_(gone), number_(number), last_(last), bytes_(bytes) {}
-  ~Pages() override { gone_.raise(); }
+  Pages(Flag& destroyed, std::atomic<int>& number, int last, std::size_t bytes)
+      : destroyed_(destroyed), number_(number), last_(last), bytes_(bytes) {}
+  ~Pages() override { destroyed_.raise(); }
   bool next(std::string& out) override {
     if (++number_ > last_) throw std::runtime_error("a failure of another kind");
     out.append(bytes_, 'x');
@@ -28,7 +28,7 @@ class Pages final : public PageSource {
   }
 
  private:
-  Flag& gone_;
+  Flag& destroyed_;
   std::atomic<int>& number_;
   const int last_;
   const std::size_t bytes_;
@@ -37,30 +37,30 @@ class Pages final : public PageSource {
 // Pages of a few bytes, as of a reduction, for which the socket always has space.
 TEST_F(Streams, NoPagesAreReadForADisconnectedClient) {
   constexpr int kMany = 50'000'000;
-  Flag gone;
+  Flag destroyed;
   std::atomic<int> number = 0;
   answerer = [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Pages>(gone, number, kMany, 1));
+    stream_pages(context, call, std::make_unique<Pages>(destroyed, number, kMany, 1));
   };
   {
     RawClient client(test.server);
     client.send(kGet);
     client.until("xxxx");
   }
-  EXPECT_TRUE(gone.wait());
+  EXPECT_TRUE(destroyed.wait());
   EXPECT_LT(number, kMany);
 }
 
 TEST_F(Streams, AnUnexpectedExceptionClosesTheConnection) {
-  Flag gone;
+  Flag destroyed;
   std::atomic<int> number = 0;
   answerer = [&](const CallPtr& call) {
-    stream_pages(context, call, std::make_unique<Pages>(gone, number, 3, 600 << 10));
+    stream_pages(context, call, std::make_unique<Pages>(destroyed, number, 3, 600 << 10));
   };
   RawClient client(test.server);
   client.send(kGet);
   EXPECT_FALSE(client.until_end().ends_with("0\r\n\r\n"));
-  EXPECT_TRUE(gone.wait());
+  EXPECT_TRUE(destroyed.wait());
 }
 
 // Throws an error before the response has begun.
@@ -105,8 +105,8 @@ TEST_F(Streams, EveryServerErrorIsLoggedWithItsRequest) {
 // One row, and then an endless scan without rows.
 class Rows final : public FeedSource {
  public:
-  Rows(Flag& gone, std::atomic<bool>& ended) : gone_(gone), ended_(ended) {}
-  ~Rows() override { gone_.raise(); }
+  Rows(Flag& destroyed, std::atomic<bool>& ended) : destroyed_(destroyed), ended_(ended) {}
+  ~Rows() override { destroyed_.raise(); }
   void arm(Task&) override {}
   bool read(std::size_t, std::vector<FeedRow>& rows) override {
     if (!std::exchange(begun_, true)) rows.push_back({"xxxx", "1"});
@@ -116,16 +116,16 @@ class Rows final : public FeedSource {
   bool ended() const override { return ended_; }
 
  private:
-  Flag& gone_;
+  Flag& destroyed_;
   std::atomic<bool>& ended_;
   bool begun_ = false;
 };
 
 TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
-  Flag gone;
+  Flag destroyed;
   std::atomic<bool> ended = false;
   answerer = [&](const CallPtr& call) {
-    start_feed(context, call, std::make_unique<Rows>(gone, ended), {.mode = FeedMode::continuous});
+    start_feed(context, call, std::make_unique<Rows>(destroyed, ended), {.mode = FeedMode::continuous});
   };
   {
     RawClient client(test.server);
@@ -133,7 +133,7 @@ TEST_F(Streams, NoRowsAreReadForADisconnectedClient) {
     client.until("xxxx");
     client.reset_at_close();
   }
-  EXPECT_TRUE(gone.wait());
+  EXPECT_TRUE(destroyed.wait());
   ended = true;
 }
 
@@ -165,7 +165,7 @@ TEST_F(Requests, ALongPollOfAJobWaitsForAStateThatTheClientDoesNotHave) {
   EXPECT_THAT(second.get(), testing::HasSubstr(R"("state":"running")"));
 }
 
-// Long before the first step of its task.
+// The side is closed before the first step of the request's task.
 TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   store->run([&](kv::Transaction& tx) {
     catalog.create(tx, "db");
@@ -222,7 +222,7 @@ TEST_F(Requests, AClientThatClosesItsSideGetsAResponse) {
   answerer = answer_now;
 }
 
-// After the response with the existing rows.
+// The side is closed after the client has received the existing rows.
 TEST_F(Requests, AClientThatClosesItsSideWhileItWaitsGetsAResponse) {
   store->run([&](kv::Transaction& tx) { catalog.create(tx, "db"); });
   std::vector documents{docs::parse_document(R"({"_id":"a"})")};

@@ -70,16 +70,16 @@ class RowSource final : public FeedSource {
   RowPage next_page(std::size_t limit) {
     if (feed_.descending) {
       return feed_.reader->read_backwards(feed_.since, begun_ ? std::optional(position_) : std::nullopt,
-                                          limit, feed_.wanted);
+                                          limit, feed_.filter);
     }
     // Rows that are already committed must be returned now, and the tail may not have read them yet.
     if (begun_ && tail_) {
-      auto page = tail_->read(position_, limit, feed_.wanted);
+      auto page = tail_->read(position_, limit, feed_.filter);
       from_tail_ = page.has_value();
       if (page) return *std::move(page);
     }
     if (begun_) tails_.count_own_read();
-    return feed_.reader->read(position_, limit, feed_.wanted);
+    return feed_.reader->read(position_, limit, feed_.filter);
   }
 
   Tails& tails_;
@@ -132,7 +132,7 @@ void Tail::begin() {
 }
 
 std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t limit,
-                                  const Wanted& wanted) const {
+                                  const RowFilter& filter) const {
   std::lock_guard lock(mutex_);
   if (!is_whole_ || since < begin_) return std::nullopt;
   RowPage page;
@@ -144,7 +144,7 @@ std::optional<RowPage> Tail::read(const kv::Versionstamp& since, std::size_t lim
       break;
     }
     page.position = row->position;
-    if (!wanted || wanted(row->key)) page.rows.push_back(*row);
+    if (!filter || filter(row->key)) page.rows.push_back(*row);
   }
   return page;
 }
@@ -157,7 +157,7 @@ std::optional<std::int64_t> Tail::pending(const kv::Versionstamp& since) const {
 
 std::deque<FeedEntry>::const_iterator Tail::first_after(const kv::Versionstamp& position) const {
   return std::upper_bound(rows_.begin(), rows_.end(), position,
-                          [](const auto& wanted, const FeedEntry& row) { return wanted < row.position; });
+                          [](const auto& after, const FeedEntry& row) { return after < row.position; });
 }
 
 void Tail::wake() {

@@ -27,8 +27,8 @@ struct FeedEntry {
   FeedRow row;
 };
 
-/// Returns true if a feed shows the rows of this key. An empty function stands for all rows.
-using Wanted = std::function<bool(std::string_view key)>;
+/// Returns true for the keys whose rows a feed shows. An empty function selects all rows.
+using RowFilter = std::function<bool(std::string_view key)>;
 
 /// Rows in the requested order.
 struct RowPage {
@@ -43,12 +43,12 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
 
-  /// Returns up to `limit` wanted rows after `since`.
-  virtual RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const = 0;
+  /// Returns up to `limit` rows after `since` that `filter` selects.
+  virtual RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const = 0;
 
   /// The same in descending order: rows before `before` (all, if it is nullopt) and after `since`.
   virtual RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
-                                 std::size_t limit, const Wanted& wanted) const = 0;
+                                 std::size_t limit, const RowFilter& filter) const = 0;
 
   /// The position of the last row.
   virtual kv::Versionstamp last() const = 0;
@@ -87,8 +87,9 @@ class Tail : public std::enable_shared_from_this<Tail> {
   /// thread of `tails` if the tail has the rows after `feed_position`, otherwise on the pool.
   void follow(const std::shared_ptr<Task>& feed, std::shared_ptr<const FeedPosition> feed_position);
 
-  /// Returns up to `limit` wanted rows after `since`; nullopt if the tail begins after `since`.
-  std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const;
+  /// As RowReader::read(), but returns nullopt if the tail begins after `since`.
+  std::optional<RowPage> read(const kv::Versionstamp& since, std::size_t limit,
+                              const RowFilter& filter) const;
 
   /// The number of rows after `since`; nullopt if unknown.
   std::optional<std::int64_t> pending(const kv::Versionstamp& since) const;
@@ -178,7 +179,7 @@ struct RowFeed {
   /// a multiple of it; other rows have null. 0: all rows have one.
   std::uint64_t seq_interval = 0;
   std::uint64_t limit = 1'000'000'000'000'000;  ///< for seq_interval; the default is CouchDB's
-  Wanted wanted{};
+  RowFilter filter{};
 };
 
 /// Responds to a request with a feed of rows.

@@ -23,17 +23,17 @@ class Rows final : public RowReader {
       const auto number = static_cast<std::uint16_t>(rows_.size() + 1);
       rows_.push_back({position(number), key, {key + text, docs::to_sequence(position(number))}});
     }
-    tell();
+    notify();
   }
-  void tell() {
+  void notify() {
     bus_.publish("rows", [] { return events::Event{}; });
   }
   void end() {
     ended_ = true;
-    tell();
+    notify();
   }
 
-  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
     ++reads;
     if (failures > 0) {
       --failures;
@@ -48,12 +48,12 @@ class Rows final : public RowReader {
         break;
       }
       page.position = row.position;
-      if (!wanted || wanted(row.key)) page.rows.push_back(row);
+      if (!filter || filter(row.key)) page.rows.push_back(row);
     }
     return page;
   }
   RowPage read_backwards(const kv::Versionstamp&, const std::optional<kv::Versionstamp>&, std::size_t,
-                         const Wanted&) const override {
+                         const RowFilter&) const override {
     return {};
   }
   kv::Versionstamp last() const override {
@@ -84,7 +84,7 @@ struct TailTest : Streams {
     answerer = [this](const CallPtr& call) {
       RowFeed feed{.reader = rows, .tail = "rows", .channel = "rows", .pending = true};
       if (const auto only = call->param("only")) {
-        feed.wanted = [key = *only](std::string_view found) { return found == key; };
+        feed.filter = [key = *only](std::string_view found) { return found == key; };
       }
       if (const auto since = call->count("since")) feed.since = position(static_cast<std::uint16_t>(*since));
       start_row_feed(
@@ -140,7 +140,7 @@ TEST_F(TailTest, MoreThanAPageArrivesInOrder) {
 }
 
 // A tail's memory is bounded: a feed that does not read for a while reads the store itself afterwards.
-TEST_F(TailTest, AFeedThatFellBehindReadsForItself) {
+TEST_F(TailTest, AFeedThatFellBehindReadsTheStore) {
   const auto quick = open(), slow = open();
   const std::string large(100 << 10, 'x');
   constexpr int kRows = 200;  // more than sockets buffer
@@ -185,7 +185,7 @@ TEST_F(TailTest, TheTailKnowsTheNumberOfPendingRows) {
   rows->add("a");
   EXPECT_THAT(one->until("}\n"), HasSubstr(R"("pending":0)"));
   all->until("a\n");
-  // A client that has not read from the tail asks the store.
+  // A client that has not read from the tail reads the store.
   const auto early = open("limit=1");
   EXPECT_THAT(early->until("}\n"), HasSubstr(R"("pending":77)"));
 }
@@ -255,8 +255,8 @@ struct FollowerTest : TailTest {
 };
 
 TEST_F(FollowerTest, AFeedThatIsBehindDoesNotDelayOthers) {
-  const auto reads = flag(), go_on = flag(), stepped = flag();
-  const auto behind = feed([=] { reads->raise(), go_on->wait(); });
+  const auto reads = flag(), resume = flag(), stepped = flag();
+  const auto behind = feed([=] { reads->raise(), resume->wait(); });
   const auto ahead = feed([=] { stepped->raise(); });
   rows->add("old");
   const auto tail = tails.get("rows", "rows", rows);
@@ -265,37 +265,37 @@ TEST_F(FollowerTest, AFeedThatIsBehindDoesNotDelayOthers) {
   rows->add("new");
   EXPECT_TRUE(reads->wait());
   EXPECT_TRUE(stepped->wait());
-  go_on->raise();
+  resume->raise();
 }
 
 TEST_F(FollowerTest, ASlowStoreDoesNotBlockFollowers) {
-  const auto asks = flag(), go_on = flag(), stepped = flag();
+  const auto reads = flag(), resume = flag(), stepped = flag();
   const auto first = feed([] {}), second = feed([=] { stepped->raise(); });
   std::atomic<bool> is_first = true;
   rows->on_last = [&] {
-    if (is_first.exchange(false)) asks->raise(), go_on->wait();
+    if (is_first.exchange(false)) reads->raise(), resume->wait();
   };
   const auto tail = tails.get("rows", "rows", rows);
   std::jthread slow([&] { tail->follow(first, std::make_shared<FeedPosition>(position(0))); });
-  EXPECT_TRUE(asks->wait());
+  EXPECT_TRUE(reads->wait());
   tail->follow(second, std::make_shared<FeedPosition>(position(0)));
   rows->add("new");
   EXPECT_TRUE(stepped->wait());
-  go_on->raise();
+  resume->raise();
 }
 
 TEST_F(FollowerTest, BeforeATailHasAPositionItsFeedsAreWoken) {
-  const auto asks = flag(), go_on = flag(), stepped = flag();
+  const auto reads = flag(), resume = flag(), stepped = flag();
   const auto only = feed([=] { stepped->raise(); });
-  rows->on_last = [&] { asks->raise(), go_on->wait(); };
+  rows->on_last = [&] { reads->raise(), resume->wait(); };
   const auto tail = tails.get("rows", "rows", rows);
   std::jthread slow([&] { tail->follow(only, std::make_shared<FeedPosition>(position(0))); });
-  EXPECT_TRUE(asks->wait());
+  EXPECT_TRUE(reads->wait());
   rows->add("new");
   EXPECT_TRUE(stepped->wait());
   EXPECT_EQ(rows->reads, 0);
   EXPECT_FALSE(tail->read(position(0), 1, nullptr).has_value());
-  go_on->raise();
+  resume->raise();
 }
 
 // Feeds come and go while rows are added from two threads: each receives every row.

@@ -32,20 +32,20 @@ class UpdatesReader final : public RowReader {
  public:
   UpdatesReader(const Context& context, Shape shape) : context_(context), shape_(std::move(shape)) {}
 
-  RowPage read(const kv::Versionstamp& since, std::size_t limit, const Wanted& wanted) const override {
+  RowPage read(const kv::Versionstamp& since, std::size_t limit, const RowFilter& filter) const override {
     RowPage page{.position = since, .ended = is_disabled()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
-    updates::visit_updates(*tx, since, visitor(limit, wanted, page));
+    updates::visit_updates(*tx, since, visitor(limit, filter, page));
     return page;
   }
 
   RowPage read_backwards(const kv::Versionstamp& since, const std::optional<kv::Versionstamp>& before,
-                         std::size_t limit, const Wanted& wanted) const override {
+                         std::size_t limit, const RowFilter& filter) const override {
     RowPage page{.position = before.value_or(since), .ended = is_disabled()};
     if (page.ended) return page;
     const auto tx = context_.store.begin();
-    updates::visit_updates_backwards(*tx, since, before, visitor(limit, wanted, page));
+    updates::visit_updates_backwards(*tx, since, before, visitor(limit, filter, page));
     return page;
   }
 
@@ -55,11 +55,11 @@ class UpdatesReader final : public RowReader {
   // The feeds of accounts may be disabled while they are open.
   bool is_disabled() const { return shape_.account && !has_account_feeds(context_); }
 
-  updates::UpdateVisitor visitor(std::size_t limit, const Wanted& wanted, RowPage& page) const {
-    return [this, limit, &wanted, &page, scanned = std::size_t{0}](const updates::Update& update) mutable {
+  updates::UpdateVisitor visitor(std::size_t limit, const RowFilter& filter, RowPage& page) const {
+    return [this, limit, &filter, &page, scanned = std::size_t{0}](const updates::Update& update) mutable {
       page.position = update.sequence;
       const bool is_visible = !shape_.account || account_of(update.database) == shape_.account;
-      if (is_visible && (!wanted || wanted(update.database)))
+      if (is_visible && (!filter || filter(update.database)))
         page.rows.push_back({update.sequence, update.database, row_of(update)});
       page.more = page.rows.size() >= limit || ++scanned >= kMaxScannedRows;
       return !page.more;
