@@ -1,7 +1,6 @@
 #include "divan/api/build_tasks.h"
 
 #include "divan/api/testing.h"
-#include "divan/base/json.h"
 #include "divan/jobs/attempts.h"
 
 namespace divan::api {

@@ -1,7 +1,6 @@
 // Compares the passwords of requests with hashes, on threads of its own, and caches the results.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>

@@ -5,7 +5,6 @@
 #include "divan/api/routes.h"
 #include "divan/api/unsupported.h"
 #include "divan/base/json.h"
-#include "divan/base/log.h"
 #include "divan/docs/database_settings.h"
 #include "divan/jobs/listing.h"
 

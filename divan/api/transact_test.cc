@@ -1,6 +1,5 @@
 // POST /_transact on a store that loses replies, and by workers that have lost their jobs.
 #include "divan/api/testing.h"
-#include "divan/base/json.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
 #include "divan/jobs/attempts.h"
