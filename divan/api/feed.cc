@@ -185,7 +185,7 @@ class Feed final : public Task {
     return false;
   }
 
-  std::string tail() {
+  std::string end_members() {
     std::string out = "\"last_seq\":" + json::quoted(source_->last_seq());
     if (const auto pending = source_->pending()) out += fmt::format(",\"pending\":{}", *pending);
     return out;
@@ -193,14 +193,14 @@ class Feed final : public Task {
 
   bool finish() {
     if (as_object()) {
-      const std::string end = (sent_rows_ ? "\n],\n" : "],\n") + tail() + "}\n";
+      const std::string end = (sent_rows_ ? "\n],\n" : "],\n") + end_members() + "}\n";
       if (!exchange().answered()) {
         exchange().respond(head("{\"results\":[\n" + text_ + end));
         return true;
       }
       exchange().write(text_ + end);
     } else if (options_.mode == FeedMode::continuous && !source_->last_seq().empty()) {
-      exchange().write("{" + tail() + "}\n");
+      exchange().write("{" + end_members() + "}\n");
     }
     exchange().end();
     return true;

@@ -88,15 +88,15 @@ class BulkReport {
       }
       if (!run_batch(begin, end)) break;
     }
-    return std::move(answers_);
+    return std::move(results_);
   }
 
  private:
   // Returns false if the store failed.
   bool run_batch(std::size_t begin, std::size_t end) {
     try {
-      auto answers = context_.store.run([&](kv::Transaction& tx) { return try_some(tx, begin, end); });
-      std::move(answers.begin(), answers.end(), std::back_inserter(answers_));
+      auto results = context_.store.run([&](kv::Transaction& tx) { return execute_batch(tx, begin, end); });
+      std::move(results.begin(), results.end(), std::back_inserter(results_));
       return true;
     } catch (const kv::Error& error) {
       // More is written than was sent: data that wait for the next run, for example.
@@ -105,29 +105,29 @@ class BulkReport {
         const std::size_t middle = begin + (end - begin) / 2;
         return run_batch(begin, middle) && run_batch(middle, end);
       }
-      if (!too_large && answers_.empty()) throw;
-      // Always 503 for a failure of the store, since a later retry may succeed.
+      if (!too_large && results_.empty()) throw;
+      // 503 unless the report is too large by itself, since a later retry may succeed.
       const Error refused = http_error(error);
       for (std::size_t i = begin; i < (too_large ? end : reports_.size()); ++i)
-        answers_.push_back(refusal(i, refused, too_large ? 413 : 503));
+        results_.push_back(refusal(i, refused, too_large ? 413 : 503));
       return too_large;
     }
   }
 
-  std::vector<std::string> try_some(kv::Transaction& tx, std::size_t begin, std::size_t end) {
+  std::vector<std::string> execute_batch(kv::Transaction& tx, std::size_t begin, std::size_t end) {
     if (tx.is_remote()) {
       std::vector<std::string_view> ids;
       for (std::size_t i = begin; i < end; ++i) ids.push_back(reports_[i].attempt.id);
       Queue::prefetch(tx, reports_[begin].attempt.type, ids);
     }
-    std::vector<std::string> answers;
+    std::vector<std::string> results;
     for (std::size_t i = begin; i < end; ++i) {
       const auto& [attempt, body] = reports_[i];
       try {
-        answers.push_back(execute_report(context_.queue, tx, report_, attempt, *body));
-      } catch (const Error& error) { answers.push_back(refusal(i, error, error.status())); }
+        results.push_back(execute_report(context_.queue, tx, report_, attempt, *body));
+      } catch (const Error& error) { results.push_back(refusal(i, error, error.status())); }
     }
-    return answers;
+    return results;
   }
 
   std::string refusal(std::size_t i, const Error& error, int status) const {
@@ -139,7 +139,7 @@ class BulkReport {
   const Context& context_;
   const std::string_view report_;
   const std::vector<Report> reports_;
-  std::vector<std::string> answers_;
+  std::vector<std::string> results_;
 };
 
 }  // namespace
@@ -166,8 +166,8 @@ RouteResult bulk_job_reports(const Context& context, Call& call, const std::stri
   call.allow("POST");
   const Body body(call.json_body(), {"jobs"});
   const auto jobs = body.objects("jobs", members_of(report));
-  const auto answers = BulkReport(context, report, read_reports(type, jobs)).run();
-  return json_response(200, fmt::format("[{}]", fmt::join(answers, ",\n")));
+  const auto results = BulkReport(context, report, read_reports(type, jobs)).run();
+  return json_response(200, fmt::format("[{}]", fmt::join(results, ",\n")));
 }
 
 }  // namespace divan::api

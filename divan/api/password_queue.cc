@@ -64,8 +64,8 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::add(PasswordCheck check, Pass
       return refusals;
     }
     Entry& entry = *found->second;
-    bytes_ += waiter.bytes;
     entry.waiters.push_back(std::move(waiter));
+    bytes_ += entry.waiters.back().bytes;
     // It is ranked by the best of its addresses.
     Entry other{.check = {.address = std::move(check.address), .name = std::move(check.name)}};
     other.pair = other.check.address + other.check.name;
@@ -75,12 +75,15 @@ std::vector<PasswordQueue::Refusal> PasswordQueue::add(PasswordCheck check, Pass
     }
     return refusals;
   }
-  bytes_ += waiter.bytes;
   std::string pair = check.address + check.name;
-  entries_.push_back({.check = std::move(check), .pair = std::move(pair), .since = clock_.now()});
-  entries_.back().waiters.push_back(std::move(waiter));
+  Entries added;
+  added.push_back({.check = std::move(check), .pair = std::move(pair), .since = clock_.now()});
+  added.back().waiters.push_back(std::move(waiter));
+  by_key_.emplace(added.back().check.key, added.begin());
+  // The next three do not throw, so that the counts always agree with the entries.
+  bytes_ += added.back().waiters.back().bytes;
   ++waiting_;
-  by_key_.emplace(entries_.back().check.key, std::prev(entries_.end()));
+  entries_.splice(entries_.end(), added);
   // A request that exceeds the limit may wait if it is the only one.
   const auto is_full = [this] {
     return waiting_ > limits_.checks || (bytes_ > limits_.bytes && entries_.size() > 1 && waiting_ > 0);
