@@ -86,7 +86,8 @@ Registration parse_registration(Call& call) {
   Registration registration;
   if (!call.has_body()) return registration;
   const Body body(call.json_body(), {"timeout", "opts", "incarnation"});
-  if (const auto timeout = body.milliseconds("timeout", std::chrono::hours(24)))
+  if (const auto timeout =
+          body.milliseconds("timeout", std::chrono::floor<milliseconds>(workers::kMaxTimeout)))
     registration.timeout = *timeout;
   if (const auto options = body.raw("opts")) registration.options = *options;
   registration.incarnation = body.string("incarnation").value_or("");
