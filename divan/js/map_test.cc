@@ -291,7 +291,7 @@ TEST_F(JsMap, LogLinesAreRateLimited) {
     pool.map(program, documents);
   };
   run("a", "for (var i = 0; i < 250; i++) log(i);");
-  ASSERT_EQ(lines.size(), 100u);  // the limit of one answer, which is a burst
+  ASSERT_EQ(lines.size(), 100u);  // the limit of one response, which is a burst
   EXPECT_EQ(lines[99], "a: 99");
   run("a", "log('not now');");
   ASSERT_EQ(lines.size(), 100u);
@@ -396,7 +396,7 @@ TEST_F(JsMap, ABatchThatEmitsMuchIsSplit) {
     ++parts;
   }
   EXPECT_EQ(done, documents.size());
-  EXPECT_EQ(parts, 3);  // of 4, 4 and 1 documents: an answer is full from 32 MiB on
+  EXPECT_EQ(parts, 3);  // of 4, 4 and 1 documents: a response is full from 32 MiB on
 }
 
 TEST_F(JsMap, ABatchWhoseTimeIsUpIsSplit) {

@@ -53,7 +53,7 @@ class Pool::Lease {
 
   Process& process() { return *process_; }
 
-  // False while a request is unanswered.
+  // False while a request has no response.
   bool usable = true;
 
  private:
@@ -127,8 +127,8 @@ void Pool::check(const Function& function, std::string_view kind, std::string_vi
   limits.invocation = std::min(*limits.invocation, kMaxCheck);
   const auto request = load_request(protocol::kNoSlot, program.functions, limits, lib);
   std::optional<Failure> failure;
-  const auto read = [&](const std::string& answer, Log& log) {
-    auto failures = parse_load_answer(answer, 1, log);
+  const auto read = [&](const std::string& response, Log& log) {
+    auto failures = parse_load_response(response, 1, log);
     if (failures) failure = std::move(failures->front());
     return failures.has_value();
   };
@@ -136,7 +136,7 @@ void Pool::check(const Function& function, std::string_view kind, std::string_vi
   for (int attempt = 0; attempt < 2; ++attempt) {
     Lease lease(*this, {}, function.owner, attempt == 0 ? Choice::any : Choice::fresh, Purpose::check, {});
     death = {};
-    if (ask(lease, request, read, program, limits, death)) break;
+    if (call(lease, request, read, program, limits, death)) break;
     failure = death.failure;
   }
   if (!failure) return;
@@ -156,7 +156,7 @@ Failure Pool::protocol_violation() {
   return {FailureKind::crashed, "the JavaScript process violated the protocol"};
 }
 
-bool Pool::run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
+bool Pool::run(const Program& program, Choice choice, const MakeRequest& request, const ReadResponse& read,
                const Limits& limits, Death& death) {
   const auto key = program.key();
   Lease lease(*this, key, program.owner(), choice, purpose_of(key, limits), limits.stop);
@@ -165,13 +165,13 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
   if (!slot) {
     slot = lease.process().empty_slot();
     bool unfinished = false;
-    const auto loaded = [&](const std::string& answer, Log& log) {
-      const auto failures = parse_load_answer(answer, program.functions.size(), log);
+    const auto loaded = [&](const std::string& response, Log& log) {
+      const auto failures = parse_load_response(response, program.functions.size(), log);
       unfinished = limits.urgent && failures && std::any_of(failures->begin(), failures->end(), has_failed);
       return failures.has_value();
     };
-    if (!ask(lease, load_request(*slot, program.functions, limits, program.lib), loaded, program, limits,
-             death)) {
+    if (!call(lease, load_request(*slot, program.functions, limits, program.lib), loaded, program, limits,
+              death)) {
       return false;
     }
     // It may compile within the full time limit: keep the slot empty.
@@ -182,28 +182,28 @@ bool Pool::run(const Program& program, Choice choice, const MakeRequest& request
     lease.process().fill(*slot, key);
     death.loading = false;
   }
-  return ask(lease, request(*slot), read, program, limits, death);
+  return call(lease, request(*slot), read, program, limits, death);
 }
 
-bool Pool::ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
-               const Limits& limits, Death& death) {
+bool Pool::call(Lease& lease, const std::string& request, const ReadResponse& read, const Program& program,
+                const Limits& limits, Death& death) {
   lease.usable = false;
-  auto answer = lease.process().ask(request, hard_limit(program, limits, options_.margin), limits.stop);
+  auto response = lease.process().call(request, hard_limit(program, limits, options_.margin), limits.stop);
   Log log;
   death.stuck_in.reset();
-  if (!answer) {
+  if (!response) {
     // If the call was ended, no function has failed.
     refuse_if_ended(limits.stop);
     death.failure = lease.process().failure();
     return false;
   }
-  death.stuck_in = parse_stuck_answer(*answer);
+  death.stuck_in = parse_stuck_response(*response);
   if (death.stuck_in) {
     death.failure = {FailureKind::timeout,
                      "exceeded the time limit of one call and could not be interrupted"};
     return false;
   }
-  if (!read(std::move(*answer), log)) {
+  if (!read(std::move(*response), log)) {
     death.failure = protocol_violation();
     return false;
   }

@@ -31,13 +31,13 @@
 
 #include "divan/base/clock.h"
 #include "divan/base/recent_keys.h"
-#include "divan/js/answers.h"
 #include "divan/js/log_rate_limiter.h"
 #include "divan/js/process.h"
 #include "divan/js/process_scheduler.h"
 #include "divan/js/program.h"
 #include "divan/js/reduce_limit.h"
 #include "divan/js/requests.h"
+#include "divan/js/responses.h"
 #include "divan/js/result.h"
 
 namespace divan::js {
@@ -136,7 +136,7 @@ class Pool {
 
  private:
   class Lease;
-  // The reason of a missing answer.
+  // The reason of a missing response.
   struct Death {
     Failure failure{};
     bool loading = false;  // the process died before it got the request
@@ -147,14 +147,14 @@ class Pool {
   enum class Choice { any, fresh };
   // Builds the request to a process that has the program loaded in this slot.
   using MakeRequest = std::function<std::string(std::uint32_t slot)>;
-  // Parses the answer; returns false if it is malformed.
-  using ReadAnswer = std::function<bool(std::string answer, Log& log)>;
+  // Parses the response; returns false if it is malformed.
+  using ReadResponse = std::function<bool(std::string response, Log& log)>;
 
   static Failure protocol_violation();
-  bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadAnswer& read,
+  bool run(const Program& program, Choice choice, const MakeRequest& request, const ReadResponse& read,
            const Limits& limits, Death& death);
-  bool ask(Lease& lease, const std::string& request, const ReadAnswer& read, const Program& program,
-           const Limits& limits, Death& death);
+  bool call(Lease& lease, const std::string& request, const ReadResponse& read, const Program& program,
+            const Limits& limits, Death& death);
   template <class Result, class Attempt>
   Result do_batch(const Program& program, std::size_t count, Result none, Limits limits,
                   const Attempt& attempt);

@@ -53,15 +53,15 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
       [&](std::size_t first, std::size_t count, Choice choice, const Limits& within,
           Death& death) -> std::optional<MapResult> {
         const auto some = documents.subspan(first, count);
-        std::optional<MapResult> answered;
+        std::optional<MapResult> parsed;
         run(
             program, choice, [&](std::uint32_t slot) { return map_request(slot, some, within); },
-            [&](std::string answer, Log& log) {
-              answered = parse_map_answer(std::move(answer), some.size(), program.functions.size(), log);
-              return answered.has_value();
+            [&](std::string response, Log& log) {
+              parsed = parse_map_response(std::move(response), some.size(), program.functions.size(), log);
+              return parsed.has_value();
             },
             within, death);
-        return answered;
+        return parsed;
       });
   DIVAN_CHECK(result.documents() > 0 && result.documents() <= documents.size(),
               "{} documents were done of {}", result.documents(), documents.size());
@@ -115,15 +115,15 @@ std::vector<Reduction> Pool::reduce_some(const Program& program, bool rereduce,
       [&](std::size_t first, std::size_t count, Choice choice, const Limits& within,
           Death& death) -> std::optional<std::vector<Reduction>> {
         const auto some = groups.subspan(first, count);
-        std::optional<std::vector<Reduction>> answered;
+        std::optional<std::vector<Reduction>> parsed;
         run(
             program, choice, [&](std::uint32_t slot) { return reduce_request(slot, rereduce, some, within); },
-            [&](const std::string& answer, Log& log) {
-              answered = parse_reduce_answer(answer, some.size(), log);
-              return answered.has_value();
+            [&](const std::string& response, Log& log) {
+              parsed = parse_reduce_response(response, some.size(), log);
+              return parsed.has_value();
             },
             within, death);
-        return answered;
+        return parsed;
       });
   std::lock_guard lock(mutex_);
   ++stats_.batches;
@@ -154,12 +154,12 @@ std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count
   brief.invocation = std::min(*limits.invocation, kUrgentInvocation);
   brief.batch = std::min(limits.batch, kUrgentBatch);
   Death death;
-  std::optional<Result> answer = attempt(0, count, Choice::any, brief, death);
-  const bool is_quick = answer && !timed_out(*answer);
+  std::optional<Result> result = attempt(0, count, Choice::any, brief, death);
+  const bool is_quick = result && !timed_out(*result);
   note_pace(key, !is_quick);
-  if (is_quick) return answer;
+  if (is_quick) return result;
   // The call has no more time than this one.
-  if (answer && brief.invocation == limits.invocation) return answer;
+  if (result && brief.invocation == limits.invocation) return result;
   return std::nullopt;
 }
 
@@ -179,13 +179,13 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
                                     const Attempt& attempt) const {
   Death death;
   const auto try_some = [&](std::size_t first, std::size_t size, Choice choice) {
-    auto answer = attempt(first, size, choice, limits, death);
-    if (!answer && death.stuck_in && !death.loading && *death.stuck_in >= size)
+    auto partial = attempt(first, size, choice, limits, death);
+    if (!partial && death.stuck_in && !death.loading && *death.stuck_in >= size)
       death = {.failure = protocol_violation(), .loading = false, .stuck_in = {}};
-    return answer;
+    return partial;
   };
   for (const auto choice : {Choice::any, Choice::fresh}) {
-    if (auto answer = try_some(0, count, choice)) return std::move(*answer);
+    if (auto partial = try_some(0, count, choice)) return std::move(*partial);
     if (death.stuck_in) break;
   }
   const bool tried = death.stuck_in ? death.loading : count == 1;
@@ -194,22 +194,22 @@ Result Pool::run_isolating_failures(std::size_t count, Result result, const Limi
     DIVAN_CHECK(*death.stuck_in < count, "document {} of {} does not end", *death.stuck_in, count);
     count = *death.stuck_in;
     const Failure failure = std::exchange(death, {}).failure;
-    std::optional<Result> answer;
-    if (count > 0 && !(answer = try_some(0, count, Choice::any))) continue;
-    const std::size_t done = answer ? size_of(*answer) : 0;
-    if (answer) append(result, std::move(*answer));
+    std::optional<Result> partial;
+    if (count > 0 && !(partial = try_some(0, count, Choice::any))) continue;
+    const std::size_t done = partial ? size_of(*partial) : 0;
+    if (partial) append(result, std::move(*partial));
     if (done == count) append_failed(result, failure);
     return result;
   }
   const auto deadline = clock_.now() + limits.batch;
   for (std::size_t i = 0; i < count && (i == 0 || clock_.now() < deadline); ++i) {
-    std::optional<Result> answer;
+    std::optional<Result> partial;
     // Try this twice, too: a process can die for another reason (such as memory pressure), which must not
     // fail a document.
-    if (!tried) answer = try_some(i, 1, Choice::any);
-    if (!answer && !tried && !death.stuck_in) answer = try_some(i, 1, Choice::fresh);
-    if (answer) {
-      append(result, std::move(*answer));
+    if (!tried) partial = try_some(i, 1, Choice::any);
+    if (!partial && !tried && !death.stuck_in) partial = try_some(i, 1, Choice::fresh);
+    if (partial) {
+      append(result, std::move(*partial));
     } else if (death.loading) {
       throw Error(500, "os_process_error",
                   fmt::format("Compiling the functions failed: {}.", death.failure.message));

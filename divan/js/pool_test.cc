@@ -146,9 +146,9 @@ TEST_F(JsPool, AProcessThatIsKilledInABatchIsReplaced) {
   });
   ASSERT_TRUE(eventually([&] { return processor_time() > before + 20'000'000; }));
   kill(victim[0], SIGKILL);
-  const auto answer = result.get();
-  ASSERT_EQ(answer.documents(), 3u);
-  for (std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(shown(answer, i, 0), std::to_string(i + 1) + "=null");
+  const auto mapped = result.get();
+  ASSERT_EQ(mapped.documents(), 3u);
+  for (std::size_t i : {0u, 1u, 2u}) EXPECT_EQ(shown(mapped, i, 0), std::to_string(i + 1) + "=null");
   EXPECT_EQ(pool.stats().died, 1u);
   EXPECT_EQ(pool.stats().started, 2u);
   EXPECT_THAT(children(), SizeIs(1));
@@ -197,12 +197,12 @@ TEST_F(JsPool, ARequestToADeadProcessRaisesNoSignal) {
   Process process(DIVAN_JS_BINARY, std::size_t{256} << 20);
   kill(process.pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return is_zombie(process.pid()); }));
-  EXPECT_FALSE(process.ask(std::string("\x03\0\0\0abc", 7), std::chrono::minutes(1)));
+  EXPECT_FALSE(process.call(std::string("\x03\0\0\0abc", 7), std::chrono::minutes(1)));
   EXPECT_EQ(process.failure().kind, FailureKind::crashed);
   EXPECT_EQ(process.failure().message, "the JavaScript process was killed by SIGKILL");
 }
 
-TEST_F(JsPool, AProcessThatDoesNotAnswerIsKilled) {
+TEST_F(JsPool, AProcessThatDoesNotRespondIsKilled) {
   auto options = test_options();
   options.margin = std::chrono::seconds(2);
   Pool pool(options, clock_);
@@ -245,29 +245,33 @@ TEST_F(JsPool, AProcessThatCannotBeStartedIsAnError) {
   }
 }
 
-TEST_F(JsPool, MalformedAnswersAreDetected) {
+TEST_F(JsPool, MalformedResponsesAreDetected) {
   auto options = test_options();
   options.margin = std::chrono::seconds(1);
   const std::string read_request = "head -c 40 >/dev/null; ";
-  for (const std::string answer : {
-           "printf '\\005\\000\\000\\000hello'",            // no answer
+  for (const std::string response : {
+           "printf '\\005\\000\\000\\000hello'",            // not a response
            "printf '\\377\\377\\377\\377hello'; sleep 60",  // too long
            "printf '\\100\\000\\000\\000hello'",            // truncated
            "head -c 100000 /dev/zero; sleep 60",            // empty frames
            "exit 7",
        }) {
-    options.binary = fake(read_request + answer);
+    options.binary = fake(read_request + response);
     Pool pool(options, clock_);
     const auto error = error_of([&] { map_one(pool, kEmitN); });
-    EXPECT_EQ(error.name(), "os_process_error") << answer;
-    EXPECT_EQ(pool.stats().died, 2u) << answer;
-    EXPECT_EQ(pool.stats().alive, 0u) << answer;
-    EXPECT_EQ(error_of([&] { pool.check({"f", kEmitN}, "map", "v"); }).name(), "compilation_error") << answer;
+    EXPECT_EQ(error.name(), "os_process_error") << response;
+    EXPECT_EQ(pool.stats().died, 2u) << response;
+    EXPECT_EQ(pool.stats().alive, 0u) << response;
+    EXPECT_EQ(error_of([&] {
+                pool.check({"f", kEmitN}, "map", "v");
+              }).name(),
+              "compilation_error")
+        << response;
   }
   EXPECT_THAT(children(), IsEmpty());
 }
 
-TEST_F(JsPool, AProcessThatNeverAnswersIsKilled) {
+TEST_F(JsPool, AProcessThatNeverRespondsIsKilled) {
   auto options = test_options();
   options.margin = std::chrono::milliseconds(300);
   options.binary = fake("exec sleep 600");
@@ -275,7 +279,7 @@ TEST_F(JsPool, AProcessThatNeverAnswersIsKilled) {
   Limits limits;
   limits.invocation = limits.batch = std::chrono::milliseconds(10);
   EXPECT_THAT(error_of([&] { map_one(pool, kEmitN, "{}", limits); }).reason(),
-              HasSubstr("did not answer in time"));
+              HasSubstr("did not respond in time"));
   EXPECT_THAT(children(), IsEmpty());
 }
 
@@ -293,7 +297,7 @@ TEST_F(JsPool, StoppingFailsNoDocument) {
 }
 
 // The process loads the program, and reports a function as stuck in a document that it was not sent.
-TEST_F(JsPool, AStuckAnswerForAnUnsentDocumentIsRejected) {
+TEST_F(JsPool, AStuckResponseForAnUnsentDocumentIsRejected) {
   auto options = test_options();
   options.binary = fake(
       "printf '\\016\\0\\0\\0\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'\n"

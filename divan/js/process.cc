@@ -15,7 +15,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"
-#include "divan/js/answers.h"
+#include "divan/js/responses.h"
 
 namespace divan::js {
 namespace {
@@ -24,7 +24,7 @@ constexpr Duration kStartLimit = std::chrono::seconds(20);
 // The niceness of background processes relative to the server: about a third of its share of a busy
 // processor.
 constexpr int kNiceness = 5;
-// An answer's buffer grows by at most this much before the bytes arrive, since the child's length field is
+// A response's buffer grows by at most this much before the bytes arrive, since the child's length field is
 // untrusted.
 constexpr std::size_t kMaxUnverifiedBytes = std::size_t{1} << 20;
 
@@ -125,8 +125,9 @@ void Process::start(const std::string& binary, std::size_t memory_bytes, const s
   locked_ = *locked;
 }
 
-std::optional<std::string> Process::ask(std::string_view frame, Duration limit, const std::stop_token& stop) {
-  DIVAN_CHECK(socket_ >= 0, "a process is asked that has ended");
+std::optional<std::string> Process::call(std::string_view frame, Duration limit,
+                                         const std::stop_token& stop) {
+  DIVAN_CHECK(socket_ >= 0, "a request to a process that has ended");
   DIVAN_CHECK(frame.size() >= 4 && frame.size() - 4 <= protocol::kMaxFrame &&
                   protocol::read_u32_le(frame.data()) == frame.size() - 4,
               "a frame of {} bytes", frame.size());
@@ -134,7 +135,7 @@ std::optional<std::string> Process::ask(std::string_view frame, Duration limit, 
   {
     const std::stop_callback hang_up(stop, [this] { shutdown(socket_, SHUT_RDWR); });
     if (send_all(frame, deadline)) {
-      if (auto answer = receive_frame(deadline)) return answer;
+      if (auto response = receive_frame(deadline)) return response;
     }
   }
   end();
@@ -220,7 +221,7 @@ void Process::end() {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
     status_ = status;
-    failure_ = late_ ? Failure{FailureKind::timeout, "the JavaScript process did not answer in time"}
+    failure_ = late_ ? Failure{FailureKind::timeout, "the JavaScript process did not respond in time"}
                      : describe_end(status);
   }
   if (socket_ >= 0) close(socket_);

@@ -32,12 +32,12 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Sends a frame and waits for the answer's content for at most `limit`, or until `stop` is requested.
-  /// Returns nullopt if the process ended, sent a malformed frame, or did not answer in time; it must not be
+  /// Sends a frame and waits for the response's content for at most `limit`, or until `stop` is requested.
+  /// Returns nullopt if the process ended, sent a malformed frame, or did not respond in time; it must not be
   /// used again then, and failure() returns the reason.
-  std::optional<std::string> ask(std::string_view frame, Duration limit, const std::stop_token& stop = {});
+  std::optional<std::string> call(std::string_view frame, Duration limit, const std::stop_token& stop = {});
 
-  /// The reason why ask() returned nullopt: `timeout` or `crashed`.
+  /// The reason why call() returned nullopt: `timeout` or `crashed`.
   const Failure& failure() const { return failure_; }
 
   /// Returns true if the process has ended by itself.
@@ -80,7 +80,7 @@ class Process {
   int statm_ = -1;
   bool locked_ = false;
   bool nice_ = false;
-  bool late_ = false;          // it was killed because it did not answer
+  bool late_ = false;          // it was killed because it did not respond
   std::optional<int> status_;  // set once the process was reaped
   Failure failure_{};
   std::uint64_t uses_ = 0;

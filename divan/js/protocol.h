@@ -1,18 +1,18 @@
 // The protocol between the server and divan-js, a process that runs untrusted JavaScript.
 //
-// The server writes requests to the process's standard input and reads answers from its standard output, one
-// answer per request, in order. Numbers are unsigned and little-endian; a `text` is a u32 length and that
-// many bytes; `n *` is a u32 count n followed by n of the items after it. All messages are frames:
+// The server writes requests to the process's standard input and reads responses from its standard output,
+// one response per request, in order. Numbers are unsigned and little-endian; a `text` is a u32 length and
+// that many bytes; `n *` is a u32 count n followed by n of the items after it. All messages are frames:
 //
-//   frame   = u32 length (at most kMaxFrame) of what follows, then hello, request or answer
-//   hello   = u32 kVersion, u8 locked (1: the system call filter is active); sent once, before any answer
-//   request = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
+//   frame    = u32 length (at most kMaxFrame) of what follows, then hello, request or response
+//   hello    = u32 kVersion, u8 locked (1: the system call filter is active); sent once, before any response
+//   request  = u8 RequestKind, u32 invocation_ms, u32 batch_ms, then by kind:
 //     load    u32 slot (below kSlots, or kNoSlot: check only), text lib (JSON: what require() finds modules
 //             in; empty: there is no require()), n * { text name, text source }
 //     map     u32 slot, n * text document (JSON)
 //     reduce  u32 slot (of a program with one function), u8 rereduce,
 //             n * { text keys (JSON array, or "null"), text values (JSON array) }
-//   answer  = u8 RequestKind of the request (or kStuck), by kind, then log:
+//   response = u8 RequestKind of the request (or kStuck), by kind, then log:
 //     load    for each function: outcome{}
 //     map     u32 documents done, then for each document, for each function:
 //             outcome{n * { text key, text value }}
@@ -20,10 +20,10 @@
 //     stuck   u32 document or group (0 while a program is loaded) in which a function timed out and
 //             could not be interrupted; no log follows, and the process exits with kExitStuck
 //   outcome{x} = u8 0, x   |   u8 FailureKind, text message
-//   log     = u32 lines that were dropped, n * { u32 function (its index in the program), text line }
+//   log      = u32 lines that were dropped, n * { u32 function (its index in the program), text line }
 //
-// Documents (and groups) are processed in order. An answer may cover only the first of them, but at least
-// one, when the batch's time is up or the answer is full; the server then requests the rest. A process that
+// Documents (and groups) are processed in order. A response may cover only the first of them, but at least
+// one, when the batch's time is up or the response is full; the server then requests the rest. A process that
 // receives anything else exits with kExitProtocol; one that sends anything else is killed. Further kinds of
 // request (filter, validate, update ...) will have new numbers and the same head, log and outcomes.
 #pragma once
@@ -57,7 +57,7 @@ namespace protocol {
 
 inline constexpr std::uint32_t kVersion = 0x444a5303;  // "DJS", 3
 
-/// The most bytes of one request or answer.
+/// The most bytes of one request or response.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20;
 /// The most programs that a process keeps compiled.
 inline constexpr std::uint32_t kSlots = 16;
@@ -68,21 +68,21 @@ inline constexpr std::size_t kMaxFunctions = 1000;
 /// The most bytes of JSON that one invocation may emit or return, and the most pairs that it may emit.
 inline constexpr std::size_t kMaxOutput = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxEmits = 250'000;
-/// An answer with this many bytes or pairs is full: the process does not start further documents of the
+/// A response with this many bytes or pairs is full: the process does not start further documents of the
 /// batch.
 inline constexpr std::size_t kFullBytes = std::size_t{32} << 20;
 inline constexpr std::size_t kFullPairs = 500'000;
-/// The most pairs in one answer: those of a full one and of one more invocation.
+/// The most pairs in one response: those of a full one and of one more invocation.
 inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
 
 /// A function that has timed out or run out of memory this often in one request is not run again in it: its
 /// remaining documents fail in the same way at once, so that an endless loop costs only seconds per batch.
 inline constexpr std::uint32_t kMaxStrikes = 3;
-/// The time after its limit after which an invocation that cannot be interrupted makes the process answer
-/// kStuck and exit.
+/// The time after its limit after which an invocation that cannot be interrupted makes the process send a
+/// stuck response and exit.
 inline constexpr std::uint32_t kGraceMs = 1000;
 
-/// The most bytes of a failure's message or of a log line, and the most log lines in one answer.
+/// The most bytes of a failure's message or of a log line, and the most log lines in one response.
 inline constexpr std::size_t kMaxMessage = 1000;
 inline constexpr std::size_t kMaxLogLines = 100;
 
@@ -91,7 +91,7 @@ inline constexpr int kExitProtocol = 2;
 inline constexpr int kExitStuck = 3;
 
 enum class RequestKind : std::uint8_t { load = 1, map = 2, reduce = 3 };
-/// The kind of a stuck answer.
+/// The kind of a stuck response.
 inline constexpr std::uint8_t kStuck = 0;
 
 inline void put_u8(std::string& out, std::uint8_t value) { out.push_back(static_cast<char>(value)); }

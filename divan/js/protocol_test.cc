@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "divan/base/precompiled_test.h"
-#include "divan/js/answers.h"
 #include "divan/js/requests.h"
+#include "divan/js/responses.h"
 #include "divan/js/sandbox/request.h"
 
 namespace divan::js {
@@ -111,15 +111,15 @@ TEST(JsProtocol, RequestsOfOtherKindsAndSlotsAreRejected) {
   EXPECT_FALSE(sandbox::parse_request(content(load_request(protocol::kSlots, functions, {}))));
 }
 
-TEST(JsProtocol, AStuckAnswerNamesItsDocument) {
-  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0\0"s), 7u);
-  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0"s), std::nullopt);
-  EXPECT_EQ(parse_stuck_answer("\0\x07\0\0\0\0"s), std::nullopt);
-  EXPECT_EQ(parse_stuck_answer("\x02\x07\0\0\0"s), std::nullopt);
+TEST(JsProtocol, AStuckResponseNamesItsDocument) {
+  EXPECT_EQ(parse_stuck_response("\0\x07\0\0\0"s), 7u);
+  EXPECT_EQ(parse_stuck_response("\0\x07\0\0"s), std::nullopt);
+  EXPECT_EQ(parse_stuck_response("\0\x07\0\0\0\0"s), std::nullopt);
+  EXPECT_EQ(parse_stuck_response("\x02\x07\0\0\0"s), std::nullopt);
 }
 
-// An answer to a map request of two documents for two functions.
-std::string map_answer() {
+// A response to a map request of two documents for two functions.
+std::string map_response() {
   std::string frame;
   protocol::put_u8(frame, 2);
   protocol::put_u32(frame, 2);
@@ -141,9 +141,9 @@ std::string map_answer() {
   return frame;
 }
 
-TEST(JsProtocol, AMapAnswerIsRead) {
+TEST(JsProtocol, AMapResponseIsParsed) {
   Log log;
-  auto parsed = parse_map_answer(map_answer(), 2, 2, log);
+  auto parsed = parse_map_response(map_response(), 2, 2, log);
   ASSERT_TRUE(parsed);
   // The views must stay valid after a move.
   const MapResult result = std::move(*parsed);
@@ -167,9 +167,9 @@ TEST(JsProtocol, AMapAnswerIsRead) {
 
 TEST(JsProtocol, ResultsAreJoined) {
   Log log;
-  auto all = *parse_map_answer(map_answer(), 2, 2, log);
+  auto all = *parse_map_response(map_response(), 2, 2, log);
   all.append_failed({FailureKind::crashed, "died"});
-  all.append(*parse_map_answer(map_answer(), 2, 2, log));
+  all.append(*parse_map_response(map_response(), 2, 2, log));
   ASSERT_EQ(all.documents(), 5u);
   for (std::size_t document : {0u, 1u, 3u, 4u}) {
     ASSERT_EQ(all.emitted(document, 0).size(), 2u);
@@ -184,43 +184,43 @@ TEST(JsProtocol, ResultsAreJoined) {
   EXPECT_EQ(all.failure(4, 1), nullptr);
 }
 
-TEST(JsProtocol, TruncatedAnswersAreRejected) {
-  const auto map = map_answer();
+TEST(JsProtocol, TruncatedResponsesAreRejected) {
+  const auto map = map_response();
   Log log;
   for (std::size_t size = 0; size < map.size(); ++size) {
-    EXPECT_FALSE(parse_map_answer(map.substr(0, size), 2, 2, log)) << size;
+    EXPECT_FALSE(parse_map_response(map.substr(0, size), 2, 2, log)) << size;
   }
-  EXPECT_FALSE(parse_map_answer(map + "x", 2, 2, log));
-  EXPECT_FALSE(parse_map_answer(map, 1, 2, log));
-  EXPECT_FALSE(parse_map_answer(map, 2, 1, log));
+  EXPECT_FALSE(parse_map_response(map + "x", 2, 2, log));
+  EXPECT_FALSE(parse_map_response(map, 1, 2, log));
+  EXPECT_FALSE(parse_map_response(map, 2, 1, log));
 }
 
-TEST(JsProtocol, InvalidAnswersAreRejected) {
+TEST(JsProtocol, InvalidResponsesAreRejected) {
   const auto with = [](std::size_t at, std::uint32_t value) {
-    auto frame = map_answer();
+    auto frame = map_response();
     protocol::put_u32_at(frame, at, value);
     return frame;
   };
   Log log;
-  EXPECT_TRUE(parse_map_answer(with(1, 2), 9, 2, log));
+  EXPECT_TRUE(parse_map_response(with(1, 2), 9, 2, log));
   EXPECT_FALSE(
-      parse_map_answer("\x02"s + std::string(12, '\0'), 2, 2, log));  // at least one document must be done
-  EXPECT_FALSE(parse_map_answer(with(6, 0xffffffff), 2, 2, log));     // more pairs than bytes
-  EXPECT_FALSE(parse_map_answer(with(10, 0xfffffff0), 2, 2, log));
-  auto frame = map_answer();
+      parse_map_response("\x02"s + std::string(12, '\0'), 2, 2, log));  // at least one document must be done
+  EXPECT_FALSE(parse_map_response(with(6, 0xffffffff), 2, 2, log));     // more pairs than bytes
+  EXPECT_FALSE(parse_map_response(with(10, 0xfffffff0), 2, 2, log));
+  auto frame = map_response();
   frame[0] = 3;
-  EXPECT_FALSE(parse_map_answer(frame, 2, 2, log));
+  EXPECT_FALSE(parse_map_response(frame, 2, 2, log));
 
   const auto failing = [](std::uint8_t kind, const std::string& message) {
-    std::string answer;
-    protocol::put_u8(answer, 3);
-    protocol::put_u32(answer, 1);
-    protocol::put_u8(answer, kind);
-    protocol::put_text(answer, message);
-    protocol::put_u32(answer, 0);
-    protocol::put_u32(answer, 0);
+    std::string response;
+    protocol::put_u8(response, 3);
+    protocol::put_u32(response, 1);
+    protocol::put_u8(response, kind);
+    protocol::put_text(response, message);
+    protocol::put_u32(response, 0);
+    protocol::put_u32(response, 0);
     Log ignored;
-    return parse_reduce_answer(answer, 1, ignored);
+    return parse_reduce_response(response, 1, ignored);
   };
   EXPECT_TRUE(failing(0, "1"));
   EXPECT_TRUE(failing(5, "message"));
@@ -231,16 +231,16 @@ TEST(JsProtocol, InvalidAnswersAreRejected) {
 
 TEST(JsProtocol, PairsAreLimited) {
   const auto with_pairs = [](std::size_t pairs) {
-    std::string answer;
-    protocol::put_u8(answer, 2);
-    protocol::put_u32(answer, 1);
-    protocol::put_u8(answer, 0);
-    protocol::put_u32(answer, pairs);
-    answer.append(8 * pairs, '\0');
-    protocol::put_u32(answer, 0);
-    protocol::put_u32(answer, 0);
+    std::string response;
+    protocol::put_u8(response, 2);
+    protocol::put_u32(response, 1);
+    protocol::put_u8(response, 0);
+    protocol::put_u32(response, pairs);
+    response.append(8 * pairs, '\0');
+    protocol::put_u32(response, 0);
+    protocol::put_u32(response, 0);
     Log log;
-    return parse_map_answer(std::move(answer), 1, 1, log).has_value();
+    return parse_map_response(std::move(response), 1, 1, log).has_value();
   };
   EXPECT_TRUE(with_pairs(protocol::kMaxPairs));
   EXPECT_FALSE(with_pairs(protocol::kMaxPairs + 1));
@@ -248,18 +248,18 @@ TEST(JsProtocol, PairsAreLimited) {
 
 TEST(JsProtocol, LogsAreLimited) {
   const auto with_lines = [](std::uint32_t lines, std::uint32_t function) {
-    std::string answer;
-    protocol::put_u8(answer, 1);
-    protocol::put_u32(answer, 1);
-    protocol::put_u8(answer, 0);
-    protocol::put_u32(answer, 0);
-    protocol::put_u32(answer, lines);
+    std::string response;
+    protocol::put_u8(response, 1);
+    protocol::put_u32(response, 1);
+    protocol::put_u8(response, 0);
+    protocol::put_u32(response, 0);
+    protocol::put_u32(response, lines);
     for (std::uint32_t i = 0; i < lines; ++i) {
-      protocol::put_u32(answer, function);
-      protocol::put_text(answer, "x");
+      protocol::put_u32(response, function);
+      protocol::put_text(response, "x");
     }
     Log log;
-    return parse_load_answer(answer, 1, log).has_value();
+    return parse_load_response(response, 1, log).has_value();
   };
   EXPECT_TRUE(with_lines(protocol::kMaxLogLines, 0));
   EXPECT_FALSE(with_lines(protocol::kMaxLogLines + 1, 0));
@@ -276,10 +276,10 @@ TEST(JsProtocol, HellosAreChecked) {
 
 RC_GTEST_PROP(JsProtocolProperty, AnyBytesAreReadWithoutHarm, (const std::string& bytes)) {
   Log log;
-  const auto result = parse_map_answer('\x02' + bytes, 3, 2, log);
+  const auto result = parse_map_response('\x02' + bytes, 3, 2, log);
   if (result) RC_ASSERT(result->documents() <= 3u);
-  parse_load_answer('\x01' + bytes, 2, log);
-  parse_reduce_answer('\x03' + bytes, 2, log);
+  parse_load_response('\x01' + bytes, 2, log);
+  parse_reduce_response('\x03' + bytes, 2, log);
   sandbox::parse_request(bytes);
 }
 

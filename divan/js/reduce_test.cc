@@ -92,7 +92,7 @@ TEST_F(JsReduce, AnEndlessLoopCostsAFewTimeoutsNotOnePerGroup) {
 }
 
 TEST_F(JsReduce, ContinuesUntilAllGroupsAreDone) {
-  // 9 results of 10 MB: an answer is full from 32 MiB on, and the limit of all results is 64 MiB.
+  // 9 results of 10 MB: a response is full from 32 MiB on, and the limit of all results is 64 MiB.
   const std::vector<std::vector<ReduceRow>> groups(9, {{"0", "a", "1"}});
   const auto results = reduce("() => 'x'.repeat(1e7)", false, groups);
   ASSERT_EQ(results.size(), 9u);

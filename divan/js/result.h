@@ -56,7 +56,7 @@ class MapResult {
   void append_failed(const Failure& failure);
 
  private:
-  friend class MapAnswerParser;
+  friend class MapResponseParser;
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   struct Cell {

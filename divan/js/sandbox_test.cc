@@ -9,8 +9,8 @@
 #include <set>
 
 #include "divan/base/precompiled_test.h"
-#include "divan/js/answers.h"
 #include "divan/js/requests.h"
+#include "divan/js/responses.h"
 #include "divan/js/sandbox/lockdown.h"
 #include "divan/js/test_support.h"
 
@@ -222,7 +222,7 @@ TEST_F(JsSandboxProcess, TimeIsUtcWhereverItRuns) {
   const std::vector<std::string_view> documents = {"{}"};
   send(map_request(0, documents, an_hour()));
   Log log;
-  const auto result = parse_map_answer(receive_frame(), 1, 1, log);
+  const auto result = parse_map_response(receive_frame(), 1, 1, log);
   ASSERT_TRUE(result);
   EXPECT_EQ(shown(*result, 0, 0), "0=\"Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time)\"");
 }

@@ -82,10 +82,10 @@ void Engine::add_log_line(std::string_view line) {
   ++log_lines_;
 }
 
-void Engine::put_log(std::string& answer) const {
-  protocol::put_u32(answer, log_dropped_);
-  protocol::put_u32(answer, log_lines_);
-  answer += log_;
+void Engine::put_log(std::string& response) const {
+  protocol::put_u32(response, log_dropped_);
+  protocol::put_u32(response, log_lines_);
+  response += log_;
 }
 
 bool Engine::on_interrupt(JSContext* context) { return !of(context).watchdog_->invocation_expired(); }

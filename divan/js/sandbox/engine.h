@@ -63,7 +63,7 @@ class Engine {
   /// Returns true if the request has logged as many lines as it may; the line that comes too late is counted.
   bool refuse_log_line();
   void add_log_line(std::string_view line);
-  void put_log(std::string& answer) const;
+  void put_log(std::string& response) const;
 
  private:
   static bool on_interrupt(JSContext* context);

@@ -29,7 +29,7 @@ void shed_inheritance();
 
 /// Irreversibly sets: no new privileges, at most `data_bytes` of memory, no new file descriptors, standard
 /// error to /dev/null, and a system call filter for all threads. The filter is a list of allowed calls
-/// (private memory, time, locks, reading requests, writing answers, exiting). Calls that the C library
+/// (private memory, time, locks, reading requests, writing responses, exiting). Calls that the C library
 /// attempts but does not need (opening a time zone file, counting processors) fail with EPERM. Every other
 /// call, also with a number of another architecture, kills the process (SIGSYS): only an exploited engine
 /// makes it.

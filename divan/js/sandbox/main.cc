@@ -55,7 +55,7 @@ void say_hello(bool locked) {
 
 [[noreturn]] void serve(Server& server) {
   std::string request;
-  std::string answer;
+  std::string response;
   for (;;) {
     char length[4];
     read_exactly(length, sizeof length);
@@ -64,10 +64,10 @@ void say_hello(bool locked) {
     if (request.capacity() > kKeptBytes) request = {};
     request.resize(size);
     read_exactly(request.data(), size);
-    begin_frame(answer);
-    server.handle(request, answer);
-    protocol::finish_frame(answer);
-    write_all(answer);
+    begin_frame(response);
+    server.handle(request, response);
+    protocol::finish_frame(response);
+    write_all(response);
   }
 }
 

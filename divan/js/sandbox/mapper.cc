@@ -8,7 +8,7 @@ namespace divan::js::sandbox {
 
 bool Mapper::map(std::string_view document) {
   if (!first_ && engine_.watchdog().batch_expired()) return false;
-  const auto size_before = answer_.size();
+  const auto size_before = response_.size();
   const auto pairs_before = pairs_;
 
   JS::RootedValue value(engine_.context());
@@ -19,18 +19,18 @@ bool Mapper::map(std::string_view document) {
 
   for (std::size_t i = 0; i < program_.size(); ++i) {
     if (unreadable) {
-      protocol::put_failure(answer_, {unreadable->kind, "the document: " + unreadable->message});
+      protocol::put_failure(response_, {unreadable->kind, "the document: " + unreadable->message});
     } else if (const auto* failure = program_.failure(i)) {
-      protocol::put_failure(answer_, *failure);
+      protocol::put_failure(response_, *failure);
     } else if (const auto* out = strikes_[i].out()) {
-      protocol::put_failure(answer_, *out);
+      protocol::put_failure(response_, *out);
     } else if (!is_full()) {
       run(i, value);
     } else if (first_) {
       protocol::put_failure(
-          answer_, {FailureKind::too_large, "the answer is full: earlier functions emitted too much"});
+          response_, {FailureKind::too_large, "the response is full: earlier functions emitted too much"});
     } else {
-      answer_.resize(size_before);
+      response_.resize(size_before);
       pairs_ = pairs_before;
       return false;
     }
@@ -40,7 +40,7 @@ bool Mapper::map(std::string_view document) {
 }
 
 bool Mapper::is_full() const {
-  return answer_.size() - begin_ > protocol::kFullBytes || pairs_ > protocol::kFullPairs;
+  return response_.size() - begin_ > protocol::kFullBytes || pairs_ > protocol::kFullPairs;
 }
 
 bool Mapper::read(std::string_view document, JS::MutableHandleValue value) {
@@ -53,7 +53,7 @@ bool Mapper::read(std::string_view document, JS::MutableHandleValue value) {
 
 void Mapper::run(std::size_t function, JS::HandleValue document) {
   JSContext* context = engine_.context();
-  const auto start = answer_.size();
+  const auto start = response_.size();
   engine_.log_for(function);
   engine_.watchdog().begin_invocation();
   engine_.set_emitting(true);
@@ -66,18 +66,18 @@ void Mapper::run(std::size_t function, JS::HandleValue document) {
   engine_.watchdog().end_invocation();
   engine_.emitted().clear();
   if (!failure) return;
-  answer_.resize(start);
-  protocol::put_failure(answer_, *failure);
+  response_.resize(start);
+  protocol::put_failure(response_, *failure);
   strikes_[function].count(engine_, *failure);
 }
 
 bool Mapper::append_emitted() {
   auto& emitted = engine_.emitted();
-  const auto max_size = answer_.size() + protocol::kMaxOutput;
-  protocol::put_u8(answer_, 0);
-  protocol::put_u32(answer_, emitted.length() / 2);
+  const auto max_size = response_.size() + protocol::kMaxOutput;
+  protocol::put_u8(response_, 0);
+  protocol::put_u32(response_, emitted.length() / 2);
   for (std::size_t i = 0; i < emitted.length(); ++i) {
-    if (!put_json(engine_.context(), emitted[i], answer_, max_size)) return false;
+    if (!put_json(engine_.context(), emitted[i], response_, max_size)) return false;
   }
   pairs_ += emitted.length() / 2;
   return true;

@@ -19,11 +19,11 @@ namespace divan::js::sandbox {
 /// Created per request. Not thread-safe.
 class Mapper {
  public:
-  /// The outcomes are appended to `answer`.
-  Mapper(Engine& engine, Program& program, std::string& answer)
-      : engine_(engine), program_(program), answer_(answer), strikes_(program.size()) {}
+  /// The outcomes are appended to `response`.
+  Mapper(Engine& engine, Program& program, std::string& response)
+      : engine_(engine), program_(program), response_(response), strikes_(program.size()) {}
 
-  /// Appends a document's outcomes. Returns false and appends nothing if the answer is full or the batch's
+  /// Appends a document's outcomes. Returns false and appends nothing if the response is full or the batch's
   /// time is up. The first document is always processed: output that does not fit fails as too_large.
   bool map(std::string_view document);
 
@@ -35,8 +35,8 @@ class Mapper {
 
   Engine& engine_;
   Program& program_;
-  std::string& answer_;
-  const std::size_t begin_ = answer_.size();
+  std::string& response_;
+  const std::size_t begin_ = response_.size();
   std::vector<Strikes> strikes_;  // by function
   std::size_t pairs_ = 0;
   bool first_ = true;

@@ -8,13 +8,13 @@
 namespace divan::js::sandbox {
 
 bool Reducer::reduce(const ReduceRequest::Group& group) {
-  const bool full = answer_.size() - begin_ > protocol::kFullBytes || engine_.watchdog().batch_expired();
+  const bool full = response_.size() - begin_ > protocol::kFullBytes || engine_.watchdog().batch_expired();
   if (full && !first_) return false;
   first_ = false;
   if (const auto* failure = program_.failure(0)) {
-    protocol::put_failure(answer_, *failure);
+    protocol::put_failure(response_, *failure);
   } else if (const auto* out = strikes_.out()) {
-    protocol::put_failure(answer_, *out);
+    protocol::put_failure(response_, *out);
   } else {
     run(group);
   }
@@ -22,16 +22,16 @@ bool Reducer::reduce(const ReduceRequest::Group& group) {
 }
 
 void Reducer::run(const ReduceRequest::Group& group) {
-  const auto start = answer_.size();
+  const auto start = response_.size();
   engine_.log_for(0);
-  protocol::put_u8(answer_, 0);
+  protocol::put_u8(response_, 0);
   engine_.watchdog().begin_invocation();
   std::optional<Failure> failure;
   if (!call(group)) failure = take_failure(engine_);
   engine_.watchdog().end_invocation();
   if (!failure) return;
-  answer_.resize(start);
-  protocol::put_failure(answer_, *failure);
+  response_.resize(start);
+  protocol::put_failure(response_, *failure);
   strikes_.count(engine_, *failure);
 }
 
@@ -43,7 +43,7 @@ bool Reducer::call(const ReduceRequest::Group& group) {
   arguments[2].setBoolean(rereduce_);
   JS::RootedValue result(context);
   return JS_CallFunctionValue(context, nullptr, program_.function(0), arguments, &result) &&
-         put_json(context, result, answer_, answer_.size() + protocol::kMaxOutput);
+         put_json(context, result, response_, response_.size() + protocol::kMaxOutput);
 }
 
 }  // namespace divan::js::sandbox

@@ -13,11 +13,11 @@ namespace divan::js::sandbox {
 /// Created per request. Not thread-safe.
 class Reducer {
  public:
-  /// The outcomes are appended to `answer`. `program` must have one function.
-  Reducer(Engine& engine, Program& program, bool rereduce, std::string& answer)
-      : engine_(engine), program_(program), rereduce_(rereduce), answer_(answer) {}
+  /// The outcomes are appended to `response`. `program` must have one function.
+  Reducer(Engine& engine, Program& program, bool rereduce, std::string& response)
+      : engine_(engine), program_(program), rereduce_(rereduce), response_(response) {}
 
-  /// Appends a group's outcome. Returns false and appends nothing if the answer is full or the batch's time
+  /// Appends a group's outcome. Returns false and appends nothing if the response is full or the batch's time
   /// is up. The first group is always processed.
   bool reduce(const ReduceRequest::Group& group);
 
@@ -28,8 +28,8 @@ class Reducer {
   Engine& engine_;
   Program& program_;
   const bool rereduce_;
-  std::string& answer_;
-  const std::size_t begin_ = answer_.size();
+  std::string& response_;
+  const std::size_t begin_ = response_.size();
   Strikes strikes_;
   bool first_ = true;
 };

@@ -17,14 +17,14 @@ class Server {
  public:
   explicit Server(Engine& engine) : engine_(engine) {}
 
-  /// Appends the answer to the request `frame` to `answer`. Exits with kExitProtocol if the request is
+  /// Appends the response to the request `frame` to `response`. Exits with kExitProtocol if the request is
   /// malformed or names a slot without a suitable program.
-  void handle(std::string_view frame, std::string& answer);
+  void handle(std::string_view frame, std::string& response);
 
  private:
-  void load(const LoadRequest& request, std::string& answer);
-  void map(const MapRequest& request, std::string& answer);
-  void reduce(const ReduceRequest& request, std::string& answer);
+  void load(const LoadRequest& request, std::string& response);
+  void map(const MapRequest& request, std::string& response);
+  void reduce(const ReduceRequest& request, std::string& response);
   Program& program(std::uint32_t slot);
 
   Engine& engine_;

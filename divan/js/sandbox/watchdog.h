@@ -5,7 +5,7 @@
 // script's thread, so that functions do not fail because the machine is busy. Beyond the limit it requests
 // that the engine interrupts the script, which works in loops and regular expressions. If the invocation
 // continues for kGraceMs more (a single huge native call, a garbage collector that thrashes), the process
-// sends a stuck answer and exits. The same thread detects that the server has closed the connection while a
+// sends a stuck response and exits. The same thread detects that the server has closed the connection while a
 // script runs.
 #pragma once
 
@@ -35,7 +35,7 @@ class Watchdog {
   void begin_batch(std::uint32_t invocation_ms, std::uint32_t batch_ms);
   /// Sets the document or group of the batch that the following invocations belong to; initially 0.
   void begin_item(std::uint32_t number) { item_.store(number, std::memory_order_relaxed); }
-  /// After the return, the second thread has not sent and will not send a stuck answer for the batch.
+  /// After the return, the second thread has not sent and will not send a stuck response for the batch.
   void end_batch();
   void begin_invocation() { step(); }
   void end_invocation() { step(); }

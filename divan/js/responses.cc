@@ -1,4 +1,4 @@
-#include "divan/js/answers.h"
+#include "divan/js/responses.h"
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
@@ -73,9 +73,9 @@ void read_log(Reader& in, std::size_t functions, Log& log) {
 }  // namespace
 
 // Fills a MapResult.
-class MapAnswerParser {
+class MapResponseParser {
  public:
-  MapAnswerParser(std::string frame, std::size_t functions) : result_(functions) {
+  MapResponseParser(std::string frame, std::size_t functions) : result_(functions) {
     result_.bytes_.push_back(std::make_unique<const std::string>(std::move(frame)));
   }
 
@@ -121,7 +121,7 @@ std::optional<bool> parse_hello(std::string_view frame) {
   return locked == 1;
 }
 
-std::optional<std::uint32_t> parse_stuck_answer(std::string_view frame) {
+std::optional<std::uint32_t> parse_stuck_response(std::string_view frame) {
   Reader in(frame);
   expect(in.u8() == protocol::kStuck, in);
   const auto number = in.u32();
@@ -129,8 +129,8 @@ std::optional<std::uint32_t> parse_stuck_answer(std::string_view frame) {
   return number;
 }
 
-std::optional<std::vector<std::optional<Failure>>> parse_load_answer(std::string_view frame,
-                                                                     std::size_t functions, Log& log) {
+std::optional<std::vector<std::optional<Failure>>> parse_load_response(std::string_view frame,
+                                                                       std::size_t functions, Log& log) {
   Reader in(frame);
   expect_kind(RequestKind::load, in);
   expect(in.u32() == functions, in);
@@ -141,13 +141,13 @@ std::optional<std::vector<std::optional<Failure>>> parse_load_answer(std::string
   return failures;
 }
 
-std::optional<MapResult> parse_map_answer(std::string frame, std::size_t documents, std::size_t functions,
-                                          Log& log) {
-  return MapAnswerParser(std::move(frame), functions).parse(documents, log);
+std::optional<MapResult> parse_map_response(std::string frame, std::size_t documents, std::size_t functions,
+                                            Log& log) {
+  return MapResponseParser(std::move(frame), functions).parse(documents, log);
 }
 
-std::optional<std::vector<Reduction>> parse_reduce_answer(std::string_view frame, std::size_t groups,
-                                                          Log& log) {
+std::optional<std::vector<Reduction>> parse_reduce_response(std::string_view frame, std::size_t groups,
+                                                            Log& log) {
   Reader in(frame);
   expect_kind(RequestKind::reduce, in);
   const auto done = read_done(in, groups);

@@ -1,10 +1,10 @@
-// The server's parsing of answers of a divan-js process, which may be controlled by a script. The first byte
-// selects the kind of answer and the size of the request.
+// The server's parsing of responses of a divan-js process, which may be controlled by a script. The first
+// byte selects the kind of response and the size of the request.
 #include <cstdint>
 #include <cstdlib>
 
 #include "divan/base/bytes.h"
-#include "divan/js/answers.h"
+#include "divan/js/responses.h"
 
 namespace {
 
@@ -25,8 +25,8 @@ void check(const Log& log, std::size_t functions) {
   for (const auto& line : log.lines) require(line.function < functions && is_utf8(line.text));
 }
 
-// Every text must lie within the answer: the sanitizer checks the accesses.
-void check(const MapResult& result, std::size_t answer_size) {
+// Every text must be within the response: the sanitizer checks the accesses.
+void check(const MapResult& result, std::size_t response_size) {
   std::size_t size = 0;
   std::size_t sum = 0;
   for (std::size_t document = 0; document < result.documents(); ++document) {
@@ -42,31 +42,31 @@ void check(const MapResult& result, std::size_t answer_size) {
       }
     }
   }
-  require(size <= answer_size && sum <= 255 * size);
+  require(size <= response_size && sum <= 255 * size);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const std::string_view answer(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::size_t asked = 1 + (data[0] >> 2) % 8;
+  const std::string_view response(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::size_t sent = 1 + (data[0] >> 2) % 8;
   const std::size_t functions = data[0] >> 5;
   Log log;
   switch (data[0] % 4) {
     case 0:
-      if (auto result = parse_map_answer(std::string(answer), asked, functions, log)) {
-        require(result->documents() >= 1 && result->documents() <= asked);
+      if (auto result = parse_map_response(std::string(response), sent, functions, log)) {
+        require(result->documents() >= 1 && result->documents() <= sent);
         auto twice = std::move(*result);
         Log ignored;
-        twice.append(*parse_map_answer(std::string(answer), asked, functions, ignored));
-        check(twice, 2 * answer.size());
+        twice.append(*parse_map_response(std::string(response), sent, functions, ignored));
+        check(twice, 2 * response.size());
         check(log, functions);
       }
       break;
     case 1:
-      if (const auto reductions = parse_reduce_answer(answer, asked, log)) {
-        require(!reductions->empty() && reductions->size() <= asked);
+      if (const auto reductions = parse_reduce_response(response, sent, log)) {
+        require(!reductions->empty() && reductions->size() <= sent);
         for (const auto& reduction : *reductions) {
           if (const auto* failure = std::get_if<Failure>(&reduction)) check(*failure);
         }
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case 2:
-      if (const auto failures = parse_load_answer(answer, functions, log)) {
+      if (const auto failures = parse_load_response(response, functions, log)) {
         require(failures->size() == functions);
         for (const auto& failure : *failures) {
           if (failure) check(*failure);
@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check(log, functions);
       }
       break;
-    default: parse_hello(answer); parse_stuck_answer(answer);
+    default: parse_hello(response); parse_stuck_response(response);
   }
   return 0;
 }
