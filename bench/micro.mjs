@@ -5,7 +5,7 @@ import { microBenchmarks } from './support/google_benchmark.mjs';
 
 export async function run() {
   // Excludes those with their own threads and servers; kv.mjs has the store's.
-  return microBenchmarks('-(threads:2|BM_Answer|BM_Idle|BM_Js|Churn|BM_Signal|^Commits|^ConflictCheck|^Transaction|^Reads|^AtRest)', 3).map(({ name, time, times }) =>
+  return microBenchmarks('-(threads:2|BM_Respond|BM_Idle|BM_Js|Churn|BM_Signal|^Commits|^ConflictCheck|^Transaction|^Reads|^AtRest)', 3).map(({ name, time, times }) =>
     figure(`micro: ${name.replace('/real_time/threads:1', '')}`, time, 'CPU ns', { of: times }),
   );
 }

@@ -161,7 +161,7 @@ class Feed final : public Task {
       }
       sent_rows_ = true;
     }
-    if (options_.mode == FeedMode::normal && !exchange().answered()) {
+    if (options_.mode == FeedMode::normal && !exchange().responded()) {
       text_ += text;
       if (!last && text_.size() > kMaxUnsent)
         exchange().start(head("{\"results\":[\n" + std::exchange(text_, {})));
@@ -194,7 +194,7 @@ class Feed final : public Task {
   bool finish() {
     if (as_object()) {
       const std::string end = (sent_rows_ ? "\n],\n" : "],\n") + end_members() + "}\n";
-      if (!exchange().answered()) {
+      if (!exchange().responded()) {
         exchange().respond(head("{\"results\":[\n" + text_ + end));
         return true;
       }

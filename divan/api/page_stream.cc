@@ -20,7 +20,7 @@ class ReadyStream final : public PageStream {
 
 bool PageStream::step() {
   if (!source_) source_ = open();
-  if (!source_) return exchange().answered();
+  if (!source_) return exchange().responded();
   for (;;) {
     // The client has disconnected. (One that has only closed its side has not.)
     if (exchange().closed()) return true;
@@ -30,7 +30,7 @@ bool PageStream::step() {
     }
     std::string page;
     const bool more = source_->next(page);
-    if (!exchange().answered()) {
+    if (!exchange().responded()) {
       http::Response head = json_response(200, std::move(page));
       if (!etag_.empty()) head.headers.push_back({"ETag", etag_});
       if (!more) {

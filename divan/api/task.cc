@@ -99,7 +99,7 @@ void Task::run() {
 }
 
 void Task::fail(const Error& error) {
-  if (!exchange().answered()) {
+  if (!exchange().responded()) {
     // Not logged if the server stops: thousands of tasks may fail for that reason.
     if (stopping() && error.status() == 503) return exchange().respond(http::error_response(error));
     exchange().fail(error);

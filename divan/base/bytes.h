@@ -26,7 +26,7 @@ void append_u16(std::string& out, std::uint16_t value);
 void append_u32(std::string& out, std::uint32_t value);
 void append_u64(std::string& out, std::uint64_t value);
 
-/// Reads a big-endian number from the first bytes, which must be enough.
+/// Reads a big-endian number from the first bytes. `bytes` must have at least as many as the number.
 std::uint16_t read_u16(std::string_view bytes);
 std::uint32_t read_u32(std::string_view bytes);
 std::uint64_t read_u64(std::string_view bytes);

@@ -12,7 +12,7 @@
 namespace divan {
 namespace {
 
-// The path within the repository, wherever it was built.
+// The path within the repository, independent of the directory of the build.
 std::string_view source_path(std::string_view file) {
   const std::size_t begin = file.rfind("/divan/");
   return begin == std::string_view::npos ? file : file.substr(begin + 1);

@@ -1,16 +1,15 @@
-// Checks of what must hold whatever a client sends and whatever the disk holds.
+// Checks of invariants: conditions that hold for any request and any content of the disk.
 //
-// A check that fails has found a fault in Divan itself. It ends the process at once, before anything that
-// follows from the fault is written: the store recovers from that as from SIGKILL. A check is no place for
-// what comes from outside (requests, configuration, files, rows of the store, answers of child processes):
-// that is refused with an Error, or reported as damaged.
+// A failed check has found a fault in Divan itself. It ends the process at once, before the store is changed
+// because of the fault; the store recovers as after SIGKILL. Do not check input (requests, configuration,
+// files, rows of the store, responses of child processes): reject it with an Error, or report it as damaged.
 #pragma once
 
 #include <fmt/core.h>
 
-/// Ends the process if `condition` is false, with a message that can be reported: a format string and its
-/// arguments as for fmt::format, which are evaluated only then. In every build; never throws. Scalars and
-/// string views are good arguments: they are copied.
+/// Ends the process if `condition` is false. The message is a format string and its arguments, as for
+/// fmt::format; the arguments are evaluated only on failure, and copied, so prefer scalars and string views.
+/// Enabled in every build.
 ///
 ///   DIVAN_CHECK(next > last, "version {} follows {}", next, last);
 #define DIVAN_CHECK(condition, ...)                                                             \
@@ -22,7 +21,7 @@
 
 namespace divan {
 
-/// Where a check stands and what it says.
+/// The location and the text of a check.
 struct FailedCheck {
   const char* file;
   int line;
@@ -32,7 +31,7 @@ struct FailedCheck {
 [[noreturn, gnu::cold, gnu::noinline]] void end_process(const FailedCheck& check, fmt::string_view format,
                                                         fmt::format_args args) noexcept;
 
-// By value: a variable whose address is taken for the message would have to stay in memory everywhere.
+// Arguments are passed by value: if their addresses were taken, the caller could not keep them in registers.
 template <class... Args>
 [[noreturn, gnu::cold, gnu::noinline]] void check_failed(FailedCheck check,
                                                          fmt::format_string<const Args&...> format,

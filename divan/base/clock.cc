@@ -21,7 +21,7 @@ std::int64_t SystemClock::wall_ms() const {
 
 bool SystemClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                              MonotonicTime deadline, const std::function<bool()>& done) const {
-  DIVAN_CHECK(lock.owns_lock(), "a wait without the lock that guards what it waits for");
+  DIVAN_CHECK(lock.owns_lock(), "the caller does not hold the lock of the condition");
   if (deadline == MonotonicTime::max()) {
     changed.wait(lock, done);
     return true;
@@ -44,7 +44,7 @@ bool ManualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_
 }
 
 void ManualClock::advance(Duration by) {
-  DIVAN_CHECK(by >= Duration(0), "a monotonic clock is set back by {} ns", -by.count());
+  DIVAN_CHECK(by >= Duration(0), "the clock would go back by {} ns", -by.count());
   elapsed_ns_ += by.count();
 }
 

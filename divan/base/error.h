@@ -3,7 +3,7 @@
 // Absence is not an Error: functions return std::optional. Users see an Error in CouchDB's form, {"error":
 // name, "reason": reason}, with an HTTP status
 // (https://docs.couchdb.org/en/stable/json-structure.html#couchdb-error-status). The store throws kv::Error,
-// which is no Error: a handler for a bad document, say, must not handle a conflict.
+// which is not an Error, so that for example a handler of invalid documents does not catch a conflict.
 #pragma once
 
 #include <exception>

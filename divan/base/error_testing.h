@@ -1,4 +1,4 @@
-// What tests of errors share.
+// For tests of errors.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace divan {
 
-/// What fn() throws, as text; "no error" if it throws nothing.
+/// Returns what() of the Error that fn() throws; "no error" if it returns.
 inline std::string error_of(const std::function<void()>& fn) {
   try {
     fn();

@@ -39,7 +39,7 @@ TEST(IniTest, RoundTrip) {
   EXPECT_EQ(parse(to_text(sections)), sections);
 }
 
-TEST(IniTest, KnowsWhatItCannotHold) {
+TEST(IniTest, CanHoldIsFalseForSettingsThatDoNotRoundTrip) {
   EXPECT_TRUE(can_hold("a", "k", ""));
   EXPECT_TRUE(can_hold("a", "k", "v;w = [x]"));
   EXPECT_FALSE(can_hold("a", "k", "v ; w"));

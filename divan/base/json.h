@@ -20,8 +20,8 @@ namespace divan::json {
 inline constexpr int kMaxDepth = 1000;
 
 /// Checks that `text` is exactly one JSON value in valid UTF-8, and returns it without white space between
-/// tokens. Throws bad_request ("invalid UTF-8 JSON: ...") otherwise. Integers may have any number of digits;
-/// a number beyond the range of a double is an error.
+/// tokens. Throws bad_request ("invalid UTF-8 JSON: ...") otherwise. Numbers may have any number of digits;
+/// one with an exponent that exceeds the largest double is an error.
 std::string compact(std::string_view text);
 
 /// Returns true if `text` is exactly one JSON value in compact()'s form. Unlike compact() it accepts any

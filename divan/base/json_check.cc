@@ -1,8 +1,8 @@
 // Validates untrusted JSON. simdjson's On-Demand parser finds the tokens and checks UTF-8 and control
 // characters; it validates a value only on access, so check() accesses each one. Numbers are also checked
-// against the grammar, since On-Demand accepts 01, and against the range of a double: 1e400 is an error.
-// (Integers of many digits are valid.) is_compact() checks text that was valid once and may have been damaged
-// in the store.
+// against the grammar, since On-Demand accepts 01, and those with an exponent against the range of a double:
+// 1e400 is an error. (Integers of many digits are valid.) is_compact() checks text that was valid once and
+// may have been damaged in the store.
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -237,7 +237,7 @@ std::string compact(std::string_view text) {
 
 bool is_compact(std::string_view text) {
   if (!is_utf8(text)) return false;
-  std::string open;  // the ends of what has begun: "]" and "}"
+  std::string open;  // the closing brackets of the open containers
   for (;;) {
     // A value begins.
     if (skip(text, "[")) {

@@ -28,7 +28,7 @@ class Search {
       switch (text_[i]) {
         case '{': open_.push_back(names_.size()); break;
         case '}':
-          DIVAN_CHECK(!open_.empty(), "an object ends at byte {} that has not begun", i);
+          DIVAN_CHECK(!open_.empty(), "the object that ends at byte {} has no beginning", i);
           end_object(open_.back());
           names_.resize(open_.back());
           open_.pop_back();

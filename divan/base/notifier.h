@@ -1,15 +1,15 @@
 // One thread waits, others wake it.
 //
 // A notifier is a flag with a condition variable. notify() sets the flag; wait_until() returns when it is
-// set, and clears it. A notification that comes before the wait is therefore not lost, and several that come
-// before it are one: the waiter must then look for itself at what there is to do.
+// set, and clears it. So a notification before the wait is not lost, and several before the wait have the
+// effect of one: after each wait, the waiter checks all conditions that it waits for.
 //
-//   waiter:                                  anybody:
-//     while (notifier.wait_until(deadline))    { change what the waiter looks at }
-//       { look at what there is to do }        notifier.notify();
+//   waiter:                                         other threads:
+//     while (notifier.wait_until(clock, deadline))    change the state
+//       check the state                               notifier.notify();
 //
-// Whoever notifies may outlive the waiter: the callback of a store's watch comes whenever the store ends it.
-// So notifiers are shared (`std::shared_ptr`), and a callback holds one instead of its waiter.
+// Notifying code can outlive the waiter: the store calls back when a watch ends, at any time. Such a callback
+// holds a std::shared_ptr to the notifier, and no reference to the waiter.
 #pragma once
 
 #include <condition_variable>
@@ -22,10 +22,10 @@ namespace divan {
 /// Thread-safe, with one waiter at a time.
 class Notifier {
  public:
-  /// Ends the present or the next wait. Does not block: the mutex is held for a few instructions only.
+  /// Ends the current wait, or the next one. Does not block: the mutex is held for a few instructions only.
   void notify();
 
-  /// Ends the present wait and all later ones.
+  /// Ends the current wait and all later ones.
   void stop();
   bool stopped() const;
 
@@ -33,11 +33,12 @@ class Notifier {
   /// has been called. A deadline of MonotonicTime::max() never passes.
   bool wait_until(const Clock& clock, MonotonicTime deadline);
 
-  /// Blocks until stop() or the deadline; a notification stays. Returns as wait_until() does.
+  /// Blocks until stop() or the deadline, and keeps a notification. Returns false once stop() has been
+  /// called.
   bool pause_until(const Clock& clock, MonotonicTime deadline);
 
-  /// Returns true if the next wait_until() would return at once. For tests and loops that are stepped by
-  /// hand.
+  /// Returns true if wait_until() would return at once. For tests, and for loops whose steps are called
+  /// directly.
   bool notified() const;
   /// Clears the notification without waiting.
   void clear();

@@ -28,7 +28,8 @@ std::string Rng::uuid_at(std::int64_t wall_ms) {
 }
 
 std::uint64_t SystemRng::next() {
-  // The system call dominates the cost of few bytes, so bytes are fetched in batches.
+  // A call of RAND_bytes() costs nearly as much for a few bytes as for many, so numbers are fetched in
+  // batches.
   struct Buffer {
     std::array<std::uint64_t, 64> numbers;
     std::size_t left = 0;
@@ -36,7 +37,7 @@ std::uint64_t SystemRng::next() {
   thread_local Buffer buffer;
   if (buffer.left == 0) {
     if (RAND_bytes(reinterpret_cast<unsigned char*>(buffer.numbers.data()), sizeof buffer.numbers) != 1)
-      throw internal_error("The operating system returned no random numbers.");
+      throw internal_error("Cannot generate random numbers.");
     buffer.left = buffer.numbers.size();
   }
   DIVAN_CHECK(buffer.left <= buffer.numbers.size(), "{} random numbers are left", buffer.left);

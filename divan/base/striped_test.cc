@@ -6,7 +6,7 @@
 namespace divan {
 namespace {
 
-TEST(StripedCounter, AddsUpWhatAllThreadsAdded) {
+TEST(StripedCounter, SumsTheAdditionsOfAllThreads) {
   StripedCounter counter;
   std::vector<std::thread> threads;
   for (std::uint64_t i = 1; i <= 2 * kStripes; ++i) {

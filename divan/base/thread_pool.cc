@@ -16,7 +16,7 @@ constexpr std::size_t kMaxWaking = 2;
 
 ThreadPool::ThreadPool(const std::string& name, std::size_t threads, std::size_t max_queued)
     : max_queued_(max_queued) {
-  DIVAN_CHECK(threads > 0, "what a pool without threads takes is never run");
+  DIVAN_CHECK(threads > 0, "a thread pool has no threads");
   threads_.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { work(); });
@@ -26,7 +26,7 @@ ThreadPool::ThreadPool(const std::string& name, std::size_t threads, std::size_t
 
 ThreadPool::~ThreadPool() {
   stop();
-  DIVAN_CHECK(tasks_.empty(), "{} tasks that were taken are lost", tasks_.size());
+  DIVAN_CHECK(tasks_.empty(), "{} queued tasks were not run", tasks_.size());
 }
 
 bool ThreadPool::submit(std::function<void()> task) {
@@ -46,7 +46,7 @@ bool ThreadPool::submit(std::function<void()> task) {
 bool ThreadPool::needs_waking() {
   if (waking_ >= kMaxWaking || waking_ >= idle_ || waking_ >= tasks_.size()) return false;
   ++waking_;
-  DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken of {} that are idle", waking_, idle_);
+  DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken, and {} are idle", waking_, idle_);
   return true;
 }
 
@@ -75,7 +75,7 @@ void ThreadPool::work() {
       DIVAN_CHECK(idle_ > 0, "an idle thread was not counted");
       --idle_;
       if (waking_ > 0) --waking_;
-      DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken of {} that are idle", waking_, idle_);
+      DIVAN_CHECK(waking_ <= idle_, "{} threads are being woken, and {} are idle", waking_, idle_);
     }
     if (tasks_.empty()) return;
     auto task = std::move(tasks_.front());

@@ -29,7 +29,7 @@ void WorkerLoop::start() {
 }
 
 void WorkerLoop::join() {
-  DIVAN_CHECK(thread_.get_id() != std::this_thread::get_id(), "the loop `{}` waits for itself", name_);
+  DIVAN_CHECK(thread_.get_id() != std::this_thread::get_id(), "the loop `{}` joins itself", name_);
   if (thread_.joinable()) thread_.join();
 }
 

@@ -1,8 +1,8 @@
-// The thread of a component that works in the background.
+// The thread of a background component.
 //
-// Such a component has a step() that does what there is to do and returns when it wants to be called again.
-// Its tests and the simulation call step() themselves. In the server a WorkerLoop calls it: at once when it
-// is started, then whenever that time has come or the loop's notifier was notified.
+// Such a component has a step() that does pending work and returns the time of its next call. Tests and
+// the simulation call step() directly. In the server a WorkerLoop calls it: first when the loop is started,
+// and then at the returned time, or earlier if the loop's notifier is notified.
 #pragma once
 
 #include <functional>
@@ -14,31 +14,31 @@
 
 namespace divan {
 
-/// start() and join() are for the owner; the others are thread-safe. The clock, and what the step uses, must
-/// outlive the loop or its join().
+/// Thread-safe, except start() and join(), which only the owner may call. The clock and all objects that the
+/// step uses must exist until join() has returned or the loop is destroyed.
 class WorkerLoop {
  public:
-  /// Returns when it is to be called next; MonotonicTime::max(): only when notified.
+  /// Returns the time of the next call; MonotonicTime::max(): call only when notified.
   using Step = std::function<MonotonicTime()>;
 
-  /// `name` (at most 15 characters) is what a debugger shows. A step that throws is logged, and called again
-  /// a second later.
+  /// `name` (at most 15 characters) is the thread's name in a debugger. An exception of the step is logged,
+  /// and the step is called again a second later.
   WorkerLoop(const Clock& clock, std::string name, Step step);
-  /// As stop() and join().
+  /// Calls stop() and join().
   ~WorkerLoop();
   WorkerLoop(const WorkerLoop&) = delete;
   WorkerLoop& operator=(const WorkerLoop&) = delete;
 
-  /// Starts the thread. Once.
+  /// Starts the thread. Must be called at most once.
   void start();
 
-  /// Asks the thread to end after its present step, and does not wait for it.
+  /// Makes the thread end after the current step. Does not wait for it.
   void stop() { notifier_->stop(); }
   bool stopped() const { return notifier_->stopped(); }
-  /// Waits until the thread has ended. Not to be called by the step.
+  /// Waits until the thread has ended. Must not be called by the step.
   void join();
 
-  /// Calls the step soon.
+  /// Makes the thread call the step at once, or again after the current call.
   void notify() { notifier_->notify(); }
   /// For callbacks that may outlive the loop.
   const std::shared_ptr<Notifier>& notifier() const { return notifier_; }

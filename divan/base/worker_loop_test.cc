@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <stdexcept>
+#include <vector>
 
 namespace divan {
 namespace {
@@ -34,25 +37,19 @@ TEST(Notifier, StopEndsAllWaits) {
   EXPECT_FALSE(notifier.pause_until(clock, MonotonicTime::max()));
 }
 
-TEST(Notifier, APauseKeepsTheNotification) {
-  ManualClock clock;
-  Notifier notifier;
-  notifier.notify();
-  EXPECT_TRUE(notifier.pause_until(clock, clock.now()));
-  EXPECT_TRUE(notifier.notified());
-}
-
-// A clock whose waits end at once and record whether their condition held.
+// A clock whose waits end at once, and which records their deadlines and whether their conditions held.
 class RecordingClock final : public Clock {
  public:
   MonotonicTime now() const override { return {}; }
   std::int64_t wall_ms() const override { return 0; }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime deadline,
                   const std::function<bool()>& done) const override {
+    deadlines.push_back(deadline);
     conditions.push_back(done());
     return conditions.back();
   }
 
+  mutable std::vector<MonotonicTime> deadlines;
   mutable std::vector<bool> conditions;
 };
 
@@ -62,9 +59,7 @@ TEST(Notifier, ANotificationEndsAWaitAndNoPause) {
   notifier.notify();
   EXPECT_TRUE(notifier.pause_until(clock, MonotonicTime::max()));
   EXPECT_TRUE(notifier.wait_until(clock, MonotonicTime::max()));
-  notifier.stop();
-  EXPECT_FALSE(notifier.pause_until(clock, MonotonicTime::max()));
-  EXPECT_EQ(clock.conditions, (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(clock.conditions, (std::vector<bool>{false, true}));
 }
 
 // Each value that is pushed is seen, whichever way the two threads interleave.
@@ -125,21 +120,21 @@ TEST(WorkerLoop, ANotificationDuringAStepLeadsToAnother) {
   wait_for([&] { return steps == 2; });
 }
 
-TEST(WorkerLoop, AStepThatThrowsIsTriedAgainAfterAPause) {
-  ManualClock clock;
-  std::atomic<int> steps = 0;
+TEST(WorkerLoop, AStepThatThrowsIsCalledAgainAfterAPause) {
+  RecordingClock clock;
+  int steps = 0;
   WorkerLoop loop(clock, "test", [&]() -> MonotonicTime {
-    if (++steps == 1) throw std::runtime_error("no");
-    return MonotonicTime::max();
+    if (++steps == 2) loop.stop();
+    loop.notify();
+    throw std::runtime_error("on purpose");
   });
   loop.start();
-  wait_for([&] { return steps == 1; });
-  loop.notify();
-  EXPECT_EQ(steps, 1) << "a notification does not end the pause";
-  wait_for([&] {
-    clock.advance(seconds(1));
-    return steps >= 2;
-  });
+  loop.join();
+  EXPECT_EQ(steps, 2);
+  const MonotonicTime end = clock.now() + seconds(1);
+  EXPECT_EQ(clock.deadlines, (std::vector<MonotonicTime>{end, end}));
+  // A notification does not end the pause; stop() does.
+  EXPECT_EQ(clock.conditions, (std::vector<bool>{false, true}));
 }
 
 TEST(WorkerLoop, StopsAfterItsStepAndBeforeTheNext) {

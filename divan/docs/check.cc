@@ -110,7 +110,7 @@ void Check::end_document() {
 
 // `prefix` is the row's key before `rest`, which is the chunk number.
 void Check::chunk_row(std::string_view prefix, std::string_view rest, std::string_view value) {
-  if (value_ && value_->place() != prefix) end_value();
+  if (value_ && value_->id() != prefix) end_value();
   if (!value_) value_.emplace(std::string(prefix));
   const auto number = required(Reader(rest).take_int());
   if (!kv::has_shape(rest, "i")) throw wrong("the key of a chunk must end with its number");
@@ -130,13 +130,13 @@ void Check::end_value() {
     const auto chunks = static_cast<std::uint64_t>(value_->chunks());
     // The digest of a damaged body matches no leaf, so that its document is searched for.
     const std::string damage = is_body(value_->text()) ? "" : "damaged";
-    tally_->bodies.add(body_digest(value_->place() + damage, chunks, value_->bytes()));
+    tally_->bodies.add(body_digest(value_->id() + damage, chunks, value_->bytes()));
   } else if (const auto text = value_->text()) {
     Reader reader(*text);
     const auto revision = reader.take_int();
     if (!revision || *revision < 1 || !is_body(reader.rest())) {
       tally_->locals.add("this local document is not a revision and a JSON object",
-                         DatabaseKeys(number_).local(value_->place(), 0));
+                         DatabaseKeys(number_).local(value_->id(), 0));
     }
   }
   value_.reset();

@@ -102,11 +102,11 @@ TEST(BusThreads, AllSubscribersSeeOneOrderThatKeepsEachPublishers) {
 /// Blocks a thread until the gate is opened; another thread can wait until the first is blocked.
 class Gate {
  public:
-  void stand() {
+  void block() {
     entered_.set_value();
     opened_.wait();
   }
-  void wait_for_somebody() { entered_.get_future().wait(); }
+  void wait_until_blocked() { entered_.get_future().wait(); }
   void open() { open_.set_value(); }
 
  private:
@@ -137,9 +137,9 @@ void use(Bus& bus, std::string_view channel) {
 TEST(BusThreads, ACallbackThatDoesNotReturnBlocksNoOtherSubscriber) {
   Bus bus;
   Gate gate;
-  auto stuck = bus.subscribe("orders", {.notify = [&] { gate.stand(); }});
+  auto stuck = bus.subscribe("orders", {.notify = [&] { gate.block(); }});
   std::thread publisher([&] { bus.publish("orders", [] { return event_of("0"); }); });
-  gate.wait_for_somebody();
+  gate.wait_until_blocked();
   EXPECT_TRUE(ends_before(gate, [&] {
     use(bus, "orders");
     use(bus, "users");
@@ -153,11 +153,11 @@ TEST(BusThreads, APublisherThatStillBuildsItsEventBlocksNoOther) {
   std::optional<Subscription> leaves = bus.subscribe("orders");
   std::thread publisher([&] {
     bus.publish("orders", [&] {
-      gate.stand();
+      gate.block();
       return event_of("0");
     });
   });
-  gate.wait_for_somebody();
+  gate.wait_until_blocked();
   EXPECT_TRUE(ends_before(gate, [&] {
     leaves.reset();
     use(bus, "orders");
@@ -174,7 +174,7 @@ class StuckClock final : public Clock {
   std::int64_t wall_ms() const override { return 0; }
   bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
                   const std::function<bool()>& done) const override {
-    gate_.stand();
+    gate_.block();
     return done();
   }
 
@@ -191,13 +191,13 @@ TEST(BusThreads, PublishersOfDifferentChannelsDoNotContend) {
   const auto handle = bus.publisher("users");
   // The mailbox of one subscriber stays locked, so that a publisher blocks during its delivery.
   std::thread subscriber([&] { orders.next_until(StuckClock(gate), MonotonicTime::max()); });
-  gate.wait_for_somebody();
+  gate.wait_until_blocked();
   std::thread publisher([&] { bus.publish("orders", [] { return event_of("0"); }); });
   EXPECT_TRUE(ends_before(gate, [&] {
     for (int i = 0; i < 1000; ++i) {
       bus.publish("users", [] { return event_of("1"); });
       handle.publish([] { return event_of("2"); });
-      bus.publish("nobody", [] { return event_of("3"); });
+      bus.publish("no subscribers", [] { return event_of("3"); });
       drain(users);
     }
     use(bus, "invoices");

@@ -24,7 +24,8 @@ std::size_t Channel::deliver(const EventPtr& event) {
   counters_.published.add(1);
   counters_.delivered.add(delivered);
   if (dropped > 0) counters_.lagged.add(dropped);
-  // A callback may end subscriptions and so destroy this channel: do not access its members from here on.
+  // A callback may end subscriptions and destroy publishers, and thereby this channel: do not access its
+  // members from here on.
   for (const auto& mailbox : to_notify) mailbox->notify();
   return delivered;
 }
@@ -41,14 +42,14 @@ void Channel::leave(const Mailbox& mailbox) {
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(mailboxes_.begin(), mailboxes_.end(),
                                [&mailbox](const auto& candidate) { return candidate.get() == &mailbox; });
-  DIVAN_CHECK(it != mailboxes_.end(), "a subscription leaves channel `{}` twice", name());
-  DIVAN_CHECK(counters_.subscribers > 0, "a subscription that was not counted ends");
+  DIVAN_CHECK(it != mailboxes_.end(), "a mailbox is not in channel `{}`", name());
+  DIVAN_CHECK(counters_.subscribers > 0, "the number of subscriptions would be negative");
   std::swap(*it, mailboxes_.back());
   mailboxes_.pop_back();
   subscriber_count_.store(mailboxes_.size(), std::memory_order_release);
   --counters_.subscribers;
   if (!mailboxes_.empty()) return;
-  DIVAN_CHECK(counters_.channels > 0, "a channel that was not counted ends");
+  DIVAN_CHECK(counters_.channels > 0, "the number of channels would be negative");
   --counters_.channels;
 }
 

@@ -8,7 +8,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(DatabaseEvents, EachKindHasItsNameAndBack) {
+TEST(DatabaseEvents, KindNamesRoundTrip) {
   const std::vector<std::string> names = {"created",      "deleted",       "updated",
                                           "ddoc_updated", "local_updated", "index_commit"};
   for (std::size_t i = 0; i < names.size(); ++i) {

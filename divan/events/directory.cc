@@ -65,7 +65,7 @@ ChannelUse Directory::use(std::string_view name) {
   std::lock_guard lock(mutex_);
   for (Channel* channel = head; channel != nullptr; channel = channel->next_) {
     if (channel->hash_ == hash && channel->name() == name) {
-      DIVAN_CHECK(channel->users_ > 0, "channel `{}` is kept and nobody uses it", name);
+      DIVAN_CHECK(channel->users_ > 0, "channel `{}` is in the directory without users", name);
       ++channel->users_;
       return {*this, channel->shared_from_this()};
     }

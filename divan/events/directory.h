@@ -39,7 +39,7 @@ class ChannelUse {
   std::shared_ptr<Channel> channel_;
 };
 
-/// The channels that are in use, by name. Thread-safe; find() takes no lock.
+/// The channels that are in use, by name. Thread-safe; find_subscribed() takes no lock.
 class Directory {
  public:
   explicit Directory(Counters& counters) : counters_(counters) {}

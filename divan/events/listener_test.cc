@@ -133,9 +133,9 @@ TEST_F(ListenerTest, UnregisteringEndsTheMessagesUntilItListensAgain) {
 TEST_F(ListenerTest, UnregisteringThrowsIfItIsNotRegistered) {
   Listener registered(bus_, clock_, recording());
   registered.listen({.names = {"orders"}});
-  Listener stranger(bus_, clock_, {});
+  Listener unregistered(bus_, clock_, {});
   try {
-    stranger.unregister();
+    unregistered.unregister();
     FAIL() << "unregister() must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), 404);

@@ -44,9 +44,10 @@ class Mailbox {
  public:
   /// The result of put().
   struct Put {
-    std::uint64_t
-        dropped;  ///< the number of events dropped, perhaps the new one itself; 0 if max_events is 0
-    bool notify;  ///< the caller must call notify() when it holds no lock
+    /// The number of events dropped, possibly including the new one; 0 if max_events is 0.
+    std::uint64_t dropped;
+    /// The caller must call notify() when it holds no lock.
+    bool notify;
   };
 
   Mailbox(std::uint64_t id, SubscribeOptions options);

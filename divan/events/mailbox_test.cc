@@ -36,7 +36,7 @@ class ReferenceMailbox {
   std::size_t first_kept_ = 0;
 };
 
-RC_GTEST_PROP(Mailbox, GivesWhatTheReferenceGives, ()) {
+RC_GTEST_PROP(Mailbox, BehavesAsTheReferenceModel, ()) {
   const auto max_events = *rc::gen::inRange<std::size_t>(0, 5);
   int notified = 0;
   Mailbox mailbox(1, {.max_events = max_events, .notify = [&] { ++notified; }});

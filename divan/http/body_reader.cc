@@ -53,7 +53,7 @@ void BodyReader::use_data(std::uint64_t size) {
 std::size_t BodyReader::feed_line(std::string_view bytes) {
   if (part_ == Part::chunk_end && !std::string_view("\r\n").starts_with(bytes.substr(0, 2)))
     throw malformed();
-  DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were looked at of {}", scanned_, bytes.size());
+  DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were scanned of {}", scanned_, bytes.size());
   const auto end = bytes.find('\n', scanned_);
   const bool complete = end != std::string_view::npos;
   const auto size = complete ? end + 1 : bytes.size();

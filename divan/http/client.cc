@@ -18,11 +18,11 @@ bool is_idempotent(std::string_view method) {
 Error too_large() { return {502, "bad_response", "The server's response is too large."}; }
 
 void check(std::string_view text, bool spaces_allowed) {
-  const auto breaks = [&](char c) {
+  const auto is_invalid = [&](char c) {
     return c == '\r' || c == '\n' || c == '\0' || (c == ' ' && !spaces_allowed);
   };
-  if (std::any_of(text.begin(), text.end(), breaks)) {
-    throw bad_request("A request's target or header contains a control character.");
+  if (std::any_of(text.begin(), text.end(), is_invalid)) {
+    throw bad_request("A request's method, target or header contains a line break, a null byte or a space.");
   }
 }
 

@@ -120,7 +120,7 @@ void ClientSocket::reset_at_close() {
 void ClientSocket::wait(short events, bool limited) {
   constexpr std::chrono::milliseconds kForEver(-1);
   if (poll_for(fd_, events, limited ? io_timeout_ : kForEver)) return;
-  throw Error(504, "timeout", fmt::format("No answer from {} for {} ms.", peer_, io_timeout_.count()));
+  throw Error(504, "timeout", fmt::format("No response from {} for {} ms.", peer_, io_timeout_.count()));
 }
 
 }  // namespace divan::http

@@ -19,7 +19,7 @@ constexpr auto kLocal = "127.0.0.1";
 // Accepts connections on a free port; for each it sends the bytes that a script names, and closes.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(std::vector<std::string> answers) : answers_(std::move(answers)) {
+  explicit ScriptedServer(std::vector<std::string> responses) : responses_(std::move(responses)) {
     listener_ = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -41,25 +41,25 @@ class ScriptedServer {
 
  private:
   void serve() {
-    for (const auto& answer : answers_) {
+    for (const auto& response : responses_) {
       const int fd = accept(listener_, nullptr, nullptr);
       if (fd < 0) return;
       char bytes[4096];
       EXPECT_GT(recv(fd, bytes, sizeof bytes, 0), 0);
-      EXPECT_EQ(send(fd, answer.data(), answer.size(), MSG_NOSIGNAL), ssize_t(answer.size()));
+      EXPECT_EQ(send(fd, response.data(), response.size(), MSG_NOSIGNAL), ssize_t(response.size()));
       ++served_;
       close(fd);
     }
   }
 
-  std::vector<std::string> answers_;
+  std::vector<std::string> responses_;
   int listener_ = -1;
   std::uint16_t port_ = 0;
   std::atomic<int> served_ = 0;
   std::thread thread_;
 };
 
-std::string answer(std::string_view body) {
+std::string encoded_response(std::string_view body) {
   return fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
 }
 
@@ -95,7 +95,7 @@ TEST(HttpClient, ARequestAsTheServerSeesIt) {
 }
 
 TEST(HttpClient, AKeptConnectionThatTheServerHasClosedIsReopened) {
-  ScriptedServer server({answer("one"), answer("two"), answer("three")});
+  ScriptedServer server({encoded_response("one"), encoded_response("two"), encoded_response("three")});
   Client client(kLocal, server.port());
   EXPECT_EQ(client.request("GET", "/").body, "one");
   EXPECT_EQ(client.request("GET", "/").body, "two");
@@ -104,7 +104,7 @@ TEST(HttpClient, AKeptConnectionThatTheServerHasClosedIsReopened) {
   EXPECT_EQ(client.request("POST", "/").body, "three");
 }
 
-TEST(HttpClient, ARequestIsRepeatedOnceIfItsConnectionEndsUnanswered) {
+TEST(HttpClient, ARequestIsRepeatedOnceIfItsConnectionEndsWithoutAResponse) {
   std::atomic<int> asked = 0;
   TestServer test([&](const std::shared_ptr<Exchange>& exchange) {
     // Drop the connection of the second request.
@@ -137,7 +137,7 @@ TEST(HttpClient, RefusedConnectionsNameHostAndPort) {
   EXPECT_EQ(error.reason(), fmt::format("Cannot connect to 127.0.0.1:{}: Connection refused.", port));
 }
 
-TEST(HttpClient, AServerThatDoesNotAnswerTimesOut) {
+TEST(HttpClient, AServerThatDoesNotRespondTimesOut) {
   auto server_options = testing::options();
   server_options.stop_timeout = milliseconds(0);
   std::vector<std::shared_ptr<Exchange>> held;
@@ -178,14 +178,14 @@ TEST(HttpClient, MalformedAndCutResponsesAreErrors) {
 }
 
 TEST(HttpClient, AResponseThatIsTooLargeIsAnError) {
-  ScriptedServer server({answer(std::string(2000, 'x'))});
+  ScriptedServer server({encoded_response(std::string(2000, 'x'))});
   ClientOptions options;
   options.max_body_bytes = 1000;
   Client client(kLocal, server.port(), std::nullopt, options);
   EXPECT_EQ(error_of([&] { client.request("GET", "/"); }).name(), "bad_response");
 }
 
-TEST(HttpClient, ControlCharactersInARequestAreRejected) {
+TEST(HttpClient, RequestsThatCannotBeEncodedAreRejected) {
   Client client(kLocal, 1);
   for (const auto* target : {"/a b", "/a\r\nX: y", "/\n"}) {
     EXPECT_EQ(error_of([&] { client.request("GET", target); }).status(), 400) << target;

@@ -62,7 +62,7 @@ void Connection::read() {
 }
 
 void Connection::on_read(const ErrorCode& ec, std::size_t size) {
-  DIVAN_CHECK(reading_, "a read ends that has not begun");
+  DIVAN_CHECK(reading_, "a read that has not begun ends");
   reading_ = false;
   if (phase_ == Phase::closed) return;
   if (ec == asio::error::eof) {
@@ -72,7 +72,7 @@ void Connection::on_read(const ErrorCode& ec, std::size_t size) {
   if (ec) return close();
   input_.commit(size);
   if (phase_ == Phase::reading) return process();
-  if (phase_ != Phase::answering) input_.clear();
+  if (phase_ != Phase::responding) input_.clear();
   read();
 }
 
@@ -81,7 +81,7 @@ void Connection::on_input_end() {
     case Phase::reading:
       if (parser_.stage() == RequestParser::Stage::idle) return close();
       return refuse(bad_request("The request is truncated."));
-    case Phase::answering: touch(); return exchange_->half_close();
+    case Phase::responding: touch(); return exchange_->half_close();
     case Phase::lingering: return close();
     case Phase::refusing:
     case Phase::closed: return;
@@ -128,18 +128,18 @@ void Connection::dispatch() {
   exchange_ =
       std::make_shared<ExchangeState>(std::move(request), loop_.mailbox(), loop_.options().max_unsent_bytes);
   exchange_->connection = this;
-  phase_ = Phase::answering;
+  phase_ = Phase::responding;
   if (input_ended_) touch();
   {
     const auto exchange = std::make_shared<Exchange>(exchange_);
     try {
       loop_.handler()(exchange);
     } catch (const Error& error) {
-      if (!exchange->answered()) exchange->fail(error);
+      if (!exchange->responded()) exchange->fail(error);
     } catch (const std::exception& error) {
       log::error("{} {}: {}", exchange->request().method(), exchange->request().target(), error.what());
-      if (!exchange->answered())
-        exchange->respond(error_response(internal_error("The request failed; the server's log says why.")));
+      if (!exchange->responded())
+        exchange->respond(error_response(internal_error("The request failed; see the server's log.")));
     }
   }
   service();
@@ -153,13 +153,13 @@ void Connection::refuse(const Error& error) {
   is_head_ = false;
   streaming_ = false;
   clear_batch();
-  stage_answer(error_response(error));
+  stage_response(error_response(error));
   if (flush()) end_output();
 }
 
 void Connection::finish_exchange() {
-  DIVAN_CHECK(phase_ == Phase::answering && exchange_ != nullptr, "an answer ends that has not begun");
-  DIVAN_CHECK(sent_ == batch_bytes(), "{} bytes of an answer are sent of {}", sent_, batch_bytes());
+  DIVAN_CHECK(phase_ == Phase::responding && exchange_ != nullptr, "a response that has not begun ends");
+  DIVAN_CHECK(sent_ == batch_bytes(), "{} bytes of a response were sent of {}", sent_, batch_bytes());
   const auto exchange = std::exchange(exchange_, nullptr);
   exchange->connection = nullptr;
   timers_.clear();
@@ -177,7 +177,7 @@ void Connection::finish_exchange() {
 void Connection::end_output() {
   // If the socket is closed while received bytes are unread, the kernel sends a reset, and the client
   // discards the response if it has not read it yet. So the client gets time to read it and to close first.
-  if (input_ended_ || (phase_ == Phase::answering && input_.empty())) return close();
+  if (input_ended_ || (phase_ == Phase::responding && input_.empty())) return close();
   phase_ = Phase::lingering;
   touch();
   input_.clear();
@@ -220,7 +220,7 @@ void Connection::check_timeouts(SteadyTime now) {
   }
   if (phase_ == Phase::lingering && waited >= options.linger_timeout) return close();
   if (is_half_closed() && waited >= options.half_close_timeout) {
-    if (exchange_->answered()) return abort();
+    if (exchange_->responded()) return abort();
     return refuse(half_close_timeout(options.half_close_timeout));
   }
   if (phase_ != Phase::reading) return;

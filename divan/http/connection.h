@@ -32,7 +32,7 @@ class ConnectionOwner {
   /// The lines of the Date and Server fields, updated each second.
   virtual std::string_view own_fields() = 0;
   virtual bool stopping() const = 0;
-  /// Checks the connection's timeouts at each tick, for as long as its is_timed() is true.
+  /// Registers the connection: at each tick its timeouts are checked, while its is_timed() is true.
   virtual void time(const Connection& connection) = 0;
   virtual void remove(Connection& connection) = 0;
 
@@ -64,10 +64,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class Phase {
-    reading,    ///< a request, or waiting for one
-    answering,  ///< the handler has exchange_
-    refusing,   ///< sending the error response to an invalid request
-    lingering,  ///< all is sent and our side is shut down; reading until the client closes
+    reading,     ///< a request, or waiting for one
+    responding,  ///< the handler has exchange_
+    refusing,    ///< sending the error response to an invalid request
+    lingering,   ///< all is sent and our side is shut down; reading until the client closes
     closed,
   };
 
@@ -84,13 +84,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   void touch();
   // Returns true if the client has ended its side and the response is incomplete.
-  bool is_half_closed() const { return phase_ == Phase::answering && input_ended_; }
+  bool is_half_closed() const { return phase_ == Phase::responding && input_ended_; }
 
   // Output (connection_output.cc).
   void set_timers(ExchangeState::Work& work);
   void pump(ExchangeState::Work work);
   bool stage(ExchangeState::Work work);
-  void stage_answer(Response response);
+  void stage_response(Response response);
   void send_continue();
   void stage_stream_head(const Response& response);
   bool stage_data(std::string data, bool ended);

@@ -18,7 +18,7 @@ bool has_no_body(int status) { return status == 204 || status == 304; }
 }  // namespace
 
 void Connection::service() {
-  if (phase_ != Phase::answering) return;
+  if (phase_ != Phase::responding) return;
   auto work = exchange_->take(!writing_);
   if (input_ended_) exchange_->half_close();
   pump(std::move(work));
@@ -41,7 +41,7 @@ void Connection::pump(ExchangeState::Work work) {
 void Connection::set_timers(ExchangeState::Work& work) {
   for (const auto& [id, delay] : work.new_timers) {
     const auto [added, is_new] = timers_.emplace(id, socket_.get_executor());
-    DIVAN_CHECK(is_new, "two timers have the number {}", id);
+    DIVAN_CHECK(is_new, "two timers have the id {}", id);
     auto& timer = added->second;
     timer.expires_after(std::min<std::chrono::milliseconds>(delay, kLongestDelay));
     timer.async_wait([self = shared_from_this(), exchange = exchange_, id = id](const ErrorCode& ec) {
@@ -55,19 +55,19 @@ void Connection::set_timers(ExchangeState::Work& work) {
 }
 
 bool Connection::stage(ExchangeState::Work work) {
-  DIVAN_CHECK(!writing_, "bytes are replaced before they are sent");
+  DIVAN_CHECK(!writing_, "a batch is replaced before it is sent");
   clear_batch();
   streaming_ = work.stream;
   if (!streaming_) {
-    DIVAN_CHECK(work.response, "an answer without a head");
-    stage_answer(std::move(*work.response));
+    DIVAN_CHECK(work.response, "a response without a head");
+    stage_response(std::move(*work.response));
     return true;
   }
   if (work.response) stage_stream_head(*work.response);
   return stage_data(std::move(work.data), work.ended);
 }
 
-void Connection::stage_answer(Response response) {
+void Connection::stage_response(Response response) {
   auto length = std::uint64_t{response.body.size()};
   if (is_head_) length = own_content_length(response).value_or(length);
   const bool bare = has_no_body(response.status);
@@ -204,7 +204,7 @@ void Connection::wait_until_writable() {
 
 void Connection::on_batch_sent() {
   if (phase_ == Phase::refusing) return end_output();
-  if (phase_ != Phase::answering) return;
+  if (phase_ != Phase::responding) return;
   if (last_batch_) return finish_exchange();
   service();
 }

@@ -15,7 +15,7 @@ void Exchange::fail(const Error& error) {
   respond(error_response(error));
 }
 void Exchange::start(Response head) { state_->start(std::move(head)); }
-bool Exchange::answered() const { return state_->answered(); }
+bool Exchange::responded() const { return state_->responded(); }
 void Exchange::write(std::string bytes) { state_->write(std::move(bytes)); }
 void Exchange::end() { state_->end(); }
 std::size_t Exchange::unsent() const { return state_->unsent(); }

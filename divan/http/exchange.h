@@ -46,7 +46,7 @@ class Exchange {
   /// must have exactly that many bytes, or the connection is cut.
   void start(Response head);
   /// Returns true once respond(), fail() or start() was called.
-  bool answered() const;
+  bool responded() const;
 
   /// Appends to the stream. Writes of one thread keep their order; writes that are pending when the socket
   /// becomes writable are sent together. The client is disconnected if more than

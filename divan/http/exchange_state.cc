@@ -45,7 +45,7 @@ void ExchangeState::start(Response head) {
   if (!first.empty()) write(std::move(first));
 }
 
-bool ExchangeState::answered() const {
+bool ExchangeState::responded() const {
   std::lock_guard lock(mutex_);
   return phase_ != Phase::waiting;
 }

@@ -64,7 +64,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   // For the handler.
   void respond(Response response);
   void start(Response head);
-  bool answered() const;
+  bool responded() const;
   void write(std::string bytes);
   void end();
   std::size_t unsent() const;

@@ -38,7 +38,7 @@ class InputBuffer {
       resize(std::min(capacity_ * 2, std::max(limit, kSmall)));
     }
     filled_ = false;
-    DIVAN_CHECK(end_ < capacity_, "a buffer of {} bytes has no room", capacity_);
+    DIVAN_CHECK(end_ < capacity_, "a buffer of {} bytes is full", capacity_);
     return true;
   }
 
@@ -47,7 +47,7 @@ class InputBuffer {
 
   /// Called after a read of `size` bytes into space().
   void commit(std::size_t size) {
-    DIVAN_CHECK(size <= capacity_ - end_, "{} bytes were read into {}", size, capacity_ - end_);
+    DIVAN_CHECK(size <= capacity_ - end_, "{} bytes were read into a space of {}", size, capacity_ - end_);
     end_ += size;
     filled_ = end_ == capacity_;
   }
@@ -57,7 +57,7 @@ class InputBuffer {
   void resize(std::size_t capacity) {
     auto bytes = capacity == capacity_ ? nullptr : std::make_unique_for_overwrite<char[]>(capacity);
     const auto size = data().size();
-    DIVAN_CHECK(size < capacity, "{} bytes move into {}", size, capacity);
+    DIVAN_CHECK(size < capacity, "{} bytes are moved into a buffer of {}", size, capacity);
     if (size > 0) std::memmove(bytes ? bytes.get() : bytes_.get(), data().data(), size);
     if (bytes) bytes_ = std::move(bytes);
     capacity_ = capacity;

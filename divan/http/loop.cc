@@ -37,7 +37,7 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  /// Swaps the queued states into `states`. Those in it, which a failure left unserved, are queued.
+  /// Swaps the queued states into `states`. States in it (a failure has left them unserved) are queued again.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
     std::lock_guard lock(mutex_);
     posted_ = false;
@@ -100,8 +100,8 @@ void Loop::adopt(Socket socket) {
 void Loop::remove(Connection& connection) {
   const auto index = connection.index;
   DIVAN_CHECK(index < connections_.size() && connections_[index].get() == &connection,
-              "connection {} of {} is another one", index, connections_.size());
-  DIVAN_CHECK(count_ >= connections_.size(), "{} connections were counted of {}", count_.load(),
+              "connection {} of {} is not in its place in the table", index, connections_.size());
+  DIVAN_CHECK(count_ >= connections_.size(), "{} connections are counted, and {} are open", count_.load(),
               connections_.size());
   connections_.back()->index = index;
   connections_[index].swap(connections_.back());

@@ -56,7 +56,7 @@ class Loop final : public ConnectionOwner {
   const ServerOptions& options_;
   const Clock& clock_;
   const Handler& handler_;
-  // Shared with the mailbox, which handlers may hold for longer than the server lives.
+  // Shared with the mailbox, which handlers may hold beyond the lifetime of the server.
   const std::shared_ptr<asio::io_context> context_;
   const std::shared_ptr<LoopMailbox> mailbox_;
   asio::executor_work_guard<Executor> work_;

@@ -30,7 +30,7 @@ class Request {
   /// `minor_version` is 0 for HTTP/1.0 and 1 for HTTP/1.1.
   Request(std::string_view method, std::string_view target, int minor_version = 1);
 
-  /// As sent: case matters, and methods that HTTP does not know (COPY) are allowed.
+  /// As sent: case matters, and methods beyond those of HTTP (COPY) are allowed.
   std::string_view method() const { return view(method_); }
   /// The request target as sent.
   std::string_view target() const { return view(target_); }

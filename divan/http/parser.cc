@@ -32,7 +32,7 @@ class HeadScanner {
   /// `bytes` begin with the head. `first_line_is_good(line)` is called once.
   template <class Predicate>
   State scan(std::string_view bytes, std::size_t limit, Predicate first_line_is_good) {
-    DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were looked at of {}", scanned_, bytes.size());
+    DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were scanned of {}", scanned_, bytes.size());
     for (;;) {
       const auto end = bytes.find('\n', scanned_);
       const bool complete = end != std::string_view::npos;
@@ -137,7 +137,7 @@ class RequestSink final : public HeadSink<true> {
       case field::expect:
         if (!equal_ignoring_case(value, "100-continue")) {
           throw Error(417, "expectation_failed",
-                      "Unsupported Expect header; the only supported one is 100-continue.");
+                      "Unsupported Expect header; the only supported value is 100-continue.");
         }
         expects_continue = request->minor_version() >= 1;
         return;

@@ -39,7 +39,7 @@ bool is_servers_own(std::string_view name) {
 }  // namespace
 
 void append_head(std::string& out, const Response& response, const HeadFraming& framing) {
-  DIVAN_CHECK(response.status >= 100 && response.status <= 599, "an answer with the status {}",
+  DIVAN_CHECK(response.status >= 100 && response.status <= 599, "a response with the status {}",
               response.status);
   out += "HTTP/1.1 ";
   append_number(out, response.status);

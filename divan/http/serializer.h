@@ -29,8 +29,7 @@ struct HeadFraming {
 /// comes from a client cannot inject fields.
 void append_head(std::string& out, const Response& response, const HeadFraming& framing);
 
-/// Appends a chunk's header: "<size in hexadecimal>\r
-/// ".
+/// Appends a chunk's header: "<size in hexadecimal>\r\n".
 void append_chunk_size(std::string& out, std::uint64_t size);
 
 /// A date in HTTP's form: "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, section 5.6.7).

@@ -28,7 +28,7 @@ double cpu_seconds(int who) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-Response answer() {
+Response make_response() {
   return {200,
           {{"Content-Type", "application/json"}, {"ETag", "\"1-967a00dff5e02add41819138abb3284d\""}},
           std::string(kBody)};
@@ -66,18 +66,18 @@ void drive(benchmark::State& state, const Handler& handler) {
   state.counters["requests/s"] = benchmark::Counter(requests, benchmark::Counter::kIsRate);
 }
 
-void BM_AnswerOnTheIoThread(benchmark::State& state) {
-  drive(state, [](const std::shared_ptr<Exchange>& exchange) { exchange->respond(answer()); });
+void BM_RespondOnTheIoThread(benchmark::State& state) {
+  drive(state, [](const std::shared_ptr<Exchange>& exchange) { exchange->respond(make_response()); });
 }
-BENCHMARK(BM_AnswerOnTheIoThread)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
+BENCHMARK(BM_RespondOnTheIoThread)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
 
-void BM_AnswerThroughAThreadPool(benchmark::State& state) {
+void BM_RespondThroughAThreadPool(benchmark::State& state) {
   ThreadPool pool("bench", 2, 10'000);
   drive(state, [&](std::shared_ptr<Exchange> exchange) {
-    pool.submit([exchange = std::move(exchange)] { exchange->respond(answer()); });
+    pool.submit([exchange = std::move(exchange)] { exchange->respond(make_response()); });
   });
 }
-BENCHMARK(BM_AnswerThroughAThreadPool)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
+BENCHMARK(BM_RespondThroughAThreadPool)->Arg(1)->Arg(2)->UseRealTime()->MinTime(3);
 
 // Measures the heap memory of an idle open stream, without the kernel's socket buffers.
 void BM_IdleStreams(benchmark::State& state) {

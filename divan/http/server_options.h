@@ -19,7 +19,7 @@ struct ServerOptions {
   std::size_t max_target_bytes = 16 << 10;    ///< a request's target: else 414
   std::uint64_t max_body_bytes = 64 << 20;    ///< a request's body: else 413
   std::size_t max_connections = 10'000;       ///< further ones get a 503 and are closed
-  std::size_t max_unsent_bytes = 16 << 20;    ///< of a stream; then its client is disconnected
+  std::size_t max_unsent_bytes = 16 << 20;    ///< of a stream: else its client is disconnected
 
   std::chrono::milliseconds idle_timeout{120'000};  ///< between two requests of a connection
   std::chrono::milliseconds head_timeout{30'000};   ///< from a request's first byte to the end of its head

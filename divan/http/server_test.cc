@@ -175,9 +175,9 @@ TEST(HttpServer, AnExchangeThatIsDestroyedWithoutAResponseIs500) {
 
 TEST(HttpServer, OnlyTheFirstResponseCounts) {
   TestServer test([](const std::shared_ptr<Exchange>& exchange) {
-    EXPECT_FALSE(exchange->answered());
+    EXPECT_FALSE(exchange->responded());
     exchange->respond({200, {}, "first"});
-    EXPECT_TRUE(exchange->answered());
+    EXPECT_TRUE(exchange->responded());
     exchange->respond({500, {}, "second"});
     exchange->start({500, {}, "third"});
     exchange->write("fourth");

@@ -14,7 +14,7 @@ using testing::TestServer;
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// A server whose handler hands its exchanges to the test.
+// A server whose handler passes its exchanges to the test.
 class Held {
  public:
   explicit Held(ServerOptions options = testing::options())
@@ -351,7 +351,7 @@ TEST(HttpStream, OnDrainedCarriesALargeStreamToASlowReader) {
   EXPECT_EQ(received, kTotal);
 }
 
-// A clock that fails once when it is asked for the date of an answer.
+// A clock that throws once when the date of a response is read.
 class FailingClock final : public Clock {
  public:
   MonotonicTime now() const override { return clock_.now(); }

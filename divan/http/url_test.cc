@@ -44,7 +44,7 @@ TEST(HttpUrl, EncodingLeavesOnlyUnreservedCharacters) {
   EXPECT_EQ(percent_encode("_design/x y+\xc3\xa9"), "_design%2Fx%20y%2B%C3%A9");
 }
 
-TEST(HttpUrl, WhatIsEncodedDecodesToItself) {
+TEST(HttpUrl, EncodingRoundTrips) {
   EXPECT_TRUE(rc::check("round trip", [](const std::string& name, const std::string& value) {
     RC_ASSERT(percent_decode(percent_encode(name)) == name);
     RC_PRE(!name.empty() || !value.empty());

@@ -150,7 +150,7 @@ void Check::data_row(std::string_view key, std::string_view rest, std::string_vi
   reader.take_string();
   reader.take_string();
   const std::string_view place = key.substr(0, key.size() - reader.rest().size());
-  if (value_ && value_->place() != place) end_data();
+  if (value_ && value_->id() != place) end_data();
   if (!value_) value_.emplace(std::string(place));
   if (!value_->add(*reader.take_int(), value))
     throw wrong("the chunk before this one is missing or incomplete");
@@ -158,11 +158,11 @@ void Check::data_row(std::string_view key, std::string_view rest, std::string_vi
 
 void Check::end_data() {
   if (!value_) return;
-  std::string behind = value_->place();
+  std::string behind = value_->id();
   Packer(behind).integer(value_->chunks());
   data_.add(behind);
   const auto text = value_->text();
-  if (text && !json::is_compact(*text)) findings_.add("the data of a job is not JSON", value_->place());
+  if (text && !json::is_compact(*text)) findings_.add("the data of a job is not JSON", value_->id());
   value_.reset();
 }
 

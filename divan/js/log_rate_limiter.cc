@@ -27,7 +27,7 @@ LogRateLimiter::Writer& LogRateLimiter::find(const std::string& name, MonotonicT
     }));
   }
   auto& writer = writers_.try_emplace(name, Writer{kBurst, now, 0}).first->second;
-  DIVAN_CHECK(writers_.size() <= kMaxWriters, "{} writers are remembered", writers_.size());
+  DIVAN_CHECK(writers_.size() <= kMaxWriters, "{} writers are tracked", writers_.size());
   const double seconds = std::chrono::duration<double>(now - writer.since).count();
   writer.lines = std::min(kBurst, writer.lines + seconds * rate_);
   writer.since = now;

@@ -1,4 +1,4 @@
-// The batches of the pool: what is done when a function fails, takes long, or ends its process.
+// The batches of the pool, and the handling of functions that fail, are slow, or end their process.
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/js/pool.h"
@@ -64,7 +64,7 @@ MapResult Pool::map(const Program& program, std::span<const std::string_view> do
         return parsed;
       });
   DIVAN_CHECK(result.documents() > 0 && result.documents() <= documents.size(),
-              "{} documents were done of {}", result.documents(), documents.size());
+              "{} of {} documents were processed", result.documents(), documents.size());
   std::lock_guard lock(mutex_);
   ++stats_.batches;
   stats_.documents += result.documents();

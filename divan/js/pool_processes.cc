@@ -41,7 +41,7 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   if (stop.stop_requested()) throw ended();
   if (!got) throw Error(503, "service_unavailable", "All JavaScript processes are busy.");
   scheduler_.begin(call);
-  DIVAN_CHECK(!running_.contains(call.id), "two calls have the number {}", call.id);
+  DIVAN_CHECK(!running_.contains(call.id), "two calls have the id {}", call.id);
   RunningCall& running = running_[call.id];
   running = {owner, purpose, -1, clock_.now()};
   std::unique_ptr<Process> process = take_process(program_key, choice, purpose, unfit);
@@ -63,7 +63,7 @@ std::unique_ptr<Process> Pool::acquire(std::string_view program_key, const Owner
   }
   running.pid = process->pid();
   DIVAN_CHECK(alive_ >= idle_.size() && alive_ <= idle_.size() + running_.size(),
-              "{} processes, {} idle and {} in calls", alive_, idle_.size(), running_.size());
+              "{} processes, of which {} are idle and {} in calls", alive_, idle_.size(), running_.size());
   return process;
 }
 
@@ -125,7 +125,7 @@ std::vector<std::unique_ptr<Process>> Pool::take_ended() {
   std::vector<std::unique_ptr<Process>> ended(std::make_move_iterator(first_ended),
                                               std::make_move_iterator(idle_.end()));
   idle_.erase(first_ended, idle_.end());
-  DIVAN_CHECK(alive_ >= ended.size(), "{} processes of {} have ended", ended.size(), alive_);
+  DIVAN_CHECK(alive_ >= ended.size(), "{} of {} processes have ended", ended.size(), alive_);
   alive_ -= ended.size();
   stats_.died += ended.size();
   return ended;
@@ -165,14 +165,14 @@ void Pool::release(std::unique_ptr<Process> process, const ProcessScheduler::Cal
     lock.unlock();
     process.reset();
     lock.lock();
-    DIVAN_CHECK(alive_ > 0, "a process ends that was not counted");
+    DIVAN_CHECK(alive_ > 0, "the number of processes would be negative");
     --alive_;
     ++(usable ? stats_.recycled : stats_.died);
   }
   scheduler_.end(call);
   running_.erase(call.id);
   DIVAN_CHECK(alive_ >= idle_.size() && alive_ <= idle_.size() + running_.size(),
-              "{} processes, {} idle and {} in calls", alive_, idle_.size(), running_.size());
+              "{} processes, of which {} are idle and {} in calls", alive_, idle_.size(), running_.size());
   changed_.notify_all();
 }
 

@@ -18,7 +18,7 @@ ProcessScheduler::Call ProcessScheduler::enqueue(std::int64_t database, Purpose 
 
 void ProcessScheduler::dequeue(const Call& call) {
   const auto erased = std::erase_if(waiting_, [&](const Call& other) { return other.id == call.id; });
-  DIVAN_CHECK(erased == 1, "call {} waits {} times", call.id, erased);
+  DIVAN_CHECK(erased == 1, "call {} is in the queue {} times", call.id, erased);
 }
 
 bool ProcessScheduler::is_next(const Call& call) const {
@@ -31,7 +31,7 @@ bool ProcessScheduler::is_next(const Call& call) const {
 }
 
 std::size_t ProcessScheduler::kept_after(const Call& ending) const {
-  DIVAN_CHECK(busy_[index_of(ending.purpose)] > 0, "call {} ends that has not begun", ending.id);
+  DIVAN_CHECK(busy_[index_of(ending.purpose)] > 0, "call {}, which has not begun, ends", ending.id);
   return kept() + busy_[index_of(Purpose::check)] - (ending.purpose == Purpose::check ? 1 : 0);
 }
 
@@ -41,10 +41,11 @@ void ProcessScheduler::begin(const Call& call) {
 }
 
 void ProcessScheduler::end(const Call& call) {
-  DIVAN_CHECK(busy_[index_of(call.purpose)] > 0, "call {} ends that has not begun", call.id);
+  DIVAN_CHECK(busy_[index_of(call.purpose)] > 0, "call {}, which has not begun, ends", call.id);
   --busy_[index_of(call.purpose)];
   const auto held = held_.find(call.database);
-  DIVAN_CHECK(held != held_.end() && held->second > 0, "call {} of a database that has none ends", call.id);
+  DIVAN_CHECK(held != held_.end() && held->second > 0, "call {} ends, and its database has no calls",
+              call.id);
   if (--held->second == 0) held_.erase(held);
 }
 

@@ -12,8 +12,8 @@ bool MapResult::timed_out() const {
 }
 
 void MapResult::append(MapResult more) {
-  DIVAN_CHECK(more.functions_ == functions_, "results of {} functions behind those of {}", more.functions_,
-              functions_);
+  DIVAN_CHECK(more.functions_ == functions_, "results of {} functions are appended to those of {}",
+              more.functions_, functions_);
   DIVAN_CHECK(more.cells_.size() == more.documents_ * functions_, "{} cells of {} documents",
               more.cells_.size(), more.documents_);
   const auto first = static_cast<std::uint32_t>(emitted_.size());

@@ -69,20 +69,20 @@ bool has_shape(std::string_view packed, std::string_view shape);
 /// A value in chunks (chunks.h) that is put together from its rows. Not thread-safe.
 class ChunkedValue {
  public:
-  /// `place` is what its chunks' keys have in common.
-  explicit ChunkedValue(std::string place) : place_(std::move(place)) {}
+  /// `id` is the part that its chunks' keys have in common.
+  explicit ChunkedValue(std::string id) : id_(std::move(id)) {}
 
   /// The next chunk; false if the one before it is missing or not full.
   bool add(std::int64_t number, std::string_view piece);
 
-  const std::string& place() const { return place_; }
+  const std::string& id() const { return id_; }
   std::int64_t chunks() const { return chunks_; }
   std::size_t bytes() const { return bytes_; }
   /// The value; nullopt if chunks are missing or it is larger than any value may be.
   std::optional<std::string_view> text() const;
 
  private:
-  std::string place_;
+  std::string id_;
   std::int64_t chunks_ = 0;
   std::size_t last_bytes_ = kChunkBytes;
   std::size_t bytes_ = 0;

@@ -88,7 +88,7 @@ void Check::view_row(std::string_view rest, std::string_view value) {
   const auto view = required(reader.take_int());
   const auto [position_in_view, chunk] = split_row_key(reader.rest());
   const std::string_view position = split_row_key(rest).first;
-  if (row_ && row_->place() != position) end_row();
+  if (row_ && row_->id() != position) end_row();
   if (!row_) row_.emplace(std::string(position));
   tally_->rows.add(rest);
   if (chunk == 0) {
@@ -145,8 +145,8 @@ void Check::end_row() {
   if (!row_) return;
   const auto row = *std::exchange(row_, std::nullopt);
   try {
-    if (const auto text = row.text()) check_row(row.place(), *text);
-  } catch (const Error& error) { tally_->values.add(error.reason(), row.place()); }
+    if (const auto text = row.text()) check_row(row.id(), *text);
+  } catch (const Error& error) { tally_->values.add(error.reason(), row.id()); }
 }
 
 void Check::list_row(std::string_view rest, std::string_view value) {
