@@ -1,5 +1,5 @@
 // The logger, the only global state of the process. Writes to standard error, or to the file of the setting
-// [log] file. Thread-safe.
+// [log] file. Thread-safe, except configure().
 #pragma once
 
 #include <fmt/core.h>

@@ -13,7 +13,7 @@ TEST(RecentKeys, ExpireWithTimeAndWhenThereAreTooMany) {
   EXPECT_FALSE(keys.contains("b", at(10)));
   EXPECT_FALSE(keys.contains("a", at(0)));
   keys.add("a", at(5));
-  keys.add("b", at(6));  // anew
+  keys.add("b", at(6));  // again
   EXPECT_TRUE(keys.contains("b", at(15)));
   keys.add("c", at(7));  // replaces the oldest
   EXPECT_FALSE(keys.contains("a", at(7)));

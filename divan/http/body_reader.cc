@@ -43,7 +43,7 @@ BodyReader::BodyReader(Framing framing, std::uint64_t length, std::uint64_t max_
 
 void BodyReader::use_data(std::uint64_t size) {
   if (size > allowed_) throw too_large();
-  DIVAN_CHECK(size <= left_, "{} bytes of a body are used of {}", size, left_);
+  DIVAN_CHECK(size <= left_, "{} bytes of a body are consumed, and {} are left", size, left_);
   allowed_ -= size;
   left_ -= size;
   if (left_ == 0) part_ = framing_ == Framing::chunked ? Part::chunk_end : Part::done;
@@ -53,7 +53,7 @@ void BodyReader::use_data(std::uint64_t size) {
 std::size_t BodyReader::feed_line(std::string_view bytes) {
   if (part_ == Part::chunk_end && !std::string_view("\r\n").starts_with(bytes.substr(0, 2)))
     throw malformed();
-  DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were scanned of {}", scanned_, bytes.size());
+  DIVAN_CHECK(scanned_ <= bytes.size(), "{} of {} bytes were scanned", scanned_, bytes.size());
   const auto end = bytes.find('\n', scanned_);
   const bool complete = end != std::string_view::npos;
   const auto size = complete ? end + 1 : bytes.size();

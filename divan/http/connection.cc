@@ -159,7 +159,7 @@ void Connection::refuse(const Error& error) {
 
 void Connection::finish_exchange() {
   DIVAN_CHECK(phase_ == Phase::responding && exchange_ != nullptr, "a response that has not begun ends");
-  DIVAN_CHECK(sent_ == batch_bytes(), "{} bytes of a response were sent of {}", sent_, batch_bytes());
+  DIVAN_CHECK(sent_ == batch_bytes(), "{} of {} bytes of a response were sent", sent_, batch_bytes());
   const auto exchange = std::exchange(exchange_, nullptr);
   exchange->connection = nullptr;
   timers_.clear();

@@ -186,7 +186,8 @@ void Connection::count_sent(std::size_t size) {
     return std::clamp(sent_, head_.size(), head_.size() + body_.size()) - head_.size();
   };
   const auto before = body_sent();
-  DIVAN_CHECK(size <= batch_bytes() - sent_, "{} bytes were sent of {}", size, batch_bytes() - sent_);
+  DIVAN_CHECK(size <= batch_bytes() - sent_, "{} bytes were sent, and {} were left", size,
+              batch_bytes() - sent_);
   sent_ += size;
   if (streaming_) exchange_->sent(body_sent() - before);
 }

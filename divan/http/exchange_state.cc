@@ -154,7 +154,7 @@ ExchangeState::Work ExchangeState::take(bool with_output) {
 
 void ExchangeState::sent(std::size_t bytes) {
   std::lock_guard lock(mutex_);
-  DIVAN_CHECK(bytes <= unsent_, "{} bytes of a stream are sent of {}", bytes, unsent_);
+  DIVAN_CHECK(bytes <= unsent_, "{} bytes of a stream were sent, and {} were unsent", bytes, unsent_);
   unsent_ -= bytes;
 }
 

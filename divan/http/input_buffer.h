@@ -22,7 +22,7 @@ class InputBuffer {
   bool empty() const { return begin_ == end_; }
 
   void consume(std::size_t size) {
-    DIVAN_CHECK(size <= end_ - begin_, "{} bytes are used of {}", size, end_ - begin_);
+    DIVAN_CHECK(size <= end_ - begin_, "{} of {} bytes are consumed", size, end_ - begin_);
     begin_ += size;
   }
   void clear() { begin_ = end_; }

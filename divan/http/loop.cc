@@ -37,7 +37,7 @@ class Loop::LoopMailbox final : public Mailbox {
     return true;
   }
 
-  /// Swaps the queued states into `states`. States in it (a failure has left them unserved) are queued again.
+  /// Moves the queued states into `states`. States that an exception has left in it are queued again.
   void collect(std::vector<std::shared_ptr<ExchangeState>>& states) {
     std::lock_guard lock(mutex_);
     posted_ = false;

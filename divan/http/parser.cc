@@ -32,7 +32,7 @@ class HeadScanner {
   /// `bytes` begin with the head. `first_line_is_good(line)` is called once.
   template <class Predicate>
   State scan(std::string_view bytes, std::size_t limit, Predicate first_line_is_good) {
-    DIVAN_CHECK(scanned_ <= bytes.size(), "{} bytes were scanned of {}", scanned_, bytes.size());
+    DIVAN_CHECK(scanned_ <= bytes.size(), "{} of {} bytes were scanned", scanned_, bytes.size());
     for (;;) {
       const auto end = bytes.find('\n', scanned_);
       const bool complete = end != std::string_view::npos;
@@ -190,7 +190,8 @@ std::size_t RequestParser::Impl::feed_head(std::string_view bytes) {
   error_code ec;
   const auto used = sink->put_head(bytes, ec);
   if (ec) throw bad_request(fmt::format("The request is malformed: {}.", ec.message()));
-  DIVAN_CHECK(used <= bytes.size() && sink->request, "{} bytes of a head are used of {}", used, bytes.size());
+  DIVAN_CHECK(used <= bytes.size() && sink->request, "a head of {} bytes in an input of {}", used,
+              bytes.size());
   const auto length = sink->content_length();
   const auto framing = sink->chunked() ? Framing::chunked : length ? Framing::length : Framing::none;
   body = BodyReader(framing, length.value_or(0), limits.max_body_bytes, limits.max_header_bytes);
@@ -218,7 +219,7 @@ std::size_t RequestParser::feed(std::string_view bytes) {
   }
   auto& request = *impl.sink->request;
   used += impl.body.feed(bytes.substr(used), [&](std::string_view part) { request.append_body(part); });
-  DIVAN_CHECK(used <= bytes.size(), "{} bytes of a request are used of {}", used, bytes.size());
+  DIVAN_CHECK(used <= bytes.size(), "{} of {} bytes of input were consumed", used, bytes.size());
   if (impl.body.done()) impl.stage = Stage::done;
   return used;
 }
@@ -287,7 +288,7 @@ std::size_t ResponseParser::Impl::feed_head(std::string_view bytes) {
     scanner = {};
     return used;
   }
-  DIVAN_CHECK(used <= bytes.size(), "{} bytes of a head are used of {}", used, bytes.size());
+  DIVAN_CHECK(used <= bytes.size(), "a head of {} bytes in an input of {}", used, bytes.size());
   head_done = true;
   body = BodyReader(framing(), sink->content_length().value_or(0), limits.max_body_bytes,
                     limits.max_header_bytes);

@@ -128,7 +128,8 @@ class Pool {
   void log_failure(const Function& function, std::string_view line);
 
   PoolStats stats() const;
-  /// The most processes at a time for background calls, and the number reserved for urgent calls.
+  /// The most processes at a time for background calls, and the number of additional ones for trials and
+  /// urgent calls.
   std::size_t processes() const;
   std::size_t reserved() const { return scheduler_.reserved(Purpose::urgent); }
   /// The calls that hold processes now.
@@ -136,10 +137,10 @@ class Pool {
 
  private:
   class Lease;
-  // The reason of a missing response.
+  // The reason why there is no usable response.
   struct Death {
     Failure failure{};
-    bool loading = false;  // the process died before it got the request
+    bool loading = false;  // it happened while the program was loaded, before the request
     // The document or group in which a function exceeded its time limit and could not be interrupted.
     std::optional<std::size_t> stuck_in;
   };

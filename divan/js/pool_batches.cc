@@ -158,7 +158,7 @@ std::optional<Result> Pool::try_urgent(const Program& program, std::size_t count
   const bool is_quick = result && !timed_out(*result);
   note_pace(key, !is_quick);
   if (is_quick) return result;
-  // The call has no more time than this one.
+  // A background call would have the same time limit, so it is not repeated.
   if (result && brief.invocation == limits.invocation) return result;
   return std::nullopt;
 }

@@ -23,9 +23,8 @@ namespace divan::js {
 /// Not thread-safe. Destroying it kills the process and waits for its end.
 class Process {
  public:
-  /// Starts `binary` with a memory limit and waits for its hello, until `stop` is requested at most. Throws
-  /// os_process_error (500) if the hello does not arrive in time. When `stop_fd` becomes readable, waiting
-  /// ends as at the deadline.
+  /// Starts `binary` with a memory limit and waits for its hello. Throws os_process_error (500) if the hello
+  /// does not arrive in time, or before `stop` is requested or `stop_fd` becomes readable.
   Process(const std::string& binary, std::size_t memory_bytes, int stop_fd = -1,
           const std::stop_token& stop = {});
   ~Process();

@@ -39,7 +39,7 @@ class ProcessScheduler {
   void set_processes(std::size_t processes) { processes_ = processes; }
   /// The most processes that are kept while idle.
   std::size_t kept() const { return processes_ + 2 * reserved_; }
-  /// The number of processes reserved for calls of this purpose and more urgent ones.
+  /// The number of processes, in addition to processes(), that calls of this purpose may use.
   std::size_t reserved(Purpose purpose) const;
   /// The most processes that are kept when the call ends: kept(), and one for each other check that runs.
   /// Without the latter, each call during a check would start and end a process, since the check's process

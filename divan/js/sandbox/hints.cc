@@ -21,9 +21,7 @@ constexpr std::string_view kOneFunction =
     "The source must be a single function expression: put helper functions inside it or into `views.lib`.";
 constexpr std::string_view kGenerics =
     "Array.forEach(list, f) and the like were removed from JavaScript: write "
-    "Array.prototype.forEach.call(list, "
-    "f), "
-    "or list.forEach(f).";
+    "Array.prototype.forEach.call(list, f), or list.forEach(f).";
 constexpr std::string_view kSource =
     "toSource() and uneval() were removed from JavaScript: use JSON.stringify().";
 constexpr std::string_view kIterator =
