@@ -9,11 +9,10 @@
 // Code may publish in many places, so publishing must cost next to nothing while there are no subscribers. A
 // publisher by name must find out that a channel has no subscribers without a lock, and without writing
 // memory that other publishers write, although channels come and go all the time (a long poll creates one and
-// removes it). CouchDB's sketch compiles a module with all names at each change; the equivalent here, a map
-// that is copied and swapped at each change, would copy a thousand names per long poll if there are a
-// thousand channels. So the map is a hash table with a fixed number of chains, whose nodes are the channels
-// themselves. Adding a channel is one store to a chain's head, removing one is one store to its predecessor's
-// link; no other entry is moved or copied.
+// removes it). A map that is copied and swapped at each change would copy a thousand names per long poll if
+// there are a thousand channels. So the map is a hash table with a fixed number of chains, whose nodes are
+// the channels themselves. Adding a channel is one store to a chain's head, removing one is one store to its
+// predecessor's link; no other entry is moved or copied.
 //
 //   find_subscribed An empty chain (nearly all are, when few channels exist) is one load: no subscribers. In
 //                   others, walk the chain inside a section of the ReaderGate, which is two additions to a

@@ -291,7 +291,7 @@ TEST_F(JsMap, LogLinesAreRateLimited) {
     pool.map(program, documents);
   };
   run("a", "for (var i = 0; i < 250; i++) log(i);");
-  ASSERT_EQ(lines.size(), 100u);  // the limit of one response, which is a burst
+  ASSERT_EQ(lines.size(), 100u);  // the limit of one response, and the size of the bucket
   EXPECT_EQ(lines[99], "a: 99");
   run("a", "log('not now');");
   ASSERT_EQ(lines.size(), 100u);

@@ -194,7 +194,7 @@ std::vector<RunningCall> Pool::running() const {
   std::lock_guard lock(mutex_);
   std::vector<RunningCall> calls;
   calls.reserve(running_.size());
-  for (const auto& [ticket, call] : running_) calls.push_back(call);
+  for (const auto& [id, call] : running_) calls.push_back(call);
   return calls;
 }
 

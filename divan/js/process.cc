@@ -200,7 +200,7 @@ bool Process::wait_for(short events, MonotonicTime deadline) {
   }
 }
 
-// Scripts run on the process's first thread.
+// Sets the niceness of the process's first thread only, which runs the scripts.
 void Process::make_nice() {
   DIVAN_CHECK(pid_ > 0, "the process has not been started");
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), getpriority(PRIO_PROCESS, 0) + kNiceness);

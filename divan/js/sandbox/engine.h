@@ -1,7 +1,7 @@
 // The JavaScript engine of this process, and what its functions emit and log while a request runs.
 //
-// There are no promise jobs, no WebAssembly and no shared memory. The time zone is UTC, since a
-// view's rows must not depend on the machine.
+// There are no promise jobs, no WebAssembly and no shared memory. The time zone is UTC, since a view's rows
+// must not depend on the machine.
 #pragma once
 
 #include <jsapi.h>
@@ -60,7 +60,7 @@ class Engine {
   }
   /// The following lines come from this function of the program.
   void log_for(std::size_t function) { log_function_ = function; }
-  /// Returns true if the request has logged as many lines as it may; the line that comes too late is counted.
+  /// Returns true, and counts the line as dropped, if the request has logged protocol::kMaxLogLines lines.
   bool refuse_log_line();
   void add_log_line(std::string_view line);
   void put_log(std::string& response) const;

@@ -2,8 +2,8 @@
 //
 // The script's thread only increments a number when an invocation begins and ends. A second thread reads that
 // number every kTick while a batch runs, and so measures the time of an invocation, in processor time of the
-// script's thread, so that functions do not fail because the machine is busy. Beyond the limit it requests
-// that the engine interrupts the script, which works in loops and regular expressions. If the invocation
+// script's thread, so that functions do not fail because the machine is busy. Beyond the limit it asks
+// the engine to interrupt the script, which works in loops and regular expressions. If the invocation
 // continues for kGraceMs more (a single huge native call, a garbage collector that thrashes), the process
 // sends a stuck response and exits. The same thread detects that the server has closed the connection while a
 // script runs.
