@@ -78,8 +78,8 @@ inline constexpr std::size_t kMaxPairs = kFullPairs + kMaxEmits;
 /// A function that has timed out or run out of memory this often in one request is not run again in it: its
 /// remaining documents fail in the same way at once, so that an endless loop costs only seconds per batch.
 inline constexpr std::uint32_t kMaxStrikes = 3;
-/// If an invocation continues for this long after its limit, since it cannot be interrupted, the process sends
-/// a stuck response and exits.
+/// If an invocation continues for this long after its limit, since it cannot be interrupted, the process
+/// sends a stuck response and exits.
 inline constexpr std::uint32_t kGraceMs = 1000;
 
 /// The most bytes of a failure's message or of a log line, and the most log lines in one response.
