@@ -20,7 +20,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-std::string words(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 Error connection_failed(std::string_view peer, std::string_view why) {
   return {503, "connection_failed", fmt::format("Cannot connect to {}: {}.", peer, why)};
@@ -74,7 +74,7 @@ ClientSocket::ClientSocket(const std::string& host, std::uint16_t port,
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
   }
-  if (fd_ < 0) throw connection_failed(peer_, words(error));
+  if (fd_ < 0) throw connection_failed(peer_, error_text(error));
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
