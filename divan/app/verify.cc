@@ -5,7 +5,7 @@
 #include "divan/app/command_environment.h"
 #include "divan/app/data_directory.h"
 #include "divan/app/progress.h"
-#include "divan/app/server.h"
+#include "divan/app/server_check.h"
 #include "divan/app/store.h"
 #include "divan/backup/check.h"
 #include "divan/base/error.h"
@@ -14,34 +14,14 @@
 #include "divan/index/views/check.h"
 #include "divan/jobs/check.h"
 #include "divan/kv/embedded/inspector.h"
-#include "divan/kv/tuple_packer.h"
 #include "divan/updates/check.h"
 #include "divan/workers/check.h"
 
 namespace divan::app {
 namespace {
 
-constexpr std::int64_t kRowsAShow = 4096;
-
-// Checks rows that belong to no module: the server's identity, and markers of commits.
-class ServerCheck final : public kv::RowCheck {
- public:
-  explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}
-
-  bool row(std::string_view key, std::string_view value) override {
-    kv::tuple::Reader reader(key);
-    const auto first = reader.take_string();
-    if (first != "server_uuid" && first != "txid") return false;
-    const bool right = first == "txid" ? kv::has_shape(reader.rest(), "ib") && value.empty()
-                                       : reader.at_end() && value.size() == 32;
-    if (!right) findings_.add("this row of the server is damaged", key);
-    return true;
-  }
-  void finish(kv::RowSource&) override {}
-
- private:
-  kv::Findings& findings_;
-};
+// Rows between two updates of the progress bar.
+constexpr std::int64_t kProgressRows = 4096;
 
 // A store that is read completely.
 class Source : public kv::RowSource {
@@ -149,7 +129,7 @@ class Verification {
       const bool known =
           std::any_of(checks.begin(), checks.end(), [&](auto* check) { return check->row(key, value); });
       if (!known) findings_.add("unknown key", key);
-      if (++rows_ % kRowsAShow == 0 && !options_.quiet)
+      if (++rows_ % kProgressRows == 0 && !options_.quiet)
         progress.show(total > 0 ? std::min(static_cast<double>(rows_) / total, 1.0) : -1, rows_);
       return true;
     });

@@ -394,7 +394,7 @@ TEST(WholeBackup, RoundTrip) {
     source.catalog.create(tx, "shop");
     std::string mark;
     kv::tuple::Packer(mark).string("txid").integer(5).bytes("id");
-    tx.set(mark, "");
+    tx.set(mark, std::string(kv::Versionstamp::kTransactionSize, '\1'));
   });
   source.write("shop", 0, 20);
   std::string bytes;
