@@ -1,4 +1,4 @@
-// What the parts of a server show as metrics. The parts outlive the metrics.
+// Metrics of the parts of a server. The parts must exist whenever Metrics::text() is called.
 #pragma once
 
 #include "divan/api/accounts.h"
@@ -16,7 +16,7 @@ void measure_passwords(Metrics& metrics, const api::Accounts& accounts);
 void measure_js(Metrics& metrics, const js::Pool& pool);
 void measure_events(Metrics& metrics, const events::Bus& bus);
 void measure_updates(Metrics& metrics, const updates::Sequencer& sequencer);
-/// How many jobs there are, by type and state.
+/// The number of jobs, by type and state.
 void measure_jobs(Metrics& metrics, kv::Database& store, jobs::Queue& queue);
 
 }  // namespace divan::app
