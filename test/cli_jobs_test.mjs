@@ -295,7 +295,7 @@ it('types are declared, changed and removed', async (server) => {
   const { settings } = await server.client.ok('GET', '/_jobs/settled')
   assert.deepEqual([settings.paused, settings.retention, settings.timeout], [true, 604_800_000, 30_000])
 
-  await refused(server, ['jobs', 'set', 'settled', 'paused'], /`paused` has no value; expected NAME=VALUE/)
+  await refused(server, ['jobs', 'set', 'settled', 'paused'], /Invalid setting `paused`; expected NAME=VALUE/)
   await refused(server, ['jobs', 'set', 'settled', 'timeout=5x'], /Invalid duration `5x`/)
   await refused(server, ['jobs', 'set', 'settled', 'paused=yes'], /`paused` is "yes"; expected true or false/)
   await refused(server, ['jobs', 'set', 'settled', 'colour=red'], /Unknown setting `colour`/)

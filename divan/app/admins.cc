@@ -29,7 +29,7 @@ void write_secret(const std::string& path, const std::string& line) {
 void add_admin(api::Accounts& accounts, const std::string& credentials) {
   const std::size_t colon = credentials.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == credentials.size()) {
-    throw bad_request("The administrator has no password; expected NAME:PASSWORD.");
+    throw bad_request("Invalid administrator; expected NAME:PASSWORD.");
   }
   accounts.add_admin(credentials.substr(0, colon), credentials.substr(colon + 1));
 }

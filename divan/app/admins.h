@@ -10,9 +10,9 @@
 
 namespace divan::app {
 
-/// Adds the administrators of the settings and `admin` ("name:password"; empty: none). If there are neither,
-/// the one of the data directory, who is made if there is none: then returns the file that has the new
-/// password, else an empty string.
+/// Adds the administrators of the settings, and `admin` ("name:password") unless it is empty. If there are
+/// none, adds the one that is stored in the data directory. If that does not exist either, generates it and
+/// returns the path of the file with its password; otherwise returns an empty string.
 std::string choose_admins(api::Accounts& accounts, const Config& config, Rng& rng,
                           const std::string& data_dir, const std::string& admin);
 

@@ -7,7 +7,6 @@
 #include "divan/app/data_directory.h"
 #include "divan/app/files.h"
 #include "divan/app/progress.h"
-#include "divan/app/server.h"
 #include "divan/app/store.h"
 #include "divan/app/upload.h"
 #include "divan/backup/backup.h"
@@ -21,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A data directory that is being created. Until it is complete its store has a name that no server opens.
+// A data directory that is being created. Until it is complete, its store has a name that no server opens.
 class NewDataDirectory {
  public:
   // Throws unless `path` is missing or empty.
@@ -161,13 +160,14 @@ kv::Version version_for(http::Client& client, const Contents& contents, const Cl
   return backup::version_after_restore(contents.header, contents.end.version, clock.wall_ms());
 }
 
-// The file is read twice: first to check it, so that nothing of a damaged file reaches the server, and since
-// the names of the databases follow their rows.
+// Reads the file twice. The first pass checks it, so that nothing of a damaged file reaches the server, and
+// finds the names of the databases, which follow their rows.
 void restore_databases(const RestoreOptions& options) {
   std::error_code error;
   if (options.file == "-" || (fs::exists(options.file, error) && !fs::is_regular_file(options.file, error)))
-    throw bad_request(fmt::format("{} is not a file; a restore into a running server reads its backup twice.",
-                                  options.file == "-" ? "Standard input" : options.file));
+    throw bad_request(
+        fmt::format("{} is not a regular file; a restore into a running server reads its backup twice.",
+                    options.file == "-" ? "Standard input" : options.file));
   const SystemClock clock;
   const Contents contents = check_file(options.file, options.quiet, clock);
   const auto databases = selected_databases(options, contents);
@@ -221,9 +221,9 @@ void back_up_store(const BackupOptions& options) {
 }
 
 void back_up_server(const BackupOptions& options) {
-  http::ClientOptions patient;
-  patient.wait_for_response = true;  // the backup may have to wait for others
-  http::Client client = connect(options.connection, patient);
+  http::ClientOptions client_options;
+  client_options.wait_for_response = true;  // the backup may have to wait for others
+  http::Client client = connect(options.connection, client_options);
   write_file(options, [&](const Sink& sink) { check_response(client.stream("GET", "/_backup", sink)); });
 }
 

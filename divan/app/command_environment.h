@@ -1,4 +1,4 @@
-// What a command that opens a store by itself works with.
+// The environment of commands that open a store themselves.
 #pragma once
 
 #include "divan/base/clock.h"
@@ -7,9 +7,10 @@
 
 namespace divan::app {
 
-/// The environment of a command that opens a store itself: settings come from environment variables only.
+/// The clock, random numbers and settings of a command that opens a store itself. Settings come from
+/// environment variables only.
 struct CommandEnvironment {
-  /// Throws bad_request naming the unknown setting.
+  /// Throws bad_request, with the setting's name, if a setting is unknown or invalid.
   CommandEnvironment();
 
   const SystemClock clock;

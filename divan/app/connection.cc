@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "divan/app/admins.h"
-#include "divan/app/server.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/http/url.h"

@@ -1,17 +1,18 @@
-// What a data directory may be used for.
+// Prepares data directories, and detects unfinished restores in them.
 #pragma once
 
 #include <string>
 
 namespace divan::app {
 
-/// Makes the directory if it is missing, and returns its name. Throws internal_error if it cannot be used.
-const std::string& prepared(const std::string& data_dir);
+/// Creates the directory if it is missing, and returns `data_dir`. Throws internal_error if the directory
+/// cannot be created or has an unfinished restore.
+const std::string& prepare_data_directory(const std::string& data_dir);
 
 /// The path of the store in a data directory while a backup is being restored into it.
 std::string unfinished_restore(const std::string& data_dir);
 
-/// Throws internal_error with instructions if there is an unfinished restore.
+/// Throws internal_error, with instructions, if the directory has an unfinished restore.
 void check_no_unfinished_restore(const std::string& data_dir);
 
 }  // namespace divan::app

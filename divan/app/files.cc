@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 1 << 20;
 
-Error failed(const std::string& path, std::string_view what) {
-  return internal_error(fmt::format("{} cannot be {}: {}", path, what, std::strerror(errno)));
+Error failed(std::string_view action, const std::string& path) {
+  return internal_error(fmt::format("Cannot {} {}: {}", action, path, std::strerror(errno)));
 }
 
 // Closes an owned descriptor.
@@ -63,17 +63,17 @@ void NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw failed(part_.empty() ? "Standard output" : part_, "written");
+    if (written < 0) throw failed("write", part_.empty() ? "standard output" : part_);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 void NewFile::commit() {
   if (part_.empty()) return;
-  if (::fsync(fd_) != 0) throw failed(part_, "synced");
+  if (::fsync(fd_) != 0) throw failed("sync", part_);
   // Another process may have created the file meanwhile; it must not be replaced.
   if (::link(part_.c_str(), path_.c_str()) != 0) {
-    if (errno == EEXIST || ::rename(part_.c_str(), path_.c_str()) != 0) throw failed(path_, "created");
+    if (errno == EEXIST || ::rename(part_.c_str(), path_.c_str()) != 0) throw failed("create", path_);
   } else {
     ::unlink(part_.c_str());
   }
@@ -103,7 +103,7 @@ void read_file(const std::string& path, const std::function<void(std::string_vie
 
 void sync_directory(const std::string& path) {
   const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0 || ::fsync(directory.get()) != 0) throw failed(path, "synced");
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) throw failed("sync", path);
 }
 
 }  // namespace divan::app

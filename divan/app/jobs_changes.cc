@@ -124,7 +124,7 @@ std::string settings_body(const std::vector<std::string>& settings) {
   for (const std::string_view setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == 0 || equals == std::string_view::npos || !is_utf8(setting))
-      throw bad_request(fmt::format("`{}` has no value; expected NAME=VALUE.", setting));
+      throw bad_request(fmt::format("Invalid setting `{}`; expected NAME=VALUE.", setting));
     const auto name = setting.substr(0, equals);
     writer.key(name).raw(setting_value(name, setting.substr(equals + 1)));
   }

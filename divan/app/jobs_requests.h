@@ -18,8 +18,9 @@ std::string job_path(std::string_view type, std::string_view id);
 struct JobRange {
   std::string type;
   std::string state{};  // empty: any
-  std::string
-      start_id{};  // the first job; if jobs are listed by id, otherwise the first job with a greater id
+  // Begins with this job (empty: the first one). If jobs are listed by id and it does not exist, begins with
+  // the next one in the order of the list.
+  std::string start_id{};
   bool descending = false;
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
 };

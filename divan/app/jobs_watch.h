@@ -1,4 +1,4 @@
-// `divan jobs watch`: the job queue as it changes. All functions run until Ctrl-C, or throw an error.
+// `divan jobs watch`: the job queue as it changes. Ctrl-C ends the program; errors are thrown.
 #pragma once
 
 #include "divan/app/response.h"

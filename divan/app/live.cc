@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <csignal>
 
+#include <csignal>
 #include <cstdio>
 
 #include "divan/app/times.h"

@@ -8,7 +8,8 @@
 
 namespace divan::app {
 
-/// Makes Ctrl-C a regular way to end this command: it ends the program with `status` and resets the terminal.
+/// Makes Ctrl-C a regular way to end this command: it ends the program with `status`, on a terminal after a
+/// newline.
 void end_on_interrupt(int status);
 
 /// Parses --interval, the time between two polls: a duration (times.h) of at least 100 ms. Throws

@@ -38,10 +38,10 @@ struct Batch {
 using Lines = std::span<const Line>;
 
 // Returns true if a request was rejected for its content, and nothing was written.
-bool is_refused_for_content(int status) { return status == 400 || status == 413; }
+bool is_rejected_for_content(int status) { return status == 400 || status == 413; }
 
-// Batches between the reader and the senders; bounded, to limit memory. It has a condition variable of its
-// own, since several threads wait.
+// Batches between the reader and the senders; bounded, to limit memory. Thread-safe. Uses a condition
+// variable instead of a Notifier, since several threads wait.
 class BatchQueue {
  public:
   explicit BatchQueue(std::size_t limit) : limit_(limit) {}
@@ -164,7 +164,7 @@ class Loader {
     body.back() = ']';
     body += '}';
     const auto response = client.request("POST", target_, body, {{"Content-Type", "application/json"}});
-    if (!is_refused_for_content(response.status)) {
+    if (!is_rejected_for_content(response.status)) {
       check_response(response);
       return take_answer(lines, response.body);
     }

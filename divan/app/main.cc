@@ -81,7 +81,7 @@ CLI::App* add_worker(CLI::App& app, CommandLine& line) {
   describe("--store", "The shared store, fdb:CLUSTER_FILE; fdb: is FoundationDB's default file");
   describe("--bind", "Listen on this address, for /_up and /_node/_local/... only (127.0.0.1)");
   describe("--port", "Listen on this port, for the same (5984)");
-  describe("--admin", "NAME:PASSWORD of the user who may read /_node");
+  describe("--admin", "NAME:PASSWORD of the administrator, for /_node");
   return worker;
 }
 

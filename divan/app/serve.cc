@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <csignal>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -41,10 +41,10 @@ class StopSignals {
         phase->notify_one();
         sigwait(&signals, &number);
       }
-      signal(number, SIG_DFL);  // a shell ignores SIGINT for its background processes
+      signal(number, SIG_DFL);  // shells start background processes with SIGINT ignored
       pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
       raise(number);
-      _exit(128 + number);  // the kernel does not deliver default signals to the first process of a container
+      _exit(128 + number);  // in the first process of a container, signals have no default action
     }).detach();
   }
 
@@ -56,7 +56,7 @@ class StopSignals {
   std::shared_ptr<std::atomic<Phase>> phase_ = std::make_shared<std::atomic<Phase>>(Phase::starting);
 };
 
-// Each connection is a file to the system, and many systems limit a program to 1,024 unless it raises the
+// Each connection needs a file descriptor, and many systems limit a process to 1,024 unless it raises the
 // limit.
 void raise_file_limit() {
   rlimit limit{};
@@ -82,11 +82,11 @@ void read_settings(Config& config, const ServeOptions& options, const char* cons
 }
 
 void announce(const Server& server, const ServeOptions& options, const std::string& store) {
-  std::string does;
-  if (!options.server.serves) does = " runs background work";
+  std::string activity;
+  if (!options.server.serves) activity = " runs background work";
   if (options.server.listens)
-    does += fmt::format("{} listens on {}", does.empty() ? "" : " and", server.url());
-  fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, does,
+    activity += fmt::format("{} listens on {}", activity.empty() ? "" : " and", server.url());
+  fmt::print("Divan {}{} (data in {})\n", DIVAN_VERSION, activity,
              is_shared(store) ? store : options.server.data_dir);
   if (!server.new_admin_file().empty()) {
     fmt::print("Administrator {} (stored in {})\n", read_line(server.new_admin_file()).value_or(""),

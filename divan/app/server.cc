@@ -47,7 +47,7 @@ struct Server::Parts {
 
   const std::string store_name = config.get("divan", "store", kEmbedded);
   const Node node;
-  const std::string shared_name = is_shared(store_name) ? node.name() : "";  // among other nodes on the store
+  const std::string shared_name = is_shared(store_name) ? node.name() : "";  // unique among the store's nodes
   const std::string node_name = shared_name.empty() ? "divan" : shared_name;
   const OpenStore opened;
   kv::Database& store = *opened.database;
@@ -81,7 +81,7 @@ struct Server::Parts {
   Parts(Config& the_config, const ServerSettings& the_settings)
       : config(the_config),
         settings(the_settings),
-        node(prepared(settings.data_dir), rng),
+        node(prepare_data_directory(settings.data_dir), rng),
         opened(open_store(store_name, settings.data_dir + "/store", config, clock, rng)),
         js_pool(pool_options(config), clock),
         sequencer(store, catalog, clock, updates_options(config), shared_name) {
@@ -255,8 +255,8 @@ struct Server::Parts {
     // Requests first, since they use everything else. Waiting ones are dropped with their connections.
     member.reset();
     if (service) service->stop();
-    // Functions of untrusted clients are not waited for. The builders must know why their calls end, and are
-    // stopped first.
+    // Running JavaScript functions are not waited for. The builders are stopped first, so that they know why
+    // their calls end.
     if (builder) builder->stop();
     js_pool.stop();
     accounts.stop();

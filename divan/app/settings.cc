@@ -45,7 +45,7 @@ void check_fdb_tag(const std::string& tag) {
     throw bad_request(fmt::format("Setting [fdb] tag must have at most {} bytes.", kv::fdb::kMaxTagBytes));
 }
 
-// Whether a change takes effect at run time.
+// For Setting::live.
 constexpr bool kLive = true;
 constexpr bool kAtStart = false;
 
@@ -57,11 +57,12 @@ std::vector<Setting> own_settings() {
       {"chttpd", "max_http_request_size", "67108864", "bytes", kAtStart,
        "maximum size of an uncompressed request body, in bytes",
        integer("chttpd", "max_http_request_size", 1024, 1ll << 32)},
-      {"chttpd", "max_header_size", "65536", "bytes", kAtStart, "maximum size of a request's head, in bytes",
+      {"chttpd", "max_header_size", "65536", "bytes", kAtStart,
+       "maximum size of a request's start line and headers, in bytes",
        integer("chttpd", "max_header_size", 1024, 1 << 20)},
       {"chttpd", "max_connections", "10000", "", kAtStart, "maximum number of open connections",
        integer("chttpd", "max_connections", 1, 1'000'000)},
-      {"chttpd", "request_threads", "64", "", kAtStart, "maximum number of concurrent requests",
+      {"chttpd", "request_threads", "64", "", kAtStart, "number of threads that process requests",
        integer("chttpd", "request_threads", 1, 4096)},
       {"chttpd", "max_waiting_requests", "10000", "", kAtStart,
        "maximum number of requests waiting for a thread; further ones fail with 503",
@@ -70,7 +71,7 @@ std::vector<Setting> own_settings() {
        "milliseconds that a connection may be idle between two requests",
        integer("chttpd", "idle_timeout", 100, 86'400'000)},
       {"chttpd", "head_timeout", "30000", "ms", kAtStart,
-       "milliseconds until the head of a request must be complete",
+       "milliseconds from a request's first byte until its headers must be complete",
        integer("chttpd", "head_timeout", 100, 86'400'000)},
       {"chttpd", "body_timeout", "60000", "ms", kAtStart,
        "milliseconds that may pass without a byte of a request's body",
@@ -79,7 +80,8 @@ std::vector<Setting> own_settings() {
        "milliseconds until a client that does not read its response is disconnected",
        integer("chttpd", "send_timeout", 100, 86'400'000)},
       {"chttpd", "half_close_timeout", "30000", "ms", kAtStart,
-       "milliseconds until a client that has closed its side of the connection must have its response",
+       "milliseconds without output until a client that has closed its side of the connection is "
+       "disconnected",
        integer("chttpd", "half_close_timeout", 100, 86'400'000)},
       {"chttpd", "trusted_proxies", "", "", kAtStart,
        "reverse proxies whose X-Forwarded-For is trusted: addresses and networks, separated by commas",
@@ -123,7 +125,7 @@ std::vector<Setting> own_settings() {
        "bytes up to which a reduction need not shrink",
        integer("query_server_config", "reduce_limit_threshold", 0, 1 << 30)},
       {"query_server_config", "reduce_limit_ratio", "2.0", "", kLive,
-       "factor by which a larger reduction must be smaller than its input",
+       "factor by which larger reductions must be smaller than their input",
        number("query_server_config", "reduce_limit_ratio", 0, 1'000'000)},
       {"divan", "store", kEmbedded, "", kAtStart, kStoreDescription,
        [](const Config& config) { check_store_name(config.get("divan", "store", kEmbedded)); }},
@@ -143,7 +145,8 @@ std::vector<Setting> own_settings() {
        integer("divan", "builders", 1, 1024)},
       {"divan", "js_binary", "", "", kAtStart, "path of divan-js; empty: next to divan"},
       {"fdb", "library", "", "", kAtStart, "path of FoundationDB's libfdb_c.so; empty: the system's"},
-      {"fdb", "name", "divan", "", kAtStart, "name that separates several Divans in one cluster",
+      {"fdb", "name", "divan", "", kAtStart,
+       "name of this Divan; several in one cluster need different names",
        [](const Config& config) { check_fdb_name(config.get("fdb", "name", "divan")); }},
       {"fdb", "start_timeout", "10000", "ms", kAtStart,
        "milliseconds in which the cluster must respond at the start",
@@ -155,12 +158,13 @@ std::vector<Setting> own_settings() {
        [](const Config& config) { check_fdb_tag(config.get("fdb", "tag", "")); }},
       {"fdb", "trace_directory", "", "", kAtStart,
        "directory of the FoundationDB client's trace files; empty: none"},
-      {"fdb", "tls_certificate_file", "", "", kAtStart, "certificates for the cluster, PEM"},
+      {"fdb", "tls_certificate_file", "", "", kAtStart,
+       "certificates that are presented to the cluster, PEM"},
       {"fdb", "tls_key_file", "", "", kAtStart, "their key, PEM"},
       {"fdb", "tls_password", "", "", kAtStart, "password of the key"},
       {"fdb", "tls_ca_file", "", "", kAtStart, "certificates with which the cluster's are verified, PEM"},
       {"fdb", "tls_verify_peers", "", "", kAtStart,
-       "FoundationDB's conditions for the cluster's certificates"},
+       "FoundationDB's verification string for the cluster's certificates"},
       {"log", "level", "info", "", kLive, "debug, info, warning, error or none",
        [](const Config& config) { log::parse_level(config.get("log", "level", "info")); }},
       {"log", "file", "", "", kAtStart, "file to write the log to; empty: standard error"},

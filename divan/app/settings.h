@@ -16,10 +16,10 @@ struct Setting {
   std::string key;
   std::string fallback;     ///< the default
   std::string unit;         ///< "ms", "bytes"; empty: none
-  bool live;                ///< whether a change takes effect at run time; otherwise it is read at the start
+  bool live;                ///< true: a change takes effect at run time; false: read only at the start
   std::string description;  ///< a phrase
-  std::function<void(const Config&)> check =
-      {};  ///< throws bad_request, with the setting's name, if it is invalid
+  /// Throws bad_request, with the setting's name, if the value is invalid. Empty: every value is valid.
+  std::function<void(const Config&)> check = {};
 };
 
 /// All settings, except those of the sections [admins] and [ken.ignore], whose keys are names.
@@ -34,8 +34,8 @@ void load_settings_file(Config& config, const std::string& path);
 /// Calls Config::keep_changes_in(). Unknown settings in the file are logged and ignored, since earlier
 /// versions wrote them without a check.
 void load_changes(Config& config, const std::string& path);
-/// Ignores variables that begin with DIVAN_ unless they have the name of a section or nearly that of a
-/// setting.
+/// Throws bad_request for a variable that is not a setting's if it begins with DIVAN_ and the name of a
+/// section, or is similar to a setting's. Ignores all other variables.
 void load_environment(Config& config, const char* const* environment);
 
 /// Checks a change at run time: throws bad_request if the setting is unknown, its value is invalid, or it is

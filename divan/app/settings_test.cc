@@ -82,7 +82,7 @@ TEST_F(SettingsTest, VariablesOfTheEnvironment) {
   EXPECT_THAT(environment("DIVAN_COUCHDB_UUID=5"),
               HasSubstr("Unknown setting DIVAN_COUCHDB_UUID in the environment."));
   EXPECT_THAT(environment("DIVAN_CHTTP_PORT=5"), HasSubstr("did you mean DIVAN_CHTTPD_PORT?"));
-  // Of other programs.
+  // Variables of other programs.
   const auto before = config.all();
   for (const char* entry :
        {"DIVAN_URL=http://h", "DIVAN_TEST_SECRET=x", "DIVAN_BENCH_JOBS=1", "DIVAN_=", "DIVAN"})

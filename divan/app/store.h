@@ -20,7 +20,7 @@ namespace divan::app {
 
 inline constexpr const char* kEmbedded = "embedded";
 inline constexpr const char* kStoreDescription =
-    "embedded, or fdb:CLUSTER_FILE; fdb: is FoundationDB's usual file";
+    "embedded, or fdb:CLUSTER_FILE; fdb: is FoundationDB's default file";
 
 /// Throws bad_request unless `store` is `embedded` or begins with `fdb:`.
 void check_store_name(const std::string& store);
@@ -31,7 +31,7 @@ bool is_shared(const std::string& store);
 /// An open store.
 struct OpenStore {
   std::unique_ptr<kv::Database> database;
-  // The same object, depending on the engine; otherwise null.
+  // `database` as the type of its engine; the other one is null.
   const kv::embedded::EmbeddedDatabase* embedded = nullptr;
   const kv::fdb::FdbDatabase* fdb = nullptr;
 };

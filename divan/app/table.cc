@@ -14,8 +14,8 @@ struct Range {
 };
 
 // Unicode's controls (C0, DEL, C1), line and paragraph separators, and marks of the direction of writing.
-constexpr Range kActedOn[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200e, 0x200f},
-                              {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+constexpr Range kControls[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200e, 0x200f},
+                               {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
 // Roughly Unicode's East Asian Width W and F.
 constexpr Range kWide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xac00, 0xd7a3},
                            {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
@@ -70,7 +70,7 @@ std::string printable(std::string_view text) {
     const auto [code, bytes] = first_character(text);
     if (bytes == 0) {
       out += fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code));
-    } else if (is_in(kActedOn, code)) {
+    } else if (is_in(kControls, code)) {
       out += escape(code);
     } else {
       out += text.substr(0, bytes);

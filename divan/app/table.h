@@ -9,9 +9,8 @@
 
 namespace divan::app {
 
-/// Escapes everything that controls a terminal, like JSON does: control characters (including newlines) as
-/// "\n" or
-/// "\u001b", and those that change the direction of writing. Bytes that are not UTF-8 become "\xff".
+/// Escapes characters that control a terminal as JSON does: control characters (including newlines) become
+/// "\n" or "\u001b", and so do marks of the direction of writing. Bytes that are not UTF-8 become "\xff".
 std::string printable(std::string_view text);
 
 /// The number of terminal columns of printable text: East Asian characters and emoji take two, combining ones

@@ -21,7 +21,7 @@ std::string format_duration(std::chrono::milliseconds duration);
 /// bad_request if it is malformed or before 1970.
 std::int64_t parse_time(std::string_view text);
 
-/// "2030-01-31T08:00:00Z"; the milliseconds if the year does not have four digits.
+/// Formats a time as "2030-01-31T08:00:00Z", or as its milliseconds if it is not in the years 1970 to 9999.
 std::string format_time(std::int64_t ms);
 
 }  // namespace divan::app

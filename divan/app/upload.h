@@ -1,4 +1,4 @@
-// Uploads rows of a backup to a running server: a client of /_restore (docs/storage.md).
+// Uploads rows of a backup to a running server through /_restore (docs/storage.md).
 #pragma once
 
 #include <optional>
