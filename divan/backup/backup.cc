@@ -27,12 +27,12 @@ bool write_backup(kv::Database& store, Header header, const ByteSink& sink) {
   const std::string commit_marks = packed("txid");
   header.shared = store.begin()->is_remote();
   Writer writer(header, sink);
-  bool going_on = true;
+  bool wants_more = true;
   const kv::Version version = store.dump([&](std::string_view key, std::string_view value) {
-    if (!key.starts_with(commit_marks)) going_on = writer.add(key, value);
-    return going_on;
+    if (!key.starts_with(commit_marks)) wants_more = writer.add(key, value);
+    return wants_more;
   });
-  return going_on && writer.finish(version);
+  return wants_more && writer.finish(version);
 }
 
 kv::Version version_after_restore(const Header& header, kv::Version version, std::int64_t now_ms) {

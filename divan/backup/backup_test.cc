@@ -112,7 +112,7 @@ TEST_F(Backup, RecordsWhetherItsStoreIsShared) {
 TEST_F(Backup, OfAStoreThatWasRestoredAMomentAgo) {
   kv::embedded::TemporaryStore first(&clock);
   commit(*first);
-  // A store that is ahead of the clock, because that was set back.
+  // A store that is ahead of the clock, because the clock was set back.
   first->advance_version(clock.wall_ms() * 1000 + 10 * kHourVersions);
   back_up(*first);
   clock.advance(hours(1));

@@ -71,23 +71,24 @@ std::string header_json(const Header& header) {
 Writer::Writer(const Header& header, ByteSink sink) : sink_(std::move(sink)) {
   const std::string begin = head();
   checksum_ = checksum_of(begin, 0);
-  going_on_ = sink_(begin);
+  wants_more_ = sink_(begin);
   write_block(kHeaderBlock, header_json(header));
 }
 
 void Writer::write_block(char type, std::string_view payload) {
-  if (!going_on_) return;
+  if (!wants_more_) return;
   block_.assign(1, type);
   append_u32(block_, static_cast<std::uint32_t>(payload.size()));
   checksum_ = checksum_of(payload, checksum_of(block_, checksum_));
   append_u64(block_, checksum_);
   block_ += payload;
-  going_on_ = sink_(block_);
+  wants_more_ = sink_(block_);
 }
 
 bool Writer::add(std::string_view key, std::string_view value) {
-  // A reader refuses rows that are not in order.
-  DIVAN_CHECK(payload_.empty() || key > last_key_, "row {} of a backup is not behind the one before", rows_);
+  // The parser rejects rows that are not in order.
+  DIVAN_CHECK(payload_.empty() || key > last_key_, "row {} of a backup is not greater than the previous one",
+              rows_);
   const auto differs = std::mismatch(key.begin(), key.end(), last_key_.begin(), last_key_.end());
   const auto shared = static_cast<std::size_t>(differs.first - key.begin());
   append_varint(payload_, shared);
@@ -98,7 +99,7 @@ bool Writer::add(std::string_view key, std::string_view value) {
   last_key_ = key;
   ++rows_;
   if (payload_.size() >= kFullBytes) flush_rows();
-  return going_on_;
+  return wants_more_;
 }
 
 void Writer::flush_rows() {
@@ -115,7 +116,7 @@ bool Writer::finish(kv::Version version) {
   append_varint(end, rows_);
   append_varint(end, static_cast<std::uint64_t>(version));
   write_block(kEndBlock, end);
-  return going_on_;
+  return wants_more_;
 }
 
 void Parser::feed(std::string_view bytes) {

@@ -51,7 +51,7 @@ class Writer {
   void flush_rows();
 
   ByteSink sink_;
-  bool going_on_ = true;
+  bool wants_more_ = true;  // the sink
   std::uint64_t checksum_ = 0;
   std::uint64_t rows_ = 0;
   std::string payload_;   // of the current block of rows

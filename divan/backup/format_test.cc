@@ -165,7 +165,7 @@ TEST(BackupFormat, RowsMustBeInOrder) {
     bytes += piece;
     return true;
   });
-  // Into two blocks: the writer itself refuses such rows in one.
+  // In two blocks, since the writer checks the order within a block.
   writer.add("b", std::string(kv::kMaxValueBytes, 'x'));
   writer.add("a", "");
   writer.finish(1);
@@ -175,9 +175,9 @@ TEST(BackupFormat, RowsMustBeInOrder) {
 TEST(BackupFormat, ASinkThatHasStoppedIsNotCalledAgain) {
   int pieces = 0;
   Writer writer(kHeader, [&](std::string_view) { return ++pieces < 3; });
-  bool going_on = true;
-  for (int i = 0; i < 100'000 && going_on; ++i) going_on = writer.add(fmt::format("{:08}", i), "value");
-  EXPECT_FALSE(going_on);
+  bool wants_more = true;
+  for (int i = 0; i < 100'000 && wants_more; ++i) wants_more = writer.add(fmt::format("{:08}", i), "value");
+  EXPECT_FALSE(wants_more);
   EXPECT_FALSE(writer.finish(1));
   EXPECT_EQ(pieces, 3);
 }

@@ -110,18 +110,18 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
   // Validate the whole piece before anything is written.
   visit_moved(databases, piece, [&](const std::string&, std::string_view) { ++rows; });
   // Decoded rows may be many times larger than the piece, so they are never all in memory.
-  std::vector<kv::KeyValue> together;
+  std::vector<kv::KeyValue> batch;
   std::size_t bytes = 0;
   std::int64_t visited = 0;
-  bool is_taken = false;
-  const auto write_them = [&](bool last) {
-    is_taken = is_taken || store_.run([&](kv::Transaction& tx) {
+  bool is_added = false;
+  const auto write_batch = [&](bool last) {
+    is_added = is_added || store_.run([&](kv::Transaction& tx) {
       // Read in each transaction, so that none commits after the restore has advanced or ended.
       Progress progress = read(tx, id);
       if (progress.next_piece > number) return true;
       if (progress.next_piece < number)
         throw conflict(fmt::format("Unexpected piece; expected piece {}.", progress.next_piece));
-      for (const auto& row : together) tx.set(row.key, row.value);
+      for (const auto& row : batch) tx.set(row.key, row.value);
       if (last) {
         ++progress.next_piece;
         progress.rows += rows;
@@ -129,18 +129,18 @@ void Restores::add(const std::string& id, std::int64_t number, std::string_view 
       }
       return last;
     });
-    together.clear();
+    batch.clear();
     bytes = 0;
   };
   visit_moved(databases, piece, [&](std::string key, std::string_view value) {
-    if (is_taken) return;
+    if (is_added) return;
     ++visited;
     bytes += key.size() + value.size();
-    together.push_back({std::move(key), std::string(value)});
-    if (bytes >= kTransactionBytes) write_them(false);
+    batch.push_back({std::move(key), std::string(value)});
+    if (bytes >= kTransactionBytes) write_batch(false);
   });
-  DIVAN_CHECK(is_taken || visited == rows, "a piece had {} rows, and then {}", rows, visited);
-  write_them(true);
+  DIVAN_CHECK(is_added || visited == rows, "a piece had {} rows, and then {}", rows, visited);
+  write_batch(true);
 }
 
 // Visits the rows of a piece, with the databases' new numbers.
@@ -214,7 +214,7 @@ std::size_t Restores::collect() {
       collected += store_.run([&](kv::Transaction& tx) -> std::size_t {
         if (tx.get(open_key(id)) != row) return 0;
         const auto progress = find(tx, id);
-        DIVAN_CHECK(progress, "a restore's row is there and not there in one transaction");
+        DIVAN_CHECK(progress, "two reads of a restore's row in one transaction differ");
         clear(tx, id);
         return progress->finished() ? 0 : 1;
       });

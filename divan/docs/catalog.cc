@@ -145,7 +145,7 @@ bool Catalog::can_adopt(kv::Transaction& tx, std::string_view name) {
 }
 
 void Catalog::write_record(kv::Transaction& tx, const Database& database) {
-  DIVAN_CHECK(is_name(database.name()), "a database is recorded under a name that none may have");
+  DIVAN_CHECK(is_name(database.name()), "a database with an invalid name is recorded");
   std::string record;
   kv::tuple::Packer(record).integer(database.number()).integer(database.created_ms());
   tx.set(record_key(database.name()), record);
@@ -169,8 +169,8 @@ std::vector<std::string> Catalog::list(kv::Transaction& tx, const ListOptions& o
   const kv::KeyRange all = below(packed("dbs"));
   const auto& lower = options.descending ? options.end_key : options.start_key;
   const auto& upper = options.descending ? options.start_key : options.end_key;
-  const auto key_of = [&](const std::string& name, bool behind) {
-    return record_key(name) + (behind ? std::string(1, '\0') : "");
+  const auto key_of = [&](const std::string& name, bool after) {
+    return record_key(name) + (after ? std::string(1, '\0') : "");
   };
   kv::KeyRange range = all;
   if (lower) range.begin = key_of(*lower, options.descending && !options.inclusive_end);

@@ -164,7 +164,7 @@ class Catalog {
   std::atomic<std::size_t> max_document_bytes_;
 
   std::mutex cache_mutex_;
-  std::map<std::string, Database, std::less<>> cache_;  // a cache, as last opened
+  std::map<std::string, Database, std::less<>> cache_;  // as last opened or created
 };
 
 }  // namespace divan::docs

@@ -98,51 +98,51 @@ std::int64_t count_changes(kv::Transaction& tx, const Database& database, const 
 std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& database,
                                      std::span<const Change> changes, std::size_t max_bytes) {
   std::vector<std::string> bodies(changes.size());
-  std::size_t swept_bytes = 0;
+  std::size_t scanned_bytes = 0;
   const bool reverse = changes.size() > 1 && changes.back().sequence < changes.front().sequence;
   // A scan reads, in order, the bodies of winners that were written with their document's last change. If
   // many other bodies are between two of them, a new scan begins. Winners whose document's last change was to
   // a losing revision are read one by one.
   std::size_t next = 0;
-  const auto in_sweep = [&](const Change& change) {
+  const auto is_scanned = [&](const Change& change) {
     return change.chunks > 0 &&
            change.body_sequence.transaction_version() == change.sequence.transaction_version();
   };
-  const auto skip_to_sweep = [&] {
-    while (next < changes.size() && !in_sweep(changes[next])) ++next;
+  const auto skip_to_scanned = [&] {
+    while (next < changes.size() && !is_scanned(changes[next])) ++next;
   };
-  skip_to_sweep();
+  skip_to_scanned();
   const std::size_t prefix = database.keys().section(Section::body).size();
-  for (bool going_on = next < changes.size(); going_on;) {
-    going_on = false;
+  for (bool scan_again = next < changes.size(); scan_again;) {
+    scan_again = false;
     kv::KeyRange range = below(database.keys().section(Section::body));
     if (reverse) {
       range.end = database.keys().body(changes[next].body_sequence, changes[next].chunks);
     } else {
       range.begin = database.keys().body(changes[next].body_sequence, 0);
     }
-    std::size_t passed_bytes = 0;
+    std::size_t skipped_bytes = 0;
     const kv::RangeOptions options{.reverse = reverse, .isolation = kv::Isolation::snapshot};
     tx.scan(range, options, [&](std::string_view key, std::string_view value) {
       const auto sequence = kv::tuple::Reader(key.substr(prefix)).take_versionstamp();
       if (!sequence) throw damaged();
-      const auto is_behind = [&](const kv::Versionstamp& wanted) {
+      const auto is_past = [&](const kv::Versionstamp& wanted) {
         return reverse ? *sequence < wanted : wanted < *sequence;
       };
-      while (next < changes.size() && is_behind(changes[next].body_sequence)) {
+      while (next < changes.size() && is_past(changes[next].body_sequence)) {
         ++next;
-        skip_to_sweep();
+        skip_to_scanned();
       }
       if (next == changes.size()) return false;
       if (changes[next].body_sequence != *sequence) {
-        passed_bytes += value.size();
-        going_on = passed_bytes > kMaxSkippedBytes;
-        return !going_on;
+        skipped_bytes += value.size();
+        scan_again = skipped_bytes > kMaxSkippedBytes;
+        return !scan_again;
       }
-      if (swept_bytes >= max_bytes && bodies[next].empty()) return false;
+      if (scanned_bytes >= max_bytes && bodies[next].empty()) return false;
       // In descending order a body's last chunk comes first.
       bodies[next].insert(reverse ? 0 : bodies[next].size(), value);
-      swept_bytes += value.size();
+      scanned_bytes += value.size();
       return true;
     });
   }
@@ -153,7 +153,7 @@ std::vector<std::string> read_bodies(kv::Transaction& tx, const Database& databa
       bodies.resize(i);
       break;
     }
-    if (!in_sweep(changes[i])) {
+    if (!is_scanned(changes[i])) {
       bodies[i] = read_body(tx, database, changes[i].body_sequence, changes[i].chunks);
     } else if (bodies[i].empty()) {
       throw internal_error("A document's body is missing in the store.");
@@ -169,7 +169,7 @@ void write_change(kv::Transaction& tx, const Database& database, const Change& c
   DIVAN_CHECK(winner_user_version.has_value() != change.body_sequence.is_complete(),
               "the winner's body has either this transaction's sequence or an earlier one");
   DIVAN_CHECK(change.winner.generation > 0, "a winner without a generation");
-  DIVAN_CHECK(change.chunks <= kMaxBodyChunks, "a body of {} pieces", change.chunks);
+  DIVAN_CHECK(change.chunks <= kMaxBodyChunks, "a body of {} chunks", change.chunks);
   std::string key;
   auto packer = database.keys().packer(key, Section::changes);
   packer.versionstamp(change.sequence).finish_versionstamped();

@@ -23,7 +23,7 @@ class Check final : public kv::RowCheck {
   /// Must be called before finish(). Accepts rows of a database number that is not in the catalog.
   void allow_orphans(std::int64_t number) { orphans_.insert(number); }
 
-  /// Must be called after finish().
+  /// The name of the database with this number; nullopt if there is none. Must be called after finish().
   std::optional<std::string> name_of(std::int64_t number) const;
 
   struct Summary {
@@ -32,7 +32,7 @@ class Check final : public kv::RowCheck {
     std::int64_t deleted = 0;
     std::int64_t bytes = 0;
   };
-  /// Must be called after finish(). The databases, by name.
+  /// The databases, by name. Must be called after finish().
   const std::vector<Summary>& databases() const { return databases_; }
 
  private:
@@ -56,7 +56,7 @@ class Check final : public kv::RowCheck {
   void body_row(std::string_view rest, std::string_view value);
   void change_row(std::string_view rest, std::string_view value);
   void local_row(std::string_view rest, std::string_view value);
-  void chunk_row(std::string_view key, std::string_view rest, std::string_view value);
+  void chunk_row(std::string_view prefix, std::string_view rest, std::string_view value);
   void check_version(const kv::Versionstamp& stamp);
   // Called at the end of a section, document or value.
   void end_section();

@@ -1,4 +1,4 @@
-// What a database keeps of its own settings.
+// The settings of a database.
 #pragma once
 
 #include <optional>

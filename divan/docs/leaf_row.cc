@@ -16,11 +16,11 @@ std::uint64_t take_number(std::string_view& bytes) {
 }  // namespace
 
 std::string encode_leaf(const Leaf& leaf) {
-  // What decode_leaf() refuses.
+  // decode_leaf() rejects other rows.
   DIVAN_CHECK(!leaf.path.ids.empty() && leaf.path.ids.size() <= leaf.path.generation,
               "{} revisions up to generation {}", leaf.path.ids.size(), leaf.path.generation);
   DIVAN_CHECK(leaf.body_bytes <= kMaxDocumentBytes && leaf.chunks == body_chunks(leaf.body_bytes),
-              "a body of {} bytes in {} pieces", leaf.body_bytes, leaf.chunks);
+              "a body of {} bytes in {} chunks", leaf.body_bytes, leaf.chunks);
   std::string value(leaf.sequence.bytes());
   append_varint(value, leaf.chunks);
   append_varint(value, leaf.body_bytes);

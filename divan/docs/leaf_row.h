@@ -11,10 +11,10 @@ namespace divan::docs {
 
 /// Returns a value for set_versionstamped_value(): the commit fills in the sequence at its beginning.
 std::string encode_leaf(const Leaf& leaf);
-/// `id_after` is the part of the key after the document's id.
+/// Decodes a leaf; `id_after` is the part of the key after the document's id. Throws damaged_document().
 Leaf decode_leaf(kv::tuple::Reader id_after, std::string_view value);
 
-/// What a row of a document that cannot be read is reported as.
+/// The error for a malformed row of a document.
 inline Error damaged_document() { return internal_error("A document's row in the store is damaged."); }
 
 }  // namespace divan::docs

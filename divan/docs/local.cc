@@ -14,7 +14,7 @@ namespace {
 Error damaged() { return internal_error("A local document's row in the store is damaged."); }
 
 // The first chunk begins with the packed revision number.
-void append_piece(LocalDocument& document, bool first, std::string_view value) {
+void append_chunk(LocalDocument& document, bool first, std::string_view value) {
   if (first) {
     kv::tuple::Reader reader(value);
     const auto revision = reader.take_int();
@@ -26,7 +26,7 @@ void append_piece(LocalDocument& document, bool first, std::string_view value) {
 }
 
 std::string_view without_prefix(std::string_view id) {
-  DIVAN_CHECK(id.starts_with(kLocalPrefix), "a document that is not local is kept as a local one");
+  DIVAN_CHECK(id.starts_with(kLocalPrefix), "a document that is not local is stored as a local one");
   return id.substr(kLocalPrefix.size());
 }
 
@@ -43,11 +43,11 @@ kv::KeyRange range_of(const Database& database, const DocumentRange& range) {
   const auto& upper = range.descending ? range.start_id : range.end_id;
   const bool lower_inclusive = !range.descending || range.inclusive_end;
   const bool upper_inclusive = range.descending || range.inclusive_end;
-  const auto key_of = [&](const std::string& id, bool behind) {
+  const auto key_of = [&](const std::string& id, bool after) {
     if (id < kLocalPrefix) return below(database.keys().section(Section::local)).begin;
     if (id >= kAfter) return below(database.keys().section(Section::local)).end;
     const kv::KeyRange rows = range_of(database, id);
-    return behind ? rows.end : rows.begin;
+    return after ? rows.end : rows.begin;
   };
   kv::KeyRange keys = below(database.keys().section(Section::local));
   if (lower) keys.begin = key_of(*lower, !lower_inclusive);
@@ -67,7 +67,7 @@ std::optional<LocalDocument> read_local(kv::Transaction& tx, const Database& dat
   tx.scan(range_of(database, id), {}, [&](std::string_view, std::string_view value) {
     const bool first = !document;
     if (first) document.emplace();
-    append_piece(*document, first, value);
+    append_chunk(*document, first, value);
     return true;
   });
   return document;
@@ -81,15 +81,13 @@ std::int64_t write_local(kv::Transaction& tx, const Database& database, const In
     throw conflict();
   database.catalog().check_size(document.id, document.body);
   const std::int64_t revision = present ? present->revision + 1 : 1;
-  DIVAN_CHECK(revision > (present ? present->revision : 0), "local revision {} is not behind the present one",
-              revision);
   tx.clear_range(range_of(database, document.id));
   if (!document.deleted) {
     std::string value;
     kv::tuple::Packer(value).integer(revision);
     value += document.body;
-    kv::for_each_chunk(value, [&](std::uint32_t chunk, std::string_view piece) {
-      tx.set(database.keys().local(without_prefix(document.id), chunk), piece);
+    kv::for_each_chunk(value, [&](std::uint32_t chunk, std::string_view part) {
+      tx.set(database.keys().local(without_prefix(document.id), chunk), part);
     });
   }
   database.catalog().changed(tx, database, events::DatabaseEvent::local_updated, document.id);
@@ -102,24 +100,24 @@ void visit_locals(kv::Transaction& tx, const Database& database, const DocumentR
   if (keys.begin >= keys.end) return;
   const std::string section = database.keys().section(Section::local);
   std::string id;
-  std::vector<std::string> pieces;  // of the current document, in the order in which they are read
-  bool going_on = true;
+  std::vector<std::string> chunks;  // of the current document, in the order in which they are read
+  bool wants_more = true;
   const auto finish = [&] {
-    if (pieces.empty()) return;
-    if (range.descending) std::ranges::reverse(pieces);
+    if (chunks.empty()) return;
+    if (range.descending) std::ranges::reverse(chunks);
     LocalDocument document;
-    for (std::size_t i = 0; i < pieces.size(); ++i) append_piece(document, i == 0, pieces[i]);
-    pieces.clear();
-    going_on = visit(std::string(kLocalPrefix) + id, document);
+    for (std::size_t i = 0; i < chunks.size(); ++i) append_chunk(document, i == 0, chunks[i]);
+    chunks.clear();
+    wants_more = visit(std::string(kLocalPrefix) + id, document);
   };
   tx.scan(keys, {.reverse = range.descending, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
             auto suffix = kv::tuple::Reader(key.substr(section.size())).take_string();
             if (!suffix) throw damaged();
             if (*suffix != id) finish();
-            if (!going_on) return false;
+            if (!wants_more) return false;
             id = *std::move(suffix);
-            pieces.emplace_back(value);
+            chunks.emplace_back(value);
             return true;
           });
   finish();

@@ -1,5 +1,5 @@
-// Saying on a remote store which documents will be read, so that their reads share a round trip. Without
-// effect on other stores.
+// Prefetches documents from a remote store, so that their reads share a round trip. No effect on other
+// stores.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace divan::docs {
 
-/// Prefetches the database and the revisions of documents; `to_write`: also what a write of them reads.
+/// Prefetches what opening the database `name` and reading the trees of documents reads; with `to_write`,
+/// also what writing them reads.
 void prefetch_documents(kv::Transaction& tx, Catalog& catalog, std::string_view name,
                         std::span<const std::string_view> ids, bool to_write = false);
 void prefetch_trees(kv::Transaction& tx, const Database& database, std::span<const std::string> ids);

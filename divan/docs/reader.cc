@@ -97,7 +97,7 @@ DatabaseInfo read_info(kv::Transaction& tx, const Database& database) {
     tx.prefetch(reads);
   }
   const auto counters = tx.get_many(keys, kv::Isolation::snapshot);
-  // Damaged counters are added all the same.
+  // Clamped, so that sums of damaged counters do not overflow.
   const auto count = [&](std::size_t i) {
     constexpr std::int64_t kMost = std::int64_t{1} << 60;
     return std::clamp(kv::decode_counter(counters[i]), -kMost, kMost);
@@ -114,11 +114,11 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
   // complete when the next one begins.
   std::string id;
   std::optional<Leaf> winner;
-  bool going_on = true;
+  bool wants_more = true;
   const auto finish = [&] {
-    if (winner && !winner->deleted) going_on = visit(id, *winner);
+    if (winner && !winner->deleted) wants_more = visit(id, *winner);
     winner.reset();
-    return going_on;
+    return wants_more;
   };
   tx.scan(keys, {.reverse = range.descending, .isolation = kv::Isolation::snapshot},
           [&](std::string_view key, std::string_view value) {
@@ -134,7 +134,7 @@ void visit_documents(kv::Transaction& tx, const Database& database, const Docume
             winner = decode_leaf(reader, value);
             return true;
           });
-  if (going_on) finish();
+  if (wants_more) finish();
 }
 
 }  // namespace divan::docs

@@ -15,7 +15,7 @@ namespace {
 // Transactions end at this size, which leaves enough space below the store's limit for the largest document.
 constexpr std::size_t kFullBytes = 1'500'000;
 constexpr std::uint16_t kMaxWrites = 60'000;
-// Revisions of one document that are written together, even if the transaction becomes full within them.
+// Maximum number of revisions of one document in a transaction, even if it is not full.
 constexpr std::size_t kMaxRevisions = 1'000;
 static_assert(kMaxWrites + kMaxRevisions < UINT16_MAX);
 // Approximate size of a small document in a transaction, without its body.
@@ -250,7 +250,7 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
   bool changed = false;
   for (const Leaf& leaf : after) {
     if (leaf.sequence.is_complete()) continue;
-    // The last one: with a low revs_limit, a revision is forgotten when it is replaced, and may come again.
+    // The last one: with a low revs_limit, a replaced revision is forgotten, and may be repeated.
     const auto body = std::find_if(bodies.rbegin(), bodies.rend(),
                                    [&](const auto& entry) { return entry.first == leaf.revision(); });
     DIVAN_CHECK(body != bodies.rend(), "a new leaf has no body");
@@ -264,9 +264,9 @@ void Writer::replicate(std::string_view id, std::span<const IncomingDocument> re
 
 void Writer::finish() {
   if (written_.empty()) return;
-  // Each document that was written is one more, or one of those that were there.
+  // Each written document is either new or was counted before.
   DIVAN_CHECK(docs_ + deleted_ >= 0 && docs_ + deleted_ <= std::ssize(written_),
-              "{} documents and {} deleted ones more after {} writes", docs_, deleted_, written_.size());
+              "{} more documents and {} more deleted ones after {} writes", docs_, deleted_, written_.size());
   if (docs_ != 0) tx_.add(database_.keys().stat("docs"), docs_);
   if (deleted_ != 0) tx_.add(database_.keys().stat("deleted"), deleted_);
   if (bytes_ != 0) tx_.add(database_.keys().stat("bytes"), bytes_);

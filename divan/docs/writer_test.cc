@@ -151,7 +151,7 @@ TEST_F(Writers, ARevisionLimitIsAtLeastOne) {
   EXPECT_EQ(get("a", {}, rev), R"({"_id":"a","_rev":")" + rev + "\"}");
 }
 
-TEST_F(Writers, AForgottenRevisionMayComeAgainInTheSameCall) {
+TEST_F(Writers, AForgottenRevisionMayBeRepeatedInTheSameCall) {
   with_db([](auto& tx, const Database& db) { write_config(tx, db, "revs_limit", "1"); });
   replicate({R"({"_id":"a","_rev":"1-a","v":1})", R"({"_id":"a","_revisions":{"start":2,"ids":["b","a"]}})",
              R"({"_id":"a","_rev":"1-a","v":"longer"})"});
