@@ -84,8 +84,8 @@ void show_updates(const QueryOptions& options, bool follow_feed) {
     return true;
   };
   if (follow_feed) return follow(client, "/_db_updates?feed=continuous&heartbeat=30000", print_row);
-  if (const auto answer = fetch(options, client, "/_db_updates"))
-    json::for_each_element(required_member(*answer, "results"), print_row);
+  if (const auto response = fetch(options, client, "/_db_updates"))
+    json::for_each_element(required_member(*response, "results"), print_row);
 }
 
 }  // namespace divan::app

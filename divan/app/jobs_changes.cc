@@ -96,11 +96,11 @@ bool is_of_one_job(const Error& error) {
 }
 
 // {"id": id, and the response's members}
-void print_json(std::string_view id, std::string_view answer) {
+void print_json(std::string_view id, std::string_view response) {
   std::string line;
   json::Writer writer(line);
   writer.begin_object().key("id").string(id);
-  json::for_each_member(answer, [&](std::string_view name, std::string_view value) {
+  json::for_each_member(response, [&](std::string_view name, std::string_view value) {
     if (name != "id") writer.key(name).raw(value);
     return true;
   });
@@ -146,10 +146,10 @@ bool is_declared(http::Client& client, std::string_view type) {
 
 int add_job(const QueryOptions& options, const AddJobOptions& job) {
   http::Client client = connect(options.connection);
-  const std::string answer = job.id.empty()
-                                 ? send_request(client, "POST", type_path(job.type), add_body(job))
-                                 : send_request(client, "PUT", job_path(job.type, job.id), add_body(job));
-  const std::string added = json::compact(answer);
+  const std::string response = job.id.empty()
+                                   ? send_request(client, "POST", type_path(job.type), add_body(job))
+                                   : send_request(client, "PUT", job_path(job.type, job.id), add_body(job));
+  const std::string added = json::compact(response);
   if (options.json) {
     fmt::print("{}\n", added);
   } else {
@@ -167,9 +167,9 @@ int change_jobs(const QueryOptions& options, JobChange change, std::string_view 
   int status = 0;
   for (const auto& id : ids) {
     try {
-      const std::string answer = change_one(client, change, job_path(type, id));
+      const std::string response = change_one(client, change, job_path(type, id));
       if (options.json) {
-        print_json(id, json::compact(answer));
+        print_json(id, json::compact(response));
       } else if (change == JobChange::cancel) {
         fmt::print("{}\n", cancelled_text(client, type, id));
       } else {
@@ -200,12 +200,12 @@ int change_all(const QueryOptions& options, JobChange change, const std::string&
     writer.begin_object().key("state").string(state);
     if (!start.empty()) writer.key("start").string(start);
     writer.end_object();
-    const std::string answer =
+    const std::string response =
         json::compact(send_request(client, "POST", type_path(type) + std::string(action), body));
-    count += member_number(answer, "changed");
-    start = member_text(answer, "next");
+    count += member_number(response, "changed");
+    start = member_text(response, "next");
     if (start.empty()) break;
-    fmt::print(stderr, "{} {}; {} are {}\n", done, count, member_number(answer, "left"), state);
+    fmt::print(stderr, "{} {}; {} are {}\n", done, count, member_number(response, "left"), state);
   }
   if (options.json) {
     fmt::print("{{\"ok\":true,\"{}\":{}}}\n", done, count);
@@ -219,9 +219,9 @@ int set_type(const QueryOptions& options, std::string_view type, const std::vect
   const std::string body = settings_body(settings);
   http::Client client = connect(options.connection);
   const bool declared = is_declared(client, type);
-  const std::string answer = send_request(client, "PUT", type_path(type), body);
+  const std::string response = send_request(client, "PUT", type_path(type), body);
   if (options.json) {
-    fmt::print("{}\n", json::compact(answer));
+    fmt::print("{}\n", json::compact(response));
   } else {
     const std::string now = json::compact(send_request(client, "GET", type_path(type)));
     fmt::print("{} {}: {}\n", declared ? "set" : "declared", printable(type), printable(describe_type(now)));
@@ -231,14 +231,13 @@ int set_type(const QueryOptions& options, std::string_view type, const std::vect
 
 int remove_type(const QueryOptions& options, std::string_view type, bool force) {
   http::Client client = connect(options.connection);
-  auto response = client.request("DELETE", type_path(type) + (force ? "?force=true" : ""));
+  const auto response = client.request("DELETE", type_path(type) + (force ? "?force=true" : ""));
   // The server's message names the query parameter.
   if (response.status == 409 && !force && response.body.find("force=true") != std::string::npos)
     throw conflict("The job type has jobs; use --force to remove them, too.");
   check_response(response);
-  const std::string answer = std::move(response.body);
   if (options.json) {
-    fmt::print("{}\n", json::compact(answer));
+    fmt::print("{}\n", json::compact(response.body));
   } else {
     fmt::print("removed {}\n", printable(type));
   }

@@ -87,7 +87,7 @@ std::string worker_text(std::string_view job) {
   return member_text(*worker, "role") + "/" + member_text(*worker, "id");
 }
 
-std::vector<Row> types_table(std::string_view answer) {
+std::vector<Row> types_table(std::string_view response) {
   Row head = {"TYPE"};
   for (const auto state : jobs::kStates) {
     std::string name(jobs::state_name(state));
@@ -96,7 +96,7 @@ std::vector<Row> types_table(std::string_view answer) {
   }
   head.push_back("SETTINGS");
   std::vector<Row> rows = {std::move(head)};
-  json::for_each_element(required_member(answer, "types"), [&](std::string_view type) {
+  json::for_each_element(required_member(response, "types"), [&](std::string_view type) {
     const auto counts = required_member(type, "counts");
     Row row = {member_text(type, "type")};
     for (const auto state : jobs::kStates)
@@ -141,7 +141,7 @@ Row job_row(std::string_view job, bool with_progress) {
 
 int show_types(const QueryOptions& options) {
   http::Client client = connect(options.connection);
-  if (const auto answer = fetch(options, client, "/_jobs")) print_table(types_table(*answer));
+  if (const auto response = fetch(options, client, "/_jobs")) print_table(types_table(*response));
   return 0;
 }
 

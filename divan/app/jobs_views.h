@@ -12,7 +12,7 @@ int list_jobs(const QueryOptions& options, const JobRange& range);
 int show_job(const QueryOptions& options, std::string_view type, std::string_view id);
 
 /// A table of the response to GET /_jobs (in json::compact()'s form).
-std::vector<Row> types_table(std::string_view answer);
+std::vector<Row> types_table(std::string_view response);
 
 /// "3 pending, 1 running, ..." and the settings, from a type's JSON.
 std::string describe_type(std::string_view type);

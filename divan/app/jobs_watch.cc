@@ -45,11 +45,11 @@ int watch_types(const QueryOptions& options, std::chrono::milliseconds interval)
   const SystemClock clock;
   http::Client client = connect(options.connection);
   for (LiveView view;; clock.sleep(interval)) {
-    const std::string answer = json::compact(send_request(client, "GET", "/_jobs"));
+    const std::string response = json::compact(send_request(client, "GET", "/_jobs"));
     if (options.json) {
-      LiveView::print_line(answer);
+      LiveView::print_line(response);
     } else {
-      view.draw(format_time(clock.wall_ms()), types_table(answer));
+      view.draw(format_time(clock.wall_ms()), types_table(response));
     }
   }
 }

@@ -166,7 +166,7 @@ class Loader {
     const auto response = client.request("POST", target_, body, {{"Content-Type", "application/json"}});
     if (!is_rejected_for_content(response.status)) {
       check_response(response);
-      return take_answer(lines, response.body);
+      return count_written(lines, response.body);
     }
     if (lines.size() > 1) {
       send(client, lines.first(lines.size() / 2));
@@ -177,11 +177,11 @@ class Loader {
     } catch (const Error& error) { refuse(lines.front().number, error.what()); }
   }
 
-  void take_answer(Lines lines, const std::string& answer) {
+  void count_written(Lines lines, const std::string& response) {
     std::size_t failed = 0;
-    if (answer.find("\"error\"") != std::string::npos) {
+    if (response.find("\"error\"") != std::string::npos) {
       std::size_t number = 0;
-      json::for_each_element(json::compact(answer), [&](std::string_view result) {
+      json::for_each_element(json::compact(response), [&](std::string_view result) {
         if (number < lines.size() && json::member(result, "error")) {
           ++failed;
           refuse(lines[number].number, result);

@@ -32,11 +32,11 @@ void add_role(std::string_view role, std::vector<Row>& rows) {
 }
 
 // A table of the response to GET /_workers or GET /_workers/ROLE.
-std::vector<Row> workers_table(std::string_view answer) {
+std::vector<Row> workers_table(std::string_view response) {
   std::vector<Row> rows = {{"ROLE", "ID", "TIMEOUT", "OPTIONS"}};
-  const auto roles = json::member(answer, "roles");
+  const auto roles = json::member(response, "roles");
   if (!roles) {
-    add_role(answer, rows);
+    add_role(response, rows);
     return rows;
   }
   json::for_each_element(*roles, [&](std::string_view role) {
@@ -48,16 +48,16 @@ std::vector<Row> workers_table(std::string_view answer) {
 
 int list_workers(const QueryOptions& options, const std::string& role) {
   http::Client client = connect(options.connection);
-  const auto answer = fetch(options, client, role.empty() ? "/_workers" : role_path(role));
-  if (answer) print_table(workers_table(*answer));
+  const auto response = fetch(options, client, role.empty() ? "/_workers" : role_path(role));
+  if (response) print_table(workers_table(*response));
   return 0;
 }
 
-void draw(LiveView& view, const QueryOptions& options, const Clock& clock, std::string_view answer) {
+void draw(LiveView& view, const QueryOptions& options, const Clock& clock, std::string_view response) {
   if (options.json) {
-    LiveView::print_line(answer);
+    LiveView::print_line(response);
   } else {
-    view.draw(format_time(clock.wall_ms()), workers_table(answer));
+    view.draw(format_time(clock.wall_ms()), workers_table(response));
   }
 }
 
