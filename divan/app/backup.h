@@ -15,7 +15,7 @@ struct BackupOptions {
 };
 
 /// Takes a backup of a running server or of a store. The file appears when it is complete, checked and
-/// synced.
+/// synced. Throws divan::Error, or kv::Error if the store fails.
 void backup(const BackupOptions& options);
 
 struct RestoreOptions {
@@ -28,7 +28,8 @@ struct RestoreOptions {
   std::string as;                      // a new name for the only database in `databases`; empty: unchanged
 };
 
-/// Throws Error if the backup is damaged or cannot be restored; in that case nothing is restored.
+/// Throws divan::Error if the backup is damaged or cannot be restored, and kv::Error if the store fails; in
+/// both cases nothing is restored, unless the message says that the result is unknown.
 void restore(const RestoreOptions& options);
 
 }  // namespace divan::app

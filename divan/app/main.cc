@@ -35,7 +35,6 @@ struct CommandLine {
   ServeOptions serve;
   std::string bind, port;
   bool no_background = false;
-  bool list_settings = false;
   LoadOptions load;
   BackupOptions backup;
   RestoreOptions restore;

@@ -11,7 +11,6 @@
 #include "divan/app/node_load.h"
 #include "divan/app/options.h"
 #include "divan/app/store.h"
-#include "divan/base/error.h"
 #include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/http/server.h"

@@ -23,8 +23,8 @@ struct ServerSettings {
   bool listens = true;
 };
 
-/// Serves from construction to stop(). Throws divan::Error that names the cause: the data directory, a
-/// setting or the address.
+/// Serves from construction to stop(). The constructor throws divan::Error, with the cause (the data
+/// directory, a setting or the address), or kv::Error if the store fails.
 class Server {
  public:
   /// `config` must be complete, and outlive the server.

@@ -37,7 +37,7 @@ struct OpenStore {
 };
 
 /// Opens the store for serving. Its settings are in `config`; the embedded store is in `directory`. Throws
-/// divan::Error with a reason of one line.
+/// divan::Error, with a reason of one line, if it cannot be opened, and kv::Error if a cluster fails.
 OpenStore open_store(const std::string& store, const std::string& directory, const Config& config,
                      const Clock& clock, Rng& rng);
 
@@ -49,7 +49,7 @@ std::unique_ptr<kv::Database> open_to_read(const std::string& store, const Confi
 /// otherwise it is cleared by the destructor or by the next NewStore. Not thread-safe.
 class NewStore {
  public:
-  /// Throws bad_request unless the store is empty.
+  /// Throws bad_request unless the store is shared and empty; otherwise like open_store().
   NewStore(const std::string& store, const Config& config, const Clock& clock, Rng& rng);
   ~NewStore();
   NewStore(const NewStore&) = delete;

@@ -13,7 +13,7 @@ struct VerifyOptions {
 };
 
 /// Reads all of a data directory or shared store that no server uses, and prints the findings. Returns the
-/// exit status: 0 if there are none. Throws Error if nothing can be read.
+/// exit status: 0 if there are none. Throws divan::Error or kv::Error if the store cannot be opened.
 int verify(const VerifyOptions& options);
 
 }  // namespace divan::app

@@ -108,7 +108,7 @@ void Check::end_document() {
   document_.reset();
 }
 
-// `prefix` is the row's key before `rest`, which is the chunk number.
+// `prefix` identifies the value within its section; `rest` is the remaining key, the chunk's number.
 void Check::chunk_row(std::string_view prefix, std::string_view rest, std::string_view value) {
   if (value_ && value_->id() != prefix) end_value();
   if (!value_) value_.emplace(std::string(prefix));

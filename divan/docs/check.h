@@ -20,7 +20,7 @@ class Check final : public kv::RowCheck {
   bool row(std::string_view key, std::string_view value) override;
   void finish(kv::RowSource& rows) override;
 
-  /// Must be called before finish(). Accepts rows of a database number that is not in the catalog.
+  /// Accepts rows of a database number that is not in the catalog. Must be called before finish().
   void allow_orphans(std::int64_t number) { orphans_.insert(number); }
 
   /// The name of the database with this number; nullopt if there is none. Must be called after finish().

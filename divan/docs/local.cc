@@ -1,7 +1,6 @@
 #include "divan/docs/local.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "divan/base/check.h"
 #include "divan/base/error.h"
