@@ -56,7 +56,9 @@ class JobsCommands {
     auto& types = add("types", "Show types with their jobs by state and their non-default settings");
     run(types, [](JobsOptions& o) { return show_types(o.query); });
 
-    auto& list = add("list", "List the jobs of a type by id, or those in a state in the order of that state");
+    auto& list = add(
+        "list",
+        "List the jobs of a type by id; with --state, pending ones as they run, ended ones as they ended");
     list.add_option("TYPE", options_->range.type, "Job type")->required();
     list.add_option("--state", options_->range.state, "Only jobs in this state")
         ->check(CLI::IsMember(kStateNames));

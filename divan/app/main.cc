@@ -78,8 +78,10 @@ CLI::App* add_worker(CLI::App& app, CommandLine& line) {
   };
   describe("--data-dir", "Directory of this node's name and settings; created if missing");
   describe("--store", "The shared store, fdb:CLUSTER_FILE; fdb: is FoundationDB's default file");
-  describe("--bind", "Listen on this address, for /_up and /_node/_local/... only (127.0.0.1)");
-  describe("--port", "Listen on this port, for the same (5984)");
+  describe("--bind",
+           "Listen on this address (127.0.0.1), for /_up and /_node/_local/... only; "
+           "without --bind and --port the worker does not listen");
+  describe("--port", "Listen on this port (5984), like --bind");
   describe("--admin", "NAME:PASSWORD of the administrator, for /_node");
   return worker;
 }

@@ -10,7 +10,7 @@ bool Check::row(std::string_view key, std::string_view value) {
     databases_.allow_orphans(*kv::tuple::Reader(value).take_int());
     ++unfinished_;
   } else if (part != "open" || !kv::has_shape(reader.rest(), "s") || !kv::has_shape(value, "iii")) {
-    findings_.add("unknown row of a restore", key);
+    findings_.add("invalid row of a restore", key);
   }
   return true;
 }

@@ -61,7 +61,7 @@ std::string Restores::begin(const std::vector<RestoredDatabase>& databases, kv::
   for (const auto& database : databases) {
     docs::check_database_name(database.name);
     if (!names.insert(database.name).second || !numbers.insert(database.number).second)
-      throw bad_request(fmt::format("Database {} is named twice.", database.name));
+      throw bad_request(fmt::format("Database {} or its number occurs twice.", database.name));
   }
   check_size(databases);
   const std::string id = rng_.uuid();

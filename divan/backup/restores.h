@@ -40,9 +40,9 @@ class Restores {
   void start() { loop_.start(); }
 
   /// Begins to restore from a backup of this version, and returns the restore's id. Throws file_exists (412)
-  /// if a database exists (but see Catalog::can_adopt()), bad_request for invalid or repeated names and for
-  /// versions above kMaxRaisedVersion, and too_many_databases (413) if one transaction cannot create them
-  /// all.
+  /// if a database exists (but see Catalog::can_adopt()), illegal_database_name, bad_request for names or
+  /// numbers that occur twice and for versions above kMaxRaisedVersion, and too_many_databases (413) if one
+  /// transaction cannot create them all.
   std::string begin(const std::vector<RestoredDatabase>& databases, kv::Version version);
 
   /// Adds piece `number` (0, 1, ...): a backup file of rows of the databases. A piece that was added before

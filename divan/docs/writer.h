@@ -39,7 +39,8 @@ class Writer {
   /// effect. Throws bad_request for one without a revision.
   void replicate(std::string_view id, std::span<const IncomingDocument> revisions);
 
-  /// Writes counters and marks, and publishes events. Must be called once, before the commit.
+  /// Writes counters and runs the catalog's hooks; events are published after the commit. Must be called
+  /// once, before the commit.
   void finish();
 
   /// Returns true if another document should be written in another transaction.
@@ -68,8 +69,8 @@ class Writer {
 
 /// Writes many documents, in as many transactions as their sizes need; returns results in the order of
 /// `documents`. Documents with an error (including those of Catalog::check_document()) do not prevent the
-/// others from being written. Ids that are not given are generated from `rng`. If `checkpoint` throws while
-/// design documents are checked, nothing is written.
+/// others from being written. Ids that are not given are generated from `rng`. What `checkpoint`
+/// throws while design documents are checked is thrown, and nothing is written.
 std::vector<WriteResult> bulk_edit(kv::Database& store, Catalog& catalog, std::string_view database,
                                    std::vector<IncomingDocument>& documents, Rng& rng,
                                    const Checkpoint& checkpoint = {});

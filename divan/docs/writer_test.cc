@@ -103,7 +103,7 @@ TEST_F(Writers, EditsCanExceedTheHighestReplicatedGeneration) {
   EXPECT_THAT(error->what(), testing::HasSubstr("has the highest possible generation"));
 }
 
-TEST_F(Writers, ManyRevisionsOfADocumentGoIntoSeveralTransactions) {
+TEST_F(Writers, ManyRevisionsOfADocumentTakeSeveralTransactions) {
   std::vector<IncomingDocument> revisions;
   for (int i = 0; i < 2'500; ++i)
     revisions.push_back(parse_document(fmt::format(R"({{"_id":"a","_rev":"1-{}"}})", i)));
