@@ -63,7 +63,7 @@ void NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw failed("write", part_.empty() ? "standard output" : part_);
+    if (written < 0) throw failed("write to", part_.empty() ? "standard output" : part_);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
