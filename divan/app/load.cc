@@ -132,7 +132,7 @@ class Loader {
       try {
         line = json::compact(line);
       } catch (const Error& error) {
-        refuse(number, error.reason());
+        reject(number, error.reason());
         continue;
       }
       batch.bytes += line.size();
@@ -174,7 +174,7 @@ class Loader {
     }
     try {
       check_response(response);
-    } catch (const Error& error) { refuse(lines.front().number, error.what()); }
+    } catch (const Error& error) { reject(lines.front().number, error.what()); }
   }
 
   void count_written(Lines lines, const std::string& response) {
@@ -184,7 +184,7 @@ class Loader {
       json::for_each_element(json::compact(response), [&](std::string_view result) {
         if (number < lines.size() && json::member(result, "error")) {
           ++failed;
-          refuse(lines[number].number, result);
+          reject(lines[number].number, result);
         }
         ++number;
         return true;
@@ -202,8 +202,9 @@ class Loader {
                    written_);
   }
 
-  void refuse(std::uint64_t line, std::string_view why) {
-    fail(fmt::format("{}, line {}: {}", options_.file == "-" ? "standard input" : options_.file, line, why));
+  void reject(std::uint64_t line, std::string_view reason) {
+    fail(fmt::format("{}, line {}: {}", options_.file == "-" ? "standard input" : options_.file, line,
+                     reason));
     std::lock_guard lock(mutex_);
     ++failed_;
   }

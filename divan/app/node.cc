@@ -33,9 +33,9 @@ Node::Node(const std::string& data_dir, Rng& rng) {
   ok = ok && ::pwrite(file_, name_.data(), name_.size(), 0) == static_cast<ssize_t>(name_.size()) &&
        ::fsync(file_) == 0;
   if (ok) return;
-  const std::string why = is_taken ? "it is in use by another process." : std::strerror(errno);
+  const std::string reason = is_taken ? "it is in use by another process." : std::strerror(errno);
   ::close(file_);
-  throw internal_error(fmt::format("Data directory {}: {}", data_dir, why));
+  throw internal_error(fmt::format("Data directory {}: {}", data_dir, reason));
 }
 
 Node::~Node() { ::close(file_); }

@@ -211,9 +211,9 @@ const Setting* nearest(std::string_view name, Write&& write) {
   const Setting* best = nullptr;
   std::size_t best_distance = 4;  // a greater distance is not similar
   for (const Setting& setting : settings()) {
-    const auto away = distance(name, write(setting));
-    if (away < best_distance) {
-      best_distance = away;
+    const auto candidate = distance(name, write(setting));
+    if (candidate < best_distance) {
+      best_distance = candidate;
       best = &setting;
     }
   }
@@ -221,11 +221,11 @@ const Setting* nearest(std::string_view name, Write&& write) {
 }
 
 std::string unknown_setting_message(std::string_view section, std::string_view key) {
-  std::string why = fmt::format("Unknown setting {}", name_of(section, key));
+  std::string message = fmt::format("Unknown setting {}", name_of(section, key));
   const Setting* near = nearest(name_of(section, key),
                                 [](const Setting& setting) { return name_of(setting.section, setting.key); });
-  if (near != nullptr) why += fmt::format("; did you mean {}?", name_of(near->section, near->key));
-  return why + (near == nullptr ? "." : "");
+  if (near != nullptr) message += fmt::format("; did you mean {}?", name_of(near->section, near->key));
+  return message + (near == nullptr ? "." : "");
 }
 
 bool exists(std::string_view section, std::string_view key) {
@@ -254,8 +254,8 @@ std::optional<std::string> variable_error(const std::string& variable) {
     return variable.starts_with(name.substr(0, name.size() - setting.key.size()));
   });
   if (near == nullptr && !of_section) return std::nullopt;
-  std::string why = fmt::format("Unknown setting {} in the environment", variable);
-  return why + (near != nullptr ? fmt::format("; did you mean {}?", variable_of(*near)) : ".");
+  std::string message = fmt::format("Unknown setting {} in the environment", variable);
+  return message + (near != nullptr ? fmt::format("; did you mean {}?", variable_of(*near)) : ".");
 }
 
 }  // namespace
@@ -288,7 +288,7 @@ void load_settings_file(Config& config, const std::string& path) {
 
 void load_changes(Config& config, const std::string& path) {
   config.keep_changes_in(path);
-  for (const auto& why : unknown_settings(config)) log::warning("{}: {} It is ignored.", path, why);
+  for (const auto& message : unknown_settings(config)) log::warning("{}: {} It is ignored.", path, message);
 }
 
 void load_environment(Config& config, const char* const* environment) {
@@ -296,7 +296,7 @@ void load_environment(Config& config, const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;
     const std::string variable(entry.substr(0, entry.find('=')));
-    if (const auto why = variable_error(variable)) throw bad_request(*why);
+    if (const auto message = variable_error(variable)) throw bad_request(*message);
     const bool is_own = variable.starts_with("DIVAN_ADMINS_") ||
                         std::any_of(settings().begin(), settings().end(),
                                     [&](const Setting& setting) { return variable_of(setting) == variable; });

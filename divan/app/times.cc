@@ -114,23 +114,23 @@ std::optional<milliseconds> scan_time(Scanner& scanner) {
 }  // namespace
 
 milliseconds parse_duration(std::string_view text) {
-  const auto refuse = [&] {
+  const auto invalid = [&] {
     return bad_request(fmt::format(
         "Invalid duration `{}`; expected for example 500ms, 10s, 5m, 1h30m or 7d (at most 36525d).", text));
   };
   Scanner scanner(text);
   std::int64_t total = 0;
-  if (scanner.at_end()) throw refuse();
+  if (scanner.at_end()) throw invalid();
   while (!scanner.at_end()) {
     const auto digits = scanner.take_while(is_digit);
     const auto name = scanner.take_while([](char c) { return !is_digit(c); });
     std::int64_t count = 0;
     if (std::from_chars(digits.data(), digits.data() + digits.size(), count).ec != std::errc())
-      throw refuse();
+      throw invalid();
     const auto* unit = std::ranges::find(kUnits, name, &Unit::name);
-    if (unit == std::end(kUnits) || count > kMaxDuration / unit->ms) throw refuse();
+    if (unit == std::end(kUnits) || count > kMaxDuration / unit->ms) throw invalid();
     total += count * unit->ms;
-    if (total > kMaxDuration) throw refuse();
+    if (total > kMaxDuration) throw invalid();
   }
   return milliseconds(total);
 }

@@ -133,7 +133,7 @@ void Parser::feed(std::string_view bytes) {
     pending_ += bytes.substr(0, kMaxPayloadBytes + kFrameBytes);
     const std::size_t used = next_block(pending_);
     if (used == 0) {
-      // A block never exceeds the most bytes that are buffered.
+      // Even the largest block would be complete, so all of `bytes` was appended.
       bytes.remove_prefix(pending_.size() - before);
       continue;
     }

@@ -204,9 +204,9 @@ std::size_t Restores::collect() {
   });
   std::erase_if(seen_, [&](const auto& one) { return !open.contains(one.first); });
   std::size_t collected = 0;
-  for (const auto& begun : open) {
-    const std::string& id = begun.first;
-    const std::string& row = begun.second;
+  for (const auto& entry : open) {
+    const std::string& id = entry.first;
+    const std::string& row = entry.second;
     Seen& seen = seen_[id];
     if (seen.row != row) seen = {row, clock_.now()};
     if (clock_.now() - seen.since < kRestoreTimeout) continue;
