@@ -19,21 +19,19 @@ double number(Value value) {
 
 // Returns a function that adds a metric for a member of `source.stats()`. `source` is kept by reference.
 template <class Source>
-auto stats_metrics(Metrics& metrics, const Source& source, std::string prefix) {
-  return
-      [&metrics, &source, prefix = std::move(prefix)](std::string_view name, const char* help, auto member) {
-        metrics.measure(prefix + std::string(name), help,
-                        [&source, member] { return number(source.stats().*member); });
-      };
+auto stats_metrics(Metrics& metrics, const Source& source) {
+  return [&metrics, &source](const char* name, const char* help, auto member) {
+    metrics.measure(name, help, [&source, member] { return number(source.stats().*member); });
+  };
 }
 
 void measure_embedded(Metrics& metrics, const kv::embedded::EmbeddedDatabase& store) {
   using Stats = kv::embedded::CommitStats;
-  const auto add = stats_metrics(metrics, store, "divan_store_");
-  add("commits_total", kCommitsDescription, &Stats::commits);
-  add("commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
-  add("conflicts_total", kConflictsDescription, &Stats::conflicts);
-  add("conflict_entries", "Keys stored for conflict checks.", &Stats::conflict_entries);
+  const auto add = stats_metrics(metrics, store);
+  add("divan_store_commits_total", kCommitsDescription, &Stats::commits);
+  add("divan_store_commit_groups_total", "Groups of commits, each one write of the log.", &Stats::groups);
+  add("divan_store_conflicts_total", kConflictsDescription, &Stats::conflicts);
+  add("divan_store_conflict_entries", "Keys stored for conflict checks.", &Stats::conflict_entries);
 }
 
 void measure_cluster(Metrics& metrics, const kv::fdb::FdbDatabase& store) {
@@ -54,46 +52,50 @@ void measure_store(Metrics& metrics, const OpenStore& store) {
 
 void measure_passwords(Metrics& metrics, const api::Accounts& accounts) {
   using Stats = api::PasswordCheckStats;
-  const auto add = stats_metrics(metrics, accounts, "divan_password_");
+  const auto add = stats_metrics(metrics, accounts);
   metrics.measure("divan_password_checks_total", "Passwords compared with a hash.",
                   [&accounts] { return number(accounts.stats().right + accounts.stats().wrong); });
-  add("failures_total", "Compared passwords that were wrong.", &Stats::wrong);
-  add("refusals_total", "Requests whose passwords were not checked since too many were waiting.",
-      &Stats::refused);
-  add("checks_waiting", "Passwords waiting to be compared.", &Stats::waiting);
+  add("divan_password_failures_total", "Compared passwords that were wrong.", &Stats::wrong);
+  add("divan_password_refusals_total",
+      "Requests whose passwords were not checked since too many were waiting.", &Stats::refused);
+  add("divan_password_checks_waiting", "Passwords waiting to be compared.", &Stats::waiting);
 }
 
 void measure_js(Metrics& metrics, const js::Pool& pool) {
   using Stats = js::PoolStats;
-  const auto add = stats_metrics(metrics, pool, "divan_js_");
-  add("processes", "JavaScript processes.", &Stats::alive);
-  add("processes_died_total", "JavaScript processes that ended or were killed.", &Stats::died);
-  add("failures_total", "Calls of JavaScript functions that failed.", &Stats::failures);
-  add("documents_total", "Documents mapped.", &Stats::documents);
+  const auto add = stats_metrics(metrics, pool);
+  add("divan_js_processes", "JavaScript processes.", &Stats::alive);
+  add("divan_js_processes_died_total", "JavaScript processes that ended or were killed.", &Stats::died);
+  add("divan_js_failures_total", "Calls of JavaScript functions that failed.", &Stats::failures);
+  add("divan_js_documents_total", "Documents mapped.", &Stats::documents);
   metrics.measure("divan_js_busy_seconds_total", "Time during which JavaScript processes were busy.",
                   [&pool] { return std::chrono::duration<double>(pool.stats().busy_time).count(); });
 }
 
 void measure_events(Metrics& metrics, const events::Bus& bus) {
   using Stats = events::BusStats;
-  const auto add = stats_metrics(metrics, bus, "divan_events_");
-  add("published_total", "Events published to at least one subscriber.", &Stats::published);
-  add("delivered_total", "Deliveries of events to subscribers.", &Stats::delivered);
-  add("lagged_total", "Events missed by slow subscribers.", &Stats::lagged);
-  add("channels", "Channels with subscribers.", &Stats::channels);
-  add("subscribers", "Subscriptions to channels.", &Stats::subscribers);
+  const auto add = stats_metrics(metrics, bus);
+  add("divan_events_published_total", "Events published to at least one subscriber.", &Stats::published);
+  add("divan_events_delivered_total", "Deliveries of events to subscribers.", &Stats::delivered);
+  add("divan_events_lagged_total", "Events missed by slow subscribers.", &Stats::lagged);
+  add("divan_events_channels", "Channels with subscribers.", &Stats::channels);
+  add("divan_events_subscribers", "Subscriptions to channels.", &Stats::subscribers);
 }
 
 // The names are those of CouchDB's global_changes; docs/feeds.md describes what they count here.
 void measure_updates(Metrics& metrics, const updates::Sequencer& sequencer) {
   using Stats = updates::SequencerStats;
-  const auto add = stats_metrics(metrics, sequencer, "divan_global_changes_");
-  add("db_writes_total", "Rows written to the updates feed.", &Stats::rows);
-  add("server_pending_updates", "Marks of updates that were read and are not rows yet.", &Stats::pending);
-  add("listener_pending_updates", "Commits whose marks were not read yet.", &Stats::unseen);
-  add("rpcs_total", "Transactions of the updates feed.", &Stats::transactions);
-  add("conflicts_total", "Transactions of the updates feed that were retried.", &Stats::conflicts);
-  add("failures_total", "Failures after which the updates feed paused.", &Stats::failures);
+  const auto add = stats_metrics(metrics, sequencer);
+  add("divan_global_changes_db_writes_total", "Rows written to the updates feed.", &Stats::rows);
+  add("divan_global_changes_server_pending_updates", "Marks of updates that were read and are not rows yet.",
+      &Stats::pending);
+  add("divan_global_changes_listener_pending_updates", "Commits whose marks were not read yet.",
+      &Stats::unseen);
+  add("divan_global_changes_rpcs_total", "Transactions of the updates feed.", &Stats::transactions);
+  add("divan_global_changes_conflicts_total", "Transactions of the updates feed that were retried.",
+      &Stats::conflicts);
+  add("divan_global_changes_failures_total", "Failures after which the updates feed paused.",
+      &Stats::failures);
   // The rows of the feed are not documents, so they have no conflicting revisions.
   metrics.counter("divan_global_changes_event_doc_conflict_total", "Always 0: rows have no revisions.");
 }
