@@ -107,9 +107,9 @@ Version CommitOutcome::version() const {
 Transaction::~Transaction() { end_try(); }
 
 void Transaction::commit() {
-  outcome_.state = CommitOutcome::State::unknown;
   try {
     const auto mark = leave_mark();
+    outcome_.state = CommitOutcome::State::unknown;  // from now on the commit may be made
     try {
       outcome_.versionstamp = do_commit();
     } catch (const Error& error) {
@@ -156,7 +156,7 @@ std::string Transaction::settle(const CommitMark& mark) {
         tx->do_commit();
         settled = true;
       } catch (const Error& error) {
-        // Clearing the key twice is as good as once.
+        // Clearing the key again does no harm.
         const bool is_lost = error.code() == ErrorCode::commit_unknown_result;
         tx->on_error(is_lost ? Error(ErrorCode::not_committed) : error);
       }

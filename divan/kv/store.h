@@ -282,7 +282,7 @@ class Transaction {
 
   /// Random bytes that distinguish this commit's mark; empty if this store loses no response.
   virtual std::string new_mark_id() { return {}; }
-  /// Where the marks stand.
+  /// The prefix of the marks' keys.
   virtual std::string mark_prefix() const;
   /// A transaction of the same store that reaches the marks.
   virtual std::unique_ptr<Transaction> begin_settling() { return nullptr; }

@@ -1,4 +1,4 @@
-// run(): what is tried again, and what happens once however often it is.
+// run(): which errors lead to another try, and what happens once however many tries there are.
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/forwarding.h"
 #include "divan/kv/lossy_testing.h"
@@ -22,7 +22,7 @@ TEST_P(Conformance, RunTriesAgainAfterAConflict) {
   EXPECT_EQ(stored(), "a=2 z=3 ");
 }
 
-// Whoever sleeps has slept: time goes on by itself.
+// A sleep ends at once and advances the time.
 class SleeplessClock final : public Clock {
  public:
   MonotonicTime now() const override { return base_.now(); }
@@ -82,7 +82,7 @@ TEST_P(Conformance, OnErrorThrowsWhatNoRetryHelps) {
   }
   for (const auto code : {ErrorCode::not_committed, ErrorCode::transaction_too_old}) {
     tx->set("a", "1");
-    tx->after_commit([] { ADD_FAILURE() << "of a try that was given up"; });
+    tx->after_commit([] { ADD_FAILURE() << "of an abandoned try"; });
     tx->on_error(Error(code));
     EXPECT_TRUE(tx->read_only());
     tx->commit();
@@ -198,7 +198,7 @@ TEST_P(Conformance, ALostAnswerMakesNothingHappenTwice) {
   }
 }
 
-// The store makes the commit while it is being settled, before the one that would keep it from being made.
+// The store makes the commit while it is being settled, before the commit that would have it refused.
 TEST_P(Conformance, ACommitThatArrivesWhileItIsSettledIsFound) {
   LossyStore lossy(db);
   lossy.fates = {late};
@@ -296,6 +296,27 @@ TEST_P(Conformance, OutcomesOfWhatIsNotCommitted) {
   EXPECT_EQ(outcomes, "refused refused refused refused committed ");
 }
 
+// The store fails in the same way as in a commit that may have been made.
+TEST_P(Conformance, ACommitThatIsNeverSentIsRefused) {
+  class Unsent final : public ForwardingTransaction {
+   public:
+    using ForwardingTransaction::ForwardingTransaction;
+    Version read_version() override { throw Error(ErrorCode::io_error); }
+
+   protected:
+    std::string new_mark_id() override { return "id"; }
+  };
+  std::string outcomes;
+  {
+    Unsent tx(db.begin());
+    tx.set("a", "1");
+    tx.on_outcome([&](const CommitOutcome& outcome) { outcomes += name_of(outcome); });
+    EXPECT_EQ(code_of([&] { tx.commit(); }), ErrorCode::io_error);
+  }
+  EXPECT_EQ(outcomes, "refused ");
+  EXPECT_EQ(stored(), "");
+}
+
 TEST_P(Conformance, AnOutcomeHasTheVersionOfTheCommit) {
   CommitOutcome outcome;
   Version version = -1;
@@ -343,7 +364,7 @@ TEST_P(Conformance, OldMarksAreCleared) {
   db.advance_version(db.begin()->read_version() + 2 * 600'000'000);  // twenty minutes, as FoundationDB counts
   lossy.run([](Transaction& tx) { tx.set("a", "2"); });
   EXPECT_EQ(marks(db), 1u);
-  // Not those that may be read yet.
+  // Marks that may still be read are kept.
   db.advance_version(db.begin()->read_version() + 300'000'000);
   lossy.run([](Transaction& tx) { tx.set("a", "3"); });
   EXPECT_EQ(marks(db), 2u);

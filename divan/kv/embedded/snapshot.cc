@@ -38,12 +38,12 @@ std::vector<std::optional<std::string>> Snapshot::get_many(std::span<const std::
 
 std::unique_ptr<rocksdb::Iterator> Snapshot::iterate(const rocksdb::Slice* lower, const rocksdb::Slice* upper,
                                                      bool reverse) const {
+  DIVAN_CHECK(lower != nullptr && upper != nullptr, "rows are read without bounds");
   rocksdb::ReadOptions options;
   options.snapshot = snapshot_;
   options.iterate_lower_bound = lower;
   options.iterate_upper_bound = upper;
-  // Backwards it would look for the prefix of `upper`, which has none.
-  DIVAN_CHECK(lower != nullptr && upper != nullptr, "rows are read without bounds");
+  // Backwards RocksDB would use the prefix of `upper`, which has none.
   options.prefix_same_as_start = !reverse && share_filter_prefix(view(*lower), view(*upper));
   options.total_order_seek = !options.prefix_same_as_start;
   return std::unique_ptr<rocksdb::Iterator>(db_.NewIterator(options));

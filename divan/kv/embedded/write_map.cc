@@ -79,8 +79,6 @@ void WriteMap::set_stamped_value(std::string_view key, std::string_view value, s
 
 void WriteMap::add_stamped_key(std::string_view key, std::uint32_t stamp_offset, std::string_view value,
                                Version read_version) {
-  DIVAN_CHECK(stamp_offset + kVersionstampBytes <= key.size(), "a versionstamp at {} of {} bytes",
-              stamp_offset, key.size());
   bytes_ += key.size() + value.size();
   auto possible = possible_keys(key, stamp_offset, read_version);
   unreadable_.add(possible.begin, possible.end);

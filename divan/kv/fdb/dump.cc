@@ -5,7 +5,8 @@
 namespace divan::kv::fdb {
 namespace {
 
-// How long a version is read at. A third of what a cluster keeps it for: the next one has to be had in time.
+// How long one version is read: about a third of the time for which a cluster keeps it, so that the next one
+// is found in time.
 constexpr Duration kReadFor = std::chrono::milliseconds(1'500);
 constexpr auto kNotCommitted = static_cast<FdbError>(ErrorCode::not_committed);
 constexpr auto kTooOld = static_cast<FdbError>(ErrorCode::transaction_too_old);
@@ -29,7 +30,7 @@ class Dump {
  private:
   bool is_young() const { return cluster_.clock().now() - since_ < kReadFor; }
 
-  // Whether there is more to read.
+  // Returns false at the end.
   bool read_for_a_while() {
     RawTransaction tx(cluster_);
     tx.set_read_version(version_);
@@ -51,7 +52,7 @@ class Dump {
     return true;
   }
 
-  // Goes on to a version at which the rows still to come are as they were.
+  // Advances to a version at which the remaining rows are unchanged.
   void move_on() {
     for (int tries = 0; tries < kMaxAttempts; ++tries) {
       RawTransaction tx(cluster_);
@@ -68,14 +69,16 @@ class Dump {
         return;
       }
       if (code == kNotCommitted || code == kTooOld) throw_changed();
-      if (!error_of(cluster_.api(), code).retryable()) throw error_of(cluster_.api(), code);
+      // It writes nothing, so it may also be repeated if its response was lost.
+      const Error error = error_of(cluster_.api(), code);
+      if (!error.retryable() && error.code() != ErrorCode::commit_unknown_result) throw error;
     }
     throw Error(ErrorCode::transaction_timed_out);
   }
 
   [[noreturn]] static void throw_changed() {
     throw Error(ErrorCode::transaction_too_old,
-                "All rows cannot be read as of one moment while others change them: let nobody write, or use "
+                "The rows were changed while they were read: stop all writes to the store, or use "
                 "FoundationDB's own backup.");
   }
 

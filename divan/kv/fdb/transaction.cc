@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "divan/base/bytes.h"
-#include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/kv/fdb/pages.h"
 #include "divan/kv/stamping.h"
@@ -66,7 +64,7 @@ void FdbTransaction::forget() {
 }
 
 void FdbTransaction::do_reset() {
-  // The client's on_error() has done so, and remembers how long it waited.
+  // After on_error() the client has reset its transaction, and remembers the length of its pauses.
   if (!std::exchange(raw_is_reset_, false)) {
     raw_.reset();
     attempts_ = 0;
@@ -78,7 +76,7 @@ void FdbTransaction::cancel_watches() {
   for (const auto& watch : std::exchange(watches_, {})) watch->cancel();
 }
 
-// The engine's own rows stand behind this.
+// Only commits and the transactions that settle them reach the engine's own rows, from kEndOfKeys on.
 std::string_view FdbTransaction::end_of_keys() const {
   return settles_ || leaves_mark_ ? "\xff\xff" : kEndOfKeys;
 }
@@ -347,8 +345,6 @@ void FdbTransaction::set_versionstamped_key(std::string_view key, std::string_vi
   check_value(value);
   const std::uint32_t offset = take_stamp_offset(key);
   const auto possible = possible_keys(key, offset, read_version());
-  DIVAN_CHECK(offset + kVersionstampBytes <= key.size(), "a versionstamp at {} of {} bytes", offset,
-              key.size());
   unreadable_.add(possible.begin, possible.end);
   prefetched_.written(possible.begin, possible.end);
   count_write(key.size(), value.size());
@@ -361,7 +357,7 @@ void FdbTransaction::give_stamped_keys() {
     raw_.mutate(Mutation::set_versionstamped_key, key, value);
 }
 
-// The clear that follows is for those as well that were written before it.
+// The clear that follows also concerns the versionstamped keys that were written before it.
 void FdbTransaction::clear_stamped(std::string_view begin, std::string_view end) {
   const auto hidden = unreadable_.first_after(begin);
   if (hidden == unreadable_.end() || hidden->first >= end) return;
@@ -381,7 +377,7 @@ void FdbTransaction::set_versionstamped_value(std::string_view key, std::string_
 }
 
 std::shared_ptr<Watch> FdbTransaction::watch(std::string_view key) {
-  // What is wrong with it is said at once; the client reads it, too.
+  // Reports errors at once. The client reads the key anyway.
   get(key, Isolation::snapshot);
   count_conflict(key.size(), key.size() + 1);
   const std::string there = store_.place.in_cluster(key);
@@ -393,7 +389,7 @@ std::shared_ptr<Watch> FdbTransaction::watch(std::string_view key) {
 void FdbTransaction::add_read_conflict(const KeyRange& range) {
   check_range(range.begin, range.end);
   if (range.begin == range.end) return;
-  // "Since then" begins now.
+  // Changes after the read version conflict, so the transaction needs one now.
   read_version();
   count_conflict(range.begin.size(), range.end.size());
   raw_.add_conflict(ConflictRange::read, store_.place.in_cluster(range.begin),
@@ -472,7 +468,7 @@ void FdbTransaction::on_error(const Error& error) {
     throw Error(ErrorCode::transaction_timed_out, "It kept conflicting with others.");
   const Api& api = store_.cluster.api();
   const bool is_last = last_error_ != 0 && error_of(api, last_error_).code() == error.code();
-  // It waits, and resets the transaction.
+  // The client waits, and resets its transaction.
   await(raw_.on_error(is_last ? last_error_ : static_cast<FdbError>(error.code())));
   raw_is_reset_ = true;
   reset();
