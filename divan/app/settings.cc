@@ -266,7 +266,7 @@ const std::vector<Setting>& settings() {
     for (const auto& info : ken::setting_infos()) {
       const std::string_view name = info.name;
       const char* unit = name == "delay" || name == "prune_interval" ? "ms" : "";
-      known.push_back({"ken", info.name, std::to_string(info.fallback), unit, kLive, info.meaning,
+      known.push_back({"ken", info.name, std::to_string(info.fallback), unit, kLive, info.description,
                        integer("ken", info.name, info.min, info.max)});
     }
     return known;

@@ -109,7 +109,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
   const Row* row = found == rows_.end() ? nullptr : &found->second;
   const MonotonicTime now = clock_.now();
   if (job && is_in_queue(*job)) {
-    // Ken does not watch a job that was requested elsewhere and may fail.
+    // The job was requested elsewhere: ken does not watch it, and it may fail.
     if (row == nullptr || !row->active) decision.again_at = now + kResubmit;
     return decision;
   }
@@ -147,7 +147,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     return decision;
   }
   DIVAN_CHECK(active() + requested < settings_.channels(),
-              "a build is asked for and all {} channels are taken", settings_.channels());
+              "a build is requested although all {} channels are in use", settings_.channels());
   decision.again_at = MonotonicTime::max();
   decision.requested = true;
   index::request_build(
@@ -210,7 +210,7 @@ std::optional<index::IndexKeys> Ken::find_keys(kv::Transaction& tx, const IndexN
   return index::IndexKeys(*database, index.signature);
 }
 
-// Checks whether an active job has ended, and with which result.
+// Checks whether an active job has ended, and handles its result.
 void Ken::settle(const Key& key) {
   const auto found = rows_.find(key);
   if (found == rows_.end() || !found->second.active) return;

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 // After a failure that concerns a whole database, or the list of them.
 constexpr Duration kFailurePause = std::chrono::seconds(5);
-// How often active jobs are checked, in case that a watch was lost.
+// How often active jobs are checked, in case a watch was lost.
 constexpr Duration kSweep = std::chrono::seconds(5);
 
 }  // namespace
@@ -77,7 +77,7 @@ void Ken::remove(const std::string& database) {
     std::lock_guard lock(mutex_);
     if (queued_.erase(database) > 0) {
       const auto erased = std::erase(waiting_, database);
-      DIVAN_CHECK(erased <= 1, "a database waits {} times", erased);
+      DIVAN_CHECK(erased <= 1, "a database is in the queue {} times", erased);
     }
     retries_.erase(database);
     holds_.erase(database);
@@ -241,12 +241,12 @@ std::optional<std::string> Ken::take_database() {
     next_round_ = clock_.now() + options_.gather;
     round_left_ = waiting_.size();
   }
-  DIVAN_CHECK(round_left_ > 0, "a database is looked at after the end of its round");
+  DIVAN_CHECK(round_left_ > 0, "a database is taken after the end of its round");
   --round_left_;
   std::string database = std::move(waiting_.front());
   waiting_.pop_front();
   const auto erased = queued_.erase(database);
-  DIVAN_CHECK(erased == 1, "a database waits that is not known to");
+  DIVAN_CHECK(erased == 1, "a database of the queue is missing from the set of names");
   retries_.erase(database);
   holds_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());

@@ -29,8 +29,8 @@
 namespace divan::ken {
 
 struct KenOptions {
-  /// The least time between two inspections of a database that changes all the time. The first change after a
-  /// quiet period is handled at once.
+  /// The minimum time between two inspections of a database that changes all the time. The first change after
+  /// a quiet period is handled at once.
   Duration gather = std::chrono::milliseconds(50);
   index::JobClaimer* builder = nullptr;  // of this process; outlives ken
 };
@@ -92,7 +92,7 @@ class Ken {
   void add_all_shards(const std::string& database) { add(database); }
   /// Forgets the database and removes the jobs that build its indexes, running ones included.
   void remove(const std::string& database);
-  /// Inspects the databases of indexes that wait again. For when the settings of [ken] have changed.
+  /// Puts the databases whose indexes wait into the queue again. For when the settings of [ken] have changed.
   void reconsider();
 
   // Change a setting until the process ends. They return the old value, and throw bad_request if the new one

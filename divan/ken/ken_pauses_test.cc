@@ -12,7 +12,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   const auto start = clock.now();
   inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
-  // Nobody tells ken.
+  // Without a notification of ken.
   config.override_with("ken", "batch_channels", "2");
   until(start, milliseconds(59'999));
   EXPECT_TRUE(pending().empty());
@@ -27,7 +27,7 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   fail(accept().at(0));
   auto start = clock.now();
   settle();
-  // Nobody need have changed anything for it to be seen.
+  // Ken notices the failure without a change of the database.
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   put_documents(1);
@@ -54,8 +54,8 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   EXPECT_TRUE(pending().empty());
 }
 
-// Its pause alone counts, not how long indexes rest after a build.
-TEST_F(KenTest, AFailedBuildDoesNotRest) {
+// Only its own pause counts, not the delay after a build.
+TEST_F(KenTest, AFailedBuildIsRetriedBeforeTheDelayIsOver) {
   ken->set_delay(3'600'000);
   put_design(1);
   inspect();
@@ -116,7 +116,7 @@ TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
   }
 }
 
-// Failures are counted in the store: neither a new process nor a pruned job begins anew.
+// Failures are counted in the store: neither a restart nor the pruning of the job resets the count.
 TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   put_design(1);
   inspect();
@@ -144,8 +144,8 @@ TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
 // The longest pause, in seconds, of an index whose builds fail again and again.
 TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersForAMinute) {
   for (const bool by_function : {true, false}) {
-    create(by_function ? "by_function" : "otherwise");
     const std::string name = by_function ? "by_function" : "otherwise";
+    create(name);
     put_design(1, name);
     inspect(name);
     std::int64_t last = 0;
@@ -169,7 +169,7 @@ TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersFo
   }
 }
 
-TEST_F(KenTest, WhatSomebodyElseAskedForAndFailedIsTriedAgainInAMinute) {
+TEST_F(KenTest, AFailedJobThatWasRequestedElsewhereIsRetriedInAMinute) {
   put_design(1);
   Ken other(*store, catalog, queue, kinds, clock, rng, config);
   other.add("db");
@@ -218,7 +218,7 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
   ASSERT_EQ(ken->status().retries.size(), 1u);
   EXPECT_FALSE(ken->status().retries.at(0).error.empty());
   store->run([&](kv::Transaction& tx) { tx.set(key, body); });
-  // A change does not bring it forward.
+  // A change does not hasten it.
   inspect();
   until(start, milliseconds(4'900));
   EXPECT_EQ(pending().size(), 4u);
@@ -226,7 +226,7 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
   EXPECT_EQ(pending().size(), 5u);
 }
 
-TEST_F(KenTest, AnIndexThatWasBuiltRestsUnlessABatchChannelIsFree) {
+TEST_F(KenTest, AnIndexThatWasBuiltIsDelayedUnlessABatchChannelIsFree) {
   put_design(1);
   inspect();
   build_all();
@@ -251,7 +251,7 @@ TEST_F(KenTest, AnIndexThatWasBuiltRestsUnlessABatchChannelIsFree) {
   EXPECT_EQ(pending().size(), 1u);
 }
 
-TEST_F(KenTest, WhatHasRestedIsForgotten) {
+TEST_F(KenTest, AnIndexWhoseDelayIsOverIsForgotten) {
   ken->set_batch_size(10);
   ken->set_delay(30'000);
   put_design(1);
@@ -261,7 +261,7 @@ TEST_F(KenTest, WhatHasRestedIsForgotten) {
   put_documents(1);
   inspect();
   EXPECT_EQ(hold_of("_design/1"), Hold::delay);
-  // It was built a moment ago: that is what ken remembers.
+  // Only ken's memory of the recent build delays it.
   restart();
   inspect();
   EXPECT_EQ(pending().size(), 1u);

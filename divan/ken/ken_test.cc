@@ -78,7 +78,7 @@ TEST_F(KenTest, WithAllBatchChannelsTakenOnlyNearIndexesAreBuilt) {
   inspect("near");
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
   EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
-  // As soon as there is one, not in a minute.
+  // As soon as a batch channel is free, not after a minute.
   build(running);
   build(accept().at(0));
   settle();
@@ -128,7 +128,7 @@ TEST_F(KenTest, TheSmallGoBeforeTheLarge) {
   EXPECT_EQ(jobs[1].job.priority, index::kBuildPriority);
 }
 
-TEST_F(KenTest, ALargeBuildThatHasWaitedForAMinuteWaitsInLine) {
+TEST_F(KenTest, ALargeBuildThatHasWaitedForAMinuteBecomesUrgent) {
   config.override_with("ken", "max_incremental_updates", "5");
   put_documents(5);
   put_design(1);
@@ -174,7 +174,7 @@ TEST_F(KenTest, RemoveStopsActiveJobsAndForgetsTheDatabase) {
   EXPECT_EQ(ken->status().active.size(), 1u);
 }
 
-TEST_F(KenTest, RemoveStopsJobsThatOthersAskedForToo) {
+TEST_F(KenTest, RemoveAlsoStopsJobsThatWereRequestedElsewhere) {
   put_design(1);
   inspect();
   const auto running = accept().at(0);
@@ -282,7 +282,7 @@ TEST_F(KenTest, AnUpdateDuringAnInspectionIsNotLost) {
   kind->on_read = [&](const std::string&) {
     if (!std::exchange(first, false)) return;
     EXPECT_EQ(ken->status().expanding, "db");
-    put_design(2);  // which the list of design documents in hand has not
+    put_design(2);  // which is not in the list of design documents that was read
     ken->add("db");
   };
   inspect();
@@ -319,7 +319,7 @@ TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
   EXPECT_EQ(lacking(), Names{first});
   inspect();
   EXPECT_EQ(lacking(), Names{first});
-  // A process that starts finds it, also if it does not build it by itself.
+  // A process that starts finds it, even if it does not build it.
   const std::string number = first.substr(first.size() - 1);
   const auto revision = [&](const std::string& id) {
     return store->run([&](kv::Transaction& tx) {
@@ -341,8 +341,8 @@ TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
   EXPECT_EQ(lacking(), Names{});
 }
 
-// Case 14: of two processes, one asks, and nobody else can write.
-TEST_F(KenTest, TwoKensAskForOneJob) {
+// Case 14: one of two processes requests the job, and only its worker can write.
+TEST_F(KenTest, TwoKensRequestOneJob) {
   Ken other(*store, catalog, queue, kinds, clock, rng, config);
   put_design(1);
   inspect();
@@ -373,7 +373,7 @@ TEST_F(KenTest, DesignDocumentsAreInspectedInRandomOrder) {
   EXPECT_EQ(first.size(), 5u);
 }
 
-TEST_F(KenTest, JobsThatSomebodyElseMadeUpHurtNoDatabase) {
+TEST_F(KenTest, JobsWithForeignIdsAffectNoDatabase) {
   put_design(1);
   store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "made up", "{}"); });
   inspect();

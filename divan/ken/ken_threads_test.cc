@@ -39,7 +39,7 @@ TEST_F(KenThreadTest, ADesignDocumentsChangeAddsTheDatabase) {
   ken.reset();
 }
 
-TEST_F(KenThreadTest, AWatchTellsOfAFreeChannel) {
+TEST_F(KenThreadTest, AWatchNotifiesOfAFreeChannel) {
   config.override_with("ken", "limit", "1");
   put_design(1);
   put_design(2);
@@ -47,7 +47,7 @@ TEST_F(KenThreadTest, AWatchTellsOfAFreeChannel) {
   wait_for([&] { return pending().size() == 1 && !ken->status().retries.empty(); });
   const auto before = clock.now();
   build(accept().at(0));
-  // No time passes but that for gathering: neither a sweep nor a minute.
+  // Only the time between inspections passes: neither a sweep nor a minute.
   for (int i = 0; i < 60'000 && pending().empty(); ++i) {
     if (clock.now() - before < milliseconds(100)) clock.advance(milliseconds(1));
     real.sleep(milliseconds(1));

@@ -10,7 +10,7 @@ namespace {
 // How many indexes have their lag shown at a time, and how many have a time series of their own. All others
 // share one.
 constexpr std::size_t kMaxShown = 100;
-constexpr std::size_t kMaxLines = 500;
+constexpr std::size_t kMaxSeries = 500;
 constexpr const char* kOthers = "_other";
 
 // The lag of indexes that are being built or wait. A time series stays, at 0, when its index has caught up.
@@ -30,8 +30,8 @@ class Lag {
       for (const auto* index : indexes) lags[name_of(*index)] += changes_behind(tx, catalog_, *index);
     });
     std::lock_guard lock(mutex_);
-    for (const auto& [name, lag] : lags) line(name).Set(static_cast<double>(lag));
-    for (const auto& [name, gauge] : lines_) {
+    for (const auto& [name, lag] : lags) series_of(name).Set(static_cast<double>(lag));
+    for (const auto& [name, gauge] : series_) {
       if (!lags.contains(name)) gauge->Set(0);
     }
   }
@@ -42,16 +42,16 @@ class Lag {
   Name name_of(const IndexName& index) {
     std::lock_guard lock(mutex_);
     Name name{index.database, index.design_document};
-    return lines_.contains(name) || lines_.size() < kMaxLines ? name : Name{kOthers, kOthers};
+    return series_.contains(name) || series_.size() < kMaxSeries ? name : Name{kOthers, kOthers};
   }
 
-  prometheus::Gauge& line(const Name& name) {
-    auto& found = lines_[name];
+  prometheus::Gauge& series_of(const Name& name) {
+    auto& found = series_[name];
     if (found == nullptr) {
       found =
           &metrics_.gauge("divan_index_lag_changes",
-                          "Changed documents that are not in the index yet, of indexes that ken has built "
-                          "or that wait; not counted beyond 10,000.",
+                          "Changed documents that are not in the index yet, of indexes that are being built "
+                          "or wait; not counted beyond 10,000, unless the index was never built.",
                           {{"database", name.first}, {"design_document", name.second}});
     }
     return *found;
@@ -61,7 +61,7 @@ class Lag {
   kv::Database& store_;
   docs::Catalog& catalog_;
   std::mutex mutex_;
-  std::map<Name, prometheus::Gauge*> lines_;
+  std::map<Name, prometheus::Gauge*> series_;
 };
 
 }  // namespace

@@ -16,10 +16,10 @@ constexpr SettingInfo kInfos[] = {
     {"batch_channels", 20, 1, kMost, "builds of any size that ken asks for at once"},
     {"incremental_channels", 80, 0, kMost, "further builds, of indexes that are not far behind"},
     {"max_incremental_updates", 1000, 1, kMost,
-     "number of changes from which on an index counts as far behind"},
+     "number of missing changes from which on an index counts as far behind"},
     {"delay", 5000, 0, kDayMs, "milliseconds between builds of an index unless a batch channel is free"},
     {"batch_size", 1, 1, kMost, "number of changes that start a build before `delay` has passed"},
-    {"prune_interval", 60'000, 1001, kDayMs, "milliseconds after which ken forgets idle indexes"},
+    {"prune_interval", 60'000, 1001, kDayMs, "milliseconds between the times when ken forgets idle indexes"},
 };
 
 const SettingInfo& info(std::string_view name) {
@@ -75,7 +75,7 @@ std::string_view hold_name(Hold hold) {
   return "";
 }
 
-std::string_view hold_meaning(Hold hold) {
+std::string_view hold_reason(Hold hold) {
   switch (hold) {
     case Hold::limit: return "As many indexes of this database are being built as [ken] limit allows.";
     case Hold::channels: return "All channels are taken.";
@@ -94,9 +94,9 @@ std::optional<Hold> why_to_wait(const Settings& settings, std::int64_t active,
   const bool batch_channel = active < settings.batch_channels;
   const bool near = candidate.behind < settings.max_incremental_updates;
   if (!candidate.known) return batch_channel || near ? std::nullopt : std::optional(Hold::batch_channels);
-  const bool rested = candidate.idle > settings.delay;
-  if (batch_channel && (rested || candidate.moved >= settings.batch_size)) return std::nullopt;
-  if (near && rested) return std::nullopt;
+  const bool delay_is_over = candidate.idle > settings.delay;
+  if (batch_channel && (delay_is_over || candidate.moved >= settings.batch_size)) return std::nullopt;
+  if (near && delay_is_over) return std::nullopt;
   return near || batch_channel ? Hold::delay : Hold::batch_channels;
 }
 

@@ -18,7 +18,7 @@ struct SettingInfo {
   std::int64_t fallback;
   std::int64_t min;
   std::int64_t max;
-  const char* meaning;
+  const char* description;
 };
 std::span<const SettingInfo> setting_infos();
 
@@ -35,7 +35,7 @@ struct Settings {
   std::int64_t channels() const { return batch_channels + incremental_channels; }
 };
 
-/// Throws bad_request with the name of a setting that is invalid.
+/// Throws bad_request with the name of an invalid setting.
 Settings read_settings(const Config& config);
 
 /// Changes a setting until the process ends; returns the old value. Throws bad_request if the value is out of
@@ -49,13 +49,13 @@ bool is_ignored(const Config& config, std::string_view database);
 enum class Hold {
   limit,           ///< as many indexes of its database are being built as the limit allows
   channels,        ///< no channel is free
-  batch_channels,  ///< it is far behind or was built recently, and no batch channel is free
+  batch_channels,  ///< it is far behind, and no batch channel is free
   delay,           ///< it was built recently, and less than `batch_size` changed or no batch channel is free
   failed,          ///< its last build failed, and it waits for the next attempt
 };
 /// The name of the enumerator, and a sentence that explains it.
 std::string_view hold_name(Hold hold);
-std::string_view hold_meaning(Hold hold);
+std::string_view hold_reason(Hold hold);
 
 /// The input of the decision whether to build an index.
 struct Candidate {

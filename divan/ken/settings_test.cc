@@ -45,13 +45,13 @@ TEST(KenSettings, AreReadFromAFile) {
   EXPECT_FALSE(is_ignored(config, "other"));
 }
 
-TEST(KenSettings, ThoseThatAreNoneAreRefused) {
+TEST(KenSettings, InvalidOnesAreRefused) {
   Config config;
   config.override_with("ken", "limit", "0");
   EXPECT_THROW(read_settings(config), Error);
 }
 
-// As the specification words it, case by case.
+// The specification, case by case.
 TEST(KenRule, ANeverSeenIndex) {
   const Settings settings;
   const auto wait = [&](std::int64_t active, std::int64_t behind) {
@@ -73,8 +73,8 @@ TEST(KenRule, AnIdleKnownIndex) {
                        {.known = true, .behind = behind, .moved = moved, .idle = milliseconds(idle_ms)});
   };
   EXPECT_EQ(wait(19, 10, 10, 0), std::nullopt);   // it moved by batch_size
-  EXPECT_EQ(wait(19, 9, 9, 5000), Hold::delay);   // neither that, nor has it rested
-  EXPECT_EQ(wait(19, 9, 9, 5001), std::nullopt);  // it has rested
+  EXPECT_EQ(wait(19, 9, 9, 5000), Hold::delay);   // neither that, nor is the delay over
+  EXPECT_EQ(wait(19, 9, 9, 5001), std::nullopt);  // the delay is over
   EXPECT_EQ(wait(20, 999, 10, 5001), std::nullopt);
   EXPECT_EQ(wait(20, 999, 10, 5000), Hold::delay);
   EXPECT_EQ(wait(20, 1000, 10, 5001), Hold::batch_channels);

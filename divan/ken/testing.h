@@ -17,7 +17,7 @@ namespace divan::ken {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Views, and a function that runs whenever ken has a design document read.
+// Views, and a function that is called whenever ken reads a design document.
 class WatchedKind final : public index::Kind {
  public:
   explicit WatchedKind(js::Pool& pool) : views_(pool) {}
@@ -38,8 +38,8 @@ class WatchedKind final : public index::Kind {
   const index::views::ViewKind views_;
 };
 
-// A real store and queue, and a clock that stands still: the test says what happens when, and does itself
-// what ken's thread would do. Nobody runs the jobs but the test.
+// A real store and queue, and a manual clock. Tests call the steps of ken themselves, instead of its thread,
+// and run the jobs.
 struct KenTest : testing::Test {
   SystemClock real;
   ManualClock clock;
@@ -63,7 +63,7 @@ struct KenTest : testing::Test {
     restart();
     create("db");
   }
-  // A ken that knows nothing yet.
+  // A new ken, without the state of the old one.
   void restart() { ken = std::make_unique<Ken>(*store, catalog, queue, kinds, clock, rng, config); }
 
   void create(std::string_view name) {
@@ -100,7 +100,7 @@ struct KenTest : testing::Test {
     ken->add(database);
     settle();
   }
-  // Lets time pass until so long after `start`.
+  // Advances the clock to `time` after `start`, and makes the steps that are due.
   void until(MonotonicTime start, Duration time) {
     clock.advance(start + time - clock.now());
     while (ken->step()) {}
@@ -126,7 +126,7 @@ struct KenTest : testing::Test {
     return store->run(
         [&](kv::Transaction& tx) { return jobs::accept(queue, tx, types, {.limit = limit}).jobs; });
   }
-  // As a builder ends: the index has all that there is.
+  // What a builder writes at its end: the index has all changes.
   void build(const jobs::AcceptedJob& job) {
     store->run([&](kv::Transaction& tx) {
       const auto request = index::BuildRequest::parse(job.data);
