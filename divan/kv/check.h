@@ -28,7 +28,7 @@ class Findings {
     if (kept_.size() < kMaxKept) kept_.push_back(readable(text));
     ++count_;
   }
-  /// With the row's key, for people.
+  /// Adds the message with the row's key in a readable form.
   void add(std::string_view what, std::string_view key);
   void add(const Findings& more);
 
@@ -62,8 +62,8 @@ class RowCheck {
   virtual void finish(RowSource& rows) = 0;
 };
 
-/// Whether bytes are a packed tuple of these elements: s text, b bytes, i an integer of 64 bits, t a truth
-/// value, v a versionstamp. "si" is a text and an integer.
+/// Returns true if the bytes are a packed tuple of these elements: s text, b bytes, i an integer of 64 bits,
+/// t a boolean, v a versionstamp. "si" is a text and an integer.
 bool has_shape(std::string_view packed, std::string_view shape);
 
 /// A value in chunks (chunks.h) that is put together from its rows. Not thread-safe.
@@ -105,7 +105,7 @@ class RowSum {
   std::uint64_t count_ = 0;
 };
 
-/// Whether a versionstamp is later than all that a store of this version has given.
+/// Returns true if the versionstamp is later than all that a store at this version has assigned.
 bool is_beyond(const Versionstamp& stamp, Version version);
 
 }  // namespace divan::kv

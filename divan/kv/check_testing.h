@@ -41,8 +41,8 @@ inline std::size_t run_checks(RowSource& rows, std::initializer_list<RowCheck*> 
   return unknown;
 }
 
-/// Removes each row of the store in turn, and returns the keys of those that `findings_of(rows)` does not
-/// miss.
+/// Removes each row of the store in turn. Returns the keys of those without which `findings_of(rows)` is
+/// empty.
 template <class FindingsOf>
 std::vector<std::string> unmissed_rows(Database& store, FindingsOf&& findings_of) {
   const MapRows whole(store);

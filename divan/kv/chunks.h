@@ -27,8 +27,8 @@ void for_each_chunk(std::string_view value, Write&& write) {
   }
 }
 
-/// The value whose chunks lie under `key_of(chunk number)`, all read together, as a snapshot; nothing if one
-/// is missing.
+/// The value whose chunks have the keys `key_of(chunk number)`, all read together, as a snapshot; nullopt if
+/// one is missing.
 template <class KeyOf>
 std::optional<std::string> read_chunks(Transaction& tx, std::uint32_t chunks, KeyOf&& key_of) {
   if (chunks == 1) return tx.get(key_of(0), Isolation::snapshot);

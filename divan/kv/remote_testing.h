@@ -1,5 +1,4 @@
-// A store that counts the waits that a remote one would cost: the tests of every module that says beforehand
-// what it reads (Transaction::prefetch).
+// A store that counts the waits that a remote one would cause. For the tests of modules that prefetch.
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
@@ -122,7 +121,7 @@ class RemoteStore final : public ForwardingDatabase {
   };
 };
 
-/// A store whose waits are counted: a cluster, if there is one, or an embedded store that is taken for
+/// A store whose waits are counted: a cluster, if there is one, or an embedded store that claims to be
 /// remote.
 class CountedStore {
  public:
@@ -135,7 +134,7 @@ class CountedStore {
   }
   Database& operator*() { return cluster_ ? static_cast<Database&>(**cluster_) : *counting_; }
 
-  /// How many it costs.
+  /// How many round trips `fn` takes.
   template <class Fn>
   std::uint64_t round_trips_of(Fn&& fn) {
     const auto before = round_trips();

@@ -80,9 +80,8 @@ class Packer {
   int depth_ = 0;
 };
 
-/// Takes elements of expected types off the front of packed bytes. Whatever is not exactly what a packer
-/// writes for such an element is answered with nothing (or false), and the reader stays where it is. Not
-/// thread-safe.
+/// Takes elements of expected types off the front of packed bytes. If the bytes are not exactly what a packer
+/// writes for such an element, returns nullopt (or false), and the position does not change. Not thread-safe.
 class Reader {
  public:
   /// `bytes` must outlive the reader.

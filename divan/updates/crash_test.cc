@@ -142,7 +142,7 @@ class Victim {
   int documents_ = 0;
 };
 
-// Runs a victim that is to die at the point; answers whether it did, and not reached its end.
+// Runs a process that is killed at the point; returns true if it did not reach its end before.
 bool run_victim(const std::string& directory, long point) {
   std::vector<std::string> variables{fmt::format("{}={}", kDirectory, directory),
                                      fmt::format("{}={}", kPoint, point)};

@@ -34,7 +34,7 @@ void visit_updates_backwards(kv::Transaction& tx, const kv::Versionstamp& since,
 /// The sequence of the last row; zero if there is none.
 kv::Versionstamp last_update(kv::Transaction& tx);
 
-/// The channel with an event whenever the feed has new rows. The event does not say which.
+/// The channel on which an event is published whenever the feed has new rows. The event does not say which.
 const std::string& feed_channel();
 
 }  // namespace divan::updates

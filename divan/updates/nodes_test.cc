@@ -37,13 +37,13 @@ class Ear {
     listener_.listen({.all = true});
   }
 
-  // Waits for at least so many, and answers all.
+  // Waits for at least `count` events, and returns all.
   std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kGenerous, [&] { return heard_.size() >= count; });
     return heard_;
   }
-  // Waits for that event, and answers all up to it, which are forgotten.
+  // Waits for that event; returns all before it, and forgets everything.
   std::vector<std::string> take_until(const std::string& event) {
     std::unique_lock lock(mutex_);
     const auto found = [&] { return std::find(heard_.begin(), heard_.end(), event); };

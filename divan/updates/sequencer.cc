@@ -18,7 +18,7 @@ Duration pause_after(std::size_t marks, Duration took, const SequencerOptions& o
   const Duration longest = options.event_delay + options.write_delay;
   const auto share = static_cast<Duration::rep>(std::min(marks, kFullBatch));
   return std::min(longest, std::max(longest * share / static_cast<Duration::rep>(kFullBatch),
-                                    marks > 0 ? took * kRestPerWork : Duration(0)));
+                                    marks > 0 ? took * kPausePerWork : Duration(0)));
 }
 
 Sequencer::Sequencer(kv::Database& store, docs::Catalog& catalog, const Clock& clock,
@@ -69,7 +69,7 @@ void Sequencer::notify() {
   if (unseen_.fetch_add(1) == 0) loop_.notify();
 }
 
-// A notification during the pause after a step has the next step made at the end of the pause.
+// After a notification during the pause, the next step is made at the end of the pause.
 MonotonicTime Sequencer::step_if_due() {
   const MonotonicTime began = clock_.now();
   {

@@ -28,7 +28,7 @@ struct SequencerOptions {
 inline constexpr std::size_t kFullBatch = 32;
 /// A pause is this many times as long as the batch before it took, so that on a slow disk the feed takes a
 /// small share of the commits.
-inline constexpr int kRestPerWork = 19;
+inline constexpr int kPausePerWork = 19;
 
 /// Returns the pause after a batch with `marks` databases that took the time `took`: by the two constants
 /// above, and at most event_delay + write_delay.

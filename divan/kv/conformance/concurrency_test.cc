@@ -223,7 +223,7 @@ TEST_P(Conformance, TheLimitOfWatchesHoldsAmongThreads) {
 
 TEST_P(Conformance, AWatchThatIsSetDuringACommitIsNotLost) {
   for (int i = 0; i < 1000; ++i) {
-    // Nobody watches when the commit begins.
+    // There is no watch when the commit begins.
     std::latch ready(2);
     std::thread writer([&] {
       ready.arrive_and_wait();

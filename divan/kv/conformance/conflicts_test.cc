@@ -108,7 +108,7 @@ TEST_P(Conformance, OwnWritesAreNotReadFromTheStore) {
   EXPECT_TRUE(survives([](Transaction& tx) { tx.set("a", "own"), tx.get("a"); }, writes("a")));
   EXPECT_TRUE(survives([](Transaction& tx) { tx.clear("a"), tx.get("a"); }, writes("a")));
   EXPECT_TRUE(survives([](Transaction& tx) { tx.clear_range("a", "b"), tx.get("a"); }, writes("a")));
-  // A blind atomic operation reads nothing, until somebody looks.
+  // A blind atomic operation reads nothing, until the transaction reads the key.
   EXPECT_TRUE(survives([](Transaction& tx) { tx.add("c", 1); }, [](Transaction& tx) { tx.add("c", 1); }));
   EXPECT_EQ(db.run([](Transaction& tx) { return decode_counter(tx.get("c")); }), 2);
   EXPECT_FALSE(survives([](Transaction& tx) { tx.add("c", 1), tx.get("c"); }, writes("c")));

@@ -48,8 +48,8 @@ class Conformance : public testing::TestWithParam<Engine> {
   std::string stored(const KeyRange& range = {"", "\xff"});
   MonotonicTime soon() const { return clock_.now() + std::chrono::seconds(60); }
 
-  /// Whether a transaction that does `first` and writes elsewhere commits, when `other` is committed
-  /// meanwhile.
+  /// Returns true if a transaction that runs `first` and writes elsewhere commits although `other` is
+  /// committed meanwhile.
   bool survives(const std::function<void(Transaction&)>& first,
                 const std::function<void(Transaction&)>& other);
   /// The same over set_all(keys).
@@ -104,7 +104,7 @@ inline std::string stampable(const std::string& before, const std::string& after
   return before + std::string(10, '\xff') + after + offset;
 }
 
-/// That a transaction which was committed, or which cannot be tried again, refuses all else.
+/// Expects that a transaction which was committed, or cannot be tried again, refuses all other calls.
 inline void expect_only_a_reset_is_left(Transaction& tx) {
   const std::vector<std::string> keys = {"b"};
   const KeyRange range = {"a", "b"};

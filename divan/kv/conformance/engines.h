@@ -11,8 +11,8 @@
 
 namespace divan::kv::conformance {
 
-/// A store of one test's own: empty, and gone with this object. An engine that has only one store, of which
-/// many processes live, clears it.
+/// An empty store for one test, removed with this object. An engine with a single store for many processes
+/// clears it.
 class TestStore {
  public:
   virtual ~TestStore() = default;

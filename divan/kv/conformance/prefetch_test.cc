@@ -1,4 +1,4 @@
-// Saying beforehand what will be read changes neither answers nor conflicts.
+// A prefetch changes neither results nor conflicts.
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/model/program.h"
 

@@ -1,4 +1,4 @@
-// Versionstamps: what they are, and that nobody reads them before they are.
+// Versionstamps: their values, and that they cannot be read before the commit.
 #include "divan/kv/conformance/conformance.h"
 #include "divan/kv/tuple.h"
 

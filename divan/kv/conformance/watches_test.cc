@@ -206,7 +206,7 @@ TEST_P(Conformance, WatchesHaveALimit) {
     tx.set("k", "1");
   });
   EXPECT_EQ(get("k"), "1");
-  // What nobody holds, and what has ended, does not count.
+  // Watches without owners, and those that have ended, do not count.
   held.pop_back();
   held.push_back(watch_key(db));
   set("0", "changed");
@@ -255,7 +255,7 @@ TEST_P(Conformance, TheLimitOfWatchesIsOneForAllTransactions) {
   watch_some(*second, kMaxWatches / 2, kMaxWatches);
   second->commit();
   EXPECT_EQ(code_of([&] { watch_key(db); }), many);
-  // Whoever was let in is served.
+  // Watches that were admitted work.
   for (std::size_t i = 0; i < kMaxWatches; ++i) set(std::to_string(i), "changed");
   for (std::size_t i = 0; i < kMaxWatches / 2; ++i) {
     EXPECT_TRUE(held[i]->wait_until(clock_, soon()) && held[i]->fired());

@@ -79,7 +79,7 @@ std::string text_of(const Contents& contents, const std::string& stamp, bool rev
   return text(all);
 }
 
-// What `fn` answers, or "unreadable".
+// What `fn` returns, or "unreadable".
 std::string read(const std::function<std::string()>& fn) {
   std::string answer;
   const auto code = code_of([&] { answer = fn(); });

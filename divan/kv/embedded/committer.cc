@@ -19,17 +19,17 @@ namespace {
 constexpr std::size_t kMaxGroupBytes = 32 << 20;
 constexpr std::size_t kMaxGroupCommits = 4096;
 
-// A cleared range of up to this many keys becomes single deletions: every range deletion makes all later
-// reads of its memtable dearer.
+// A cleared range of up to this many keys becomes single deletions: each range deletion makes all later reads
+// of its memtable slower.
 constexpr std::size_t kMaxSingleDeletions = 64;
 
-// After a smaller group than this, one that goes early is cheaper than giving the core away.
-constexpr std::size_t kCompany = 8;
+// After a smaller group than this, the leader does not yield: a context switch costs more than a small group.
+constexpr std::size_t kMinGroupToYield = 8;
 
-// Transactions live kTransactionLifetime; the rest is for those that are just being queued.
+// Transactions live kTransactionLifetime; the extra second is for those that are being queued.
 constexpr Duration kConflictWindow = kTransactionLifetime + std::chrono::seconds(1);
 
-// Beyond what any store comes to: versions that are raised stay below 2^60.
+// More than the version of any store: versions of restored backups are at most 2^60.
 constexpr Version kMaxStoredVersion = Version{1} << 62;
 
 // A minute: clocks are adjusted by seconds all the time.
@@ -46,8 +46,8 @@ Version stored_version(rocksdb::DB& db) {
   return version;
 }
 
-// This state of the store may be older than what the store gave out: an old copy was put back, or the power
-// went before commits that were not synced reached the disk. Nothing in it says so.
+// The store may have assigned later versions than its files show: an old copy was put back, or the power
+// failed before commits that were not synced reached the disk.
 Version first_version(rocksdb::DB& db, const Clock& clock) {
   const Version stored = stored_version(db);
   const Version now = version_of_clock(clock.wall_ms());
@@ -72,7 +72,7 @@ struct Committer::GroupWrite {
   // The present values of keys with atomic operations in this group. Each operation applies to what was
   // written before it, also in the same group.
   struct Value {
-    bool known = false;  // else it is what `before` says
+    bool known = false;  // otherwise it is the value in `before`
     std::optional<std::string> bytes;
   };
   absl::flat_hash_map<std::string, Value> atomic_values;
@@ -96,7 +96,7 @@ Committer::~Committer() {
     std::unique_lock lock(mutex_);
     stopping_ = true;
     idle_.wait(lock, [this] { return !led_ && firing_ == 0; });
-    DIVAN_CHECK(queue_.empty(), "{} commits would never be answered", queue_.size());
+    DIVAN_CHECK(queue_.empty(), "{} commits are left in the queue", queue_.size());
   }
   watches_.cancel_all();
 }
@@ -119,17 +119,16 @@ void Committer::lead(const CommitRequest& own) noexcept {
   // RocksDB would count each comparison of keys for this thread.
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   // The members of a large group return at about the same time: the first one waits for the others.
-  if (last_group_ >= kCompany) std::this_thread::yield();
+  if (last_group_ >= kMinGroupToYield) std::this_thread::yield();
   const Group group = next_group();
-  DIVAN_CHECK(!group.empty() && group.front().get() == &own,
-              "a commit leads a group that it is not the first of");
+  DIVAN_CHECK(!group.empty() && group.front().get() == &own, "the leader is not the first of its group");
   const GroupWrite write = commit_group(group);
   for (const auto& request : group) {
     DIVAN_CHECK(request->error || request->version == write.version,
                 "a commit of version {} in a group of {}", request->version, write.version);
     if (request.get() != &own) request->wake.release();
   }
-  // What watches call may commit in its turn.
+  // The callbacks of watches may commit, too.
   pass_on();
   fire_watches(write);
   std::lock_guard lock(mutex_);
@@ -200,9 +199,9 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
     empty_ranges_.begin_group(conflict_set_);
     prefetch_atomics(group, write);
     for (const auto& request : group) {
-      DIVAN_CHECK(request->read_version <= write.before->version(), "a read of version {} before {} is there",
+      DIVAN_CHECK(request->read_version <= write.before->version(), "a read of version {} after version {}",
                   request->read_version, write.before->version());
-      // It was young enough when it was queued, but the machine stood still since, or this thread did.
+      // It was young enough when it was queued, but the machine or this thread was suspended since.
       if (!request->read_conflicts.empty() && !conflict_set_.remembers_since(request->read_version)) {
         request->error = Error(ErrorCode::transaction_too_old);
         continue;
@@ -240,9 +239,8 @@ Committer::GroupWrite Committer::commit_group(const Group& group) {
       commits_ += committed;
     }
   } catch (const Error& error) {
-    // RocksDB takes no writes after a failed one. Whether this group reached the disk only a restart can
-    // tell.
-    if (!failure_) log::error("The store stopped taking writes: {}", error.reason());
+    // RocksDB accepts no writes after a failed one. Only a restart shows whether this group reached the disk.
+    if (!failure_) log::error("The store accepts no more writes: {}", error.reason());
     failure_ = error;
     for (const auto& request : group) {
       if (!request->error) request->error = error;
@@ -257,8 +255,8 @@ void Committer::fire_watches(const GroupWrite& write) {
   if (write.collect_keys) {
     watches_.check(write.keys, write.ranges, *write.after);
   } else if (!watches_.empty()) {
-    // Set while this group was written, by a transaction that looked at the version before: which keys were
-    // written is not known, but there are few watches yet.
+    // These were set while this group was written, by transactions that read the version before. The group's
+    // keys were not collected, so all watches are checked; there are few of them.
     watches_.check({}, {{std::string(), std::string(kVersionKey)}}, *write.after);
   }
 }
@@ -293,7 +291,7 @@ Committer::ClearedKeys Committer::read_for(const CommitRequest& request, GroupWr
   return found;
 }
 
-// The keys in a range; nothing if they are many, or not known.
+// The keys in a range; nullopt if they are many or not known.
 std::optional<std::vector<std::string>> Committer::keys_in(const std::string& begin, const std::string& end,
                                                            const GroupWrite& write) const {
   // Keys that an earlier member of this group wrote are not in the snapshot.

@@ -1,13 +1,12 @@
 // Commits, one group at a time.
 //
-// Transactions that want to commit queue up while the group before them is written. One of the waiting
-// threads leads: it takes all that wait, checks each against what was written since it began (the group's
-// earlier members included), gives the group one version, writes the survivors as one RocksDB batch with one
-// sync of the log, publishes the new snapshot, and only then wakes the threads of the group and, if more
-// transactions have queued up meanwhile, the first of those to lead the next one. Watches fire after that. So
-// a transaction is durable before it is acknowledged, the more clients commit at once the fewer syncs each of
-// them costs, and a client that is alone commits without another thread's help: two changes of thread would
-// cost it more than all the rest but the disk.
+// Commits are queued while the previous group is written. One of the waiting threads is the leader: it takes
+// the queued commits, checks each against what was written since its transaction began (also by earlier
+// members of the group), assigns the group one version, writes the commits that passed as one RocksDB batch
+// with one sync of the log, publishes the new snapshot, and only then wakes the threads of the group. If more
+// commits were queued meanwhile, it wakes the first of them to lead the next group. Watches fire after that.
+// So a transaction is durable before it is acknowledged, concurrent commits share a sync, and a single client
+// commits without another thread: two context switches would cost more than everything except the disk.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -42,7 +41,7 @@ struct CommitRequest {
   Version version = -1;
   std::uint16_t order = 0;  // place in the group: the last two bytes of the versionstamp
 
-  // For the thread that waits: the outcome is there or, with `leads`, the next group is its to write.
+  // Released when the outcome is known or, with `leads`, when the waiting thread must write the next group.
   bool leads = false;
   std::binary_semaphore wake{0};
 };
@@ -66,7 +65,7 @@ struct CommitterOptions {
 /// Thread-safe.
 class Committer {
  public:
-  /// Versions go on from the one that is stored, or from the clock's if that is greater (clock_version.h).
+  /// Versions continue from the stored one, or from the clock's if that is greater (clock_version.h).
   Committer(rocksdb::DB& db, const Clock& clock, const CommitterOptions& options);
   ~Committer();
   Committer(const Committer&) = delete;
@@ -83,11 +82,10 @@ class Committer {
   CommitStats stats() const;
 
  private:
-  // Shared with the waiting threads: one that wakes may be gone before the leader has let go of its
-  // request.
+  // Shared with the waiting threads, which may return before the leader has released their requests.
   using Group = std::vector<std::shared_ptr<CommitRequest>>;
   struct GroupWrite;
-  // For each range that a request clears: the keys that are there, if they are few.
+  // For each range that a request clears: its keys, if they are few.
   using ClearedKeys = std::vector<std::optional<std::vector<std::string>>>;
 
   // Writes the next group, which the leader's own request is part of.
@@ -114,7 +112,7 @@ class Committer {
   std::shared_ptr<const Snapshot> latest_;
   WatchTable watches_;
 
-  // The leader's own.
+  // Used by the leader only.
   ConflictSet conflict_set_;
   std::deque<std::pair<MonotonicTime, Version>> recent_groups_;
   std::optional<Error> failure_;
@@ -133,7 +131,7 @@ class Committer {
   std::atomic<std::uint64_t> conflict_entries_{0};
 };
 
-/// Where the last version is kept, outside of what transactions can reach.
+/// The key of the last version, which transactions cannot reach.
 inline constexpr std::string_view kVersionKey = "\xff/version";
 
 }  // namespace divan::kv::embedded

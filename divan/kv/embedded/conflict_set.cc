@@ -65,8 +65,7 @@ bool ConflictSet::changed_since(std::string_view begin, std::string_view end, Ve
 }
 
 void ConflictSet::forget_before(Version oldest, bool at_once) {
-  DIVAN_CHECK(oldest >= oldest_, "what was forgotten before version {} is known again from {} on", oldest_,
-              oldest);
+  DIVAN_CHECK(oldest >= oldest_, "the oldest version falls from {} to {}", oldest_, oldest);
   oldest_ = oldest;
   if (at_once || ranges_.size() >= 2 * ranges_left_ + kMinRanges) sweep_ranges();
   if (at_once) points_.sweep_from_the_beginning();

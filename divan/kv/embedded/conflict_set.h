@@ -1,16 +1,16 @@
-// What was written when, for as long as a transaction may live: the memory of optimistic concurrency control.
+// Recent writes and their versions, for the conflict checks of optimistic concurrency control.
 //
 // A transaction that has read the range [a, b) at version r may commit only if nothing in [a, b) was written
-// at a version above r. The set keeps, for every key written lately, the version of its last write
-// (`points_`), and for every range cleared lately the same (`ranges_`, an interval map: an entry gives the
+// at a version above r. The set keeps, for every key written recently, the version of its last write
+// (`points_`), and for every range cleared recently the same (`ranges_`, an interval map: an entry gives the
 // version of the keys from it to the next entry; 0 where nothing is remembered). A query of one key is
 // two lookups; of a range, a walk over the blocks of points in it that stops at the first point that is
 // too new.
 //
-// Entries below the oldest version that a living transaction may have read are not needed. They are removed
-// a few at a time, in passing, by a cursor that goes round the points: every write pays for about two steps
-// of it, so the set never holds many more dead entries than living ones, and no commit pays for all. Ranges
-// are gone through all at once, whenever there are twice as many as the last time left.
+// Entries below the oldest version that an open transaction may have read are not needed. A cursor that
+// cycles through the points removes them incrementally: each write makes about two of its steps, so the set
+// never has many more dead entries than live ones, and no single commit pays for all. Ranges are swept all at
+// once, when there are twice as many as the last sweep left.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -30,15 +30,15 @@ class ConflictSet {
   void add_point(std::string_view key, Version version);
   void add_range(std::string_view begin, std::string_view end, Version version);
 
-  /// Whether anything in [begin, end) was written after `version`. An empty `end` stands for the key `begin`
-  /// alone.
+  /// Returns true if anything in [begin, end) was written after `version`. With an empty `end`, checks only
+  /// the key `begin`.
   bool changed_since(std::string_view begin, std::string_view end, Version version) const;
 
-  /// What was written before `oldest` may be forgotten; `at_once`, all of it, instead of in passing.
+  /// Forgets what was written before `oldest`: all of it if `at_once`, otherwise incrementally.
   void forget_before(Version oldest, bool at_once = false);
 
-  /// Whether everything that was written after `version` is remembered still: otherwise changed_since()
-  /// cannot be asked about it.
+  /// Returns true if everything that was written after `version` is remembered, so that changed_since() may
+  /// be called with it.
   bool remembers_since(Version version) const { return version + 1 >= oldest_; }
 
   /// Entries, for metrics.

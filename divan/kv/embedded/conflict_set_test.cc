@@ -39,7 +39,7 @@ TEST(ConflictSet, ForgetsWhatIsTooOldToMatter) {
   EXPECT_TRUE(set.changed_since("k9999", "", 99));
 }
 
-TEST(ConflictSet, SweepingInPassingBoundsWhatIsDead) {
+TEST(ConflictSet, IncrementalSweepsBoundDeadEntries) {
   ConflictSet set;
   for (int i = 0; i < 100'000; ++i) {
     if (i >= 1000 && i % 1000 == 0) set.forget_before(i - 1000);

@@ -6,7 +6,8 @@
 namespace divan::kv::embedded {
 namespace {
 
-// The part of the range on the way to where the transaction's versionstamped keys may come to stand.
+// The part of the range before the first key (with `reverse`, after the last key) that one of the
+// transaction's versionstamped keys may become.
 KeyRange readable(const WriteMap& writes, KeyRange range, bool reverse) {
   const RangeSet& unreadable = writes.unreadable();
   if (unreadable.empty()) return range;

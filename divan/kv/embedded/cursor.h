@@ -1,4 +1,4 @@
-// The rows of a range as a transaction sees them: the snapshot's, with its own writes laid over.
+// The rows of a range as a transaction sees them: the snapshot's, merged with its own writes.
 #pragma once
 
 #include "divan/kv/embedded/snapshot.h"

@@ -52,7 +52,7 @@ void EmptyRanges::end_group(Version version) {
 }
 
 void EmptyRanges::insert(const Finding& finding) {
-  DIVAN_CHECK(finding.begin < finding.end, "rows of an empty range are missed");
+  DIVAN_CHECK(finding.begin < finding.end, "an empty range ends before it begins");
   auto next = ranges_.upper_bound(finding.begin);
   if (next != ranges_.begin() && std::prev(next)->second.end >= finding.begin) --next;
   // Ranges that touch become one, with the later `since`.

@@ -31,7 +31,7 @@ struct History {
       at.back().erase(key);
     }
     written.add_point(key, version());
-    // What is looked at meanwhile sees the versions before.
+    // Scans that run meanwhile read earlier versions.
     if (meanwhile) meanwhile();
     ranges.end_group(version());
   }
@@ -113,10 +113,10 @@ TEST(EmptyRanges, AQueueIsPassedOverOnce) {
     store->run([&](Transaction& tx) {
       for (int i = first; i < first + 1000; ++i) tx.clear(key(i));
     });
-    EXPECT_EQ(passed(*store, queue), 1000u);  // those that have gone since the last look
+    EXPECT_EQ(passed(*store, queue), 1000u);  // those that were deleted since the last scan
     EXPECT_EQ(passed(*store, queue), 0u);
   }
-  // Into the empty range: what is before the row is known still.
+  // Into the empty range: the part before the row stays known.
   store->run([&](Transaction& tx) { tx.set(key(2000), ""); });
   EXPECT_EQ(passed(*store, queue), 0u);
   EXPECT_EQ(store->run([&](Transaction& tx) { return tx.get_range(queue, {}).rows.size(); }), 1u);

@@ -54,7 +54,8 @@ void write_format(rocksdb::Env& env, const fs::path& directory) {
   sync_directory(env, directory);
 }
 
-// Whether there is a store. RocksDB would make a new one over the rest of one that has lost its CURRENT file.
+// Returns true if there is a store. RocksDB would create a new one over a store whose CURRENT file is
+// missing.
 bool find_store(rocksdb::Env& env, const fs::path& directory) {
   if (env.FileExists((directory / "CURRENT").string()).ok()) return true;
   std::vector<std::string> files;
@@ -155,7 +156,7 @@ EmbeddedDatabase::EmbeddedDatabase(const Options& options, const Clock& clock, R
     : clock_(clock), rng_(rng) {
   make_directory(env_of(options), options.directory);
   const int format = check_format(env_of(options), options.directory);
-  mend_manifest(rocksdb_options(options), options.directory, options.durable);
+  repair_manifest(rocksdb_options(options), options.directory, options.durable);
   if (options.durable) check_logs(env_of(options), options.directory);
   db_ = open_rocksdb(options);
   // Before anything is written that an older version would misread.

@@ -13,8 +13,8 @@ class DB;
 
 namespace divan::kv::embedded {
 
-/// Reads a store's files and rows, and changes nothing: it needs no right to write. As long as it lives no
-/// server can open the store, unless there is no LOCK, as in some copies. Not thread-safe.
+/// Reads a store's files and rows; needs no write permission. While it exists, no server can open the store,
+/// unless the file LOCK is missing, as in some copies. Not thread-safe.
 class Inspector final : public RowSource {
  public:
   /// Throws divan::Error 500 with a reason that names the directory: there is no store, it is in use or may
@@ -26,8 +26,8 @@ class Inspector final : public RowSource {
 
   using Progress = std::function<void(double fraction)>;
 
-  /// Reads every file and checks its checksums; findings name what is damaged. Returns true if the
-  /// rows can be read.
+  /// Reads every file and checks its checksums; findings name what is damaged. Returns true if the rows can
+  /// be read.
   bool check_files(Findings& findings, const Progress& progress);
 
   // After check_files() has returned true.

@@ -18,10 +18,10 @@ namespace divan::kv::embedded {
 /// The key up to the end of its fourth element if that is a string; otherwise empty.
 std::string_view filter_prefix(std::string_view key);
 
-/// Whether all keys in [lower, upper) have the filter prefix that `lower` has.
+/// Returns true if all keys in [lower, upper) have the filter prefix of `lower`.
 bool share_filter_prefix(std::string_view lower, std::string_view upper);
 
-/// filter_prefix() for RocksDB. Files remember its name: what makes other prefixes needs another one.
+/// filter_prefix() for RocksDB. Files store its name: a function with other results needs another name.
 std::shared_ptr<const rocksdb::SliceTransform> filter_prefixes();
 
 }  // namespace divan::kv::embedded

@@ -72,7 +72,7 @@ void check_logs(rocksdb::Env& env, const std::string& directory) {
   const Manifest manifest = read_manifest(*file, read_file(env, *file));
   auto logs = log_files(env, directory);
   logs.erase(logs.begin(), logs.lower_bound(manifest.first_log));
-  // A log is made, and its directory synced, before the manifest gives up those before it.
+  // A log is created, and its directory synced, before the manifest drops the logs before it.
   if (logs.empty() && manifest.first_log > 0) {
     throw Error(ErrorCode::io_error,
                 fmt::format("{}/{:06}.log is missing, or a later one.", directory, manifest.first_log));

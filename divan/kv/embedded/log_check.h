@@ -1,10 +1,10 @@
-// Finds what is missing of the write-ahead logs, where RocksDB would go on without it.
+// Finds missing parts of the write-ahead logs, which RocksDB would ignore.
 //
 // RocksDB reads the logs up to the first record that is damaged and goes on from there, since after a power
 // cut the last record may be half written. But each group of commits is synced before the next one is
 // written, and its keys are numbered without a gap: if anything lies behind a damaged record, or a log begins
 // with a later number than the one before it ended with, it was not a power cut, and what would be dropped
-// was acknowledged. That the last log is cut short cannot be told from a power cut.
+// was acknowledged. A last log that was cut short cannot be distinguished from the effect of a power cut.
 #pragma once
 
 #include <rocksdb/env.h>

@@ -27,7 +27,7 @@ struct Part {
   std::uint32_t checksum;
 };
 
-// What its header says: whether that is so the checksum tells.
+// What its header says, before the checksum is verified.
 std::optional<Part> part_at(std::string_view log, std::size_t at) {
   const std::size_t block_end = std::min(at / kBlock * kBlock + kBlock, log.size());
   if (at + kHeader > block_end) return std::nullopt;

@@ -2,7 +2,7 @@
 //
 // The write-ahead log and the manifest have one format ("Write Ahead Log File Format" in RocksDB's
 // documentation): blocks of 32 KiB of parts, each with a checksum, a length and a type; a record that does
-// not fit into the rest of a block goes on in the next.
+// not fit into the rest of a block continues in the next.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct LogRecord {
 
 inline constexpr std::size_t kLogRecordHead = 256;
 
-/// Any bytes will do for a log. Not thread-safe. The log must outlive it.
+/// Accepts any bytes as a log. Not thread-safe. The log must outlive it.
 class LogReader {
  public:
   explicit LogReader(std::string_view log, std::size_t at = 0) : log_(log), at_(at) {}
 
-  /// The next record; nothing at the end of the log, or where a record is damaged or incomplete.
+  /// The next record; nullopt at the end of the log, or if the record is damaged or incomplete.
   std::optional<LogRecord> next();
 
-  /// Where the records end that have been read.
+  /// The end of the records that have been read.
   std::size_t at() const { return at_; }
   bool at_end() const { return at_ >= log_.size(); }
 
-  /// Whether a whole record lies anywhere behind at(), the next one left out. Only those are believed whose
-  /// head `is_likely`: what looks like a record may be within one, and be what a client has written.
+  /// Returns true if a complete record begins anywhere after at(). Only records whose head `is_likely` count:
+  /// bytes that look like a record may be a part of one that a client has written.
   bool goes_on(const std::function<bool(std::string_view head)>& is_likely) const;
 
  private:

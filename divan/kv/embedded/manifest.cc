@@ -34,7 +34,7 @@ void read_edit(std::string_view edit, Manifest& manifest) {
   }
 }
 
-// For a file of which there is either the old contents or the new, whatever happens.
+// Leaves either the old contents or the new, even after a power cut.
 void replace_file(rocksdb::Env& env, const std::string& directory, const std::string& file,
                   std::string_view contents) {
   const std::string written = directory + std::string(kTemporaryName);
@@ -86,7 +86,6 @@ std::string read_file(rocksdb::Env& env, const std::string& file) {
   return contents;
 }
 
-// The manifest in use; nothing if there is no store.
 std::optional<std::string> manifest_file(rocksdb::Env& env, const std::string& directory) {
   const std::string current = directory + "/CURRENT";
   if (!env.FileExists(current).ok()) return std::nullopt;
@@ -106,7 +105,7 @@ Manifest read_manifest(const std::string& file, std::string_view contents) {
   return manifest;
 }
 
-void mend_manifest(const rocksdb::Options& options, const std::string& directory, bool durable) {
+void repair_manifest(const rocksdb::Options& options, const std::string& directory, bool durable) {
   const auto file = manifest_file(*options.env, directory);
   if (!file) return;
   const std::string contents = read_file(*options.env, *file);
@@ -120,7 +119,7 @@ void mend_manifest(const rocksdb::Options& options, const std::string& directory
     throw Error(ErrorCode::io_error,
                 fmt::format("{} is damaged at byte {}. {}", *file, manifest.size, error.reason()));
   }
-  log::warning("The power went while {} was written: what it left of the last record is cut off.", *file);
+  log::warning("The power failed while {} was written: its incomplete last record was removed.", *file);
 }
 
 }  // namespace divan::kv::embedded

@@ -2,8 +2,8 @@
 //
 // RocksDB takes the end of a manifest for damage if a power cut left half of its last record in sectors of
 // zeros. It is safe to cut such a record off: nothing that relies on a record is done before it is synced.
-// But a record that was synced and is damaged now looks the same. Then tables hold what the store would miss;
-// the version that every commit writes tells.
+// But a record that was synced and is damaged now looks the same. Then there are tables with commits that the
+// store would lose, which the version shows that every commit writes.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -25,16 +25,16 @@ struct Manifest {
   std::size_t size = 0;             // without what is damaged at its end
 };
 
-/// Whatever the bytes are. Throws io_error, naming the file and the first wrong byte, if records lie behind
+/// Accepts any bytes. Throws io_error, naming the file and the first wrong byte, if there are records after
 /// damage.
 Manifest read_manifest(const std::string& file, std::string_view contents);
 
-/// The manifest in use; nothing if there is no store.
+/// The manifest in use; nullopt if there is no store.
 std::optional<std::string> manifest_file(rocksdb::Env& env, const std::string& directory);
 
-/// Cuts off what a power cut tore. If commits are `durable`, throws io_error, and leaves the manifest as it
-/// is, if that was no power cut.
-void mend_manifest(const rocksdb::Options& options, const std::string& directory, bool durable);
+/// Removes an incomplete record, which a power cut left, from the end of the manifest. If commits are
+/// `durable` and it was damaged otherwise, throws io_error and leaves the manifest unchanged.
+void repair_manifest(const rocksdb::Options& options, const std::string& directory, bool durable);
 
 Error damaged_file(const std::string& file, std::size_t at, std::string_view what_lies_behind);
 std::string read_file(rocksdb::Env& env, const std::string& file);

@@ -26,7 +26,7 @@ Points::Blocks::const_iterator Points::block_of(std::string_view key) const {
 
 bool Points::set(std::string_view key, Version version) {
   if (blocks_.empty()) blocks_.try_emplace(std::string());
-  DIVAN_CHECK(blocks_.begin()->first.empty(), "keys before the first block");
+  DIVAN_CHECK(blocks_.begin()->first.empty(), "the first block does not begin with the empty key");
   const auto block = std::prev(blocks_.upper_bound(key));
   auto& [points, latest] = block->second;
   latest = std::max(latest, version);

@@ -40,7 +40,7 @@ class WatchTable {
   /// Returns true if there are watches; without them a commit need not collect its keys.
   bool empty() const;
 
-  /// Ends all: the store is closing.
+  /// Cancels all watches. For when the store closes.
   void cancel_all();
 
  private:

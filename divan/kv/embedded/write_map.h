@@ -1,13 +1,13 @@
 // The writes of a transaction that is not committed yet: for its own reads, and for the commit.
 //
-// Ranges that were cleared are kept apart from single keys. A key written after its range was cleared stands
-// among the points and wins; clearing a range removes the points in it. So the commit can clear all ranges
-// first and then write all points, whatever the order of the calls was. An atomic operation on a key whose
-// value the transaction knows (it set or cleared it) is worked out at once; otherwise the operations wait in
-// a list for the stored value.
+// Ranges that were cleared are kept apart from single keys. A key written after its range was cleared is one
+// of the points, which take precedence; clearing a range removes the points in it. So the commit can clear
+// all ranges first and then write all points, whatever the order of the calls was. An atomic operation on a
+// key whose value the transaction knows (it set or cleared it) is applied at once; otherwise the operations
+// wait in a list for the stored value.
 //
-// Versionstamped keys stand apart from both: where they fall among the others only the commit knows. It
-// writes them last, and until then no key can be read that one of them may become.
+// Versionstamped keys are kept apart from both, since only the commit determines them. It writes them last,
+// and until then no key can be read that one of them may become.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -39,7 +39,7 @@ struct PointWrite {
   std::string value;
   std::vector<AtomicOperation> operations;
   std::uint32_t stamp_offset = 0;
-  bool unreadable = false;  // a versionstamped value stood here and was not cleared since
+  bool unreadable = false;  // a versionstamped value was set and not cleared since
 };
 
 /// A key that the commit completes.
@@ -48,7 +48,7 @@ struct StampedKey {
   std::uint32_t stamp_offset;
   std::string value;
   KeyRange possible;              // what it may become
-  std::vector<KeyRange> cleared;  // later on in the transaction: it is not written if it falls in there
+  std::vector<KeyRange> cleared;  // later in the transaction: the key is not written if it is in one of them
 };
 
 /// See above. Not thread-safe.
@@ -69,7 +69,7 @@ class WriteMap {
   /// Bytes of the keys and values, as they count towards the transaction's limit.
   std::size_t bytes() const { return bytes_; }
 
-  /// Whether atomic operations wait for a stored value. May say so after they were overwritten.
+  /// Returns true if atomic operations wait for a stored value; also if they were overwritten since.
   bool has_atomics() const { return has_atomics_; }
 
   const Points& points() const { return points_; }
@@ -92,7 +92,7 @@ class WriteMap {
 };
 
 /// The value that a point gives a key whose stored value is `stored`; nullopt if the key does not exist.
-/// Throws accessed_unreadable where a stamped value stood.
+/// Throws accessed_unreadable if the point is unreadable.
 std::optional<std::string> value_after(const PointWrite& point, const std::optional<std::string>& stored);
 
 }  // namespace divan::kv::embedded

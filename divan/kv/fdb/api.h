@@ -16,8 +16,8 @@ struct FdbTransactionHandle;
 using FdbError = int;  // 0: none
 using FdbBool = int;
 
-// The library's own declaration aligns it to four bytes, but its rows lie at any address; the members are
-// where they are there.
+// The library declares it with an alignment of four bytes and the same layout, but its rows may be at any
+// address.
 #pragma pack(push, 1)
 /// A row of a range, in the client's memory.
 struct FdbKeyValue {
@@ -56,7 +56,7 @@ enum class ErrorPredicate { retryable = 50000, maybe_committed = 50001 };
 
 /// The client's functions. Filled in once, then unchanged, hence thread-safe.
 struct Api {
-  /// None yet: for tests, which put functions of their own in their places.
+  /// Has no functions yet. For tests, which assign their own.
   Api() = default;
   /// Opens the library and finds its functions. `library` is a path or a file name; empty: the name under
   /// which FoundationDB's packages install it. Throws divan::Error 500 that says what to install.

@@ -15,11 +15,11 @@ namespace divan::kv::fdb {
 /// Thread-safe.
 class Client {
  public:
-  /// Starts it when it is asked for first. Throws divan::Error 500 that says what is missing or wrong, also
-  /// if it runs already with other options.
+  /// Starts the client at the first call. Throws divan::Error 500 that says what is missing or wrong, also if
+  /// it runs already with other options.
   static const Client& of_this_process(const ClientOptions& options);
-  /// Stops it, if it runs: for the end of main(). What the library does at exit() would take from under its
-  /// thread what that thread uses. No database may be open any more, and none can be opened.
+  /// Stops it, if it runs. For the end of main(): at exit() the library would destroy what its thread still
+  /// uses. No database may be open any more, and none can be opened.
   static void stop();
 
   /// A client with these functions instead of a library's. For tests.

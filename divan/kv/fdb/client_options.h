@@ -1,12 +1,12 @@
-// How FoundationDB's client is started.
+// Options of FoundationDB's client.
 #pragma once
 
 #include <string>
 
 namespace divan::kv::fdb {
 
-/// How the process's client is started. Empty: FoundationDB's own default, which its environment variables
-/// set.
+/// Options of the process's client. An empty one stands for FoundationDB's default, which its environment
+/// variables set.
 struct ClientOptions {
   std::string library;          // path of libfdb_c.so; empty: found by its name
   std::string trace_directory;  // the client's own trace files; empty: none

@@ -20,8 +20,8 @@ inline double seconds(Duration duration) { return std::chrono::duration<double>(
 /// A connection to a cluster. Thread-safe. The client and the clock must outlive it.
 class Cluster {
  public:
-  /// `file` is the path of the cluster file; empty: the client's default. Does not wait for
-  /// the cluster. Throws divan::Error 500 that names the file.
+  /// `file` is the path of the cluster file; empty: the client's default. Does not wait for the cluster.
+  /// Throws divan::Error 500 that names the file.
   Cluster(const Client& client, const std::string& file, const Clock& clock, Duration answer_timeout);
   ~Cluster();
   Cluster(const Cluster&) = delete;
@@ -43,7 +43,7 @@ class Cluster {
   /// request that the client makes by itself before (for a read version, say) is not counted.
   void count_round_trip() const { ++round_trips_; }
   std::uint64_t round_trips() const { return round_trips_; }
-  /// The same of transactions with writes: committed, or refused for a conflict.
+  /// Counts a transaction with writes whose response has come: committed, or refused for a conflict.
   void count_commit(bool conflicted) const { ++(conflicted ? conflicts_ : commits_); }
   std::uint64_t commits() const { return commits_; }
   std::uint64_t conflicts() const { return conflicts_; }

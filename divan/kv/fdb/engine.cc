@@ -16,7 +16,7 @@ constexpr std::string_view kLeastVersionKey = "\xff/minRequiredCommitVersion";
 constexpr Duration kSettlesAfterJump = std::chrono::seconds(15);
 constexpr Duration kSettlePoll = std::chrono::milliseconds(500);
 constexpr Duration kLongestJump = std::chrono::minutes(1);
-// Of its own: those of transactions that were given up are counted until it notices.
+// The client's own limit. For a while it also counts the watches of abandoned transactions.
 constexpr std::int64_t kMaxClientWatches = 1'000'000;
 
 const std::string& checked(const std::string& cluster_file) {

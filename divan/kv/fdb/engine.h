@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxTagBytes = 16;
 
 struct Options {
   std::string cluster_file;    // empty: the default of FoundationDB's client
-  std::string name = "divan";  // the rows stand behind the tuple (name); at most kMaxNameBytes
+  std::string name = "divan";  // the prefix of all keys is the tuple (name); at most kMaxNameBytes
   std::string tag;             // FoundationDB's tag of the transactions, to throttle them by; empty: none
   Duration start_timeout = std::chrono::seconds(10);
   // If the cluster does not respond to a read for so long, the transaction fails with transaction_timed_out.
@@ -49,7 +49,7 @@ class FdbDatabase final : public Database {
   std::int64_t estimate_bytes(const KeyRange& range) override;
   void advance_version(Version at_least) override;
 
-  /// From now on it can be opened.
+  /// Marks an unfinished store as complete, so that it can be opened.
   void finish();
 
   /// How often a thread has waited for the cluster since this object was made.

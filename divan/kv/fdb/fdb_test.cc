@@ -207,14 +207,14 @@ class SlowDump {
   const Clock& clock_;
 };
 
-TEST_F(KvFdbCluster, ADumpOutlivesItsVersionWhileNobodyChangesWhatIsToCome) {
+TEST_F(KvFdbCluster, ADumpOutlivesItsVersionIfTheRemainingRowsDoNotChange) {
   TemporaryStore store(clock_);
   SlowDump dump(*store, clock_, 400);
   EXPECT_EQ(dump.run(200, [&] { store->run([](Transaction& tx) { tx.set("a", "too late to be seen"); }); }),
             400);
 }
 
-TEST_F(KvFdbCluster, ADumpFailsIfWhatIsToComeIsChanged) {
+TEST_F(KvFdbCluster, ADumpFailsIfARemainingRowChanges) {
   TemporaryStore store(clock_);
   SlowDump dump(*store, clock_, 400);
   try {
@@ -224,7 +224,7 @@ TEST_F(KvFdbCluster, ADumpFailsIfWhatIsToComeIsChanged) {
 }
 
 TEST_F(KvFdbCluster, SilenceOfTheClusterIsAnErrorAndNotForEver) {
-  // A cluster that nobody answers for, behind a file that is right.
+  // The file is valid, but no process listens at its address.
   const auto file = std::filesystem::temp_directory_path() / ("divan-cluster-" + rng_.uuid());
   std::ofstream(file) << "some:id@127.0.0.1:1\n";
   const Cluster silent(Client::of_this_process(temporary_options(rng_).client), file, clock_,

@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kUnfinished = "unfinished";
 constexpr Duration kProtocolTimeout = std::chrono::seconds(1);
 
-// Whether the cluster speaks, if not to this client.
-bool speaks(const Cluster& cluster) {
+// Returns true if a coordinator of the cluster responds, even if the client does not understand it.
+bool responds(const Cluster& cluster) {
   const Api& api = cluster.api();
   if (api.database_get_server_protocol == nullptr) return false;
   const Future future(api, api.database_get_server_protocol(cluster.handle(), 0));
@@ -25,10 +25,10 @@ bool speaks(const Cluster& cluster) {
 
 // What to check if the cluster does not respond.
 std::string questions(const Cluster& cluster, const std::string& file) {
-  // Without one the client takes what it is told elsewhere.
-  const char* const told = std::getenv("FDB_CLUSTER_FILE");
-  std::ifstream in(!file.empty() ? file : told != nullptr ? told : "fdb.cluster");
-  if (!in && file.empty() && told == nullptr) in.open("/etc/foundationdb/fdb.cluster");
+  // Without a file in the settings the client uses FDB_CLUSTER_FILE or its default paths.
+  const char* const variable = std::getenv("FDB_CLUSTER_FILE");
+  std::ifstream in(!file.empty() ? file : variable != nullptr ? variable : "fdb.cluster");
+  if (!in && file.empty() && variable == nullptr) in.open("/etc/foundationdb/fdb.cluster");
   const std::string addresses{std::istreambuf_iterator<char>(in), {}};
   const ClientOptions& options = cluster.client().options();
   if (addresses.find(":tls") != std::string::npos) {
@@ -42,14 +42,14 @@ std::string questions(const Cluster& cluster, const std::string& file) {
   return "is it running, and can it be reached from here?";
 }
 
-// What is where a store is to be.
+// What the cluster has at a store's place.
 struct Contents {
   std::optional<std::string> format;
   bool has_rows = false;
   bool is_free = false;
 };
 
-FdbError look(RawTransaction& tx, const Place& place, Contents& contents) {
+FdbError read_contents(RawTransaction& tx, const Place& place, Contents& contents) {
   const Cluster& cluster = tx.cluster();
   const Future format = tx.get(place.format_key(), false);
   const Future rows = tx.get_range({.begin = place.begin(), .end = place.very_end(), .limit = 1});
@@ -97,7 +97,7 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
           fmt::format("FoundationDB's cluster{}: {}", file.empty() ? "" : " of " + file, problem));
   }
   if (problem.empty()) {
-    problem = speaks(cluster)
+    problem = responds(cluster)
                   ? "its coordinators can be reached, but it is not available, or of a version that this "
                     "client does not understand"
                   : questions(cluster, file);
@@ -110,7 +110,7 @@ void await_cluster(const Cluster& cluster, const std::string& file, Duration tim
 void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises) {
   Contents found;
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    if (const FdbError code = look(tx, place, found); code != 0) return code;
+    if (const FdbError code = read_contents(tx, place, found); code != 0) return code;
     const int there = found.format ? format_in(*found.format) : 0;
     const bool is_raised = raises && there >= formats.oldest && there < formats.newest;
     if (!is_raised && (found.format || found.has_rows)) return 0;
@@ -137,7 +137,7 @@ void check_format(const Cluster& cluster, const Place& place, Formats formats, b
 void begin_store(const Cluster& cluster, const Place& place) {
   Contents found;
   run_raw(cluster, [&](RawTransaction& tx) -> FdbError {
-    if (const FdbError code = look(tx, place, found); code != 0) return code;
+    if (const FdbError code = read_contents(tx, place, found); code != 0) return code;
     found.is_free = found.format ? *found.format == kUnfinished : !found.has_rows;
     if (!found.is_free) return 0;
     tx.clear_range(place.begin(), place.very_end());

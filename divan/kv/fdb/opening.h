@@ -1,4 +1,4 @@
-// What is looked at before a store in a cluster is used.
+// The checks before a store in a cluster is used.
 #pragma once
 
 #include "divan/kv/fdb/store.h"
@@ -8,8 +8,8 @@ namespace divan::kv::fdb {
 /// Throws divan::Error 500 if the file that names the cluster cannot be read.
 void check_cluster_file(const std::string& path);
 
-/// Waits until the cluster returns a read version. Throws divan::Error 500 that says what to check
-/// if that takes too long; `file` is for that.
+/// Waits until the cluster returns a read version. Throws divan::Error 500 that says what to check if that
+/// takes too long; `file` is for that error.
 void await_cluster(const Cluster& cluster, const std::string& file, Duration timeout);
 
 /// The formats that a version reads. It writes the newest.
@@ -22,9 +22,10 @@ struct Formats {
 /// and with `raises` a store of an older one, too.
 void check_format(const Cluster& cluster, const Place& place, Formats formats, bool raises);
 
-/// Clears an unfinished store away and marks the place as one; throws divan::Error 400 if there is any other.
+/// Clears an unfinished store and marks the place as unfinished. Throws divan::Error 400 if there is another
+/// store.
 void begin_store(const Cluster& cluster, const Place& place);
-/// It can be used.
+/// Marks the store as complete, with this format.
 void finish_store(const Cluster& cluster, const Place& place, int format);
 
 }  // namespace divan::kv::fdb

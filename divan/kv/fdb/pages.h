@@ -1,4 +1,4 @@
-// A range, page by page, with the next page on its way while one is looked at.
+// Reads a range page by page, and requests the next page while one is processed.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace divan::kv::fdb {
 
-/// The rows from `begin` to `end`, as a snapshot, as keys stand in the cluster. Not thread-safe; must not
-/// outlive the transaction.
+/// The rows from `begin` to `end`, as a snapshot, with the cluster's keys. Not thread-safe; must not outlive
+/// the transaction.
 class Pages {
  public:
-  /// How much is wanted at most; 0: all, or who knows how much.
+  /// The most that is needed; 0: all, or not known.
   struct Wanted {
     std::size_t rows = 0;
     std::size_t bytes = 0;
@@ -21,7 +21,8 @@ class Pages {
   };
   Pages(RawTransaction& tx, std::string begin, std::string end, const Wanted& wanted);
 
-  /// The next rows, valid until the next call; none at the end. 0 or what went wrong.
+  /// Sets `rows` to the next rows, which are valid until the next call; none at the end. Returns 0 or the
+  /// error.
   FdbError next(std::span<const FdbKeyValue>& rows);
 
  private:

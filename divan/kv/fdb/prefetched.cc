@@ -5,7 +5,7 @@
 namespace divan::kv::fdb {
 namespace {
 
-// Whether a scan of `range` begins within `covered`.
+// Returns true if a scan of `range` begins within `covered`.
 bool begins_in(const KeyRange& covered, const KeyRange& range, bool reverse) {
   if (!reverse) return covered.contains(range.begin);
   return covered.begin < range.end && range.end <= covered.end;

@@ -1,4 +1,4 @@
-// What the transactions of one store share, and where its rows stand in the cluster.
+// What the transactions of one store share, and the place of its rows in the cluster.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace divan::kv::fdb {
 
-/// Where rows stand: each key behind a prefix that is Divan's. What the engine keeps for itself stands behind
-/// the prefix and a byte 0xff, where no transaction can reach. Immutable, hence thread-safe.
+/// The place of a store's rows: each key follows a prefix. The engine's own rows follow the prefix and a byte
+/// 0xff, where callers of a transaction cannot reach. Immutable, hence thread-safe.
 class Place {
  public:
   /// The prefix is the tuple (`name`).
@@ -24,9 +24,9 @@ class Place {
   std::string end() const { return prefix_ + '\xff'; }
 
   std::string format_key() const;
-  /// Where the dumps of a store show that it is alive.
+  /// A key without a row, which dumps add as a write conflict so that their commits have a version.
   std::string dump_key() const;
-  /// Behind all rows and what the engine keeps.
+  /// The end of all rows, including the engine's own.
   std::string very_end() const { return prefix_ + "\xff\xff"; }
 
  private:

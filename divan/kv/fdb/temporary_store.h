@@ -15,11 +15,11 @@ inline std::optional<std::string> test_cluster_file() {
   return file == nullptr || *file == '\0' ? std::nullopt : std::optional<std::string>(file);
 }
 
-/// What a test that was skipped for want of one says.
+/// The message of tests that are skipped without one.
 inline constexpr const char* kNoTestCluster =
     "FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with";
 
-/// Options for a store that nobody else uses.
+/// Options for a store with a name of its own.
 inline Options temporary_options(Rng& rng) {
   Options options;
   options.cluster_file = test_cluster_file().value_or("");

@@ -6,9 +6,10 @@
 // settled (kv/settle.h) like one for which the client returns that error. Its mark is one of the engine's
 // rows.
 //
-// What depends on the transaction's own versionstamp is refused before the client is asked: it would refuse
-// the commit, too. And it would hide the version that is read together with those to come, and so what was
-// committed last; so versionstamped keys are kept back until the commit, or until a clear may concern them.
+// Reads that depend on the transaction's own versionstamp are refused before the client is called, since the
+// client would then refuse the commit, too. The client would also make keys unreadable that have the read
+// version itself, and so rows of the last commit. So versionstamped keys are passed to the client at the
+// commit, or when a clear may concern them.
 #pragma once
 
 #include <optional>
@@ -81,7 +82,7 @@ class FdbTransaction final : public Transaction {
   std::optional<FdbError> outcome_of(const Future& commit, const Future& stamp) const;
 
   Store& store_;
-  const bool settles_;  // another commit, so it reaches the marks
+  const bool settles_;  // it settles another commit, so it reaches the marks
   RawTransaction raw_;
   Prefetched prefetched_;
   std::optional<Version> read_version_;
@@ -96,7 +97,7 @@ class FdbTransaction final : public Transaction {
   std::vector<StampedKey> stamped_keys_;  // that the client does not know yet
   bool has_writes_ = false;
   bool has_ended_ = false;
-  bool leaves_mark_ = false;  // the commit has begun
+  bool leaves_mark_ = false;  // the commit has begun, and writes its mark
   std::size_t bytes_ = 0;
   int attempts_ = 0;
   bool raw_is_reset_ = false;

@@ -16,7 +16,7 @@ namespace divan::kv::fdb {
 
 class Watches;
 
-/// A watch on its way: asked for, then set by a commit or not. Thread-safe.
+/// A watch that was requested and is then set or cancelled by its transaction's end. Thread-safe.
 class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
  public:
   /// Its transaction is committed.
@@ -31,7 +31,7 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
 
   static void on_answer(FdbFuture*, void* parameter);
   void answered();
-  void learn(bool& what);  // fires when it was the last of both
+  void learn(bool& what);  // fires when the watch is set and answered
   void end(void (Watch::*how)());
 
   const std::shared_ptr<Shared> shared_;

@@ -38,7 +38,7 @@ bool is_stamped(const Operation& operation) {
   return operation.kind == Operation::Kind::stamped_key || operation.kind == Operation::Kind::stamped_value;
 }
 
-// The stamp is known by now: what sets a stamped key or value is a set() like others.
+// The stamp is known by now, so setting a stamped key or value becomes a set().
 Operation with_stamp(Operation operation, const Transacted& transacted) {
   std::string& bytes = operation.kind == Operation::Kind::stamped_key ? operation.begin : operation.value;
   std::string_view rest = bytes;
@@ -48,15 +48,15 @@ Operation with_stamp(Operation operation, const Transacted& transacted) {
   return operation;
 }
 
-// Does a transaction's steps again; answers the first one whose answer is another now. Of the reads only
-// those of the given isolation count.
+// Repeats a transaction's steps; returns a message about the first one with another result. Only reads of the
+// given isolation count.
 std::optional<std::string> repeat(Rows& rows, const Transacted& transacted,
                                   std::optional<Isolation> checked) {
   bool has_stamps = false;
   for (const auto& step : transacted.steps) {
     const Operation& operation = step.operation;
     const bool stamps = is_stamped(operation) && step.answer == "done";
-    // What follows saw a stamp that was never given.
+    // The later steps saw a stamp that was never assigned.
     if (stamps && !transacted.version) return std::nullopt;
     has_stamps |= stamps;
     const std::string answer = perform(rows, stamps ? with_stamp(operation, transacted) : operation);

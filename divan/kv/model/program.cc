@@ -70,7 +70,7 @@ void write(Transaction& tx, const Operation& operation) {
 }  // namespace
 
 std::string random_key(Rng& rng) {
-  // The last but one is the end of where a key that is stamped after "a" may come to stand.
+  // The last but one is the last key that "a" and a versionstamp may become.
   static const std::vector<std::string> kKeys = {
       "",  "a", std::string("a\0", 2),         "ab",  "b", "c", "ca", "d", "e", "f", "fa",
       "g", "h", "a" + std::string(10, '\xff'), "\xfe"};

@@ -1,4 +1,4 @@
-// Random transactions over a few keys, so that they get into each other's way all the time.
+// Random transactions over a few keys, so that they often conflict.
 #pragma once
 
 #include <string>
@@ -49,7 +49,7 @@ std::string answer_of(Fn&& fn) {
 }
 
 /// The seeds of a test's histories: consecutive ones from a random one on, `usual` or with DIVAN_LONG=1
-/// `many` of them; or `again` times the one that DIVAN_SEED says.
+/// `many` of them; or the one in DIVAN_SEED, `again` times.
 struct Seeds {
   std::uint64_t first = 0;
   std::uint64_t count = 0;

@@ -1,4 +1,4 @@
-// How the reference engine is made.
+// Options of the reference engine.
 #pragma once
 
 #include "divan/kv/store.h"

@@ -16,7 +16,7 @@ namespace divan::kv::reference {
 
 struct State;
 
-/// Thread-safe. Transactions must not outlive it; nor may it outlive the clock and rng.
+/// Thread-safe. Transactions must not outlive it. The clock and rng must outlive it.
 class ReferenceDatabase final : public Database {
  public:
   ReferenceDatabase(const Clock& clock, Rng& rng, const Options& options = {});

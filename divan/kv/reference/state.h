@@ -33,7 +33,7 @@ struct State {
   std::map<std::string, Values, std::less<>> history;
   std::vector<Commit> commits;
   std::vector<Waiting> waiting;
-  // Those that are yet to be set, too.
+  // Including those that are not set yet.
   std::vector<std::weak_ptr<Watch>> watches;
 
   // With the mutex held.

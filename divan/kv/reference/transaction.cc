@@ -142,7 +142,7 @@ std::optional<ReferenceTransaction::Row> ReferenceTransaction::first_row(const s
                                                                          const std::string& end) const {
   std::string from = begin;
   while (from < end) {
-    // The next key that is stored, was, or is written here.
+    // The next key that is or was stored, or is written here.
     std::string key = end;
     {
       std::lock_guard lock(state_.mutex);

@@ -8,7 +8,7 @@
 
 namespace divan::kv::reference {
 
-/// A write as it was asked for.
+/// A write, with the arguments of its call.
 struct Write {
   enum class Kind { set, clear_range, atomic, stamped_key, stamped_value };
   Kind kind;
@@ -71,7 +71,7 @@ class ReferenceTransaction final : public Transaction {
   std::optional<std::string> value(std::string_view key) const;
   // Returns true if own writes determine the key's value, whatever is stored.
   bool is_decided(std::string_view key) const;
-  // The first row in [begin, end), or the last. Throws accessed_unreadable if the way there cannot be read.
+  // The first row in [begin, end), or the last. Throws accessed_unreadable if keys before it cannot be read.
   std::optional<Row> first_row(const std::string& begin, const std::string& end) const;
   std::optional<Row> last_row(const std::string& begin, const std::string& end) const;
   // Returns what scan() does. What is left between `begin` and `end` was not read.
