@@ -1,8 +1,8 @@
-// The process is killed at each operation of the store between the beginning of a change and the row in the
-// feed that tells of it, and what it had acknowledged is in the feed all the same.
+// A process is killed at each operation of the store between the beginning of a change and its row in the
+// feed. The changes that it had acknowledged are in the feed all the same.
 //
-// The process is this test program, started anew with the number of the operation at which it is to kill
-// itself. It writes what it acknowledges to a file, which (unlike a socket) needs nobody to read it.
+// The process is this test program, started again with the number of the operation at which it kills itself.
+// It writes what it acknowledges to a file, which (unlike a socket) needs no reader.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ constexpr int kExitedByItself = 42;
 kv::embedded::Options store_options(const std::string& directory) {
   kv::embedded::Options options;
   options.directory = directory + "/store";
-  options.durable = false;  // what is written outlives a kill, if not a power cut
+  options.durable = false;  // writes survive a kill, though not a power cut
   options.cache_bytes = 8 << 20;
   return options;
 }
@@ -209,7 +209,7 @@ void expect_nothing_lost(const std::string& directory) {
   docs::Catalog catalog(bus, clock);
   Sequencer sequencer(store, catalog, clock);
   sequencer.step();
-  // The consumer goes on where it was.
+  // The consumer continues at its place.
   store.run([&](kv::Transaction& tx) {
     visit_updates(tx, acknowledged.place, [&](const Update& update) {
       EXPECT_LT(acknowledged.place, update.sequence);

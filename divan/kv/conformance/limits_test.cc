@@ -95,7 +95,7 @@ TEST_P(Conformance, ATransactionLivesFiveSeconds) {
   EXPECT_EQ(code_of([&] { tx->commit(); }), too_old);
   tx->reset();
   EXPECT_EQ(tx->get("a"), std::nullopt);
-  // What only reads has read one version all along, however long that took.
+  // A transaction that only reads may commit at any age.
   clock.advance(2 * kTransactionLifetime);
   tx->commit();
 }
@@ -117,7 +117,7 @@ TEST_P(Conformance, ConflictsAreRememberedAsLongAsATransactionLives) {
   EXPECT_EQ(code_of([&] { tx->commit(); }), ErrorCode::not_committed);
 }
 
-TEST_P(Conformance, AfterItsCommitATransactionTakesNothing) {
+TEST_P(Conformance, AfterItsCommitATransactionRefusesCalls) {
   const auto tx = db.begin();
   tx->set("a", "1");
   tx->commit();
@@ -127,7 +127,7 @@ TEST_P(Conformance, AfterItsCommitATransactionTakesNothing) {
   EXPECT_EQ(stored(), "a=1 ");
 }
 
-// Does what a commit is refused for, and commits.
+// Runs a transaction that is refused with `code`, and commits it.
 std::optional<ErrorCode> refused(Transaction& tx, ErrorCode code, const std::function<void()>& meanwhile) {
   tx.reset();
   tx.get("a");
@@ -141,7 +141,7 @@ std::optional<ErrorCode> refused(Transaction& tx, ErrorCode code, const std::fun
   return code_of([&] { tx.commit(); });
 }
 
-TEST_P(Conformance, AfterACommitThatFailedATransactionTakesNothingAndHasNoVersion) {
+TEST_P(Conformance, AfterACommitThatFailedATransactionRefusesCallsAndHasNoVersion) {
   const auto tx = db.begin();
   for (const auto code : {ErrorCode::not_committed, ErrorCode::transaction_too_large}) {
     // As if there had been a commit before.

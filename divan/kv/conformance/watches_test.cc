@@ -164,7 +164,7 @@ TEST_P(Conformance, ACallbackIsCalledOnce) {
   set("k", "3");
   EXPECT_STILL_WAITING(watch_key(db));
   EXPECT_EQ(calls, 1);
-  // Too late is at once.
+  // After the end the callback is called at once.
   watch->on_end([&] { ++calls; });
   EXPECT_EQ(calls, 2);
 }
@@ -244,7 +244,7 @@ TEST_P(Conformance, TheLimitOfWatchesIsOneForAllTransactions) {
     EXPECT_EQ(code_of([&] { tx->watch("k"); }), many);
   }
   EXPECT_EQ(code_of([&] { watch_key(db); }), many);
-  // Those that are set count on.
+  // Those that are set still count.
   first->commit();
   EXPECT_EQ(code_of([&] { third->watch("k"); }), many);
   // What ends with its transaction does not.

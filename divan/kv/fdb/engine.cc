@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "divan/base/bytes.h"
 #include "divan/kv/fdb/dump.h"
 #include "divan/kv/fdb/opening.h"
 #include "divan/kv/fdb/transaction.h"

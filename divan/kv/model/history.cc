@@ -62,9 +62,9 @@ std::optional<std::string> repeat(Rows& rows, const Transacted& transacted,
     const std::string answer = perform(rows, stamps ? with_stamp(operation, transacted) : operation);
     if (answer == step.answer) continue;
     if (operation.is_read() && checked && operation.options.isolation != checked) continue;
-    // It came too late to read anything.
+    // The transaction was too old to read.
     if (operation.is_read() && step.answer == "transaction_too_old") continue;
-    // What it could not read then it can read now.
+    // The repetition can read what the transaction could not.
     if (operation.is_read() && has_stamps && step.answer == "accessed_unreadable") continue;
     return fmt::format("{}: was answered {}, and should have been {}", describe(operation), step.answer,
                        answer);

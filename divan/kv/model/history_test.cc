@@ -1,4 +1,4 @@
-// Threads that are really concurrent on the embedded engine; the checker; and the checker's own tests.
+// Concurrent threads on the embedded engine, whose histories are checked; and the tests of the checker.
 #include "divan/kv/model/history.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace divan::kv::model {
 namespace {
 
-// A watch, and what its transaction came to.
+// A watch, and the outcome of its transaction.
 struct Watched {
   std::string key;
   std::optional<std::string> seen;
@@ -88,7 +88,7 @@ Outcome run_threads(Database& database, std::uint64_t seed) {
   return std::move(scene.outcome);
 }
 
-// That no change was missed, and that watches ended with transactions that were not committed.
+// Checks that no watch missed a change, and that the watches of transactions that were not committed ended.
 std::optional<std::string> find_wrong_watch(Database& database, const std::vector<Watched>& watches) {
   // Watches fire after their commit is acknowledged, and before the next one is.
   database.run([](Transaction& tx) { tx.add_write_conflict({"a", "b"}); });

@@ -1,5 +1,5 @@
-// Transactions on a disk that loses its power again and again: what was acknowledged is there, what was not
-// is there wholly or not at all, and versions never go back.
+// Transactions on a disk with repeated power cuts: acknowledged ones are complete, others are complete or
+// have no effect, and versions never decrease.
 //
 // Transaction N writes the rows part/N/0 ... part/N/k-1 and size/N = k, adds 1 to `count`, and a row
 // log/<versionstamp> = N. Now and then it clears the parts of an earlier one and says so in gone/<that one>.
@@ -31,7 +31,8 @@ class PowerCuts {
  public:
   explicit PowerCuts(std::uint64_t seed, bool durable = true) : rng_(seed), durable_(durable) {}
 
-  // Opens, works until the power goes, and looks at what is left. The first rounds make the directory.
+  // Opens the store, works until the power is cut, and checks what is left. The first rounds make the
+  // directory.
   void round(std::uint64_t operations) {
     disk_->cut_after(operations);
     try {

@@ -26,10 +26,10 @@ namespace divan::kv::embedded {
 class SimulatedDisk final : public rocksdb::FileSystem {
  public:
   enum class Operation { open, read, create, append, sync, rename, remove, sync_directory };
-  /// A fault: what an operation on a file is to answer instead of being done; ok lets it be done.
+  /// A fault: the status that an operation on a file returns without an effect; ok lets the operation happen.
   using Fault = std::function<rocksdb::IOStatus(Operation, const std::string& file)>;
 
-  /// Answers before each operation, without a lock; it may block. Nothing ends it.
+  /// `fault` is called before each operation, without a lock; it may block. An empty one ends the faults.
   void set_fault(Fault fault);
 
   /// The power fails at the operation after `operations` more that change something: from then on nothing
@@ -39,8 +39,8 @@ class SimulatedDisk final : public rocksdb::FileSystem {
   /// Operations that changed something.
   std::uint64_t changes() const;
 
-  /// The power comes back. Nobody may have files open. `in_order`: what was not synced is cut off somewhere,
-  /// but has no blocks of zeros in it.
+  /// The power comes back. No files may be open. `in_order`: what was not synced is cut off somewhere, but
+  /// has no blocks of zeros in it.
   void power_up(Rng& rng, bool in_order = false);
 
   /// The names that end with `suffix`.
