@@ -167,7 +167,7 @@ RouteResult ken_status(const Context& context, const CallPtr& call) {
     writer.key("incremental").number(status.settings.incremental_channels).end_object();
     write_list(writer, "queue", status.queue, [&](const std::string& database) { writer.string(database); });
     writer.key("expanding");
-    status.expanding ? writer.string(*status.expanding) : writer.null();
+    status.scanning ? writer.string(*status.scanning) : writer.null();
     write_list(writer, "active", status.active,
                [&](const auto& active) { write_active(writer, context, tx, active); });
     write_list(writer, "waiting", status.waiting,

@@ -1,4 +1,4 @@
-// The transactions of ken: they inspect databases, request jobs and check whether jobs have ended.
+// The transactions of ken: they scan databases, request jobs and read the outcomes of jobs.
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/docs/reader.h"
@@ -9,7 +9,7 @@
 namespace divan::ken {
 namespace {
 
-// A database with indexes that may not be built yet is inspected again after this time at the latest.
+// A database with indexes that may not be built yet is scanned again after this time at the latest.
 constexpr Duration kResubmit = std::chrono::seconds(60);
 // The pause after a job that failed, if no failures of its index are recorded.
 constexpr Duration kPause = std::chrono::seconds(5);
@@ -34,8 +34,8 @@ struct Ken::Decision {
   std::shared_ptr<kv::Watch> watch;
 };
 
-Ken::InspectionResult Ken::inspect_database(const std::string& name) {
-  InspectionResult result;
+Ken::ScanResult Ken::scan_database(const std::string& name) {
+  ScanResult result;
   try {
     // Jobs that have ended must not count as active.
     std::vector<Key> active;
@@ -52,7 +52,7 @@ Ken::InspectionResult Ken::inspect_database(const std::string& name) {
       for (auto& [id, winner] : index::design_documents(tx, *database)) designs.push_back(std::move(id));
     });
     for (std::size_t i = designs.size(); i > 1; --i) std::swap(designs[i - 1], designs[rng_.below(i)]);
-    for (const auto& id : designs) inspect_design_document(result, name, id);
+    for (const auto& id : designs) scan_design_document(result, name, id);
   } catch (const std::exception& error) {
     log::error("Ken cannot read `{}` and tries again in a few seconds: {}", name, error.what());
     result.error = error.what();
@@ -60,8 +60,7 @@ Ken::InspectionResult Ken::inspect_database(const std::string& name) {
   return result;
 }
 
-void Ken::inspect_design_document(InspectionResult& result, const std::string& name,
-                                  const std::string& design_id) {
+void Ken::scan_design_document(ScanResult& result, const std::string& name, const std::string& design_id) {
   std::vector<Decision> decisions;
   try {
     store_.run([&](kv::Transaction& tx) {
@@ -77,7 +76,7 @@ void Ken::inspect_design_document(InspectionResult& result, const std::string& n
       }
     });
   } catch (const std::exception& error) {
-    // The other design documents are inspected nevertheless.
+    // The other design documents are scanned nevertheless.
     log::error("Ken cannot read `{}` in `{}` and tries again in a few seconds: {}", design_id, name,
                error.what());
     result.error = error.what();
@@ -86,8 +85,8 @@ void Ken::inspect_design_document(InspectionResult& result, const std::string& n
   for (auto& decision : decisions) record(result, decision);
 }
 
-// Inspects an index, and requests its job if it may be built. `requested` is how many jobs this transaction
-// has requested.
+// Decides what to do about an index, and requests its job if it may be built. `requested` is how many jobs
+// this transaction has requested.
 Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
                           std::int64_t requested) {
   Decision decision{.index = {std::string(index.kind()), index::build_id(database, index.signature()),
@@ -114,7 +113,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
     return decision;
   }
 
-  if (row != nullptr && row->active) {  // it has ended since inspect_database() settled it
+  if (row != nullptr && row->active) {  // it has ended since scan_database() settled it
     decision.again_at = now;
     return decision;
   }
@@ -159,7 +158,7 @@ Ken::Decision Ken::decide(kv::Transaction& tx, const docs::Database& database, c
 }
 
 // Takes over a decision whose transaction has been committed.
-void Ken::record(InspectionResult& result, Decision& decision) {
+void Ken::record(ScanResult& result, Decision& decision) {
   result.again_at = std::min(result.again_at, decision.again_at);
   if (decision.left_out) result.left_out.push_back(decision.index);
   if (decision.hold) {

@@ -128,7 +128,7 @@ MonotonicTime Ken::next_time() const {
 bool Ken::step() {
   read_settings_again();
   run_periodic_tasks();
-  return remove_one() || settle_one() || queue_all_if_due() || inspect_one();
+  return remove_one() || settle_one() || queue_all_if_due() || scan_one();
 }
 
 void Ken::read_settings_again() {
@@ -231,8 +231,8 @@ bool Ken::settle_one() {
   return true;
 }
 
-// Takes the next database that may be inspected out of the queue. It may be queued again from now on, so a
-// change during its inspection is not missed.
+// Takes the next database that may be scanned out of the queue. It may be queued again from now on, so a
+// change during its scan is not missed.
 std::optional<std::string> Ken::take_database() {
   std::lock_guard lock(mutex_);
   if (waiting_.empty() || active() >= settings_.channels()) return std::nullopt;
@@ -250,17 +250,17 @@ std::optional<std::string> Ken::take_database() {
   retries_.erase(database);
   holds_.erase(database);
   round_left_ = std::min(round_left_, waiting_.size());
-  inspected_ = database;
+  scanning_ = database;
   return database;
 }
 
-bool Ken::inspect_one() {
+bool Ken::scan_one() {
   const auto database = take_database();
   if (!database) return false;
-  InspectionResult result;
-  if (!is_ignored(config_, *database)) result = inspect_database(*database);
+  ScanResult result;
+  if (!is_ignored(config_, *database)) result = scan_database(*database);
   std::lock_guard lock(mutex_);
-  inspected_.reset();
+  scanning_.reset();
   const MonotonicTime now = clock_.now();
   if (result.gone) removals_.emplace(*database, now);
   if (!result.error.empty()) result.again_at = std::min(result.again_at, now + kFailurePause);
@@ -297,7 +297,7 @@ Status Ken::status() const {
   std::lock_guard lock(mutex_);
   const MonotonicTime now = clock_.now();
   const std::int64_t wall = clock_.wall_ms();
-  Status status{.queue = {waiting_.begin(), waiting_.end()}, .expanding = inspected_, .settings = settings_};
+  Status status{.queue = {waiting_.begin(), waiting_.end()}, .scanning = scanning_, .settings = settings_};
   for (const auto& [key, row] : rows_) {
     if (row.active) status.active.push_back({row.index, row.requested_at});
   }

@@ -1,16 +1,16 @@
 // Ken: indexes that build themselves. When a database changes, ken requests the jobs that update its indexes,
 // so that queries find the indexes up to date.
 //
-// A database that changed is put into a queue, once however often it changes. Ken inspects the databases of
+// A database that changed is put into a queue, once however often it changes. Ken scans the databases of
 // the queue one at a time, and their design documents in random order. For each index that is behind, the
 // rule in settings.h decides whether its job is requested now. A job that ken has requested holds a *channel*
 // of this process until the job has ended, so ken never has more jobs requested than there are channels. If
-// an index may not be built yet, its database is inspected again: as soon as the reason has gone, and after a
+// an index may not be built yet, its database is scanned again: as soon as the reason has gone, and after a
 // minute at the latest.
 //
 // The job queue has one job for each index, whichever process or query requests it. The job survives this
 // process and ends only when the index is up to date, so ken does nothing for an index whose job is pending
-// or running. A process that starts inspects all databases, so ken needs no state of its own in the store.
+// or running. A process that starts scans all databases, so ken needs no state of its own in the store.
 #pragma once
 
 #include <deque>
@@ -29,7 +29,7 @@
 namespace divan::ken {
 
 struct KenOptions {
-  /// The minimum time between two inspections of a database that changes all the time. The first change after
+  /// The minimum time between two scans of a database that changes all the time. The first change after
   /// a quiet period is handled at once.
   Duration gather = std::chrono::milliseconds(50);
   index::JobClaimer* builder = nullptr;  // of this process; outlives ken
@@ -58,14 +58,14 @@ struct Status {
   struct Retry {
     std::string database;
     std::int64_t at = 0;  // milliseconds since 1970, at the latest
-    std::string error;    // of its last inspection; empty if some of its indexes wait
+    std::string error;    // of its last scan; empty if some of its indexes wait
   };
   std::vector<std::string> queue;
-  std::optional<std::string> expanding;
+  std::optional<std::string> scanning;
   std::vector<Active> active;
   std::vector<Waiting> waiting;
   std::vector<Retry> retries;
-  /// Indexes that lacked rows of documents (index/left_out.h) when ken last inspected their database or their
+  /// Indexes that lacked rows of documents (index/left_out.h) when ken last scanned their database or their
   /// build ended.
   std::vector<IndexName> left_out;
   Settings settings;
@@ -81,11 +81,11 @@ class Ken {
   Ken(const Ken&) = delete;
   Ken& operator=(const Ken&) = delete;
 
-  /// Subscribes to the changes of databases and starts the thread. It inspects all databases once, since they
+  /// Subscribes to the changes of databases and starts the thread. It scans all databases once, since they
   /// may have changed before, and then those that change.
   void start();
 
-  /// Puts the database into the queue. If its last inspection failed, it is inspected after the pause that
+  /// Puts the database into the queue. If its last scan failed, it is scanned after the pause that
   /// follows a failure.
   void add(const std::string& database);
   /// As add(): a database of Divan has one shard.
@@ -122,15 +122,15 @@ class Ken {
 
     bool watch_ended() const { return watch != nullptr && (watch->fired() || watch->cancelled()); }
   };
-  // A database that must be inspected again.
+  // A database that must be scanned again.
   struct Retry {
     MonotonicTime at;
     MonotonicTime since;
     std::set<Hold> holds;  // what its indexes wait for
-    std::string error;     // of its last inspection; if there is one, add() does not hasten the next
+    std::string error;     // of its last scan; if there is one, add() does not hasten the next
   };
-  // The result of inspecting a database.
-  struct InspectionResult {
+  // The result of scanning a database.
+  struct ScanResult {
     bool gone = false;  // there is no database of this name
     std::vector<Status::Waiting> waiting;
     std::vector<IndexName> left_out;
@@ -154,15 +154,14 @@ class Ken {
   bool remove_one();
   bool settle_one();
   bool queue_all_if_due();
-  bool inspect_one();
+  bool scan_one();
   std::optional<std::string> take_database();
 
-  InspectionResult inspect_database(const std::string& name);
-  void inspect_design_document(InspectionResult& result, const std::string& name,
-                               const std::string& design_id);
+  ScanResult scan_database(const std::string& name);
+  void scan_design_document(ScanResult& result, const std::string& name, const std::string& design_id);
   Decision decide(kv::Transaction& tx, const docs::Database& database, const index::Index& index,
                   std::int64_t requested);
-  void record(InspectionResult& result, Decision& decision);
+  void record(ScanResult& result, Decision& decision);
   void watch(const Key& key, std::shared_ptr<kv::Watch> watch);
   void settle(const Key& key);
   void record_left_out(const IndexName& index, bool any);
@@ -184,7 +183,7 @@ class Ken {
   Settings settings_;
   std::deque<std::string> waiting_;                // the queue of databases,
   std::set<std::string> queued_;                   // and their names
-  std::optional<std::string> inspected_;           // the database that is being inspected
+  std::optional<std::string> scanning_;            // the database that is being scanned
   std::map<std::string, Retry> retries_;           // by database
   std::map<std::string, MonotonicTime> removals_;  // databases whose jobs are to be removed, and when
   std::map<std::string, std::vector<Status::Waiting>> holds_;  // indexes that wait, by database
@@ -196,7 +195,7 @@ class Ken {
     MonotonicTime at;
   };
   std::map<Key, Seen> early_failures_;
-  std::size_t round_left_ = 0;  // databases that may be inspected before the next round
+  std::size_t round_left_ = 0;  // databases that may be scanned before the next round
   MonotonicTime next_round_;
   MonotonicTime all_at_ = MonotonicTime::max();  // when all databases are put into the queue
   MonotonicTime sweep_at_;

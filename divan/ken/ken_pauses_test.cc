@@ -1,4 +1,4 @@
-// When ken inspects an index again that failed, may not be built yet, or was built recently.
+// When ken scans an index again that failed, may not be built yet, or was built recently.
 #include "divan/ken/testing.h"
 
 namespace divan::ken {
@@ -10,7 +10,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
   config.override_with("ken", "max_incremental_updates", "1");
   put_design(1);
   const auto start = clock.now();
-  inspect();
+  scan();
   EXPECT_EQ(hold_of("_design/1"), Hold::batch_channels);
   // Without a notification of ken.
   config.override_with("ken", "batch_channels", "2");
@@ -23,7 +23,7 @@ TEST_F(KenTest, WhatMayNotBeBuiltComesAgainInAMinute) {
 // Case 8: 5 s, and never after a success.
 TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   put_design(1);
-  inspect();
+  scan();
   fail(accept().at(0));
   auto start = clock.now();
   settle();
@@ -31,7 +31,7 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   put_documents(1);
-  inspect();
+  scan();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   EXPECT_EQ(ken->status().waiting.at(0).failures->error, "no");
   until(start, milliseconds(4'999));
@@ -58,7 +58,7 @@ TEST_F(KenTest, AFailedBuildIsTriedAgainInFiveSecondsAndASuccessfulOneNever) {
 TEST_F(KenTest, AFailedBuildIsRetriedBeforeTheDelayIsOver) {
   ken->set_delay(3'600'000);
   put_design(1);
-  inspect();
+  scan();
   fail(accept().at(0));
   const auto start = clock.now();
   settle();
@@ -68,14 +68,14 @@ TEST_F(KenTest, AFailedBuildIsRetriedBeforeTheDelayIsOver) {
 
 TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst) {
   put_design(1);
-  inspect();
+  scan();
   for (int i = 0; i < 4; ++i) {
     fail(accept().at(0));
     settle();
     if (i < 3) until(clock.now(), seconds(60));
   }
   put_design(2);
-  inspect();
+  scan();
   fail(accept().at(0));
   const auto start = clock.now();
   settle();
@@ -85,7 +85,7 @@ TEST_F(KenTest, OfTwoFailedBuildsOfADatabaseTheOneWithTheShorterPauseComesFirst)
 
 TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
   put_design(1);
-  inspect();
+  scan();
   const auto job = accept().at(0);
   fail(job);
   store->run([&](kv::Transaction& tx) {
@@ -102,7 +102,7 @@ TEST_F(KenTest, AFailureThatAnotherClockPutsIntoTheFutureMakesNoLongerPause) {
 
 TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
   put_design(1);
-  inspect();
+  scan();
   for (int i = 0; i < 3; ++i) {
     const auto job = accept().at(0);
     const bool advanced = i == 2;
@@ -119,11 +119,11 @@ TEST_F(KenTest, FailuresAreCountedFromTheLastProgress) {
 // Failures are counted in the store: neither a restart nor the pruning of the job resets the count.
 TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   put_design(1);
-  inspect();
+  scan();
   fail(accept().at(0));
   restart();
   auto start = clock.now();
-  inspect();
+  scan();
   EXPECT_EQ(hold_of("_design/1"), Hold::failed);
   until(start, milliseconds(4'900));
   EXPECT_TRUE(pending().empty());
@@ -133,7 +133,7 @@ TEST_F(KenTest, ThePauseAfterFailuresGrowsOverRestarts) {
   store->run([&](kv::Transaction& tx) { queue.remove(tx, "views", job.job.id); });
   restart();
   start = clock.now();
-  inspect();
+  scan();
   EXPECT_EQ(ken->status().waiting.at(0).failures->count, 2);
   until(start, milliseconds(9'900));
   EXPECT_TRUE(pending().empty());
@@ -147,7 +147,7 @@ TEST_F(KenTest, BuildsThatFailForTheirFunctionsArePutOffForUpToAnHourAndOthersFo
     const std::string name = by_function ? "by_function" : "otherwise";
     create(name);
     put_design(1, name);
-    inspect(name);
+    scan(name);
     std::int64_t last = 0;
     for (int i = 0; i < 14; ++i) {
       fail(accept().at(0), by_function);
@@ -176,7 +176,7 @@ TEST_F(KenTest, AFailedJobThatWasRequestedElsewhereIsRetriedInAMinute) {
   while (other.step()) {}
   const auto job = accept().at(0);
   const auto start = clock.now();
-  inspect();
+  scan();
   EXPECT_TRUE(ken->status().active.empty());
   fail(job);
   until(start, milliseconds(59'900));
@@ -189,7 +189,7 @@ TEST_F(KenTest, AFailedJobThatWasRequestedElsewhereIsRetriedInAMinute) {
 // Case 8: never.
 TEST_F(KenTest, ADatabaseThatIsGoneIsNotTriedAgain) {
   put_design(1);
-  inspect();
+  scan();
   fail(accept().at(0));
   settle();
   store->run([&](kv::Transaction& tx) { catalog.remove(tx, "db"); });
@@ -213,13 +213,13 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
     tx.clear(key);
   });
   const auto start = clock.now();
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 4u);
   ASSERT_EQ(ken->status().retries.size(), 1u);
   EXPECT_FALSE(ken->status().retries.at(0).error.empty());
   store->run([&](kv::Transaction& tx) { tx.set(key, body); });
   // A change does not hasten it.
-  inspect();
+  scan();
   until(start, milliseconds(4'900));
   EXPECT_EQ(pending().size(), 4u);
   until(start, milliseconds(5'100));
@@ -228,22 +228,22 @@ TEST_F(KenTest, ADesignDocumentThatCannotBeReadDelaysNoOtherAndIsTriedAgain) {
 
 TEST_F(KenTest, AnIndexThatWasBuiltIsDelayedUnlessABatchChannelIsFree) {
   put_design(1);
-  inspect();
+  scan();
   build_all();
   // There is one: at once.
   put_documents(1);
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 1u);
   build_all();
   settle();
   const auto running = take_batch_channel();
   put_documents(1);
-  inspect();
+  scan();
   build_all();
-  inspect();
+  scan();
   const auto start = clock.now();
   put_documents(1);
-  inspect();
+  scan();
   EXPECT_EQ(hold_of("_design/1"), Hold::delay);
   until(start, milliseconds(4'000));
   EXPECT_TRUE(pending().empty());
@@ -255,15 +255,15 @@ TEST_F(KenTest, AnIndexWhoseDelayIsOverIsForgotten) {
   ken->set_batch_size(10);
   ken->set_delay(30'000);
   put_design(1);
-  inspect();
+  scan();
   build_all();
   settle();
   put_documents(1);
-  inspect();
+  scan();
   EXPECT_EQ(hold_of("_design/1"), Hold::delay);
   // Only ken's memory of the recent build delays it.
   restart();
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 1u);
   build_all();
   const auto start = clock.now();
@@ -273,7 +273,7 @@ TEST_F(KenTest, AnIndexWhoseDelayIsOverIsForgotten) {
   until(start, milliseconds(2'100));
   ken->set_delay(30'000);
   put_documents(1);
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 1u);
 }
 

@@ -27,8 +27,8 @@ TEST_F(KenTest, RequestsEachJobOnce) {
   put(R"({"_id":"_design/same","views":{"v":{"map":"function(doc) { emit(1); }"}}})");
   put_design(2);
   put(R"({"_id":"_design/none","filters":{}})");
-  inspect();
-  inspect();
+  scan();
+  scan();
   EXPECT_EQ(all_jobs().size(), 2u);
   EXPECT_EQ(ken->status().active.size(), 2u);
   build_all();
@@ -43,14 +43,14 @@ TEST_F(KenTest, AutoupdateSwitchesItOff) {
   put_design(3, "db", R"(,"autoupdate":{"indexes":false,"st_indexes":false})");
   put_design(4, "db", R"(,"autoupdate":true)");
   put_design(5, "db", R"(,"autoupdate":"false")");
-  inspect();
+  scan();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/3", "_design/4", "_design/5"}));
 }
 
 TEST_F(KenTest, UnknownLanguagesAreSkipped) {
   put_design(1, "db", R"(,"language":"erlang")");
   put_design(2, "db", R"(,"language":"javascript")");
-  inspect();
+  scan();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/2"}));
 }
 
@@ -58,10 +58,10 @@ TEST_F(KenTest, UnknownLanguagesAreSkipped) {
 TEST_F(KenTest, IgnoredDatabasesAreLeftAlone) {
   put_design(1);
   config.override_with("ken.ignore", "db", "true");
-  inspect();
+  scan();
   EXPECT_TRUE(all_jobs().empty());
   config.override_with("ken.ignore", "db", "false");
-  inspect();
+  scan();
   EXPECT_EQ(all_jobs().size(), 1u);
 }
 
@@ -74,8 +74,8 @@ TEST_F(KenTest, WithAllBatchChannelsTakenOnlyNearIndexesAreBuilt) {
   create("far");
   put_design(2, "far");
   put_documents(999, "far");
-  inspect("far");
-  inspect("near");
+  scan("far");
+  scan("near");
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
   EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
   // As soon as a batch channel is free, not after a minute.
@@ -92,16 +92,16 @@ TEST_F(KenTest, AnIndexThatWasBuiltIsNearUpTo999Changes) {
   put_design(1, "near");
   create("far");
   put_design(2, "far");
-  inspect("near");
-  inspect("far");
+  scan("near");
+  scan("far");
   build_all();
   settle();
   const auto running = take_batch_channel();
   put_documents(999, "near");
   put_documents(1000, "far");
   clock.advance(milliseconds(5001));
-  inspect("far");
-  inspect("near");
+  scan("far");
+  scan("near");
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
   EXPECT_EQ(hold_of("_design/2"), Hold::batch_channels);
   // One that is 999 behind is as urgent as any small one, one that is 1,000 behind is not.
@@ -117,10 +117,10 @@ TEST_F(KenTest, TheSmallGoBeforeTheLarge) {
   config.override_with("ken", "max_incremental_updates", "5");
   put_documents(5);
   put_design(1);
-  inspect();
+  scan();
   create("small");
   put_design(2, "small");
-  inspect("small");
+  scan("small");
   const auto jobs = accept(2);
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(index::database_of_build(jobs[0].job.id), "small");
@@ -133,7 +133,7 @@ TEST_F(KenTest, ALargeBuildThatHasWaitedForAMinuteBecomesUrgent) {
   put_documents(5);
   put_design(1);
   const auto start = clock.now();
-  inspect();
+  scan();
   until(start, seconds(60));
   EXPECT_EQ(all_jobs().at(0).priority, index::kBuildPriority);
   until(start, seconds(70));
@@ -161,8 +161,8 @@ TEST_F(KenTest, RemoveStopsActiveJobsAndForgetsTheDatabase) {
   put_design(2);
   create("other");
   put_design(3, "other");
-  inspect();
-  inspect("other");
+  scan();
+  scan("other");
   const auto running = accept().at(0);
   ken->add("db");
   ken->remove("db");
@@ -176,7 +176,7 @@ TEST_F(KenTest, RemoveStopsActiveJobsAndForgetsTheDatabase) {
 
 TEST_F(KenTest, RemoveAlsoStopsJobsThatWereRequestedElsewhere) {
   put_design(1);
-  inspect();
+  scan();
   const auto running = accept().at(0);
   restart();
   ken->remove("db");
@@ -190,7 +190,7 @@ TEST_F(KenTest, AChannelThatBecomesFreeIsForTheDatabaseThatHasWaitedLongest) {
   for (const char* name : {"c", "b", "a"}) {
     create(name);
     put_design(name[0], name);
-    inspect(name);
+    scan(name);
     clock.advance(seconds(1));
   }
   EXPECT_TRUE(pending().empty());
@@ -199,9 +199,9 @@ TEST_F(KenTest, AChannelThatBecomesFreeIsForTheDatabaseThatHasWaitedLongest) {
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/99"}));  // of "c"
 }
 
-TEST_F(KenTest, ADatabaseThatChangesAllTheTimeIsInspectedAtIntervals) {
+TEST_F(KenTest, ADatabaseThatChangesAllTheTimeIsScannedAtIntervals) {
   put_design(1);
-  inspect();
+  scan();
   std::size_t reads = 0;
   kind->on_read = [&](const std::string&) { ++reads; };
   const auto start = clock.now();
@@ -216,7 +216,7 @@ TEST_F(KenTest, MoreChannelsCountAtOnce) {
   const auto running = take_batch_channel();
   config.override_with("ken", "max_incremental_updates", "1");
   put_design(1);
-  inspect();
+  scan();
   config.override_with("ken", "batch_channels", "2");
   ken->reconsider();
   settle();
@@ -228,12 +228,12 @@ TEST_F(KenTest, TheCapHoldsWithFiveHundredIndexes) {
   std::vector<docs::IncomingDocument> designs;
   for (int i = 0; i < 500; ++i) designs.push_back(docs::parse_document(json::compact(design(i))));
   docs::bulk_edit(*store, catalog, "db", designs, rng);
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 20u);  // the limit of one database
   ken->set_limit(1000);
   settle();
   EXPECT_EQ(pending().size(), 100u);
-  inspect();
+  scan();
   EXPECT_EQ(pending().size(), 100u);
   EXPECT_EQ(ken->status().active.size(), 100u);
   // And all of them are built, a hundred at a time at most, without waiting for a minute.
@@ -254,8 +254,8 @@ TEST_F(KenTest, TheLimitLeavesChannelsToOthers) {
   for (int i = 0; i < 4; ++i) put_design(i);
   create("other");
   put_design(5, "other");
-  inspect();
-  inspect("other");
+  scan();
+  scan("other");
   EXPECT_EQ(pending().size(), 3u);
   EXPECT_EQ(ken->status().waiting.at(0).why, Hold::limit);
   for (const auto& job : accept(3)) {
@@ -270,22 +270,22 @@ TEST_F(KenTest, AMalformedDesignDocumentHurtsNoOther) {
   // What was replicated is not checked.
   docs::bulk_replicate(*store, catalog, "db",
                        {docs::parse_document(R"({"_id":"_design/bad","_rev":"1-a","views":"x"})")});
-  inspect();
+  scan();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1"}));
   EXPECT_TRUE(ken->status().retries.empty());
 }
 
 // Case 12.
-TEST_F(KenTest, AnUpdateDuringAnInspectionIsNotLost) {
+TEST_F(KenTest, AnUpdateDuringAScanIsNotLost) {
   put_design(1);
   bool first = true;
   kind->on_read = [&](const std::string&) {
     if (!std::exchange(first, false)) return;
-    EXPECT_EQ(ken->status().expanding, "db");
+    EXPECT_EQ(ken->status().scanning, "db");
     put_design(2);  // which is not in the list of design documents that was read
     ken->add("db");
   };
-  inspect();
+  scan();
   EXPECT_EQ(pending(), (std::vector<std::string>{"_design/1", "_design/2"}));
 }
 
@@ -309,15 +309,15 @@ TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
   using Names = std::vector<std::string>;
   put_design(1);
   put_design(2);
-  inspect();
-  // With the build's end, although the database is not inspected.
+  scan();
+  // With the build's end, although the database is not scanned.
   const auto jobs = accept(2);
   leave_out(jobs.at(0).job.id, false, true);
   for (const auto& job : jobs) build(job);
   settle();
   const std::string first = index::BuildRequest::parse(jobs.at(0).data).design_document;
   EXPECT_EQ(lacking(), Names{first});
-  inspect();
+  scan();
   EXPECT_EQ(lacking(), Names{first});
   // A process that starts finds it, even if it does not build it.
   const std::string number = first.substr(first.size() - 1);
@@ -328,14 +328,14 @@ TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
   };
   put_design(std::stoi(number), "db", fmt::format(R"(,"autoupdate":false,"_rev":"{}")", revision(first)));
   restart();
-  inspect();
+  scan();
   EXPECT_EQ(lacking(), Names{first});
   // The document was repaired.
   leave_out(jobs.at(0).job.id, true, false);
-  inspect();
+  scan();
   EXPECT_EQ(lacking(), Names{});
   leave_out(jobs.at(1).job.id, false, true);
-  inspect();
+  scan();
   EXPECT_EQ(lacking().size(), 1u);
   ken->remove("db");
   EXPECT_EQ(lacking(), Names{});
@@ -345,7 +345,7 @@ TEST_F(KenTest, KnowsWhichIndexesLackRowsOfDocuments) {
 TEST_F(KenTest, TwoKensRequestOneJob) {
   Ken other(*store, catalog, queue, kinds, clock, rng, config);
   put_design(1);
-  inspect();
+  scan();
   other.add("db");
   while (other.step()) {}
   EXPECT_EQ(all_jobs().size(), 1u);
@@ -355,17 +355,17 @@ TEST_F(KenTest, TwoKensRequestOneJob) {
   put_documents(1);
   other.add("db");
   while (other.step()) {}
-  inspect();
+  scan();
   EXPECT_TRUE(accept().empty());
   EXPECT_FALSE(all_jobs().at(0).resubmit);
 }
 
-TEST_F(KenTest, DesignDocumentsAreInspectedInRandomOrder) {
+TEST_F(KenTest, DesignDocumentsAreScannedInRandomOrder) {
   std::set<std::string> first;
   for (int i = 0; i < 5; ++i) put_design(i);
   ken->set_limit(1);
   for (int i = 0; i < 40; ++i) {
-    inspect();
+    scan();
     for (const auto& id : pending()) first.insert(id);
     ken->remove("db");
     settle();
@@ -376,7 +376,7 @@ TEST_F(KenTest, DesignDocumentsAreInspectedInRandomOrder) {
 TEST_F(KenTest, JobsWithForeignIdsAffectNoDatabase) {
   put_design(1);
   store->run([&](kv::Transaction& tx) { queue.add(tx, "views", "made up", "{}"); });
-  inspect();
+  scan();
   const auto jobs = accept(2);
   ken->remove("db");
   settle();

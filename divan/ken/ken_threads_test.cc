@@ -25,13 +25,13 @@ TEST_F(KenThreadTest, NoticesChangesAndWhatChangedBeforeItStarted) {
   wait_for([&] { return all_jobs().empty(); });
 }
 
-// Case 11: this event alone, and each shard's database must be inspected.
+// Case 11: this event alone, and each shard's database must be scanned.
 TEST_F(KenThreadTest, ADesignDocumentsChangeAddsTheDatabase) {
   ken->start();
   put_design(1);
   wait_for([&] { return pending().size() == 1; });
   std::atomic<int> reads = 0;
-  wait_for([&] { return ken->status().queue.empty() && !ken->status().expanding; });
+  wait_for([&] { return ken->status().queue.empty() && !ken->status().scanning; });
   kind->on_read = [&](const std::string&) { ++reads; };
   publish(events::DatabaseEvent::local_updated);
   publish(events::DatabaseEvent::ddoc_updated);
@@ -47,7 +47,7 @@ TEST_F(KenThreadTest, AWatchNotifiesOfAFreeChannel) {
   wait_for([&] { return pending().size() == 1 && !ken->status().retries.empty(); });
   const auto before = clock.now();
   build(accept().at(0));
-  // Only the time between inspections passes: neither a sweep nor a minute.
+  // Only the time between scans passes: neither a sweep nor a minute.
   for (int i = 0; i < 60'000 && pending().empty(); ++i) {
     if (clock.now() - before < milliseconds(100)) clock.advance(milliseconds(1));
     real.sleep(milliseconds(1));

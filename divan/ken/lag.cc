@@ -79,7 +79,7 @@ std::int64_t changes_behind(kv::Transaction& tx, docs::Catalog& catalog, std::st
 
 void measure(Metrics& metrics, const Ken& ken, kv::Database& store, docs::Catalog& catalog) {
   const auto lag = std::make_shared<Lag>(metrics, store, catalog);
-  auto& queue = metrics.gauge("divan_ken_queue", "Databases that wait to be inspected by ken.");
+  auto& queue = metrics.gauge("divan_ken_queue", "Databases that wait to be scanned by ken.");
   auto& active =
       metrics.gauge("divan_ken_channels_used", "Index jobs that ken has asked for and that have not ended.");
   auto& waiting = metrics.gauge("divan_ken_waiting", "Indexes that are behind and may not be built yet.");

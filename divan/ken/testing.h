@@ -96,7 +96,7 @@ struct KenTest : testing::Test {
       clock.advance(milliseconds(50));
     }
   }
-  void inspect(const std::string& database = "db") {
+  void scan(const std::string& database = "db") {
     ken->add(database);
     settle();
   }
@@ -164,7 +164,7 @@ struct KenTest : testing::Test {
     config.override_with("ken", "batch_channels", "1");
     create("large");
     put_design(0, "large");
-    inspect("large");
+    scan("large");
     return accept().at(0);
   }
 };

@@ -23,7 +23,7 @@ enum class ErrorCode {
   client_invalid_operation = 2000,  // a malformed call
   key_outside_legal_range = 2004,   // keys that begin with 0xff are the engine's
   inverted_range = 2005,            // begin > end
-  used_during_commit = 2017,        // the transaction was committed before; reset() it first
+  used_during_commit = 2017,        // the transaction has ended; reset() it first
   transaction_too_large = 2101,
   key_too_large = 2102,
   value_too_large = 2103,

@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "divan/kv/store.h"
+#include "divan/kv/tuple_versionstamp.h"
 
 namespace divan::kv {
 
-inline constexpr std::size_t kVersionstampBytes = 10;
+inline constexpr std::size_t kVersionstampBytes = Versionstamp::kTransactionSize;
 
 /// The ten bytes: the version, and the transaction's place among those that have it, both big-endian.
 std::string versionstamp_bytes(Version version, std::uint16_t order);

@@ -32,10 +32,10 @@ class Versionstamp {
   /// is of another length.
   static Versionstamp complete(std::string_view transaction_version, std::uint16_t user_version = 0);
 
-  /// Nothing if there are not exactly 12 bytes.
+  /// Returns nullopt if there are not exactly 12 bytes.
   static std::optional<Versionstamp> from_bytes(std::string_view bytes);
 
-  /// Nothing if `hex` is not exactly 24 hexadecimal digits.
+  /// Returns nullopt if `hex` is not exactly 24 hexadecimal digits.
   static std::optional<Versionstamp> from_hex(std::string_view hex);
 
   bool is_complete() const;

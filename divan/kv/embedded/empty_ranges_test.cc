@@ -52,7 +52,7 @@ std::string any_key() { return fmt::format("{:02}", *rc::gen::inRange(0, 20)); }
 
 RC_GTEST_PROP(EmptyRanges, NoRowIsEverPassedOver, ()) {
   History history;
-  const auto look = [&](Version last_version) {
+  const auto check_scan = [&](Version last_version) {
     const Version read = std::max<Version>(0, last_version - *rc::gen::inRange<Version>(0, 4));
     const std::string begin = any_key();
     const std::string end = *rc::gen::inRange(0, 2) == 0 ? "~" : begin + "5";
@@ -61,14 +61,14 @@ RC_GTEST_PROP(EmptyRanges, NoRowIsEverPassedOver, ()) {
     RC_ASSERT(history.scan(begin, end, read) == (row == rows.end() ? end : std::min(*row, end)));
   };
   history.meanwhile = [&] {
-    if (*rc::gen::inRange(0, 2) == 0) look(history.version() - 1);
+    if (*rc::gen::inRange(0, 2) == 0) check_scan(history.version() - 1);
   };
   const int steps = *rc::gen::inRange(1, 200);
   for (int i = 0; i < steps; ++i) {
     if (*rc::gen::inRange(0, 2) == 0) {
       history.commit(any_key(), *rc::gen::inRange(0, 3) == 0);
     } else {
-      look(history.version());
+      check_scan(history.version());
     }
   }
 }

@@ -2,8 +2,8 @@
 //
 // RocksDB takes the end of a manifest for damage if a power cut left half of its last record in sectors of
 // zeros. It is safe to cut such a record off: nothing that relies on a record is done before it is synced.
-// But a record that was synced and is damaged now looks the same. Then there are tables with commits that the
-// store would lose, which the version shows that every commit writes.
+// But a record that was synced and damaged later looks the same. The store would then lose the commits in
+// some tables; the version that each commit writes shows this.
 #pragma once
 
 #include <rocksdb/env.h>

@@ -20,7 +20,7 @@ struct Transacted {
   };
   std::vector<Step> steps;
   Version read_version = 0;
-  std::optional<Version> version;  // of its commit; nothing: it only read, or was refused
+  std::optional<Version> version;  // of its commit; nullopt: it only read, or was refused
   std::uint16_t order = 0;         // among the commits of that version
   // Moments of one clock for all: before it began, and after its commit was acknowledged.
   std::uint64_t began = 0;
