@@ -13,8 +13,13 @@ class LossyStore final : public ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
 
-  enum class Fate { answered, lost_after_commit, lost_before_commit, late };
-  /// Of the next commits of writes, including those that settle others; all after them are answered.
+  enum class Fate {
+    answered,
+    lost_after_commit,
+    lost_before_commit,
+    late,  // the response is lost, and deliver() commits
+  };
+  /// The fates of the next commits of writes, including those that settle others; later ones are answered.
   std::deque<Fate> fates;
   /// Commits of writes so far.
   int commits = 0;

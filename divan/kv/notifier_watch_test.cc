@@ -149,6 +149,7 @@ TEST(NotifierWatchModel, NoChangeAndNoStopIsLost) {
                           run_all({kClear, kRead, kSetCallback, kWait}, 3, false),
                           run_all({kRead, kSetCallback, kWait}, 2, true)};
   for (const Counts& counts : cases) {
+    SCOPED_TRACE(&counts - cases);
     EXPECT_GT(counts.schedules, 1000);
     EXPECT_EQ(counts.lost, 0);
   }

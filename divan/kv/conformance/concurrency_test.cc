@@ -157,7 +157,7 @@ TEST_P(Conformance, ConcurrentWritesTakeEffectInTheOrderOfTheirStamps) {
     for (int i = 0; i < kRounds; ++i) {
       // All threads meet at one key, and a few rounds later at the next.
       const std::string key = "k" + std::to_string(100 + i / 3);
-      // Those more often that look at what others did in the same moment.
+      // More often those that read what others wrote at the same time.
       const std::string_view kind = i % 3 == 0   ? "add"
                                     : i % 3 == 1 ? "clear_range"
                                                  : kKinds[static_cast<std::size_t>(t + i / 3) % 5];

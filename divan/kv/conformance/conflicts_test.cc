@@ -87,7 +87,7 @@ TEST_P(Conformance, SnapshotReadsDoNotConflict) {
   EXPECT_TRUE(survives_over("abc", reads({"a", "z"}, snapshot), writes("bb")));
   EXPECT_TRUE(survives_over(
       "abc", [](Transaction& tx) { tx.add("a", 1), tx.get("a", Isolation::snapshot); }, writes("a")));
-  // They see own writes all the same, and a conflict by hand makes up for them.
+  // They see own writes, and an explicit conflict range makes them conflict.
   set_all("abc");
   db.run([&](Transaction& tx) {
     tx.set("a", "own");
@@ -117,7 +117,7 @@ TEST_P(Conformance, OwnWritesAreNotReadFromTheStore) {
   EXPECT_TRUE(
       survives([](Transaction& tx) { tx.clear_range("b", "d"), tx.add("c", 1), tx.get("c"); }, writes("c")));
   EXPECT_TRUE(survives([](Transaction& tx) { tx.add("c", 1), tx.set("c", ""), tx.get("c"); }, writes("c")));
-  // What was read before it was written was read.
+  // A read before the write conflicts.
   EXPECT_FALSE(survives([](Transaction& tx) { tx.get("c"), tx.set("c", ""); }, writes("c")));
   EXPECT_FALSE(survives([](Transaction& tx) { tx.get("c"), tx.clear_range("b", "d"); }, writes("c")));
   EXPECT_FALSE(survives(
@@ -125,7 +125,7 @@ TEST_P(Conformance, OwnWritesAreNotReadFromTheStore) {
         tx.add_read_conflict({"c", "d"}), tx.set("c", "");
       },
       writes("c")));
-  // Beside what it has written, the store is read.
+  // Next to its own writes, a transaction reads the store.
   EXPECT_FALSE(survives_over(
       "bdf",
       [](Transaction& tx) {

@@ -77,7 +77,7 @@ TEST_P(Conformance, WhatATransactionWritesItReads) {
   });
 }
 
-// Two transactions that read the same rows and do the same: one of them says what it expects now and then.
+// Two transactions that make the same calls, except that one of them sometimes prefetches.
 TEST_P(Conformance, ExpectationsChangeNoAnswer) {
   const auto seeds = model::seeds(60, 2'000, 1);
   for (std::uint64_t i = 0; i < seeds.count; ++i) {

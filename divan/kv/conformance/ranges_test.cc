@@ -136,7 +136,7 @@ TEST_P(Conformance, AVisitorEndsTheScan) {
     seen = 0;
     EXPECT_FALSE(tx.scan(kAll, {.limit = 2}, [&](auto, auto) { return ++seen < 2; }));
     EXPECT_EQ(seen, 2);
-    // The limit is reached; whether more follows was not looked at.
+    // The limit is reached; whether more rows follow was not checked.
     EXPECT_TRUE(tx.get_range(kAll, {.limit = 4}).more);
     EXPECT_TRUE(tx.get_range(kAll, {.limit = 4, .reverse = true}).more);
   });

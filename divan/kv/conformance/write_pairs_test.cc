@@ -1,4 +1,4 @@
-// Every two kinds of writes to one key, one after the other, and every way to read what they come to.
+// Every two kinds of writes to one key, one after the other, and every way to read the result.
 #include "divan/kv/conformance/conformance.h"
 
 namespace divan::kv::conformance {
@@ -87,7 +87,7 @@ std::string read(const std::function<std::string()>& fn) {
   return code ? "unreadable" : answer;
 }
 
-// That a transaction which has made the writes, or began after their commit, reads `contents`.
+// Expects that a transaction which has made the writes, or began after their commit, reads `contents`.
 void expect_reads(Transaction& tx, const Contents& contents, const std::string& stamp, bool committed) {
   const bool unreadable = contents.unreadable && !committed;
   const bool stamped_key = contents.stamped_key && !committed;
@@ -129,7 +129,7 @@ TEST_P(Conformance, EveryPairOfWritesToAKey) {
       for (const auto& second : all) {
         SCOPED_TRACE(fmt::format("{} then {} over {} bytes", first.name, second.name,
                                  before ? std::to_string(before->size()) : "no"));
-        // With a look at what is there after each, and without: an engine may keep what was read.
+        // With reads after each write, and without: an engine may cache what was read.
         for (const bool looks : {true, false}) {
           if (!looks && !before) continue;
           db.run([&](Transaction& tx) {
