@@ -1,4 +1,4 @@
-# Dependencies of the modules. Every name that depends on a distribution's version of a library stands here and in
+# What the modules stand on. Every name that depends on a distribution's version of a library stands here and in
 # DivanProgramDependencies.cmake (Debian 12: Boost 1.81, SpiderMonkey 102).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)

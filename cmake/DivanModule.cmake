@@ -1,7 +1,7 @@
 # divan_module(name DEPS modules... LIBS libraries...)
 #
-# One folder below divan/ is one static library: every *.cc in it except *_test.cc and *_bench.cc, which are parts of
-# divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
+# One folder below divan/ is one static library: every *.cc in it but *_test.cc and *_bench.cc, which are
+# gathered into divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
 function(divan_module name)
   cmake_parse_arguments(MODULE "" "" "DEPS;LIBS" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/divan/${name})

@@ -1,4 +1,4 @@
-# Further dependencies of the programs and tests. Users of the modules as a library need none of these.
+# What the programs and tests need besides: who uses the modules as a library needs none of these.
 find_package(CLI11 REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
