@@ -5,7 +5,6 @@
 #include "divan/app/command_environment.h"
 #include "divan/app/data_directory.h"
 #include "divan/app/progress.h"
-#include "divan/app/server_check.h"
 #include "divan/app/store.h"
 #include "divan/backup/check.h"
 #include "divan/base/error.h"
@@ -14,6 +13,7 @@
 #include "divan/index/views/check.h"
 #include "divan/jobs/check.h"
 #include "divan/kv/embedded/inspector.h"
+#include "divan/kv/tuple_packer.h"
 #include "divan/updates/check.h"
 #include "divan/workers/check.h"
 
@@ -22,6 +22,26 @@ namespace {
 
 // Rows between two updates of the progress bar.
 constexpr std::int64_t kProgressRows = 4096;
+
+constexpr std::size_t kUuidBytes = 32;
+
+// Checks the server's identity, the only row that belongs to no module.
+class ServerCheck final : public kv::RowCheck {
+ public:
+  explicit ServerCheck(kv::Findings& findings) : findings_(findings) {}
+
+  bool row(std::string_view key, std::string_view value) override {
+    kv::tuple::Reader reader(key);
+    if (reader.take_string() != "server_uuid") return false;
+    if (!reader.at_end() || value.size() != kUuidBytes)
+      findings_.add("the server's identity is damaged", key);
+    return true;
+  }
+  void finish(kv::RowSource&) override {}
+
+ private:
+  kv::Findings& findings_;
+};
 
 // A store that is read completely.
 class Source : public kv::RowSource {

@@ -15,21 +15,14 @@ constexpr std::size_t kTransactionBytes = 4 << 20;
 // the backup is counted twice; this margin covers 36 recoveries within it.
 constexpr kv::Version kClusterMargin = 3'600'000'000;
 
-std::string packed(std::string_view text) {
-  std::string key;
-  kv::tuple::Packer(key).string(text);
-  return key;
-}
-
 }  // namespace
 
 bool write_backup(kv::Database& store, Header header, const ByteSink& sink) {
-  const std::string commit_marks = packed("txid");
   header.shared = store.begin()->is_remote();
   Writer writer(header, sink);
   bool wants_more = true;
   const kv::Version version = store.dump([&](std::string_view key, std::string_view value) {
-    if (!key.starts_with(commit_marks)) wants_more = writer.add(key, value);
+    wants_more = writer.add(key, value);
     return wants_more;
   });
   return wants_more && writer.finish(version);
