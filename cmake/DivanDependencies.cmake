@@ -1,4 +1,4 @@
-# What the modules stand on. Every name that depends on a distribution's version of a library stands here and in
+# Dependencies of the modules. Names that depend on a distribution's version of a library are only here and in
 # DivanProgramDependencies.cmake (Debian 12: Boost 1.81, SpiderMonkey 102).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)

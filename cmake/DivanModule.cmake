@@ -1,7 +1,7 @@
 # divan_module(name DEPS modules... LIBS libraries...)
 #
-# One folder below divan/ is one static library: every *.cc in it but *_test.cc and *_bench.cc, which are
-# gathered into divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
+# One folder below divan/ is one static library of every *.cc in it, except *_test.cc and *_bench.cc, which
+# are linked into divan_tests and divan_bench. DEPS are the modules of lower layers that it may use.
 function(divan_module name)
   cmake_parse_arguments(MODULE "" "" "DEPS;LIBS" ${ARGN})
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/divan/${name})
@@ -41,7 +41,8 @@ function(divan_module name)
   set_property(GLOBAL APPEND PROPERTY DIVAN_BENCH_SOURCES ${benches})
 endfunction()
 
-# A part of every build: no module includes what it does not depend on, and no files include each other in a circle.
+# A part of every build: checks that modules include headers of their dependencies only, and that no files include each
+# other in a circle.
 function(divan_check_includes)
   get_property(dependencies GLOBAL PROPERTY DIVAN_MODULE_DEPENDENCIES)
   list(JOIN dependencies "\n" lines)
@@ -109,7 +110,7 @@ function(divan_add_tests)
   add(fuzz fuzz fuzz/run.sh)
 endfunction()
 
-# The programs that are made of the modules: divan, divan_tests and divan_bench. The fuzz targets: fuzz/CMakeLists.txt
+# The programs that link the modules: divan, divan_tests and divan_bench. fuzz/CMakeLists.txt has the fuzz targets.
 function(divan_executables)
   get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
   get_property(tests GLOBAL PROPERTY DIVAN_TEST_SOURCES)
@@ -118,8 +119,8 @@ function(divan_executables)
   if(TARGET divan_app AND NOT DIVAN_FUZZ)
     add_executable(divan divan/app/main.cc)
     target_link_libraries(divan PRIVATE divan_app)
-    # Transactions are built by one thread and freed by another, which the standard allocator is slow at. The
-    # sanitizers need their own.
+    # Transactions are allocated by one thread and freed by another, for which the standard allocator is slow. The
+    # sanitizers need their own allocator.
     if(NOT DIVAN_SANITIZE)
       target_link_libraries(divan PRIVATE PkgConfig::jemalloc)
     endif()
@@ -130,7 +131,7 @@ function(divan_executables)
     target_link_libraries(divan_tests PRIVATE ${modules} GTest::gtest GTest::gmock GTest::gtest_main rapidcheck)
     target_compile_options(divan_tests PRIVATE -Wno-sign-conversion)
     target_precompile_headers(divan_tests PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
-    # The kv modules alone, for whoever works on an engine.
+    # The tests of the kv modules alone, for work on an engine.
     set(kv_tests ${tests})
     list(FILTER kv_tests INCLUDE REGEX "/kv/(conformance|fdb|model)/")
     add_executable(kv_conformance_test EXCLUDE_FROM_ALL ${kv_tests})
@@ -139,8 +140,8 @@ function(divan_executables)
     target_precompile_headers(kv_conformance_test PRIVATE ${CMAKE_SOURCE_DIR}/divan/base/precompiled_test.h)
     target_compile_options(kv_conformance_test PRIVATE -Wno-sign-conversion)
     if(TARGET divan-js)
-    target_compile_definitions(divan_tests PRIVATE DIVAN_JS_BINARY="$<TARGET_FILE:divan-js>")
-    add_dependencies(divan_tests divan-js)
+      target_compile_definitions(divan_tests PRIVATE DIVAN_JS_BINARY="$<TARGET_FILE:divan-js>")
+      add_dependencies(divan_tests divan-js)
     endif()
   endif()
 
@@ -156,7 +157,7 @@ function(divan_install)
   include(GNUInstallDirs)
   include(CMakePackageConfigHelpers)
   get_property(modules GLOBAL PROPERTY DIVAN_MODULES)
-  list(FILTER modules EXCLUDE REGEX "_(conformance|model|reference|testing|app)$") # those of tests and of the server
+  list(FILTER modules EXCLUDE REGEX "_(conformance|model|reference|testing|app)$") # only for tests and the server
   if(NOT TARGET divan)
     return()
   endif()

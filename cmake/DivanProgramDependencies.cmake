@@ -1,4 +1,4 @@
-# What the programs and tests need besides: who uses the modules as a library needs none of these.
+# Dependencies of the programs, tests and benchmarks. Programs that use the modules as a library need none of these.
 find_package(CLI11 REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)

@@ -1,15 +1,15 @@
-# Compiler settings that hold for every target.
+# Compiler settings of all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# "Dev": what the tests are built with. -O1 compiles about as fast as -O0 and runs several times faster.
+# "Dev" is the build type of the tests. -O1 compiles about as fast as -O0 and runs several times faster.
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -fno-omit-frame-pointer" CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG" CACHE STRING "" FORCE)
 
-# simdjson picks its kernel when it is compiled: SSE 4.2 with carry-less multiplication, which every x86-64 server since
-# 2010 has, is several times faster than its portable one.
+# simdjson selects its kernel at compile time. The one for SSE 4.2 with carry-less multiplication, which x86-64 servers
+# have had since 2010, is several times faster than the portable one.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options(-march=westmere)
 endif()
@@ -17,7 +17,7 @@ endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
                     -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # The checkers below report false positives inside the standard library of GCC 12.
+  # These warnings have false positives in the standard library of GCC 12.
   add_compile_options(-Wno-restrict -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
                       -Wno-stringop-overflow)
 endif()
@@ -31,8 +31,8 @@ if(DIVAN_SANITIZE)
 endif()
 
 if(DIVAN_FUZZ)
-  # A precompiled header serves modules and programs only if both are compiled alike; without its time stamp ccache
-  # keeps it.
+  # Modules and programs can share a precompiled header only if both are compiled with the same options. ccache can
+  # store it only without its time stamp.
   set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_compile_options(-fsanitize=fuzzer-no-link "SHELL:-Xclang -fno-pch-timestamp")
@@ -41,7 +41,7 @@ endif()
 find_program(DIVAN_CCACHE ccache)
 if(DIVAN_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DIVAN_CCACHE})
-  # ccache keeps precompiled headers only with this option of GCC.
+  # ccache can store precompiled headers of GCC only with this option.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
   endif()

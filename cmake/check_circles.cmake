@@ -1,8 +1,7 @@
 # cmake -DSOURCE_DIR=DIR -DSTAMP=FILE -P check_circles.cmake
 #
-# Fails if files include each other in a circle. A file is a header with its sources, foo.h and foo.cc: also
-# "foo.cc includes bar.h, and bar.cc includes foo.h" is a circle. Tests and benchmarks (*_test.cc, *_bench.cc) are left
-# out.
+# Fails if files include each other in a circle. foo.h and foo.cc count as one file: "foo.cc includes bar.h, and bar.cc
+# includes foo.h" is a circle, too. Tests and benchmarks (*_test.cc, *_bench.cc) are excluded.
 cmake_minimum_required(VERSION 3.25)
 file(GLOB_RECURSE paths RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/divan/*.h ${SOURCE_DIR}/divan/*.cc ${SOURCE_DIR}/sim/*.h
      ${SOURCE_DIR}/sim/*.cc)
@@ -29,7 +28,7 @@ foreach(file IN LISTS files)
   endforeach()
 endforeach()
 
-# Files that use no other are in no circle; nor are, then, those that use only such.
+# Topological sort: removes files whose includes have all been removed. Circles, and files that include them, remain.
 set(done "")
 foreach(file IN LISTS files)
   if(left_${file} EQUAL 0)
@@ -58,6 +57,6 @@ if(remaining)
     endforeach()
     message(NOTICE "${file}:${used}")
   endforeach()
-  message(FATAL_ERROR "Files include each other in a circle: these, or those that they include.")
+  message(FATAL_ERROR "Files include each other in a circle: these, or files that they include.")
 endif()
 file(TOUCH ${STAMP})

@@ -1,8 +1,8 @@
 # cmake -DMODULES=FILE -DSOURCE_DIR=DIR -DSTAMP=FILE -P check_includes.cmake
 #
-# Fails if a module includes a header of a module that it does not name in its DEPS, directly or through one that it does.
-# MODULES has a line for each module: its folder below divan/, then those of the modules it may use. Tests, benchmarks and
-# what they share (*_test.cc, *_bench.cc, *testing.h, test_*.h) may include any module.
+# Fails if a module includes a header of a module that is not among its DEPS or theirs. MODULES has a line for each
+# module: its folder below divan/, then the folders of its DEPS. Tests, benchmarks and their shared headers (*_test.cc,
+# *_bench.cc, *testing.h, test_*.h) may include any module.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS ${MODULES} lines)
 set(modules "")
@@ -35,7 +35,7 @@ list(FILTER files EXCLUDE REGEX "(_test\\.cc|_bench\\.cc|testing\\.h|/test_[a-z_
 foreach(file IN LISTS files)
   module_of(${file} module)
   if(module STREQUAL "")
-    continue() # of no module
+    continue() # not part of a module
   endif()
   file(STRINGS ${SOURCE_DIR}/divan/${file} includes REGEX "^#include \"divan/")
   foreach(include IN LISTS includes)
@@ -48,6 +48,6 @@ foreach(file IN LISTS files)
   endforeach()
 endforeach()
 if(violations)
-  message(FATAL_ERROR "CMakeLists.txt says which modules a module may use.")
+  message(FATAL_ERROR "A module includes headers of modules that are not among its DEPS in CMakeLists.txt.")
 endif()
 file(TOUCH ${STAMP})
