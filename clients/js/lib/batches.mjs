@@ -62,10 +62,10 @@ export class Batches {
       const batch = this.#next()
       if (batch.length === 0) break
       this.#sending += batch.length
-      const unheard = await this.#send(batch)
+      const mustWait = await this.#send(batch)
       this.#sending -= batch.length
       this.link.changed()
-      if (unheard) await this.link.pause()
+      if (mustWait) await this.link.pause()
     }
     this.#busy = false
   }

@@ -73,7 +73,7 @@ export class Connections {
   }
 
   /** `use(connection)` is called at once if there is a connection. */
-  take(use) {
+  acquire(use) {
     if (this.#idle.length > 0) return use(this.#idle.pop())
     if (this.#open >= this.most) return this.#waiting.push(use)
     ++this.#open
@@ -81,7 +81,7 @@ export class Connections {
   }
 
   /** Called when a connection's request has completed. */
-  giveBack(connection) {
+  release(connection) {
     const next = this.#waiting.shift()
     if (next) next(connection)
     else this.#idle.push(connection)
@@ -92,7 +92,7 @@ export class Connections {
     connection.destroy()
     --this.#open
     const next = this.#waiting.shift()
-    if (next) this.take(next)
+    if (next) this.acquire(next)
   }
 
   closeIdle() {

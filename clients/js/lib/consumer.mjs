@@ -65,7 +65,7 @@ export class Consumer extends Changing {
       await registration.until(() => this.#worker.stopping || registration.up)
       if (this.#worker.stopping) return
       try {
-        if (this.#unsure) await this.#look()
+        if (this.#unsure) await this.#checkUnknown()
         await this.#acceptOnce()
         this.#backoff.reset()
       } catch (error) {
@@ -106,7 +106,7 @@ export class Consumer extends Changing {
 
   // Jobs of a lost response would stay assigned to this worker until it ends: if there are any, it registers
   // again.
-  async #look() {
+  async #checkUnknown() {
     const { registration } = this.#worker
     for (const type of this.types) {
       if (!(await this.#hasUnknown(type))) continue
@@ -177,7 +177,7 @@ export class Consumer extends Changing {
     const target = `${pathOf(run.type)}/${encodeURIComponent(run.id)}/_update`
     try {
       const flags = await this.#worker.transport.request('POST', target, { lock: run.lock, progress, data }, { again: true })
-      return this.#heed(run, flags)
+      return this.#applyFlags(run, flags)
     } catch (error) {
       if (error.error !== 'halt') throw error
       this.halt(run, error.reason)
@@ -185,7 +185,7 @@ export class Consumer extends Changing {
     }
   }
 
-  #heed(run, { cancel, resubmit }) {
+  #applyFlags(run, { cancel, resubmit }) {
     if (cancel) run.abort('cancel', 'the job was cancelled')
     return { cancel, resubmit }
   }
@@ -223,7 +223,7 @@ export class Consumer extends Changing {
     runs.forEach((run, n) => {
       if (run.state !== 'running') return // ended meanwhile
       if (answers[n].error === 'halt') this.halt(run, answers[n].reason)
-      else this.#heed(run, answers[n])
+      else this.#applyFlags(run, answers[n])
     })
   }
 

@@ -18,7 +18,7 @@ export class Registration extends Changing {
   #hooks
   #hold
   #stop = new AbortController()
-  #nudge = new AbortController()
+  #wake = new AbortController()
 
   /**
    * `hooks`: online(), offline(error), lost(): the worker has lost the jobs accepted under the previous `incarnation`,
@@ -39,7 +39,7 @@ export class Registration extends Changing {
     return { role, id, incarnation: this.incarnation }
   }
 
-  /** Registers, again if necessary, until giveUp(). Throws errors for which a retry is useless. */
+  /** Registers, again if necessary, until unregister(). Throws errors for which a retry is useless. */
   async run() {
     while (!this.#stop.signal.aborted) {
       let why
@@ -79,8 +79,8 @@ export class Registration extends Changing {
     const closed = hold.closed.then((error) => (end = error))
     let heard = Date.now()
     for (;;) {
-      this.#nudge = new AbortController()
-      await Promise.race([pause((timeout / 3) * (1 - Math.random() / 4), this.#nudge.signal), closed])
+      this.#wake = new AbortController()
+      await Promise.race([pause((timeout / 3) * (1 - Math.random() / 4), this.#wake.signal), closed])
       if (end) {
         if (end.error === 'halt') this.#lose()
         return new Error(end.reason ?? 'the held connection was closed')
@@ -105,7 +105,7 @@ export class Registration extends Changing {
 
   /** Sends the next heartbeat now, to check a registration that may be lost. */
   check() {
-    this.#nudge.abort()
+    this.#wake.abort()
   }
 
   /** Registers again: the server reclaims all jobs that it has assigned to this worker. */
@@ -136,7 +136,7 @@ export class Registration extends Changing {
   }
 
   /** Ends the registration and run(). The worker's remaining jobs are pending again. */
-  async giveUp() {
+  async unregister() {
     const { incarnation } = this
     this.incarnation = undefined
     this.up = false

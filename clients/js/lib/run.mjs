@@ -45,7 +45,10 @@ export class Run {
   #controller
   /** The reason of the signal once it has fired. */
   reason
-  /** "running" until the handler has returned, "ending" until the server has confirmed; then "over". */
+  /**
+   * "running" until the handler has returned ("transacting" during transact()), "ending" until the server has confirmed; then
+   * "over".
+   */
   state = 'running'
   startedAt = Date.now()
 

@@ -68,7 +68,7 @@ export class Transport {
     const options = this.#options(method, path, body, timeout)
     const connections = poll ? this.#polls : this.#calls
     return new Promise((resolve, reject) => {
-      connections.take((connection) => exchange(connections, connection, options, { signal, again, resolve, reject }))
+      connections.acquire((connection) => exchange(connections, connection, options, { signal, again, resolve, reject }))
     })
   }
 
@@ -146,7 +146,7 @@ function exchange(connections, connection, options, { signal, again, resolve, re
     data: (status, bytes) => pieces.push(bytes),
     end(status) {
       signal?.removeEventListener('abort', abort)
-      connections.giveBack(connection)
+      connections.release(connection)
       const text = (pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)).toString()
       if (status >= 300) return reject(parseError(status, text))
       try {
@@ -161,7 +161,7 @@ function exchange(connections, connection, options, { signal, again, resolve, re
       // The server closed an idle connection just as it was reused.
       const wasClosed = used && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
       if (!again || !wasClosed || signal?.aborted) return reject(error)
-      connections.take((other) => exchange(connections, other, options, { signal, again: false, resolve, reject }))
+      connections.acquire((other) => exchange(connections, other, options, { signal, again: false, resolve, reject }))
     }
   })
   if (signal?.aborted) abort()

@@ -126,7 +126,7 @@ export class Worker extends EventEmitter {
     await Promise.race([idle, pause(timeout, late.signal)])
     late.abort()
     await Promise.all(this.#consumers.map((consumer) => consumer.end()))
-    await this.#registration.giveUp()
+    await this.#registration.unregister()
     this.#ended.abort()
     this.#state.changed()
     changed()

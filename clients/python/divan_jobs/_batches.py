@@ -1,7 +1,7 @@
 """Sends reports of one kind (``_finish``, ``_fail`` or ``_release``) to the server in batches.
 
-They go in batches: one request is under way, and what gathers meanwhile goes with the next. The busier the worker, the
-larger the batches; an idle one waits for nothing. A batch is of one type of jobs.
+One request is in progress at a time; reports that are added meanwhile are sent with the next. So the batches of a busy worker are
+large, and those of an idle one are not delayed. A batch contains jobs of one type.
 """
 
 from ._registration import FAILURES
@@ -70,11 +70,11 @@ class Batches:
                 batch = self._next()
             if not batch:
                 continue
-            unheard = self._send(batch)
+            must_wait = self._send(batch)
             with self._changed:
                 self._sending -= len(batch)
                 self._changed.notify_all()
-            if unheard:
+            if must_wait:
                 self._pause()
 
     def _send(self, batch):

@@ -73,7 +73,7 @@ class Consumer:
                     return
             try:
                 if self._unsure:
-                    self._look()
+                    self._check_unknown()
                 self._accept_once()
                 self._backoff.reset()
             except FAILURES as error:
@@ -116,7 +116,7 @@ class Consumer:
         if stopping:
             self._release(jobs)
 
-    def _look(self):
+    def _check_unknown(self):
         """Jobs of a lost response would stay assigned to this worker until it ends: if there are any, it registers again."""
         registration = self._context.registration
         if any(self._has_unknown(job_type) for job_type in self.types):
@@ -201,7 +201,7 @@ class Consumer:
         for job in jobs:
             self.halt(job, attempt["reason"])
 
-    def _speak(self, job, method, path, body, **options):
+    def _request_for(self, job, method, path, body, **options):
         """Sends a request on behalf of a job; the response may show that the job is lost."""
         try:
             return self._context.transport.request(method, path, body, **options)
@@ -218,10 +218,10 @@ class Consumer:
     def update(self, job, change):
         self._check_running(job)
         target = f"{path_of(job.type)}/{quote(job.id)}/_update"
-        return self._heed(job, self._speak(job, "POST", target, {"lock": job.lock, **change}, again=True))
+        return self._apply_flags(job, self._request_for(job, "POST", target, {"lock": job.lock, **change}, again=True))
 
     @staticmethod
-    def _heed(job, flags):
+    def _apply_flags(job, flags):
         if flags["cancel"]:
             job._abort("cancel", "the job was cancelled")
         return {"cancel": flags["cancel"], "resubmit": flags["resubmit"]}
@@ -234,7 +234,7 @@ class Consumer:
         finish = {"type": job.type, "id": job.id, "lock": job.lock, **finish_of(result)}
         body["jobs"]["finish"] = [*body["jobs"].get("finish", []), finish]
         try:
-            answer = self._speak(job, "POST", "/_transact", body)
+            answer = self._request_for(job, "POST", "/_transact", body)
         except BaseException:
             with self._changed:
                 if job._state == "transacting":
@@ -260,7 +260,7 @@ class Consumer:
             if answer.get("error") == "halt":
                 self.halt(job, answer["reason"])
             elif "error" not in answer:
-                self._heed(job, answer)
+                self._apply_flags(job, answer)
 
     def _release(self, jobs):
         """Releases jobs, so that other workers can run them."""

@@ -57,7 +57,7 @@ def finish_of(returned):
 
 
 class Signal:
-    """Tells a handler to stop. Thread-safe."""
+    """Is set when a handler should stop. Thread-safe."""
 
     def __init__(self):
         self._event = threading.Event()
@@ -86,9 +86,8 @@ class Job:
 
     * ``type``, ``id``, ``data``
     * ``traceparent``: that of its data, if there is a well-formed one, or None.
-    * ``attempt``: how often the job was accepted and not released: 1 the first time.
-    * ``epoch``: grows with every attempt: whatever is changed outside of Divan can refuse an older one (a fencing
-      token).
+    * ``attempt``: the number of the attempt, from 1 on; released attempts do not count.
+    * ``epoch``: grows with every attempt. A fencing token: external systems can reject writes of an older attempt.
     * ``signal``: a Signal, set when the handler should stop."""
 
     def __init__(self, consumer, accepted):
@@ -101,7 +100,8 @@ class Job:
         self.traceparent = trace_of(self.data)
         self.signal = Signal()
         self._consumer = consumer
-        # "running" until the handler has returned, "ending" until the server has confirmed; then "over".
+        # "running" until the handler has returned ("transacting" during transact()), "ending" until the server has
+        # confirmed; then "over".
         self._state = "running"
         self._started = time.monotonic()
 

@@ -44,7 +44,7 @@ class Registration:
         return {"role": self._role, "id": self._id, "incarnation": self.incarnation}
 
     def run(self):
-        """Registers, again if necessary, until give_up(). Raises errors for which a retry is useless."""
+        """Registers, again if necessary, until unregister(). Raises errors for which a retry is useless."""
         while not self._stopped:
             why = None
             try:
@@ -150,7 +150,7 @@ class Registration:
         if not self._stopped:
             self._hooks.offline(why)
 
-    def give_up(self):
+    def unregister(self):
         """Ends the registration and run(). The worker's remaining jobs are pending again."""
         with self._changed:
             incarnation, self.incarnation = self.incarnation, None

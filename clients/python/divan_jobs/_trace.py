@@ -1,7 +1,7 @@
 """W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header).
 
-Who enqueues a job gives the trace that it belongs to, and its handler gets it. It travels as the member ``traceparent``
-of the job's data, as in CloudEvents."""
+``enqueue()`` sets a job's trace, and its handler reads it. It is stored as the member ``traceparent`` of the job's data, as
+in CloudEvents."""
 
 import re
 

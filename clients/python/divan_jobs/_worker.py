@@ -115,14 +115,14 @@ class Worker:
             if name in handled or name in types[:i]:
                 raise ValueError(f"two handlers for {name}")
         if concurrency < 1:
-            raise ValueError("concurrency must be an integer of at least 1")
+            raise ValueError("concurrency must be at least 1")
         self._consumers.append(Consumer(self._context, types, lambda job: self._run_hooks(0, job, handler), concurrency))
         return handler
 
     def use(self, hook):
         """Adds a hook around the handlers of all types, ``hook(job, next)``; also a decorator. ``next()`` runs the next
-        hook or the handler, and returns or raises as that does. What the hook returns is taken for the handler's
-        result, and what it raises for the handler's failure. The first one added is the outermost. Before run()."""
+        hook or the handler, and returns or raises as that does. The hook's return value replaces the handler's result, and
+        an exception is a failure of the handler. The first one added is the outermost. Call before run()."""
         if self._started:
             raise RuntimeError("hooks must be added before run()")
         self._hooks.append(hook)
@@ -187,7 +187,7 @@ class Worker:
             self._changed.wait_for(lambda: all(consumer.idle for consumer in self._consumers), timeout)
         for consumer in self._consumers:
             consumer.end()
-        self._registration.give_up()
+        self._registration.unregister()
         with self._changed:
             self._context.ended = True
             self._changed.notify_all()
