@@ -143,7 +143,7 @@ test('backup: users move to a newer server, unless that has users', async () => 
   for (const server of [old, young, other]) await server.stop()
 })
 
-testWithServer('a backup under writes is of one moment', {}, async (server) => {
+testWithServer('a backup during writes shows one moment', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/pairs')
   // Enough rows that a backup takes a while.
@@ -184,7 +184,7 @@ testWithServer('a backup under writes is of one moment', {}, async (server) => {
   }
 })
 
-it('no database is replaced, and then none comes', async (server) => {
+it('no existing database is replaced, and then none is restored', async (server) => {
   await server.client.ok('PUT', '/one')
   await server.client.ok('PUT', '/two')
   const file = await backUp(server)
@@ -204,7 +204,7 @@ it('no database is replaced, and then none comes', async (server) => {
   assert.match(illegal.stderr, /illegal_database_name/)
 })
 
-it('damaged and cut files are refused everywhere, and leave nothing', async (server) => {
+it('damaged and truncated files are refused everywhere, and leave nothing', async (server) => {
   await server.client.ok('PUT', '/damaged')
   const docs = Array.from({ length: 3000 }, (_, n) => ({ _id: `d${n}`, n, text: 'x'.repeat(200) }))
   await server.client.ok('POST', '/damaged/_bulk_docs', { docs })
@@ -228,7 +228,7 @@ it('damaged and cut files are refused everywhere, and leave nothing', async (ser
   assert.deepEqual((await server.client.ok('GET', '/_all_dbs')).filter((name) => name.startsWith('of-')), [])
 })
 
-it('a directory that has something is left alone', async (server) => {
+it('a directory that is not empty is not changed', async (server) => {
   const file = await backUp(server)
   const dataDir = temporaryDirectory()
   writeFileSync(path.join(dataDir, 'precious'), '')
@@ -278,7 +278,7 @@ function shell(server, command) {
   })
 }
 
-it('two backups into one file: one of them makes it, and the other says so', async (server) => {
+it('two backups into one file: one succeeds, the other fails with an error', async (server) => {
   const { client } = server
   await client.ok('PUT', '/twice')
   const docs = Array.from({ length: 2000 }, () => ({ text: 'x'.repeat(1000) }))
@@ -304,7 +304,7 @@ it('two backups into one file: one of them makes it, and the other says so', asy
   })
 })
 
-it('a backup into nothing fails', async (server) => {
+it('a backup to an invalid file fails', async (server) => {
   const directory = temporaryDirectory()
   const nameless = await shell(server, `cd ${directory} && "$0" backup --quiet ""`)
   assert.equal(nameless.code, 1)
@@ -315,7 +315,7 @@ it('a backup into nothing fails', async (server) => {
   assert.match(closed.stderr, /Cannot write to standard output/)
 })
 
-it('a restore goes where it is told: the environment names a server, and no more', async (server) => {
+it('a restore with --data-dir ignores the server in the environment', async (server) => {
   await server.client.ok('PUT', '/told')
   const file = await backUp(server)
   await server.client.ok('DELETE', '/told')
@@ -344,7 +344,7 @@ it('an input that cannot be read twice is rejected', async (server) => {
   assert.equal(offline.code, 0, offline.stderr)
 })
 
-it('a restore goes on where answers are lost', async (server) => {
+it('a restore continues after lost responses', async (server) => {
   await server.client.ok('PUT', '/lossy')
   const docs = Array.from({ length: 2000 }, (_, n) => ({ _id: `d${n}`, text: 'x'.repeat(1000) }))
   await server.client.ok('POST', '/lossy/_bulk_docs', { docs })
@@ -368,7 +368,7 @@ it('a restore goes on where answers are lost', async (server) => {
   assert.equal((await server.client.ok('GET', '/found/_all_docs')).rows.length, 2000)
 })
 
-it('a restore whose last answers are all lost says that it may be done', async (server) => {
+it('a restore whose last responses are all lost reports an unknown result', async (server) => {
   await server.client.ok('PUT', '/unsure')
   const file = await backUp(server)
   const proxy = await startProxy(server, { onRequest: (text) => (/^POST \/_restore\/|^DELETE/.test(text) ? 'cut' : undefined) })
@@ -378,7 +378,7 @@ it('a restore whose last answers are all lost says that it may be done', async (
   assert.match(stderr, /result is unknown: either all databases exist, or none/)
 })
 
-testWithServer('a restore into a server that takes only small requests', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '200000' } }, async (server) => {
+testWithServer('a restore into a server that accepts only small requests', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '200000' } }, async (server) => {
   const { client } = server
   await client.ok('PUT', '/small')
   for (let i = 0; i < 20; ++i) {
@@ -404,7 +404,7 @@ it('only administrators take and restore backups', async (server) => {
   assert.equal((await client.request('HEAD', '/_backup')).status, 200)
 })
 
-it('what is no restore is refused', async ({ client }) => {
+it('invalid restores are refused', async ({ client }) => {
   const begin = (body) => client.request('POST', '/_restore', { body })
   for (const body of [{}, { version: 1 }, { version: 'x', databases: [] }, { version: -1, databases: [] }, { version: 2 ** 62, databases: [] }, '{"version":1152921504606846975,"databases":[]}', '{']) {
     assert.equal((await begin(body)).status, 400, JSON.stringify(body))
@@ -459,7 +459,7 @@ test('backup: a restore is not visible after the server is killed during it, and
   await again.stop()
 })
 
-testWithServer('a client that reads nothing keeps no server from stopping', {}, async (server) => {
+testWithServer('a client that does not read does not keep the server from stopping', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/filler')
   for (let i = 0; i < 10; ++i) {

@@ -82,7 +82,7 @@ it('JSON of the wrong type', (server) =>
     assertError(await server.client.put('/_node/_local/_config/log/level', '"text"'), 400, 'bad_request', 'level')
   }))
 
-it('what is too large', (server) =>
+it('input that is too large', (server) =>
   guarded(server, async (db) => {
     const text = 'x'.repeat(8_000_001)
     assertError(await server.client.put(`/${db}/a`, { text }), 413, 'document_too_large', 'PUT')
@@ -98,7 +98,7 @@ it('what is too large', (server) =>
   }))
 
 testWithServer(
-  'a request that is larger than the server takes',
+  'a request that is larger than the server accepts',
   { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '10000' } },
   async (server) => {
     await guarded(server, async (db) => {
@@ -137,7 +137,7 @@ it('JSON that is too deep', async (server) => {
   assert.equal(JSON.stringify(rows[0].value).length, 2 * 990)
 })
 
-it('what is no UTF-8', (server) =>
+it('input that is not UTF-8', (server) =>
   guarded(server, async (db) => {
     const bytes = (...values) => Buffer.concat(values.map((v) => (typeof v === 'string' ? Buffer.from(v) : Buffer.from([v]))))
     const bad = [[0xff], [0xc3], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x80]]
@@ -194,11 +194,11 @@ it('a map function that throws', async (server) => {
 
 const strict = { env: { DIVAN_COUCHDB_OS_PROCESS_TIMEOUT: '1000', DIVAN_DIVAN_JS_MEMORY_BYTES: `${128 << 20}` } }
 
-testWithServer('a map function that loops for ever', strict, async (server) => {
+testWithServer('a map function with an endless loop', strict, async (server) => {
   await assertIndexed(server, 'function (doc) { while (doc.bad) {} emit(doc._id) }')
 })
 
-testWithServer('a map function that eats memory', strict, async (server) => {
+testWithServer('a map function that allocates too much memory', strict, async (server) => {
   await assertIndexed(
     server,
     "function (doc) { if (doc.bad) { var all = []; for (;;) all.push(new Array(100000).join('x') + all.length) } emit(doc._id) }"
@@ -230,7 +230,7 @@ it('a reduce function that throws', async (server) => {
 })
 
 testWithServer(
-  'a client that stops reading a listing is dropped',
+  'a client that stops reading a listing is disconnected',
   { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '2000' } },
   async (server) => {
     const db = await server.newDatabase()
@@ -263,11 +263,11 @@ it('requests that are not HTTP', (server) =>
       'a huge field': [`GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(100_000)}\r\n\r\n`, 431],
       'many fields': [`GET / HTTP/1.1\r\nHost: x\r\n${'X-A: a\r\n'.repeat(10_000)}\r\n`, 431],
       'a long target': [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 414],
-      'a length that is none': [`${put}Content-Length: ten\r\n\r\n`, 400],
+      'an invalid length': [`${put}Content-Length: ten\r\n\r\n`, 400],
       'a negative length': [`${put}Content-Length: -1\r\n\r\n`, 400],
       'two lengths': [`${put}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`, 400],
       'a length and chunks': [`${put}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-      'a chunk size that is none': [`${put}Transfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n0\r\n\r\n`, 400],
+      'an invalid chunk size': [`${put}Transfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n0\r\n\r\n`, 400],
       'a chunk that is longer than it says': [`${put}Transfer-Encoding: chunked\r\n\r\n2\r\n{"a":1}\r\n0\r\n\r\n`, 400],
       'a huge chunk size': [`${put}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n`, 413],
       'an unknown coding': [`${put}Transfer-Encoding: gzip\r\n\r\n`, 501],
@@ -285,7 +285,7 @@ it('requests that are not HTTP', (server) =>
     await assertAlive(server)
   }))
 
-it('a method that nobody knows', async (server) => {
+it('an unknown method', async (server) => {
   const answer = await sendRaw(server, `BREW / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   assertError(answer, 405, 'method_not_allowed', 'BREW')
   assert.match(answer.text, /^Allow: GET,HEAD\r$/m)
@@ -305,7 +305,7 @@ testWithServer(
   }
 )
 
-testWithServer('more connections than there may be', { env: { DIVAN_CHTTPD_MAX_CONNECTIONS: '5' } }, async (server) => {
+testWithServer('more connections than the limit', { env: { DIVAN_CHTTPD_MAX_CONNECTIONS: '5' } }, async (server) => {
   const sockets = []
   const open = () => sockets.push(net.connect(server.client.port, server.client.hostname).on('error', () => {}))
   while (sockets.length < 4) open()
@@ -362,14 +362,14 @@ start('a store in a cluster, without its client library', async () => {
   await assertNoStart(['--data-dir', temporaryDirectory()], /^divan: .*foundationdb-clients.*\n$/, { env })
 })
 
-start('a data directory that is none', async () => {
+start('an invalid data directory', async () => {
   const file = path.join(temporaryDirectory(), 'file')
   writeFileSync(file, '')
   await assertNoStart(['--data-dir', file], /Data directory .*file/)
   await assertNoStart(['--data-dir', '/dev/null/a'], /Data directory \/dev\/null\/a/)
 })
 
-start('settings files and settings that are wrong', async () => {
+start('invalid settings files and settings', async () => {
   const dataDir = temporaryDirectory()
   const file = path.join(dataDir, 'settings.ini')
   const args = ['--data-dir', dataDir, '--config', file]
@@ -391,7 +391,7 @@ start('settings files and settings that are wrong', async () => {
   await assertNoStart(args, /local\.ini, line 1/)
 })
 
-start('arguments that are wrong', async () => {
+start('invalid arguments', async () => {
   const dataDir = temporaryDirectory()
   const args = ['--data-dir', dataDir]
   await assertNoStart([...args, '--nonsense'], /--nonsense/)

@@ -53,7 +53,7 @@ it('a list has a line for each job', async (server) => {
   assert.deepEqual(await json(server, ['jobs', 'list', type, '--state', 'finished']), { jobs: [] })
 })
 
-it('a list goes through as many pages as its limit takes, and says when there is more', async (server) => {
+it('a list reads as many pages as its limit needs, and reports that there are more', async (server) => {
   const type = await newType(server)
   const all = Array.from({ length: 2200 }, (_, i) => `job${String(i).padStart(4, '0')}`)
   await server.client.ok('POST', `/_jobs/${type}/_bulk`, { jobs: all.map((id) => ({ id })) })
@@ -72,7 +72,7 @@ it('a list goes through as many pages as its limit takes, and says when there is
   assert.deepEqual(await list('--limit', '1500', '--start-id', 'job1000'), { ids: all.slice(1000), stderr: '' })
 })
 
-it('everything of a job is shown, with its data as they are written', async (server) => {
+it('a job is shown completely, with its data unchanged', async (server) => {
   const type = await newType(server)
   const data = '{"to":["ann",{}],"n":1.10,"text":"a\\nb"}'
   await server.client.ok('PUT', `/_jobs/${type}/a`, `{"priority":-2,"data":${data}}`)
@@ -165,7 +165,7 @@ it('the attempts of a job are shown, the oldest first', async (server) => {
   assert.deepEqual(running, ['2', running[1], '-', '-', 'historian/host', '-'])
 })
 
-it('what cannot be added is refused, and nothing is added', async (server) => {
+it('invalid jobs are refused, and nothing is added', async (server) => {
   const type = await newType(server)
   const empty = path.join(temporaryDirectory(), 'empty')
   writeFileSync(empty, '')
@@ -218,7 +218,7 @@ it('a job has limits of its own, as a number or a duration', async (server) => {
     assert.match(stdout, new RegExp(`^  --${name} `, 'm'))
 })
 
-it('jobs are cancelled, which is told apart from being asked to stop', async (server) => {
+it('jobs are cancelled; for running ones the output says that they are asked to stop', async (server) => {
   const type = await newType(server)
   await add(server, type, 'finished')
   await finish(server, type)
@@ -324,7 +324,7 @@ it('types and ids may be of any characters', async (server) => {
   }
 })
 
-it('what is not understood is refused, with a word about it', async (server) => {
+it('invalid arguments are refused with an error', async (server) => {
   const type = await newType(server)
   for (const [words, ...args] of [
     [/nonsense/, 'jobs', 'nonsense'],
@@ -350,7 +350,7 @@ it('what is not understood is refused, with a word about it', async (server) => 
   await refused(server, ['jobs', 'list', 'nonsense'], /no_such_job_type/)
 })
 
-it('every command has its help', async () => {
+it('every command has a help text', async () => {
   const commands = ['types', 'list', 'show', 'watch', 'add', 'cancel', 'resubmit', 'remove', 'set', 'remove-type']
   for (const [command, subcommands] of [['jobs', commands], ['workers', ['list', 'watch']]]) {
     const { stdout } = await runDivan([command, '--help'])

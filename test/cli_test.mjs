@@ -75,7 +75,7 @@ it('documents are loaded from a file', async (server) => {
   assert.equal((await server.client.ok('GET', '/loaded/doc2499')).n, 2499)
 })
 
-it('documents are loaded from standard input, without a word', async (server) => {
+it('documents are loaded from standard input, without output', async (server) => {
   const input = '{"_id":"a"}\n{"_id":"b"}' // the last line lacks a line end
   const { code, stdout, stderr } = await runTool(server, ['load', 'piped', '-', '--quiet'], { input })
   assert.deepEqual([code, stdout, stderr], [0, '', ''])
@@ -90,7 +90,7 @@ async function loadLines(server, lines, args = []) {
   return { code, errors: stderr.trimEnd().split('\n'), ids: rows.map(({ id }) => id) }
 }
 
-it('a line that is refused is named and left out alone', async (server) => {
+it('only a line that is refused is skipped, and it is named', async (server) => {
   const good = Array.from({ length: 40 }, (_, i) => `{"_id":"a${i}"}`)
   const bad = { 3: '{"_id":', 7: '[1]', 20: '{"_id":"_no"}', 21: '{"_id":"a0"}', 22: '{"_id":1}', 42: '' }
   const lines = [...good]
@@ -111,14 +111,14 @@ it('a line that is refused is named and left out alone', async (server) => {
   }
 })
 
-it('a document that is too large is left out alone', async (server) => {
+it('only a document that is too large is skipped', async (server) => {
   const large = JSON.stringify({ _id: 'large', text: 'x'.repeat(8_000_100) })
   const { code, errors, ids } = await loadLines(server, ['{"_id":"a"}', large, '{"_id":"b"}'])
   assert.deepEqual([code, ids, errors.length], [1, ['a', 'b'], 2])
   assert.match(errors[0], /line 2: .*too/)
 })
 
-testWithServer('a server that takes small requests alone gets the documents in several', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {
+testWithServer('a server that accepts only small requests gets the documents in several requests', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {
   const lines = Array.from({ length: 20 }, (_, i) => JSON.stringify({ _id: `a${String(i).padStart(2, '0')}`, text: 'x'.repeat(i === 7 ? 150_000 : 30_000) }))
   const { code, errors, ids } = await loadLines(server, lines)
   assert.equal(code, 1)
@@ -133,7 +133,7 @@ it('a file may begin with a byte order mark', async (server) => {
   assert.deepEqual([later.code, later.ids], [1, ['a']])
 })
 
-it('credentials in the URL, and errors that show none', async (server) => {
+it('credentials in the URL are used, and errors do not show them', async (server) => {
   const { host } = new URL(server.url)
   const withUser = (user) => `http://${user}@${host}`
   const answer = async (args, env = {}) => {
@@ -158,7 +158,7 @@ it('credentials in the URL, and errors that show none', async (server) => {
   assert.equal((await answer(['status', '--help'], { DIVAN_URL: url, DIVAN_USER: 'admin:secret' })).code, 0)
 })
 
-it('documents that are refused are counted, and the others written', async (server) => {
+it('refused documents are counted, and the others are written', async (server) => {
   await server.client.ok('PUT', '/partly')
   await server.client.ok('PUT', '/partly/a', {})
   const { code, stderr } = await runTool(server, ['load', 'partly', '-', '--quiet'], { input: '{"_id":"a"}\n{"_id":"b"}\n' })
@@ -168,7 +168,7 @@ it('documents that are refused are counted, and the others written', async (serv
   assert.equal((await server.client.ok('GET', '/partly')).doc_count, 2)
 })
 
-it('a file that is not there, and a database that cannot be', async (server) => {
+it('a missing file, and an illegal database name', async (server) => {
   const missing = await runTool(server, ['load', 'x', '/no/such/file'])
   assert.equal(missing.code, 1)
   assert.match(missing.stderr, /Cannot read \/no\/such\/file/)
@@ -213,7 +213,7 @@ it('updates are shown', async (server) => {
   assert.ok(rows.some(({ db_name }) => db_name === 'updated'))
 })
 
-it('a wrong password, and a server that is not there', async (server) => {
+it('a wrong password, and a server that cannot be reached', async (server) => {
   const wrong = await runDivan(['status', '--url', server.url, '--user', 'admin:wrong'])
   assert.equal(wrong.code, 1)
   assert.match(wrong.stderr, /Name or password is incorrect/)
@@ -270,7 +270,7 @@ test('cli: settings come from a file, from changes at run time, and from the env
   await again.stop()
 })
 
-testWithServer('SIGTERM ends the server with 0, and what was answered is kept', {}, async (server) => {
+testWithServer('SIGTERM ends the server with status 0, and acknowledged writes are kept', {}, async (server) => {
   const dataDir = server.dataDir
   const db = await server.newDatabase()
   const written = []

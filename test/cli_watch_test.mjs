@@ -55,7 +55,7 @@ it('a type is watched: its counts, its running and failed jobs', async (server) 
   await refused(server, ['jobs', 'watch', type, '--interval', 'x'], /Invalid duration `x`/)
 })
 
-it('the words of others cannot play with the terminal', async (server) => {
+it('control characters in data do not reach the terminal', async (server) => {
   const type = await newType(server, { max_attempts: 1 })
   const rude = 'red\u001b[31m\r\n\u009b2J\u202e'
   const tame = 'red\\u001b[31m\\r\\n\\u009b2J\\u202e'
@@ -113,7 +113,7 @@ it('on a terminal tables are cut to its size and drawn in place, until Ctrl-C', 
   assert.match(watch.stdout, /\r\n$/)
 })
 
-it('a job is watched until it ends, and the exit status says how', async (server) => {
+it('a job is watched until it ends, and the exit status shows its outcome', async (server) => {
   const type = await newType(server, { max_attempts: 2, backoff_min: 0, backoff_max: 0 })
   await add(server, type, 'a')
   const watch = start(server, ['jobs', 'watch', type, 'a'])
@@ -198,7 +198,7 @@ it('workers are watched as they come and go', async (server) => {
   await refused(server, ['workers', 'watch', '--interval', '0s'], /--interval is too short; expected at least 100ms/)
 })
 
-testWithServer('a server that is not there, and one that goes', {}, async (server) => {
+testWithServer('a server that cannot be reached, and one that stops', {}, async (server) => {
   for (const args of [['jobs'], ['jobs', 'cancel', 'a', 'b', 'c'], ['jobs', 'watch'], ['workers'], ['workers', 'watch', 'x']]) {
     const { code, stdout, stderr } = await runDivan([...args, '--url', 'http://127.0.0.1:1'])
     assert.deepEqual([code, stdout], [1, ''])

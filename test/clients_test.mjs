@@ -120,7 +120,7 @@ const CLIENTS = {
 }
 
 for (const [name, start] of Object.entries(CLIENTS)) {
-  testWithServer(`${name} sees creations, updates and deletions in order, with documents, and lets go`, {}, async (server) => {
+  testWithServer(`${name} sees creations, updates and deletions in order, with documents, and disconnects`, {}, async (server) => {
     const db = await server.newDatabase()
     await put(server, `/${db}/before`, { n: 0 })
     const connections = await server.metric('divan_http_connections')
@@ -149,7 +149,7 @@ for (const [name, start] of Object.entries(CLIENTS)) {
     )
   })
 
-  testWithServer(`${name} misses nothing when the server dies and comes back`, {}, async (server) => {
+  testWithServer(`${name} misses nothing when the server is killed and restarted`, {}, async (server) => {
     const db = await server.newDatabase()
     const seen = new Seen()
     const stop = start(server.url, db, seen)
@@ -180,7 +180,7 @@ for (const [name, start] of Object.entries(CLIENTS)) {
   })
 }
 
-testWithServer('cloudant-follow sees what happens to databases in order, and lets go', {}, async (server) => {
+testWithServer('cloudant-follow sees database events in order, and disconnects', {}, async (server) => {
   const connections = await server.metric('divan_http_connections')
   const seen = new Seen()
   const stop = followUpdates(server.url, null, seen)
@@ -201,7 +201,7 @@ testWithServer('cloudant-follow sees what happens to databases in order, and let
   )
 })
 
-testWithServer('cloudant-follow misses no database when the server dies and comes back', {}, async (server) => {
+testWithServer('cloudant-follow misses no database when the server is killed and restarted', {}, async (server) => {
   const seen = new Seen()
   const stop = followUpdates(server.url, null, seen)
   const change = async (now, from, to) => {
@@ -234,7 +234,7 @@ testWithServer('cloudant-follow misses no database when the server dies and come
   }
 })
 
-testWithServer('a feed of cloudant-follow lives on heartbeats alone', {}, async (server) => {
+testWithServer('heartbeats alone keep a feed of cloudant-follow open', {}, async (server) => {
   const seen = new Seen()
   const stop = followUpdates(server.url, null, seen, { since: 'now', heartbeat: 500 })
   await seen.wait('heartbeats', (items) => items.filter(({ heartbeat }) => heartbeat).length >= 4)
@@ -243,7 +243,7 @@ testWithServer('a feed of cloudant-follow lives on heartbeats alone', {}, async 
   stop()
 })
 
-testWithServer('cloudant-follow is told that its database is gone', {}, async (server) => {
+testWithServer('cloudant-follow gets an error when its database is deleted', {}, async (server) => {
   const db = await server.newDatabase()
   await put(server, `/${db}/a`)
   const feed = new Feed({ db: `${withCredentials(server.url)}/${db}`, initial_retry_delay: 20 })
@@ -287,7 +287,7 @@ for (const [name, start, options] of [
   })
 }
 
-testWithServer("nano's changesReader gets and spools all there is, in batches", {}, async (server) => {
+testWithServer("nano's changesReader gets and spools all changes, in batches", {}, async (server) => {
   const db = await server.newDatabase()
   const docs = Array.from({ length: 1005 }, (_, n) => ({ _id: `doc-${String(n).padStart(4, '0')}`, n }))
   await server.client.ok('POST', `/${db}/_bulk_docs`, { docs })

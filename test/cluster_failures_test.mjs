@@ -9,7 +9,7 @@ import { builderOf, follow, fresh, ONE_PROCESS, underLoad, withIndex } from './s
 import { Server, startDivan, temporaryDirectory } from './support/server.mjs'
 import { waitFor, within } from './support/wait.mjs'
 
-onNodes(3, 'nodes die and freeze: every write is there, every job has its effect once, no feed has a gap', async (nodes, env) => {
+onNodes(3, 'nodes die and freeze: no write is lost, every job has its effect once, no feed has a gap', async (nodes, env) => {
   const [a] = nodes // this node does not fail
   await underLoad(nodes, async (load) => {
     for (let round = 0; round < 6; ++round) {
@@ -24,14 +24,14 @@ onNodes(3, 'nodes die and freeze: every write is there, every job has its effect
       }
       await victim.freeze()
       await load.goesOn()
-      if (round % 3 === 1) await waitFor('it to be given up', async () => !(await membersSeenBy(a)).includes(victim.url))
+      if (round % 3 === 1) await waitFor('it to be evicted', async () => !(await membersSeenBy(a)).includes(victim.url))
       victim.thaw()
       await waitFor('it to be back', async () => (await membersSeenBy(a)).includes(victim.url))
     }
   })
 })
 
-onNodes(3, 'a build goes on when its node is killed, and so does the look-out for changes', async (nodes, env) => {
+onNodes(3, 'a build continues when its node is killed, and later changes are indexed', async (nodes, env) => {
   const ask = await withIndex(nodes[0], 'shop', 2)
   const docs = Array.from({ length: 8000 }, () => ({ n: 1 }))
   await nodes[0].client.ok('POST', '/shop/_bulk_docs', { docs })
@@ -44,7 +44,7 @@ onNodes(3, 'a build goes on when its node is killed, and so does the look-out fo
   nodes[i] = await Server.start({ env })
 }, { env: ONE_PROCESS })
 
-onNodes(3, 'a node that was frozen until it was given up writes nothing for what it lost', async (nodes) => {
+onNodes(3, 'a node that was frozen until it was evicted writes nothing for the jobs and builds that it lost', async (nodes) => {
   const ask = await withIndex(nodes[0], 'shop', 2)
   await nodes[0].client.ok('PUT', '/effects')
   await nodes[0].client.ok('PUT', '/_jobs/work', { timeout: 1000 })
@@ -64,7 +64,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   await waitFor('another attempt to finish the job', async () => (await finish(other, await accept(other), 'other')).status === 200)
   // The documents that the frozen node has mapped have changed meanwhile.
   await other.client.ok('POST', '/shop/_bulk_docs', { docs: revs.map(({ id, rev }) => ({ _id: id, _rev: rev, n: 0 })) })
-  await waitFor('it to be given up', async () => !(await membersSeenBy(other)).includes(frozen.url))
+  await waitFor('it to be evicted', async () => !(await membersSeenBy(other)).includes(frozen.url))
   const sum = async () => (await other.client.ok('GET', '/shop/_design/d/_view/v?update=false')).rows[0]?.value
   await fresh(other, 'shop', 8000)
   await waitFor('the index to have the new values', async () => (await sum()) === 0)
@@ -81,7 +81,7 @@ onNodes(3, 'a node that was frozen until it was given up writes nothing for what
   assert.deepEqual(rows.map(({ doc }) => doc.by), ['other'])
 }, { env: ONE_PROCESS })
 
-onOwnCluster('a node that has lost its cluster says so, goes on by itself, and can be stopped', [], async (cluster, start) => {
+onOwnCluster('a node that has lost its cluster reports it, recovers without a restart, and can be stopped', [], async (cluster, start) => {
   const node = await start()
   const { client } = node
   await (await withIndex(node, 'shop'))()
@@ -119,7 +119,7 @@ onOwnCluster('a node that has lost its cluster says so, goes on by itself, and c
 })
 
 // A cluster takes no transactions at all when a disk, or memory, is nearly full: this one has a small disk.
-onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (cluster, start) => {
+onOwnCluster('a full cluster', ['--storage-memory', '110MB'], async (cluster, start) => {
   const node = await start()
   await node.client.ok('PUT', '/shop')
   const text = 'x'.repeat(90_000)
@@ -141,7 +141,7 @@ onOwnCluster('a cluster that is full', ['--storage-memory', '110MB'], async (clu
 })
 
 // Of one version, then of a newer one: the client is to have the libraries of both.
-onOwnCluster('an upgrade: every write is there, every job has its effect once, no feed has a gap', [], async (cluster, start) => {
+onOwnCluster('an upgrade: no write is lost, every job has its effect once, no feed has a gap', [], async (cluster, start) => {
   const settings = cluster.settings()
   const nodes = [await start(settings), await start(settings)]
   await underLoad(nodes, async (load) => {

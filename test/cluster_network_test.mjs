@@ -37,7 +37,7 @@ async function overAndOver(act, enough) {
   }
 }
 
-onNetwork(3, 'a node is cut off until others give it up, and comes back', async (nodes, links) => {
+onNetwork(3, 'a node is cut off until others evict it, and returns', async (nodes, links) => {
   let complete, lost
   await underLoad(nodes, async (load, changes) => {
     await load.goesOn()
@@ -58,7 +58,7 @@ onNetwork(3, 'a node is cut off until others give it up, and comes back', async 
     assert.equal((await lost.client.get('/')).status, 200)
     await waitFor('it to leave the build', () => /The build of .* was interrupted/.test(lost.log))
     await load.goesOn()
-    await waitFor('it to be given up', async () => !(await isMember(one, lost)))
+    await waitFor('it to be evicted', async () => !(await isMember(one, lost)))
     await waitFor('its job to be free', async () => (await one.client.ok('POST', '/_jobs/alone/_accept', {})).jobs[0])
     await complete(one)
     await load.goesOn()
@@ -75,7 +75,7 @@ onNetwork(3, 'a node is cut off until others give it up, and comes back', async 
   await complete(lost)
 }, { env: ONE_PROCESS })
 
-onNetwork(1, 'a build goes on after a moment without the cluster', async (nodes, [link]) => {
+onNetwork(1, 'a build continues after a short loss of the cluster', async (nodes, [link]) => {
   const [node] = nodes
   const { complete } = await building(nodes, 'shop')
   link.held = 'both'
@@ -84,7 +84,7 @@ onNetwork(1, 'a build goes on after a moment without the cluster', async (nodes,
   await complete(node)
 }, { env: ONE_PROCESS })
 
-onNetwork(3, 'connections are cut over and over, answers with them, and new ones refused', async (nodes, links) => {
+onNetwork(3, 'connections are cut repeatedly, responses are lost, and new connections are refused', async (nodes, links) => {
   await underLoad(nodes, async (load) => {
     const some = () => links.filter(() => Math.random() < 0.5)
     await overAndOver(() => some().forEach((link) => link.cut()), () => load.goesOn(100))
@@ -116,12 +116,12 @@ onNetwork(3, 'connections are cut over and over, answers with them, and new ones
   for (const link of links) assert.ok(link.cuts > 0)
 })
 
-onNetwork(2, 'a slow network that passes on pieces', async (nodes, links) => {
+onNetwork(2, 'a slow network that splits messages', async (nodes, links) => {
   for (const link of links) Object.assign(link, { delay: 30, pieces: 200 })
   await underLoad(nodes, (load) => load.goesOn(50), { followed: nodes })
 })
 
-onNetwork(3, 'bytes that change on their way are never taken for others', async (nodes, links) => {
+onNetwork(3, 'corrupted bytes are always detected', async (nodes, links) => {
   await underLoad(nodes, async (load) => {
     await overAndOver(() => links.forEach((link) => link.flip()), () => load.goesOn(100))
   }, { followed: nodes, again: true })
@@ -141,5 +141,5 @@ onNetwork(3, 'a node that is cut off can be stopped', async (nodes, links) => {
   assert.equal((await late).status, 503)
   await feed.close()
   await complete(one)
-  await waitFor('it to be given up', async () => !(await isMember(one, lost)))
+  await waitFor('it to be evicted', async () => !(await isMember(one, lost)))
 }, { env: ONE_PROCESS })

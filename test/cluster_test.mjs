@@ -7,7 +7,7 @@ import { membersSeenBy, newStore, noCluster, onNodes, refused } from './support/
 import { runDivan, Server, startDivan, temporaryDirectory } from './support/server.mjs'
 import { waitFor } from './support/wait.mjs'
 
-onNodes(3, 'what one node has written the others have at once', async ([a, b, c]) => {
+onNodes(3, 'the writes of one node are visible on the others at once', async ([a, b, c]) => {
   await a.client.ok('PUT', '/shop')
   for (let i = 0; i < 20; ++i) {
     const nodes = [a, b, c]
@@ -41,7 +41,7 @@ onNodes(3, 'a feed on one node has the changes of all, in order and without a ga
   assert.deepEqual(seen.map(({ seq }) => seq), results.map(({ seq }) => seq))
 })
 
-onNodes(3, 'a job that one node takes is done through another', async ([a, b, c]) => {
+onNodes(3, 'a job that is accepted on one node is finished on another', async ([a, b, c]) => {
   await a.client.ok('PUT', '/_jobs/mail', { timeout: 60_000 })
   const waiting = b.client.ok('POST', '/_jobs/mail/_accept', { timeout: 60_000 })
   await a.client.ok('PUT', '/_jobs/mail/one', { data: { to: 'x' } })
@@ -51,7 +51,7 @@ onNodes(3, 'a job that one node takes is done through another', async ([a, b, c]
   assert.equal((await a.client.ok('GET', '/_jobs/mail/one')).state, 'finished')
 })
 
-onNodes(3, 'an index is built once, whatever nodes are asked', async (nodes) => {
+onNodes(3, 'an index is built once, whichever nodes are queried', async (nodes) => {
   const [a] = nodes
   await a.client.ok('PUT', '/shop')
   const write = (from, count) => {
@@ -73,7 +73,7 @@ onNodes(3, 'an index is built once, whatever nodes are asked', async (nodes) => 
   assert.equal(mapped, 5200)
 })
 
-onNodes(3, 'every node sees all: one that is stopped goes at once, one that is killed when it is silent', async (nodes, env) => {
+onNodes(3, 'every node sees all nodes: a stopped one disappears at once, a killed one after its timeout', async (nodes, env) => {
   const [a, b] = nodes
   for (const node of nodes) {
     const { all_nodes, cluster_nodes, nodes: known } = await node.client.ok('GET', '/_membership')
@@ -89,7 +89,7 @@ onNodes(3, 'every node sees all: one that is stopped goes at once, one that is k
   const nameOf = async (node) => (await node.client.ok('GET', '/_node/_local')).name
   const name = await nameOf(b)
   await b.kill()
-  await waitFor('the killed node to be given up', async () => (await membersSeenBy(a)).length === 1)
+  await waitFor('the killed node to be evicted', async () => (await membersSeenBy(a)).length === 1)
   assert.deepEqual(await membersSeenBy(a), [a.url])
   nodes[1] = await Server.start({ env, dataDir: b.dataDir })
   assert.equal(await nameOf(nodes[1]), name)
@@ -128,7 +128,7 @@ onNodes(3, 'the death of a node loses nothing that was acknowledged', async (nod
 const { DIVAN_FDB_LIBRARY: library } = process.env
 const noLibrary = noCluster || (library ? false : 'DIVAN_FDB_LIBRARY does not name the library to make a copy of')
 
-test('cluster: the client may use libraries of a directory, with threads of their own that call back', { skip: noLibrary }, async () => {
+test('cluster: the client may use libraries from a directory, with their own callback threads', { skip: noLibrary }, async () => {
   const directory = temporaryDirectory()
   copyFileSync(library, path.join(directory, 'libfdb_c_copy.so'))
   const option = (name, value = '') => ({ [`FDB_NETWORK_OPTION_${name}`]: value })

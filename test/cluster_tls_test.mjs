@@ -32,7 +32,7 @@ async function doJob({ client }, id) {
   assert.equal((await client.ok('GET', `/_jobs/mail/${id}`)).state, 'finished')
 }
 
-onTlsCluster('with TLS, nodes write, read and do jobs, and do so again when they are started again', async (cluster, start) => {
+onTlsCluster('with TLS, nodes write, read and run jobs, also after a restart', async (cluster, start) => {
   const store = { DIVAN_FDB_NAME: 'one' }
   const [a, b] = [await start(store), await start(store)]
   await a.client.ok('PUT', '/shop')
@@ -60,7 +60,7 @@ onTlsCluster('with TLS, nodes write, read and do jobs, and do so again when they
   assert.equal(code, 0, stdout + stderr)
 })
 
-onTlsCluster('one whose certificate, or whose trust, is another\'s says so in a line and ends', async (cluster, start) => {
+onTlsCluster('a node whose certificate or authority does not match ends with a one-line error', async (cluster, start) => {
   const { client, stranger } = certificates()
   const settings = cluster.settings()
   const words = /has not answered within 0\.5 s: is it running, .* accept each other's certificates \(\[fdb\] tls_certificate_file, /
@@ -71,7 +71,7 @@ onTlsCluster('one whose certificate, or whose trust, is another\'s says so in a 
     'another authority': tlsSettings({ ...client, ca: stranger.ca }),
     'a certificate of another authority': tlsSettings({ ...stranger, ca: client.ca }),
     'conditions that are not met': { DIVAN_FDB_TLS_VERIFY_PEERS: VERIFY_SERVER.replace('server', 'another') },
-    'conditions that are none': { DIVAN_FDB_TLS_VERIFY_PEERS: 'whoever comes' }
+    'invalid conditions': { DIVAN_FDB_TLS_VERIFY_PEERS: 'nonsense' }
   }
   await Promise.all(Object.entries(cases).map(([name, wrong]) => assert.doesNotReject(refused({ ...settings, ...wrong }, words), name)))
   const file = path.join(temporaryDirectory(), 'fdb.cluster')

@@ -5,7 +5,7 @@ import { onNodes } from './support/cluster.mjs'
 
 const REQUESTS = 40
 
-onNodes(1, 'what requests read is asked for in one go', async ([node]) => {
+onNodes(1, 'the reads of a request take one round trip', async ([node]) => {
   const waits = async () => {
     const metrics = (await node.client.get('/_node/_local/_prometheus')).text
     return Number(/^divan_store_round_trips_total(?:\{[^}]*\})? ([0-9.e+]+)$/m.exec(metrics)[1])

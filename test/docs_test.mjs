@@ -10,7 +10,7 @@ for (const [heading, first, second] of [
   ['With nano', 'lamp {', 'chair {'],
   ['With PouchDB', 'lamp {', 'chair {']
 ]) {
-  testWithServer(`the program of "${heading}" sees what is written before and after the server was away`, {}, async (server) => {
+  testWithServer(`the program of "${heading}" sees writes from before and after a restart of the server`, {}, async (server) => {
     await server.client.ok('PUT', '/shop')
     await server.client.ok('PUT', '/shop/lamp', { price: 30 })
     const running = run(program(heading), server)

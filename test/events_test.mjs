@@ -15,7 +15,7 @@ const subscribers = async (client, channel) => {
   return channels.find(({ name }) => name === channel)?.subscribers
 }
 
-it('whoever listens gets every event, whatever it is, in the order of their publication', async ({ client }) => {
+it('subscribers get every event, of any JSON type, in the order of publication', async ({ client }) => {
   const channel = newChannel()
   const events = [{ n: 1 }, [1, { a: null }], 'täxt\n"\u2028', 2.5, true, null, {}]
   const feeds = await Promise.all([listen(client, channel), listen(client, channel, 'feed=live'), listen(client, channel, '')])
@@ -30,7 +30,7 @@ it('whoever listens gets every event, whatever it is, in the order of their publ
   other.close()
 })
 
-it('an event keeps the text that it came in', async ({ client }) => {
+it('an event keeps its JSON text', async ({ client }) => {
   const channel = newChannel()
   const feed = await listen(client, channel)
   await client.ok('POST', `/_events/${channel}`, '{ "b" : 1.500, "a":12345678901234567890,\n "b":2 }')
@@ -38,7 +38,7 @@ it('an event keeps the text that it came in', async ({ client }) => {
   feed.close()
 })
 
-it('many publishers: all who listen see one order, and each publisher\'s own', async ({ client }) => {
+it('many publishers: all subscribers see the same order, which keeps that of each publisher', async ({ client }) => {
   const channel = newChannel()
   const feeds = await Promise.all([listen(client, channel), listen(client, channel, 'feed=eventsource&heartbeat=60000')])
   const publishers = Array.from({ length: 8 }, async (_, p) => {
@@ -57,7 +57,7 @@ it('many publishers: all who listen see one order, and each publisher\'s own', a
   for (const feed of feeds) feed.close()
 })
 
-it('whoever has seen the answer begin misses nothing from then on', async ({ client }) => {
+it('a client that has received the head of the response misses nothing from then on', async ({ client }) => {
   for (let i = 0; i < 100; ++i) {
     const channel = newChannel()
     const feed = await listen(client, channel, i % 2 ? 'feed=eventsource' : '')
@@ -66,7 +66,7 @@ it('whoever has seen the answer begin misses nothing from then on', async ({ cli
   }
 })
 
-it('a continuous feed beats while nothing happens, and goes on', async ({ client }) => {
+it('a continuous feed sends heartbeats while it waits, and then rows', async ({ client }) => {
   const channel = newChannel()
   const feed = await listen(client, channel, 'heartbeat=10')
   for (const n of [1, 2, 3]) {
@@ -90,7 +90,7 @@ it('an event source stays well formed through its heartbeats', async ({ client }
   feed.close()
 })
 
-it('a feed ends after its limit or its timeout, without a place to go on from', async ({ client }) => {
+it('a feed ends after its limit or its timeout, without a last_seq', async ({ client }) => {
   const channel = newChannel()
   const limited = await listen(client, channel, 'limit=2&heartbeat=60000')
   for (const n of [1, 2, 3]) await publish(client, channel, n)
@@ -102,7 +102,7 @@ it('a feed ends after its limit or its timeout, without a place to go on from', 
   await waitFor('both to be gone', async () => (await subscribers(client, channel)) === undefined)
 })
 
-it('who leaves is gone at once, and the last one takes the channel along', async ({ client }) => {
+it('a client that disconnects is unsubscribed at once, and a channel ends with its last subscriber', async ({ client }) => {
   const channel = newChannel()
   const [first, second] = await Promise.all([listen(client, channel), listen(client, channel, 'feed=eventsource')])
   const all = await client.ok('GET', '/_events')
@@ -117,7 +117,7 @@ it('who leaves is gone at once, and the last one takes the channel along', async
   assert.deepEqual(await publish(client, channel, 'nobody'), { ok: true, reached: 0 })
 })
 
-it('a name is its parts, whatever is in them', async ({ client }) => {
+it('a name consists of its parts, whatever characters these contain', async ({ client }) => {
   const base = newChannel()
   const names = [`${base}/a/b`, `${base}/a%2Fb`, `${base}%2Fa/b`, `${base}/a~1b`, `${base}/%C3%A4%20%00`, `${base}/_dbs`, base]
   const feeds = await Promise.all(names.map((name) => listen(client, name)))
@@ -132,7 +132,7 @@ it('a name is its parts, whatever is in them', async ({ client }) => {
   }
 })
 
-it('an event has a largest size, which gets through', async ({ client }) => {
+it('an event of the largest size is delivered, a larger one is refused', async ({ client }) => {
   const channel = newChannel()
   const feed = await listen(client, channel)
   const largest = 'x'.repeat((1 << 20) - 2)
@@ -147,7 +147,7 @@ it('an event has a largest size, which gets through', async ({ client }) => {
   feed.close()
 })
 
-testWithServer('what happens to databases', {}, async ({ client }) => {
+testWithServer('events of databases', {}, async ({ client }) => {
   const one = await listen(client, '_db/a%2Fb')
   const all = await listen(client, '_dbs', 'feed=eventsource&heartbeat=60000')
   const both = async () => {
@@ -181,7 +181,7 @@ testWithServer('what happens to databases', {}, async ({ client }) => {
   all.close()
 })
 
-testWithServer('the role `events` may use every channel but the server\'s own', {}, async (server) => {
+testWithServer('the role `events` may use every channel except the server\'s own', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
   const add = (name, roles) =>
@@ -217,7 +217,7 @@ testWithServer('the role `events` may use every channel but the server\'s own', 
 })
 
 testWithServer(
-  'a client that stops reading is told what it missed, and nobody waits for it',
+  'a client that stops reading gets the number of events that it missed, and delays no other',
   { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '3600000' } },
   async (server) => {
     const { client } = server
@@ -263,7 +263,7 @@ testWithServer(
   }
 )
 
-testWithServer('what the bus has done is counted', {}, async (server) => {
+testWithServer('the work of the bus is counted', {}, async (server) => {
   const { client } = server
   const metric = (name) => server.metric(`divan_events_${name}`)
   const names = ['published_total', 'delivered_total', 'lagged_total', 'channels', 'subscribers']
@@ -290,7 +290,7 @@ testWithServer('what the bus has done is counted', {}, async (server) => {
   for (const feed of feeds) feed.close()
 })
 
-testWithServer('feeds of events end in order when the server stops', {}, async (server) => {
+testWithServer('feeds of events end as complete when the server stops', {}, async (server) => {
   const feeds = await Promise.all(
     ['a?heartbeat=60000', 'a?feed=eventsource', '_dbs', '_db/x?feed=eventsource&heartbeat=60000'].map((target) =>
       server.client.open(`/_events/${target}`)

@@ -21,7 +21,7 @@ it('a long poll waits for a change', async (server) => {
   assert.equal(last_seq, results[0].seq)
 })
 
-it('a long poll with a filter is not answered by what the filter leaves out', async (server) => {
+it('a long poll with a filter is not answered by rows that the filter excludes', async (server) => {
   const db = await server.newDatabase()
   const poll = await server.client.open(`/${db}/_changes?feed=longpoll&since=now&filter=_doc_ids`, {
     method: 'POST',
@@ -33,7 +33,7 @@ it('a long poll with a filter is not answered by what the filter leaves out', as
   assert.deepEqual(JSON.parse(poll.text).results.map(({ id }) => id), ['wanted'])
 })
 
-it('a continuous feed beats while nothing happens, and goes on', async (server) => {
+it('a continuous feed sends heartbeats while it waits, and then rows', async (server) => {
   const db = await server.newDatabase()
   const feed = await server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10&include_docs=true`)
   assert.equal(feed.headers['content-type'], 'application/json')
@@ -60,7 +60,7 @@ it('an event source stays well formed through its heartbeats', async (server) =>
   feed.close()
 })
 
-it('feeds end with their database, and do not go on with one of the same name', async (server) => {
+it('feeds end with their database, and do not continue with a new one of the same name', async (server) => {
   const db = await server.newDatabase()
   const open = (feed) => server.client.open(`/${db}/_changes?feed=${feed}&since=now&heartbeat=10`)
   const [poll, continuous, events] = await Promise.all(['longpoll', 'continuous', 'eventsource'].map(open))
@@ -88,7 +88,7 @@ testWithServer('many feeds see one change by one read of the store', {}, async (
   for (const feed of feeds) feed.close()
 })
 
-it('feeds of one database show what each asked for', async (server) => {
+it('each feed of a database has its own parameters', async (server) => {
   const db = await server.newDatabase()
   const open = (query) => server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=10&${query}`)
   const feeds = await Promise.all(['', 'include_docs=true', 'style=all_docs', 'filter=_doc_ids&doc_ids=["b"]'].map(open))
@@ -105,7 +105,7 @@ it('feeds of one database show what each asked for', async (server) => {
   for (const feed of feeds) feed.close()
 })
 
-it('the largest document comes through a feed', async (server) => {
+it('a feed can contain the largest document', async (server) => {
   const db = await server.newDatabase()
   const feed = await server.client.open(`/${db}/_changes?feed=continuous&since=now&heartbeat=60000&include_docs=true`)
   const text = 'x'.repeat(7_900_000)
@@ -118,7 +118,7 @@ it('the largest document comes through a feed', async (server) => {
   feed.close()
 })
 
-it('a feed misses nothing and repeats nothing of what several clients write at once', async (server) => {
+it('a feed neither misses nor repeats concurrent writes of several clients', async (server) => {
   const db = await server.newDatabase()
   const feed = await server.client.open(`/${db}/_changes?feed=continuous&heartbeat=60000`)
   const writers = Array.from({ length: 8 }, async (_, w) => {
@@ -138,7 +138,7 @@ it('a feed misses nothing and repeats nothing of what several clients write at o
   await Promise.all(writers)
 })
 
-it('polls that go on where the last one ended miss nothing', async (server) => {
+it('polls that continue from the last sequence miss nothing', async (server) => {
   const db = await server.newDatabase()
   const writer = (async () => {
     for (let i = 0; i < 100; ++i) await put(server, `/${db}/doc${i}`)
@@ -153,7 +153,7 @@ it('polls that go on where the last one ended miss nothing', async (server) => {
   assert.deepEqual(ids.sort(), Array.from({ length: 100 }, (_, i) => `doc${i}`).sort())
 })
 
-testWithServer('the feed of all databases waits and goes on', {}, async (server) => {
+testWithServer('the feed of all databases waits and continues', {}, async (server) => {
   const updates = (feed) => server.client.open(`/_db_updates?feed=${feed}&since=now&heartbeat=10`)
   const poll = await updates('longpoll')
   const continuous = await updates('continuous')
@@ -180,7 +180,7 @@ testWithServer('the feed of all databases waits and goes on', {}, async (server)
 })
 
 testWithServer(
-  'a client that stops reading is dropped, and the others are served',
+  'a client that stops reading is disconnected, and others are served',
   { env: { DIVAN_CHTTPD_SEND_TIMEOUT: '2000' } },
   async (server) => {
     const db = await server.newDatabase()
@@ -212,7 +212,7 @@ testWithServer(
   }
 )
 
-testWithServer('feeds end in order when the server stops', {}, async (server) => {
+testWithServer('feeds end as complete when the server stops', {}, async (server) => {
   const db = await server.newDatabase()
   const kinds = ['longpoll', 'continuous', 'eventsource']
   const feeds = await Promise.all([
@@ -225,7 +225,7 @@ testWithServer('feeds end in order when the server stops', {}, async (server) =>
   assert.deepEqual(Object.keys(JSON.parse(feeds[1].text)), ['last_seq', 'pending'])
 })
 
-testWithServer('a place in a feed holds over a restart', {}, async (server) => {
+testWithServer('a sequence of a feed is valid after a restart', {}, async (server) => {
   const db = await server.newDatabase()
   await put(server, `/${db}/a`)
   const { last_seq } = await server.client.ok('GET', `/${db}/_changes`)

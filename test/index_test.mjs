@@ -18,7 +18,7 @@ async function load(server, count) {
 const tasks = async (server, db) =>
   (await server.client.ok('GET', '/_active_tasks')).filter(({ database }) => database === db)
 
-it('a build tells how far it is, and is gone when it is done', async (server) => {
+it('a build shows its progress, and disappears when it is complete', async (server) => {
   // The build would take ten minutes, so that its progress is seen on a slow machine, too.
   const long = await load(server, 600)
   await server.client.ok('PUT', `/${long}/_design/d`, { views: { v: { map: slow(1000) } } })
@@ -44,7 +44,7 @@ it('a build tells how far it is, and is gone when it is done', async (server) =>
     [...(await tasks(server, db)), ...(await tasks(server, long))].length === 0)
 })
 
-it('a query waits for the build that is under way, and there is one build alone', async (server) => {
+it('queries wait for the same build', async (server) => {
   const db = await load(server, 500)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(1) } } })
   const before = await server.metric('divan_js_documents_total')
@@ -67,7 +67,7 @@ test('an index has a size', async () => {
   await server.stop()
 })
 
-it('a design document of a long name is indexed', async (server) => {
+it('a design document with a long name is indexed', async (server) => {
   const db = await server.newDatabase()
   await server.client.ok('PUT', `/${db}/a`, {})
   for (const name of ['\u0001'.repeat(1900), '"'.repeat(3900)]) {
@@ -90,7 +90,7 @@ testWithServer('queries that wait are answered when the server stops', { args: [
   await server.ended()
 })
 
-testWithServer('an index tells how many clients wait for it', { args: ['--no-background'] }, async (server) => {
+testWithServer('an index shows how many clients wait for it', { args: ['--no-background'] }, async (server) => {
   const db = await load(server, 1)
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: slow(0) } } })
   await server.client.ok('PUT', `/${db}/_design/other`, { views: { v: { map: slow(1) } } })
@@ -144,7 +144,7 @@ it('metrics are lines that Prometheus reads', async (server) => {
   assert.ok(types.filter(([, , type]) => type === 'counter').length > 15)
 })
 
-it('a build goes on after a restart where it was', async () => {
+it('a build continues after a restart from its last batch', async () => {
   const dataDir = temporaryDirectory()
   const server = await Server.start({ dataDir })
   const db = await load(server, 4000)

@@ -32,7 +32,7 @@ it('a wait for several jobs ends when enough of them have', async (server) => {
   other.close()
 })
 
-it('what is so already is answered at once, and at its timeout what is not', async (server) => {
+it('a condition that holds already is answered at once, another at its timeout', async (server) => {
   const { client } = server
   const type = await typeWith(server, ['a', 'b'])
   const jobs = jobsOf(type, ['a', 'b'])
@@ -54,7 +54,7 @@ it('a wait whose client is gone ends', async (server) => {
   await waitFor('the wait to end', async () => (await subscribers()) <= before)
 })
 
-it('what is wrong with a wait is said', async (server) => {
+it('invalid waits are refused with an error', async (server) => {
   const { client } = server
   const jobs = [{ type: 't', id: 'a' }]
   const refused = async (body, reason) => {
@@ -73,7 +73,7 @@ it('what is wrong with a wait is said', async (server) => {
   assert.equal((await client.get('/_jobs/_wait')).status, 405)
 })
 
-testWithServer('who waits is answered when the server stops', {}, async (server) => {
+testWithServer('waits are answered when the server stops', {}, async (server) => {
   const type = await typeWith(server, ['a'])
   const before = await server.metric('divan_events_subscribers')
   const other = server.as(server.credentials)

@@ -28,7 +28,7 @@ async function assertHalt(answer) {
   assert.deepEqual([status, json.error], [409, 'halt'])
 }
 
-it('a job from its adding to its end, as somebody sees who follows it', async (server) => {
+it('a job from its adding to its end, as its feed shows it', async (server) => {
   const jobs = await newType(server)
   await jobs.add('a', { data: { to: 'ann' } })
   const feed = await jobs.follow('a', 'continuous')
@@ -51,7 +51,7 @@ it('a job from its adding to its end, as somebody sees who follows it', async (s
   assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 1, failed: 0, cancelled: 0 })
 })
 
-it('who follows a job learns that it was removed', async (server) => {
+it('the feed of a job shows its removal', async (server) => {
   const jobs = await newType(server)
   await jobs.add('a')
   const feed = await jobs.follow('a', 'continuous')
@@ -61,7 +61,7 @@ it('who follows a job learns that it was removed', async (server) => {
   assert.equal(await feed.ended(), 'end')
 })
 
-it('who follows a running job learns that it was removed, and so does its worker', async (server) => {
+it('the feed of a running job shows its removal, and its worker gets halt', async (server) => {
   const jobs = await newType(server)
   await jobs.add('a')
   const [{ lock }] = await jobs.accept()
@@ -87,7 +87,7 @@ it('the pause after a failure doubles, up to its limit', async (server) => {
   }
 })
 
-it('who waits for a job gets it when it is added', async (server) => {
+it('an accept that waits gets a job when it is added', async (server) => {
   const jobs = await newType(server)
   const waiting = jobs.accept()
   for (let i = 0; i < 20; ++i) assert.equal((await jobs.counts()).pending, 0)
@@ -95,7 +95,7 @@ it('who waits for a job gets it when it is added', async (server) => {
   assert.deepEqual((await waiting).map(({ id }) => id), ['a'])
 })
 
-it('who waits for a job gets it when it is due, and not before', async (server) => {
+it('an accept that waits gets a job when it is due, and not before', async (server) => {
   const jobs = await newType(server)
   const due = Date.now() + 300
   await jobs.add('a', { scheduled_at: due })
@@ -105,7 +105,7 @@ it('who waits for a job gets it when it is due, and not before', async (server) 
   assert.ok(Date.now() >= due)
 })
 
-it('who waits for a job gets it when it is given back', async (server) => {
+it('an accept that waits gets a job when it is released', async (server) => {
   const jobs = await newType(server)
   await jobs.add('a')
   const [{ lock }] = await jobs.accept()
@@ -114,7 +114,7 @@ it('who waits for a job gets it when it is given back', async (server) => {
   assert.equal((await waiting)[0].id, 'a')
 })
 
-it('who waits for a job of a full type gets it when a place is free, or more may run', async (server) => {
+it('an accept that waits for a type at its max_running gets a job when another ends, or the limit grows', async (server) => {
   const jobs = await newType(server, { max_running: 1 })
   for (const id of ['a', 'b', 'c']) await jobs.add(id)
   const [first] = await jobs.accept()
@@ -129,7 +129,7 @@ it('who waits for a job of a full type gets it when a place is free, or more may
   assert.equal((await again).length, 1)
 })
 
-it('many workers share many jobs, and nobody does one twice', async (server) => {
+it('many workers share many jobs, and each job runs once', async (server) => {
   const jobs = await newType(server)
   const all = Array.from({ length: 60 }, (_, i) => ({ id: `job${String(i).padStart(2, '0')}` }))
   const done = []
@@ -151,7 +151,7 @@ it('many workers share many jobs, and nobody does one twice', async (server) => 
   assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 60, failed: 0, cancelled: 0 })
 })
 
-it('a silent worker loses its job to another, and has nothing more to say', async (server) => {
+it('a silent worker loses its job to another, and its reports are refused', async (server) => {
   const jobs = await newType(server, { timeout: 100 })
   await jobs.add('a', { data: 0 })
   let [first] = await jobs.accept()
@@ -182,7 +182,7 @@ it("a job's data may be as large as a document", async (server) => {
   assert.deepEqual([status, json.error], [413, 'too_large'])
 })
 
-it('more jobs than a transaction can hold are refused, and the answer says how many are not', async (server) => {
+it('more jobs than a transaction can hold are refused, and the error has the possible number', async (server) => {
   const jobs = await newType(server)
   const { status, json } = await server.client.post(`/_jobs/${jobs.type}/_bulk`, { jobs: new Array(100_000).fill({}) })
   assert.deepEqual([status, json.error], [413, 'transaction_too_large'])
@@ -195,7 +195,7 @@ it('more jobs than a transaction can hold are refused, and the answer says how m
   assert.equal((await jobs.counts()).pending, most)
 })
 
-testWithServer('who waits for a job is answered when the server stops', {}, async (server) => {
+testWithServer('accepts that wait are answered when the server stops', {}, async (server) => {
   const jobs = await newType(server)
   const held = await server.client.open('/_workers/role/w/_hold', { method: 'POST', body: { timeout: 60_000 } })
   await held.row()
@@ -225,7 +225,7 @@ it('a periodic job runs for its tick, and waits for the next one', async (server
   assert.deepEqual(next.data, { n: 2 })
 })
 
-it('who watches all jobs sees each change, and the metrics count it', async (server) => {
+it('the feed of all jobs shows each change, and the metrics count it', async (server) => {
   const { client } = server
   const feed = await client.open('/_jobs/_events?heartbeat=60000')
   const events = await client.open('/_jobs/_events?feed=eventsource&heartbeat=60000')

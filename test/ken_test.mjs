@@ -31,7 +31,7 @@ const idle = (server) =>
     return counts.queue === 0 && counts.active === 0 && expanding === null
   })
 
-it('an index is built before anybody asks, and again after a change', async (server) => {
+it('an index is built before it is queried, and again after a change', async (server) => {
   const db = await load(server, 10)
   await put(server, db, 'd', view(emit(1)))
   await built(server, db, 'd', 10)
@@ -44,7 +44,7 @@ it('an index is built before anybody asks, and again after a change', async (ser
   assert.ok(metric('map_seconds_total') > 0)
 })
 
-it('autoupdate switches it off, whole or for views; other languages are left alone', async (server) => {
+it('autoupdate switches it off, entirely or for views; other languages are ignored', async (server) => {
   const db = await load(server, 3)
   await put(server, db, 'off', view(emit('off'), { autoupdate: false }))
   await put(server, db, 'noviews', view(emit('noviews'), { autoupdate: { views: false } }))
@@ -58,7 +58,7 @@ it('autoupdate switches it off, whole or for views; other languages are left alo
   assert.equal((await server.client.ok('GET', `/${db}/_design/off/_view/v`)).total_rows, 3)
 })
 
-it('an ignored database is left alone until it is so no more', async (server) => {
+it('an ignored database is not indexed until the setting is removed', async (server) => {
   const db = await server.newDatabase()
   const setting = `/_node/_local/_config/ken.ignore/${db}`
   await server.client.ok('PUT', setting, JSON.stringify('true'))
@@ -120,7 +120,7 @@ it('commits of an index are events', async (server) => {
   feed.close()
 })
 
-it('a changed design document is built beside the old index, which answers until then', async (server) => {
+it('a changed design document is built beside the old index, which answers until the new one is complete', async (server) => {
   const db = await load(server, 1000)
   await put(server, db, 'd', { views: { v: { map: emit('old'), reduce: '_count' } } })
   await waitFor('the index', async () => (await server.client.ok('GET', `/${db}/_design/d/_view/v?update=false`)).rows[0]?.value === 1000)
@@ -152,7 +152,7 @@ it('a changed design document is built beside the old index, which answers until
 })
 
 testWithServer(
-  'settings come from the file, count while running, and bad ones are refused',
+  'settings come from the file, take effect at run time, and invalid ones are refused',
   { local: '[ken]\nlimit = 42\nbatch_channels = 3\n' },
   async (server) => {
     const { settings } = await ken(server)
@@ -171,7 +171,7 @@ testWithServer(
 )
 
 testWithServer(
-  'GET /_ken says what runs, what waits and why',
+  'GET /_ken shows what runs, what waits and why',
   { env: { DIVAN_DIVAN_JS_PROCESSES: '4' }, local: '[ken]\nbatch_channels = 1\nmax_incremental_updates = 100\n' },
   async (server) => {
     const first = await load(server, 2000)
@@ -205,7 +205,7 @@ testWithServer(
   }
 )
 
-test('GET /_ken names the indexes that lack rows of documents, after a restart, too, until these are repaired', async () => {
+test('GET /_ken names the indexes that lack rows of documents until these are corrected, also after a restart', async () => {
   const dataDir = temporaryDirectory()
   let server = await Server.start({ dataDir })
   const db = await load(server, 3)
@@ -231,7 +231,7 @@ test('GET /_ken names the indexes that lack rows of documents, after a restart, 
   await server.stop()
 })
 
-testWithServer('one database with many changes keeps fifty small ones from nothing', { env: { DIVAN_DIVAN_BUILDERS: '1' } }, async (server) => {
+testWithServer('one database with many changes does not delay fifty small ones', { env: { DIVAN_DIVAN_BUILDERS: '1' } }, async (server) => {
   const big = await load(server, 20_000)
   await put(server, big, 'd', view(slow(20))) // longer than the test
   await waitFor('the build to run', async () => (await ken(server)).active.length > 0)

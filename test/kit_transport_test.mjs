@@ -111,11 +111,11 @@ const BAD = {
   'a chunk of no size': { bytes: chunked('zz\r\n{"a":1}\r\n0\r\n\r\n'), code: /^HPE_/ },
   'a chunk of too great a size': { bytes: chunked('fffffffffffffffff\r\n{}'), code: /^HPE_/ },
   'two lengths': { bytes: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ', code: /LENGTH/ },
-  'a length that is none': { bytes: 'HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}', code: /^HPE_/ },
+  'an invalid length': { bytes: 'HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}', code: /^HPE_/ },
   'a length and chunks': { bytes: chunked('2\r\n{}\r\n0\r\n\r\n').replace('\r\n', '\r\nContent-Length: 2\r\n'), code: /LENGTH/ },
   'another protocol': { bytes: '220 mail.example.org ESMTP\r\n', code: /^HPE_/ },
   'a head without end': { bytes: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, code: 'UND_ERR_HEADERS_OVERFLOW' },
-  'a permission that nobody asked for': { bytes: `HTTP/1.1 100 Continue\r\n\r\n${ok('{}')}`, code: 'ECONNRESET' },
+  'an unrequested 100 Continue': { bytes: `HTTP/1.1 100 Continue\r\n\r\n${ok('{}')}`, code: 'ECONNRESET' },
   'no JSON': { bytes: ok('{"a":'), keeps: true, name: 'SyntaxError' }
 }
 for (const [what, { bytes, end, code, keeps, name = 'Error' }] of Object.entries(BAD)) {
@@ -284,7 +284,7 @@ test('kit_transport: IPv6', async (context) => {
   try {
     server = await within('a server', serve((socket) => socket.write(ok('{"n":6}')), { host: '::1' }), 5_000)
   } catch {
-    return context.skip('there is none here')
+    return context.skip('no IPv6 here')
   }
   assert.deepEqual(await server.transport.request('GET', '/'), { n: 6 })
 })

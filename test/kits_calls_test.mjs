@@ -24,7 +24,7 @@ afterEach(() => {
   callers.clear()
 })
 
-/** Calls of a kit: call(name, args, options) answers what it returned, and call.error(…) what it threw. */
+/** Calls of a kit: call(name, args, options) resolves to the result, and call.error(…) to the error. */
 function startCaller({ program: [program, file] }, server) {
   const url = server.url.replace('http://', `http://${server.credentials}@`)
   const child = spawn(program, [path.join(here, 'kits', file), url], { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -135,7 +135,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.deepEqual((await call('list', [type], { descending: true })).map(({ id }) => id), ids.toReversed())
   })
 
-  it(`${kit}: jobs that leave their state while they are listed end no list`, async (server) => {
+  it(`${kit}: a list continues if its jobs change their state meanwhile`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)
     const ids = Array.from({ length: 1_500 }, (_, i) => `job${String(i).padStart(6, '0')}`)
@@ -158,7 +158,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     }
   })
 
-  it(`${kit}: jobs that are large in the store are added in halves`, async (server) => {
+  it(`${kit}: jobs that exceed a transaction are added in halves`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)
     const jobs = Array.from({ length: 3_000 }, (_, i) => ({ id: `${i}${'x'.repeat(900)}` }))
@@ -169,7 +169,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.equal((await call('counts', [type])).pending, 3_003)
   })
 
-  it(`${kit}: an error in the middle says what was added before`, async (server) => {
+  it(`${kit}: an error in the middle has the jobs that were added before`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)
     const jobs = Array.from({ length: 5_010 }, (_, i) => ({ id: `job${i}` }))
@@ -184,7 +184,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.deepEqual([again.length, again.filter(({ created }) => created).length], [5_010, 10])
   })
 
-  it(`${kit}: who waits for a job hears of its end`, async (server) => {
+  it(`${kit}: a wait for a job ends with the job`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)
     const other = startCaller(properties, server)
@@ -209,7 +209,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.equal((await call('wait', [type, 'c'])).state, 'cancelled')
   })
 
-  it(`${kit}: who waits for many jobs hears of as many as asked for`, async (server) => {
+  it(`${kit}: a wait for many jobs ends when as many as requested have ended`, async (server) => {
     const call = startCaller(properties, server)
     const other = startCaller(properties, server)
     const type = await newType(call)
@@ -241,7 +241,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.equal((await call.error('resubmit', [type, 'nobody'])).status, 404)
   })
 
-  it(`${kit}: a trace is kept with the job`, async (server) => {
+  it(`${kit}: a trace is stored with the job`, async (server) => {
     const call = startCaller(properties, server)
     const type = await newType(call)
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -276,7 +276,7 @@ for (const [kit, properties] of Object.entries(KITS)) {
     assert.ok(!(await call.error('counts', ['x'])).text.includes('secret2'))
   })
 
-  it(`${kit}: is installed as its README says`, async () => {
+  it(`${kit}: the installation of its README works`, async () => {
     const directory = temporaryDirectory()
     const project = path.join(directory, 'project')
     symlinkSync(path.join(here, '..'), path.join(directory, 'divan'))

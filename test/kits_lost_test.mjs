@@ -26,7 +26,7 @@ for (const kit of kits) {
     assert.equal(second.count('halt'), 0)
   })
 
-  it(`${kit}: a worker that was frozen loses its job, and its result is dropped`, async (server) => {
+  it(`${kit}: a worker that was frozen loses its job, and its result is ignored`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     await jobs.add('a', { do: 'stubborn' })
     // Its connection stays open, but its heartbeats are missing.
@@ -52,7 +52,7 @@ for (const kit of kits) {
     assert.equal((await jobs.get('b')).result.by, 'first')
   })
 
-  it(`${kit}: of what a worker writes that was frozen, nothing lands`, async (server) => {
+  it(`${kit}: late writes of a worker that was frozen have no effect`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     const db = await server.newDatabase()
     await jobs.add('a', { do: 'late', db })
@@ -74,7 +74,7 @@ for (const kit of kits) {
     assert.equal((await server.client.ok('GET', `/${db}/a`)).by, 'second')
   })
 
-  it(`${kit}: a worker whose registration ends while it works is told over its connection`, async (server) => {
+  it(`${kit}: a worker whose registration ends gets a halt over its connection`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     await jobs.add('a', { do: 'stubborn' })
     // No other message would reach it in time.
@@ -86,7 +86,7 @@ for (const kit of kits) {
     await worker.says('online', 2)
   })
 
-  it(`${kit}: a worker whose connection breaks is back, and its jobs run on if the server has not noticed`, async (server) => {
+  it(`${kit}: a worker whose connection breaks reconnects, and its jobs continue if the server has not noticed`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     // The server keeps its side open; its end, which comes later, is that of an older connection.
     const proxy = await proxyTo(server, {})
@@ -104,7 +104,7 @@ for (const kit of kits) {
     assert.deepEqual([worker.count('halt'), worker.count('ran a')], [0, 1])
   })
 
-  it(`${kit}: jobs whose acceptance is not heard of run all the same`, async (server) => {
+  it(`${kit}: jobs run even if the response to their accept is lost`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     // The first response is lost, while the worker's other connections stay open: for the server, the worker
     // has the job.
@@ -135,7 +135,7 @@ for (const kit of kits) {
     assert.deepEqual([listed, scans], [2, 0])
   })
 
-  it(`${kit}: jobs whose acceptance a gateway answers for with an error run all the same`, async (server) => {
+  it(`${kit}: jobs run even if a gateway answers their accept with an error`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     let asked = false
     let changed = false

@@ -13,7 +13,7 @@ const it = shareServer()
 cleanUp()
 
 for (const kit of kits) {
-  it(`${kit}: many workers share many jobs, and each is done once`, async (server) => {
+  it(`${kit}: many workers share many jobs, and each job runs once`, async (server) => {
     const jobs = await newType(server, kit)
     const crew = Array.from({ length: 3 }, () => jobs.start({ concurrency: 8 }))
     await Promise.all(crew.map((worker) => worker.says('online')))
@@ -27,7 +27,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: accepts, finishes and failures go in batches`, async (server) => {
+  it(`${kit}: accepts, finishes and failures are sent in batches`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     const count = { accept: 0, finish: 0, fail: 0 }
     const proxy = await proxyTo(server, {
@@ -49,7 +49,7 @@ for (const kit of kits) {
     await worker.stopped()
   })
 
-  it(`${kit}: what a handler returns is the job's result, and its data stay`, async (server) => {
+  it(`${kit}: a handler's return value is the job's result, and the job's data does not change`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     await jobs.add('a', { do: 'note', n: 1 })
     const worker = jobs.start()
@@ -123,7 +123,7 @@ for (const kit of kits) {
     }
   })
 
-  it(`${kit}: an attempt that ends at its max_runtime is told over the held connection`, async (server) => {
+  it(`${kit}: an attempt that ends at its max_runtime gets a halt over the held connection`, async (server) => {
     const jobs = await newType(server, kit, { timeout: 3_600_000 })
     // No other message would reach it in time.
     const worker = jobs.start({ concurrency: 2, worker: { timeout: 3_000_000, checkInterval: 3_000_000 } })
@@ -166,7 +166,7 @@ for (const kit of kits) {
     })
   }
 
-  it(`${kit}: a job's own limits hold in place of its type's`, async (server) => {
+  it(`${kit}: a job's own limits override its type's`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'throw' }, { max_attempts: 1 })
     await jobs.add('b', { do: 'throw' }, { max_attempts: 3, backoff_min: 1, backoff_max: 2 })
@@ -180,7 +180,7 @@ for (const kit of kits) {
     await jobs.is('c', 'failed')
   })
 
-  it(`${kit}: a cancelled job's handler is told`, async (server) => {
+  it(`${kit}: a cancelled job's handler gets its signal`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'hold' })
     const worker = jobs.start()
@@ -191,7 +191,7 @@ for (const kit of kits) {
     assert.equal(worker.count('fail') + worker.count('halt'), 0)
   })
 
-  it(`${kit}: a removed job's handler is told, and what it answers is dropped`, async (server) => {
+  it(`${kit}: a removed job's handler gets its signal, and its result is ignored`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'stubborn' })
     const worker = jobs.start()
@@ -205,7 +205,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.counts(), { pending: 0, running: 0, finished: 1, failed: 0, cancelled: 0 })
   })
 
-  it(`${kit}: who stops waits for what runs, and takes nothing more`, async (server) => {
+  it(`${kit}: a worker that stops waits for running jobs, and accepts no more`, async (server) => {
     const jobs = await newType(server, kit)
     await jobs.add('a', { do: 'hold' })
     const worker = jobs.start({ concurrency: 2 })
@@ -226,7 +226,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.members(), [])
   })
 
-  it(`${kit}: who stops gives back what takes too long, all at once`, async (server) => {
+  it(`${kit}: a worker that stops releases jobs that take too long, in one request`, async (server) => {
     const jobs = await newType(server, kit)
     let releases = 0
     const proxy = await proxyTo(server, {
@@ -259,7 +259,7 @@ for (const kit of kits) {
     assert.deepEqual([worker.count('ran a'), worker.count('fail a no luck')], [3, 3])
   })
 
-  it(`${kit}: a handler says that its job fails for good, or when it runs again`, async (server) => {
+  it(`${kit}: a handler decides that its job fails for good, or when it runs again`, async (server) => {
     const jobs = await newType(server, kit)
     const reports = []
     const proxy = await proxyTo(server, {
@@ -300,7 +300,7 @@ for (const kit of kits) {
     assert.deepEqual([(await jobs.get('c')).last_error, worker.count('caught c in a hook'), worker.count('fail c')], ['in a hook', 1, 1])
   })
 
-  it(`${kit}: a result that is too large is a failure, and spoils no other`, async (server) => {
+  it(`${kit}: a result that is too large is a failure, and does not affect others`, async (server) => {
     const jobs = await newType(server, kit, { max_attempts: 1 })
     await jobs.addMany(5, { do: 'note' })
     await jobs.add('a', { do: 'big' })
@@ -311,7 +311,7 @@ for (const kit of kits) {
     assert.equal(worker.count('halt'), 0)
   })
 
-  it(`${kit}: a paused type is waited for`, async (server) => {
+  it(`${kit}: a worker waits for a paused type`, async (server) => {
     const jobs = await newType(server, kit, { paused: true })
     await jobs.add('a', { do: 'note' })
     const worker = jobs.start({ worker: { pollTimeout: 100 } })
@@ -334,7 +334,7 @@ for (const kit of kits) {
     await within('its end', worker.exit)
   })
 
-  it(`${kit}: a job that finishes in a transaction does what it does once`, async (server) => {
+  it(`${kit}: a job that finishes in a transaction has its effect once`, async (server) => {
     const probe = await server.client.post('/_transact', { docs: {} })
     if (probe.status === 404) return
     const jobs = await newType(server, kit)
@@ -369,7 +369,7 @@ for (const kit of kits) {
     assert.deepEqual(await jobs.counts(), { pending: 1, running: 0, finished: 0, failed: 0, cancelled: 0 })
   })
 
-  it(`${kit}: the example does what it says, and stops when it is asked to`, async (server) => {
+  it(`${kit}: the example works, and stops on a signal`, async (server) => {
     const example = new WorkerProcess(KITS[kit][0], path.join(clients, EXAMPLES[kit]), withCredentials(server.url))
     await example.says('online')
     await example.says('to Ann: Welcome!')

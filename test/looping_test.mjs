@@ -20,7 +20,7 @@ async function loopingDatabases(server, databases, indexes) {
   return names
 }
 
-testWithServer('builds that never end keep nobody else from an index', FOR_EVER, async (server) => {
+testWithServer('builds that never end do not block other indexes', FOR_EVER, async (server) => {
   const looping = await loopingDatabases(server, 5, 4)
   const held = (state) => state.builders.running.filter(({ database, small }) => looping.includes(database) && !small)
   // They hold all background processes: two.
@@ -75,7 +75,7 @@ testWithServer('builds that never end keep nobody else from an index', FOR_EVER,
 })
 
 testWithServer(
-  'an index that only runs out of time answers with its error, is put off longer each time, and costs its time once',
+  'an index whose functions time out answers with its error, is retried after growing pauses, and runs each document once',
   { local: '[couchdb]\nos_process_timeout = 100\n' },
   async (server) => {
     const [db] = await loopingDatabases(server, 1, 1)

@@ -25,7 +25,7 @@ async function refusal(call) {
   return [error.statusCode, error.error, error.reason]
 }
 
-it('databases are made, listed, shown and destroyed', async (server) => {
+it('databases are created, listed, shown and deleted', async (server) => {
   const nano = connect(server)
   assert.deepEqual(await nano.db.create('albums'), { ok: true })
   assert.deepEqual(await refusal(nano.db.create('albums')), [
@@ -41,7 +41,7 @@ it('databases are made, listed, shown and destroyed', async (server) => {
   assert.deepEqual(await refusal(nano.db.get('albums')), [404, 'not_found', 'Database does not exist.'])
 })
 
-it('a document is inserted, read, updated and destroyed', async (server) => {
+it('a document is inserted, read, updated and deleted', async (server) => {
   const db = await newDatabase(server)
   const first = await db.insert({ title: 'Kind of Blue' }, 'miles/1959 ü')
   assert.deepEqual([first.ok, first.id], [true, 'miles/1959 ü'])
@@ -70,7 +70,7 @@ it('a document is inserted, read, updated and destroyed', async (server) => {
   assert.deepEqual(await refusal(db.get('miles/1959 ü')), [404, 'not_found', 'deleted'])
 })
 
-it('an id is given by the server when the document has none', async (server) => {
+it('the server gives an id to a document without one', async (server) => {
   const db = await newDatabase(server)
   const { id } = await db.insert({ a: 1 })
   assert.match(id, /^[0-9a-f]{32}$/)
@@ -106,7 +106,7 @@ it('documents are written in bulk, listed and fetched', async (server) => {
   assert.deepEqual((await db.fetchRevs({ keys: ['b'] })).rows[0].value.rev, written[1].rev)
 })
 
-it('changes come at once and in batches', async (server) => {
+it('changes are read at once and in batches', async (server) => {
   const db = await newDatabase(server)
   for (const id of ['a', 'b', 'c']) await db.insert({}, id)
   const changes = await db.changes({ include_docs: true })
@@ -133,7 +133,7 @@ it('changes come at once and in batches', async (server) => {
   assert.equal(last, changes.last_seq)
 })
 
-it('a live reader sees what is written while it listens', async (server) => {
+it('a live reader sees later writes', async (server) => {
   const db = await newDatabase(server)
   await db.insert({}, 'before')
   const reader = db.changesReader.start({ since: 0, includeDocs: true })
@@ -164,7 +164,7 @@ it('a live reader sees what is written while it listens', async (server) => {
   }
 })
 
-it('a view is defined and asked', async (server) => {
+it('a view is defined and queried', async (server) => {
   const db = await newDatabase(server)
   const map = (doc) => emit([doc.artist, doc.year], doc.tracks)
   await db.insert({ views: { by_artist: { map, reduce: '_sum' } } }, '_design/albums')
@@ -186,7 +186,7 @@ it('a view is defined and asked', async (server) => {
   assert.deepEqual(await refusal(db.view('albums', 'nothing')), [404, 'not_found', 'missing_named_view'])
 })
 
-it('who may not is told so', async (server) => {
+it('a client without permission gets an error', async (server) => {
   const wrong = connect(server, 'admin:wrong')
   assert.deepEqual(await refusal(wrong.db.list()), [401, 'unauthorized', 'Name or password is incorrect.'])
   const nobody = connect(server, null)

@@ -35,7 +35,7 @@ for (const heading of ['The protocol, step by step', 'The same work once']) {
   })
 }
 
-testRecipe('A worker in the shell', 'it does job after job, and bears that the server goes', async (server, start) => {
+testRecipe('A worker in the shell', 'it runs job after job, and tolerates a restart of the server', async (server, start) => {
   await server.client.ok('PUT', '/_jobs/letter')
   await server.client.ok('PUT', '/_jobs/letter/a%20b', { data: { to: 'Ann' } })
   const worker = start()
@@ -70,7 +70,7 @@ testRecipe('A document and its job, together', 'the second order neither writes 
   }
 })
 
-testRecipe('Exactly once into documents', 'each transfer counts once, though worker and server are killed', async (server, start) => {
+testRecipe('Exactly once into documents', 'each transfer counts once, even if worker and server are killed', async (server, start) => {
   const N = 60
   await server.client.ok('PUT', '/bank')
   await server.client.ok('POST', '/bank/_bulk_docs', { docs: [{ _id: 'ann', balance: 1000 }, { _id: 'bob', balance: 0 }] })
@@ -98,7 +98,7 @@ testRecipe('Exactly once into documents', 'each transfer counts once, though wor
   }
 })
 
-testRecipe('Many jobs, then one', 'the last part adds the report, once, over the end of a worker', async (server, start) => {
+testRecipe('Many jobs, then one', 'the last part adds the report once, even if a worker is killed', async (server, start) => {
   await server.client.ok('PUT', '/batches')
   const added = await server.client.open('/_jobs/_events?heartbeat=60000')
   const first = start()
@@ -126,7 +126,7 @@ testRecipe('Many jobs, then one', 'the last part adds the report, once, over the
   }
 })
 
-testRecipe('Effects outside: the epoch', 'who was frozen is refused outside, too', async (server, start) => {
+testRecipe('Effects outside: the epoch', 'the outside system refuses a worker that was frozen', async (server, start) => {
   await server.client.ok('PUT', '/_jobs/invoice')
   await server.client.ok('PUT', '/_jobs/invoice/7', { data: { seconds: 3 } })
   const first = start('first')
@@ -147,11 +147,11 @@ testRecipe('Effects outside: the epoch', 'who was frozen is refused outside, too
   }
 })
 
-testRecipe('Waiting for a result', 'the result comes, at once if it is there, and so does the failure', async (server, start) => {
+testRecipe('Waiting for a result', 'the result is returned, at once if it exists, and so is the failure', async (server, start) => {
   assert.equal(await start().output(), '{ sum: 42 }\n{ sum: 42 }\nnonsense is failed: what numbers?\n')
 })
 
-testRecipe('A limit on concurrent jobs', 'of two processes, two calls run at once', async (server, start) => {
+testRecipe('A limit on concurrent jobs', 'two processes together run two calls at once', async (server, start) => {
   const first = start()
   const second = start()
   await waitFor('the type', async () => (await server.client.get('/_jobs/call')).status === 200)
@@ -165,7 +165,7 @@ testRecipe('A limit on concurrent jobs', 'of two processes, two calls run at onc
   assert.equal(first.count('calls') + second.count('calls'), ids.length)
 })
 
-testRecipe('Every morning', 'it runs when it is asked to, and waits for the next weekday at half past seven', async (server, start) => {
+testRecipe('Every morning', 'it runs on request, and waits for the next weekday at half past seven', async (server, start) => {
   const worker = start()
   const periodic = () => job(server, 'report', '_periodic')
   const waiting = await waitFor('the periodic job', periodic)

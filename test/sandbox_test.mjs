@@ -53,7 +53,7 @@ const BROKEN = [
 ]
 
 for (const [what, design] of BROKEN) {
-  it(`${what}: refused, and says which`, async (server) => {
+  it(`${what}: refused, and the error names it`, async (server) => {
     const db = await database(server)
     const answer = await server.client.put(`/${db}/_design/d`, design)
     assert.equal(answer.status, 400, answer.text)
@@ -63,7 +63,7 @@ for (const [what, design] of BROKEN) {
   })
 }
 
-it('an error names the view, the line and what old JavaScript is today', async (server) => {
+it('an error names the view, the line and the replacement of old JavaScript', async (server) => {
   const db = await database(server)
   const map = 'function (doc) {\n  for each (var tag in doc.tags) emit(tag);\n}'
   const answer = await server.client.put(`/${db}/_design/d`, { views: { tags: { map } } })
@@ -99,7 +99,7 @@ const HOSTILE = [
 ]
 
 for (const [what, body, logged] of HOSTILE) {
-  it(`a function that ${what} hurts only itself`, async (server) => {
+  it(`a function that ${what} affects only itself`, async (server) => {
     const db = await database(server)
     const log = logSince(server)
     // It fails for one document of three; another view of the same design document, and a design document of
@@ -130,7 +130,7 @@ it('failures are counted', async (server) => {
   assert.equal(await server.metric('divan_js_failures_total'), before + 10)
 })
 
-it('what is no JSON is null, 10,000 rows of a document are 10,000 rows, a value of 9 MB is left out', async (server) => {
+it('a value that is not JSON is null, 10,000 rows of a document are stored, a value of 9 MB is left out', async (server) => {
   const db = await database(server, [{ _id: 'a' }])
   await put(server, db, {
     odd: { map: 'function (doc) { emit([undefined, NaN, Infinity, function () {}], undefined) }' },
@@ -145,7 +145,7 @@ it('what is no JSON is null, 10,000 rows of a document are 10,000 rows, a value 
   assert.ok(!keys(large).includes('large'))
 })
 
-it('what functions keep is not seen by the same functions of another database', async (server) => {
+it('state of functions is not visible to the same functions of another database', async (server) => {
   const map = '(function () { var seen = []; return function (doc) { seen.push(doc._id); emit(doc._id, seen.slice()) } })()'
   // The second database may also be one created under the name of a deleted one.
   for (const other of [true, false]) {
@@ -165,7 +165,7 @@ it('what functions keep is not seen by the same functions of another database', 
   }
 })
 
-it('a reduce function that fails says so, and hurts only its query', async (server) => {
+it('a failing reduce function is an error of its query only', async (server) => {
   const db = await database(server)
   await put(server, db, {
     throws: { map: GOOD, reduce: "function (k, v) {\n throw new Error('no') }" },
@@ -180,7 +180,7 @@ it('a reduce function that fails says so, and hurts only its query', async (serv
 
 // --- modules
 
-it('map functions require the modules of views.lib, and are built anew when those change', async (server) => {
+it('map functions can require the modules of views.lib, and indexes are rebuilt when these change', async (server) => {
   const db = await database(server)
   const design = (factor) => ({
     views: {
@@ -209,7 +209,7 @@ it('a module that is missing is CouchDB\'s error in the log', async (server) => 
 
 // --- the log
 
-testWithServer('log() reaches the log with its function, in single lines, and not more than so many',
+testWithServer('log() writes single lines that name the function, up to a limit',
   { env: { ...SETTINGS, DIVAN_DIVAN_JS_LOG_LINES: '0' } }, async (server) => {
     const db = await database(server, docs(1000))
     await put(server, db, { v: { map: "function (doc) { log('at ' + doc._id + '\\n[forged] line'); emit(1) }" } }, 'noisy')
@@ -242,7 +242,7 @@ const childrenOf = (pid) =>
     }
   }).map(Number)
 
-it('processes that are killed in the middle of a build cost no document', async (server) => {
+it('a build loses no document when its processes are killed', async (server) => {
   const db = await database(server, docs(4000))
   const died = await server.metric('divan_js_processes_died_total')
   await put(server, db, { v: { map: 'function (doc) { var end = Date.now() + 2; while (Date.now() < end); emit(doc._id) }' } })
@@ -261,7 +261,7 @@ it('processes that are killed in the middle of a build cost no document', async 
   assert.ok((await server.metric('divan_js_processes_died_total')) > died)
 })
 
-it('slow functions of some databases delay another by a turn, not by their whole builds', async (server) => {
+it('slow functions of some databases delay another by a batch, not by their whole builds', async (server) => {
   // Each would take minutes, at once, on two processes.
   const slow = 'function (doc) { var end = Date.now() + 200; while (Date.now() < end); emit(1) }'
   const hostile = await Promise.all([0, 1].map(() => database(server, docs(2000))))
@@ -282,7 +282,7 @@ it('slow functions of some databases delay another by a turn, not by their whole
   }
 })
 
-testWithServer('a server that stops does not wait for functions, and goes on with them later', {}, async (server) => {
+testWithServer('a server that stops does not wait for functions, and the builds continue later', {}, async (server) => {
   const db = await database(server)
   const { _rev } = await server.client.ok('GET', `/${db}/d0001`)
   // While this document exists, each function runs for an hour.
@@ -325,7 +325,7 @@ testWithServer('limits change while the server runs', { env: SETTINGS }, async (
 
 // --- reductions that do not shrink
 
-testWithServer('a reduction that does not shrink says so in its row, as it is set', {}, async (server) => {
+testWithServer('a reduction that does not shrink is an error in its row, depending on the setting', {}, async (server) => {
   const db = await database(server, docs(200))
   const map = 'function (doc) { emit([doc.n % 2, doc._id], doc.n % 2 ? "x".repeat(100) : "y") }'
   const reduce = 'function (keys, values, rereduce) { return values.join("") }'

@@ -17,7 +17,7 @@ const answer = async (promise) => {
   return `${status} ${json.error ?? 'ok'}`
 }
 
-it('what a worker writes that has lost its job never lands', async (server) => {
+it('writes of a worker that has lost its job have no effect', async (server) => {
   const { client } = server
   const db = await server.newDatabase()
   const type = await newType(server, { timeout: 600_000 })
@@ -43,7 +43,7 @@ it('what a worker writes that has lost its job never lands', async (server) => {
   assert.equal((await client.ok('GET', `/${db}`)).doc_count, 1)
 })
 
-it('counters that workers add to, all at once: each addition counts once', async (server) => {
+it('concurrent increments by workers count once each', async (server) => {
   const { client } = server
   const dbs = [await server.newDatabase(), await server.newDatabase()]
   const type = await newType(server)
@@ -73,10 +73,10 @@ it('counters that workers add to, all at once: each addition counts once', async
   await Promise.all(Array.from({ length: 4 }, worker))
   for (const db of dbs) assert.equal((await client.ok('GET', `/${db}/sum`)).n, ids.length)
   assert.equal((await client.ok('GET', `/_jobs/${type}`)).counts.finished, ids.length)
-  assert.ok(conflicts > 0, 'nobody was in anybody\'s way')
+  assert.ok(conflicts > 0, 'there were no conflicts')
 })
 
-it('what is too large for one transaction', async (server) => {
+it('requests that are too large for one transaction', async (server) => {
   const { client } = server
   const db = await server.newDatabase()
   const type = await newType(server)
@@ -104,7 +104,7 @@ it('what is too large for one transaction', async (server) => {
   await client.ok('POST', '/_transact', { docs: { [await server.newDatabase()]: three.slice(1) } })
 })
 
-it('who listens to the databases hears of all of it', async (server) => {
+it('feeds of all its databases show a transaction', async (server) => {
   const dbs = [await server.newDatabase(), await server.newDatabase()]
   const feeds = await Promise.all(
     dbs.map((db) => server.client.open(`/${db}/_changes?feed=continuous&heartbeat=60000`))
@@ -184,7 +184,7 @@ testWithServer('the role `jobs`: jobs and workers, and no databases', {}, async 
   }
 })
 
-testWithServer('users are prepared as by any other way to write them', {}, async (server) => {
+testWithServer('documents of users are prepared as in other requests', {}, async (server) => {
   const { client } = server
   await client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
   await client.ok('PUT', '/db')

@@ -12,7 +12,7 @@ const place = async (server) => (await server.client.ok('GET', '/_db_updates?sin
 const rows = async (client, since, more = '') =>
   (await client.ok('GET', `/_db_updates?since=${since}${more}`)).results.map(({ db_name, type }) => `${db_name} ${type}`)
 
-/** Waits until a row of the database and kind comes after the place, and answers it. */
+/** Waits for a row of the database and kind after the sequence, and returns it. */
 const row = (server, since, db_name, type, options) =>
   waitFor(`a row that ${db_name} is ${type}`, async () => {
     const { results } = await server.client.ok('GET', `/_db_updates?since=${since}`)
@@ -101,7 +101,7 @@ testWithServer('case 6: delays changed live', {}, async (server) => {
   }
 })
 
-testWithServer('a bad setting is refused and changes nothing', {}, async (server) => {
+testWithServer('an invalid setting is refused and changes nothing', {}, async (server) => {
   const bad = {
     max_event_delay: ['-1', 'x', '', '60001', '1.5', 25],
     max_write_delay: ['-1', 'x', '', '60001', '1.5', null],
@@ -181,7 +181,7 @@ testWithServer('case 9: an event source through three heartbeats, and where it w
   assert.deepEqual([JSON.parse(data).db_name, JSON.parse(data).type], ['a', 'updated'])
 })
 
-testWithServer('case 11: the ETag changes when a database is made anew', {}, async (server) => {
+testWithServer('case 11: the ETag changes when a database is created again', {}, async (server) => {
   const known = async () => (await server.client.get('/_db_updates')).headers.etag
   const unchanged = async (etag) => {
     const { status, text } = await server.client.get('/_db_updates', { headers: { 'If-None-Match': etag } })
@@ -220,7 +220,7 @@ testWithServer('case 12: killed right after the commit, the row is there after t
   }
 })
 
-testWithServer('case 13: not for others than administrators, unless accounts have feeds', {}, async (server) => {
+testWithServer('case 13: only for administrators, unless account_feeds is set', {}, async (server) => {
   await put(server, '/_node/_local/_config/chttpd_auth/iterations', '"10"')
   for (const name of ['ann', 'bob']) {
     await put(server, `/_users/org.couchdb.user:${name}`, { name, type: 'user', roles: [], password: 'x' })
@@ -271,7 +271,7 @@ testWithServer('case 13: not for others than administrators, unless accounts hav
   assert.deepEqual(await refusal(ann), refused)
 })
 
-testWithServer('who comes back again and again misses nothing', {}, async (server) => {
+testWithServer('a consumer that repeatedly disconnects misses nothing', {}, async (server) => {
   const names = Array.from({ length: 8 }, (_, i) => `db${i}`)
   for (const name of names) await put(server, `/${name}`)
   const since = await place(server)
@@ -325,7 +325,7 @@ testWithServer('who comes back again and again misses nothing', {}, async (serve
   await Promise.all([writer, polling, cut])
 })
 
-testWithServer('metrics count what is done', {}, async (server) => {
+testWithServer('metrics count the work', {}, async (server) => {
   const metric = (name) => server.metric(`divan_global_changes_${name}`)
   const before = await metric('db_writes_total')
   const transactions = await metric('rpcs_total')
@@ -343,7 +343,7 @@ testWithServer('metrics count what is done', {}, async (server) => {
   for (let i = 0; i < 3; ++i) await put(server, `/db0/doc${i}`)
   assert.equal(await metric('listener_pending_updates'), counted + 3)
   await set(server, 'max_event_delay', '0')
-  await waitFor('all to be looked at', async () => (await metric('listener_pending_updates')) === 0)
+  await waitFor('all marks to be scanned', async () => (await metric('listener_pending_updates')) === 0)
   await waitFor('all to be written', async () => (await metric('server_pending_updates')) === 0)
   for (const name of ['event_doc_conflict_total', 'failures_total']) assert.equal(await metric(name), 0)
   assert.ok((await metric('conflicts_total')) >= 0)

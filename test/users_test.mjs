@@ -20,7 +20,7 @@ async function prepare(server) {
   await server.client.ok('PUT', '/_node/_local/_config/chttpd_auth/iterations', '"10"')
 }
 
-testWithServer('a user logs in, and every change counts at once', {}, async (server) => {
+testWithServer('a user logs in, and every change takes effect at once', {}, async (server) => {
   await prepare(server)
   assert.equal(await session(server, 'ann:one'), WRONG)
   let { rev } = await server.client.ok('PUT', path('ann'), user('ann', { roles: ['events', 'ä"'], password: 'one' }))
@@ -68,7 +68,7 @@ testWithServer('every way to write a user hashes the password', {}, async (serve
 })
 
 // Otherwise it would fail at the next write of a user.
-testWithServer('a bad number of iterations is refused where it is set', {}, async (server) => {
+testWithServer('an invalid number of iterations is refused when it is set', {}, async (server) => {
   await prepare(server)
   const setting = '/_node/_local/_config/chttpd_auth/iterations'
   for (const bad of ['many', '0', '-1', '10000001']) {
@@ -78,7 +78,7 @@ testWithServer('a bad number of iterations is refused where it is set', {}, asyn
   await server.client.ok('PUT', path('ann'), user('ann', { password: 'pw' }))
 })
 
-testWithServer('what a user may do, who is no administrator', {}, async (server) => {
+testWithServer('the permissions of a user who is no administrator', {}, async (server) => {
   await prepare(server)
   await server.client.ok('PUT', '/db')
   await server.client.ok('PUT', '/db/a', {})
@@ -107,7 +107,7 @@ testWithServer('what a user may do, who is no administrator', {}, async (server)
   assert.deepEqual(await server.client.ok('GET', '/_all_dbs'), ['_users', 'db'])
 })
 
-testWithServer('a user\'s document of any kind leaves the administrators alone', {}, async (server) => {
+testWithServer('documents of users do not affect administrators', {}, async (server) => {
   await prepare(server)
   await server.client.ok('PUT', path('admin'), user('admin', { password: 'mine' }))
   assert.equal(await session(server, 'admin:mine'), WRONG)
@@ -136,14 +136,14 @@ async function prepareSlow(server, users) {
   await server.client.ok('POST', '/_users/_bulk_docs', { docs })
 }
 
-testWithServer('many who log in at once all get in', {}, async (server) => {
+testWithServer('many concurrent logins succeed', {}, async (server) => {
   await prepareSlow(server, names(100))
   assert.deepEqual(new Set(await all(300, () => status(server, 'user0:pw-user0'))), new Set([200]))
   assert.deepEqual(new Set(await all(100, (i) => status(server, `user${i}:pw-user${i}`))), new Set([200]))
   assert.ok((await server.metric('divan_password_checks_total')) <= 102) // one for each name, and the administrator's
 })
 
-testWithServer('users log in, known and new, while clients guess passwords', {}, async (server) => {
+testWithServer('known and new users log in while clients guess passwords', {}, async (server) => {
   await prepareSlow(server, names(30))
   let guesses = 0
   let over = false
@@ -170,7 +170,7 @@ testWithServer('users log in, known and new, while clients guess passwords', {},
   assert.deepEqual(seen, new Set([401]))
 })
 
-testWithServer('a name is locked for an address where the settings say so', {}, async (server) => {
+testWithServer('a name is locked for an address if the settings enforce it', {}, async (server) => {
   await prepare(server)
   for (const name of ['ann', 'bob']) await server.client.ok('PUT', path(name), user(name, { password: 'pw' }))
   const setting = (key) => `/_node/_local/_config/chttpd_auth_lockout/${key}`
@@ -188,7 +188,7 @@ testWithServer('a name is locked for an address where the settings say so', {}, 
   assert.equal(await status(server, 'ann:other', '127.0.0.66'), 401)
 })
 
-test('users: passwords of clients that have left, or come before a stop, are not compared', async () => {
+test('users: passwords of clients that have disconnected, or that wait when the server stops, are not compared', async () => {
   const server = await Server.start()
   const { hostname, port } = new URL(server.url)
   const waiting = () => server.metric('divan_password_checks_waiting')

@@ -44,7 +44,7 @@ async function assertHalt(answer) {
   assert.deepEqual([status, json.error], [409, 'halt'])
 }
 
-it('a worker is one as long as its connection is open, and its jobs are free when it closes', async (server) => {
+it('a worker is registered as long as its connection is open, and its jobs are pending when it closes', async (server) => {
   const workers = await newRole(server)
   const held = await workers.hold('w', { timeout: 60_000 })
   assert.deepEqual([held.role, held.id, held.timeout], [workers.role, 'w', 60_000])
@@ -59,7 +59,7 @@ it('a worker is one as long as its connection is open, and its jobs are free whe
   await assertHalt(workers.act('a', 'finish', { lock }))
 })
 
-it('an attempt that runs too long is ended, and the held connection says so', async (server) => {
+it('an attempt that runs too long is ended, and the worker gets a line over the held connection', async (server) => {
   const workers = await newRole(server)
   await server.client.ok('PUT', `/_jobs/${workers.role}`, { max_runtime: 500, max_attempts: 1 })
   const held = await workers.hold('w', { timeout: 600_000 })
@@ -74,7 +74,7 @@ it('an attempt that runs too long is ended, and the held connection says so', as
   assert.deepEqual((await workers.members()).map(({ id }) => id), ['w'])
 })
 
-it('an open connection says nothing for a worker that does not beat', async (server) => {
+it('an open connection does not replace the heartbeats of a worker', async (server) => {
   const workers = await newRole(server)
   const held = await workers.hold('w', { timeout: 900 })
   await workers.add('a')
@@ -90,7 +90,7 @@ it('an open connection says nothing for a worker that does not beat', async (ser
   assert.equal(await held.ended(), 'end')
 })
 
-it('who holds a connection is told at once that its registration has ended', async (server) => {
+it('a held connection reports the end of its registration at once', async (server) => {
   const workers = await newRole(server)
   // Whose line comes before any that the later one would get just so.
   const other = await workers.hold('other')
@@ -103,7 +103,7 @@ it('who holds a connection is told at once that its registration has ended', asy
   other.close()
 })
 
-it('who comes back over another connection goes on, whatever becomes of the first', async (server) => {
+it('a worker that reconnects keeps its jobs, however the first connection ends', async (server) => {
   const workers = await newRole(server)
   const first = await workers.hold('w')
   await workers.add('a')
@@ -123,7 +123,7 @@ it('who comes back over another connection goes on, whatever becomes of the firs
   await waitFor('it to be gone', async () => (await workers.members()).length === 0)
 })
 
-it('a role is followed: everybody sees who comes and goes', async (server) => {
+it('the feed of a role shows workers that come and go', async (server) => {
   const { role, heartbeat } = await newRole(server)
   const feed = await server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
   const ids = async () => (await feed.row()).workers.map(({ id }) => id)
@@ -143,7 +143,7 @@ it('a role is followed: everybody sees who comes and goes', async (server) => {
   feed.close()
 })
 
-it('who leaves a feed of a role, and who does not read it, keeps no other from seeing what there is', async (server) => {
+it('clients that leave the feed of a role, or do not read it, do not affect others', async (server) => {
   const { role } = await newRole(server)
   const follow = () => server.client.open(`/_workers/${role}?feed=continuous&heartbeat=60000`)
   const [leaves, reads, sleeps] = [await follow(), await follow(), await follow()]
@@ -189,7 +189,7 @@ for (const how of ['hold', 'beat']) {
     assert.deepEqual((await workers.members()).map(({ id }) => id), ['second'])
   })
 
-  it(`a process ${what} and was frozen has nothing more to say`, async (server) => {
+  it(`a process ${what} and was frozen cannot report any more`, async (server) => {
     const { workers, db, worker } = await start(server)
     await workers.add('a')
     const first = worker('first', { timeout })
@@ -219,7 +219,7 @@ for (const how of ['hold', 'beat']) {
 }
 
 for (const how of ['stop', 'kill']) {
-  testWithServer(`who comes back to its server within its timeout goes on, and who does not is missed (${how})`, {}, async (server) => {
+  testWithServer(`a worker that reconnects within its timeout keeps its jobs, another is evicted (${how})`, {}, async (server) => {
     const before = await newRole(server)
     const held = await before.hold('back')
     const lost = await before.hold('lost', { timeout: 4_000 })
@@ -232,7 +232,7 @@ for (const how of ['stop', 'kill']) {
     if (how === 'stop') {
       server.ownsDirectory = false // keep its data
       await server.stop()
-      // Its end is no halt.
+      // The end of the connection is not a halt.
       assert.equal(await held.row(), undefined)
       assert.equal(await held.ended(), 'end')
     } else {

@@ -12,7 +12,7 @@ PouchDB.plugin(require('pouchdb-adapter-http').default ?? require('pouchdb-adapt
 
 const it = shareServer()
 
-it('bodies that are compressed', async (server) => {
+it('compressed bodies', async (server) => {
   const db = await server.newDatabase()
   const headers = { 'Content-Encoding': 'gzip' }
   const docs = Array.from({ length: 1000 }, (_, n) => ({ _id: `d${n}`, text: 'x'.repeat(1000) }))
@@ -34,7 +34,7 @@ it('bodies that are compressed', async (server) => {
   assert.equal(stranger.status, 401, stranger.text)
 })
 
-testWithServer('a compressed body is limited by what it stands for', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {
+testWithServer('the size of a compressed body is limited by its uncompressed size', { env: { DIVAN_CHTTPD_MAX_HTTP_REQUEST_SIZE: '100000' } }, async (server) => {
   await server.client.ok('PUT', '/db')
   const body = gzipSync(JSON.stringify({ text: 'x'.repeat(50_000_000) }))
   assert.ok(body.length < 100_000)
@@ -42,7 +42,7 @@ testWithServer('a compressed body is limited by what it stands for', { env: { DI
   assert.deepEqual([answer.status, answer.json.error], [413, 'too_large'], answer.text)
 })
 
-testWithServer('the largest document is what the setting says, from the moment it is set', {}, async (server) => {
+testWithServer('the setting of the largest document takes effect at once', {}, async (server) => {
   const setting = '/_node/_local/_config/couchdb/max_document_size'
   await server.client.ok('PUT', '/db')
   assert.equal(await server.client.ok('GET', setting), '8000000')
@@ -68,7 +68,7 @@ testWithServer('a design document that is slow to compile is answered', { env: {
   assert.deepEqual(Object.keys((await server.client.ok('GET', '/db/_design/d')).views).length, 8)
 })
 
-it('a client that ends its side of the connection gets its answers', async (server) => {
+it('a client that half-closes its connection gets its responses', async (server) => {
   const db = await server.newDatabase()
   await server.client.ok('PUT', `/${db}/a`, { n: 1 })
   await server.client.ok('PUT', `/${db}/_design/d`, { views: { v: { map: 'function (doc) { emit(doc.n) }' } } })
@@ -82,7 +82,7 @@ it('a client that ends its side of the connection gets its answers', async (serv
 })
 
 // Its replicator continues only after errors of this name.
-it("PouchDB hears of documents that are refused, and that it may go on", async (server) => {
+it("PouchDB gets the refused documents, and continues", async (server) => {
   const db = await server.newDatabase()
   const pouch = new PouchDB(`${server.client.url ?? `http://${server.client.hostname}:${server.client.port}`}/${db}`, {
     skip_setup: true,
@@ -99,7 +99,7 @@ it("PouchDB hears of documents that are refused, and that it may go on", async (
 })
 
 // In several transactions.
-it('revisions of many documents are compared at once', async (server) => {
+it('revisions of many documents are compared in one request', async (server) => {
   const db = await server.newDatabase()
   const ids = Array.from({ length: 2500 }, (_, n) => `d${n}`)
   const docs = ids.filter((_, n) => n % 2 === 0).map((_id) => ({ _id, _rev: '1-a' }))

@@ -35,7 +35,7 @@ export class Client {
     return { host: '127.0.0.1', port: this.server.port, method, path, auth, agent: this.agent };
   }
 
-  /** Sends once and answers {status, text}; throws Lost if no complete answer comes. */
+  /** Sends once and returns {status, text}; throws Lost if there is no complete response. */
   send(method, path, body) {
     return new Promise((resolve, reject) => {
       const lost = (why) => reject(new Lost(`${method} ${path}: ${why}`));
@@ -117,7 +117,7 @@ export async function until(words, condition, limitMs = 120_000, pauseMs = 20) {
   for (;;) {
     const value = await condition();
     if (value) return value;
-    check(Date.now() < end, () => `Waited ${limitMs / 1000} s for this, in vain: ${words}`);
+    check(Date.now() < end, () => `Waited ${limitMs / 1000} s without success: ${words}`);
     await sleep(pauseMs);
   }
 }

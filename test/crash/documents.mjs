@@ -101,14 +101,14 @@ export class Database {
     if (this.updateSeq === null || compare_seq(row.seq, this.updateSeq) > 0) this.updateSeq = row.seq;
   }
 
-  /** Compares all that the server has with all that is known. Nobody may write meanwhile. */
+  /** Compares the server's documents with the model. There must be no writes meanwhile. */
   async verify(client) {
     const base = path_of(this.name);
     const info = await client.get(base);
     const listed = (await client.get(`${base}/_all_docs`)).rows;
     const changes = await client.get(`${base}/_changes`);
     const after = await client.get(base);
-    check(after.update_seq === info.update_seq, `${this.name} changed while nobody wrote`);
+    check(after.update_seq === info.update_seq, `${this.name} changed without a write`);
     this.saw_update_seq(info.update_seq, this.updateSeq);
     this.check_changes(changes, info);
     await this.check_documents(client, changes.results);
@@ -134,7 +134,7 @@ export class Database {
 
   async check_documents(client, rows) {
     for (const row of rows) {
-      check(this.documents.has(row.id), `${this.name} has a document that nobody wrote: ${row.id}`);
+      check(this.documents.has(row.id), `${this.name} has a document that was never written: ${row.id}`);
     }
     const docs = [...this.documents.keys()].map((id) => ({ id }));
     const answer = await client.call('POST', `${path_of(this.name)}/_bulk_get?revs=true`, { docs }, [200]);
@@ -170,7 +170,7 @@ export class Database {
       if (known !== undefined) continue;
       const parent = history.get(generation - 1) ?? null;
       check([...document.attempts].some((attempt) => attempt.parent === parent), () =>
-        `${name} has revision ${rev}, which nobody wrote on ${parent}`);
+        `${name} has revision ${rev}, which was never written on ${parent}`);
       document.known.set(generation, rev);
     }
     this.check_body(document, found, history.get(start - 1) ?? null);

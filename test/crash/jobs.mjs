@@ -73,7 +73,7 @@ export class Jobs {
     }
   }
 
-  /** Compares the server's jobs with what is known. Nobody but the server itself may touch jobs meanwhile. */
+  /** Compares the server's jobs with the model. No actor may change jobs meanwhile. */
   async verify(client) {
     for (const type of kTypes) {
       const listed = await this.list(client, type);
@@ -102,7 +102,7 @@ export class Jobs {
     }
     const unseen = job.finished && !job.dataSeen;
     if (!job.added || job.finishing.size > 0 || unseen) await this.resolve(client, job, found);
-    check(found.state !== 'finished' || job.finished, `job ${name} is finished, and nobody did that`);
+    check(found.state !== 'finished' || job.finished, `job ${name} is finished, but no worker finished it`);
     check(['pending', 'running', 'finished'].includes(found.state), `job ${name} is ${found.state}`);
     job.added = true;
     job.removing = false;
@@ -111,7 +111,7 @@ export class Jobs {
   async resolve(client, job, found) {
     const data = JSON.stringify((await client.get(job.path)).data);
     if (found.state === 'finished' && !job.finished) {
-      check(job.finishing.has(data), `job ${job.type}/${job.id} is finished with data that nobody sent`);
+      check(job.finishing.has(data), `job ${job.type}/${job.id} is finished with data that no worker sent`);
       job.finished = true;
       job.data = data;
     }
@@ -232,7 +232,7 @@ export class JobWorker extends Actor {
   }
 }
 
-/** The same, for a worker whose heartbeats keep the locks of its jobs. It registers again now and then. */
+/** The same, for a registered worker, whose heartbeat is the lease of its jobs. It registers again now and then. */
 export class RegisteredWorker extends JobWorker {
   type = kTypes[1];
   incarnation = null;

@@ -61,7 +61,7 @@ export class Load {
     }
   }
 
-  /** Lets no actor begin anything more, and waits for those at work. */
+  /** Stops all actors after their present step, and waits for them. */
   async stop() {
     this.world.stopped = true;
     await Promise.all(this.running);

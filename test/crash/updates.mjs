@@ -81,7 +81,7 @@ export class UpdatesFollower extends Actor {
   }
 }
 
-/** While nobody writes: the feed becomes complete, and the followers have missed nothing. Answers its length. */
+/** While there are no writes: checks that the feed becomes complete, and that the followers have missed nothing. Returns its length. */
 export async function verify_updates(client, catalog, followers) {
   const rows = await until('/_db_updates tells of the last change of each database', async () => {
     const { results } = await client.get('/_db_updates');

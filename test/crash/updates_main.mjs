@@ -21,7 +21,7 @@ const kKillStartEvery = 6;
 
 const { buildDir, kills, seed, directory } = run_arguments(kKills);
 
-/** Writes to databases that nobody else writes to: single documents, a few at once, creations and deletions. */
+/** Writes to databases that no other actor writes to: single documents, a few at once, creations and deletions. */
 class ManyWriter extends Actor {
   async step() {
     const { catalog } = this.world;

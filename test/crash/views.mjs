@@ -112,7 +112,7 @@ function compare_rows(name, found, expected) {
 const view_path = (database, design, view) =>
   `${path_of(database)}/_design/${design}/_view/${view}?update=false`;
 
-/** Waits until an index is up to date; nobody asks it anything, so this is the server's own doing. */
+/** Waits until an index is up to date, without a query, so only ken builds it. */
 export async function wait_for_index(client, database, design) {
   const path = `${path_of(database)}/_design/${design}/_info`;
   return until(`the index ${database}/${design} is up to date`, async () => {

@@ -27,7 +27,7 @@ function pad_bytes(random) {
 }
 
 class Writer extends Actor {
-  /** Writes one version of a document that nobody else writes, and waits for the answer. */
+  /** Writes one version of a document that no other actor writes, and waits for the response. */
   async write(database, id, content) {
     const { tip } = database.document(id);
     const parent = tip?.rev ?? null;
@@ -167,7 +167,7 @@ export class LocalWriter extends Actor {
   }
 }
 
-/** Reads what is being written: what anybody has seen must stay. */
+/** Reads while others write: what a reader has seen must not disappear. */
 export class Reader extends Actor {
   async step() {
     const database = this.world.catalog.get(this.random.pick(kStable));

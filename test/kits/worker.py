@@ -94,7 +94,7 @@ def run(job):
             job.signal.check()
     if what == "stubborn":  # ignores its signal
         told.wait()
-    if what == "late":  # ignores its signal either, and speaks for its job when it is told to
+    if what == "late":  # also ignores its signal, and reports on its job on a command
         told.wait()
         by = {"by": worker.id}
         try_to(job, "update", lambda: job.update(progress=by))

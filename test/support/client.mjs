@@ -170,7 +170,7 @@ export class Client {
     return this.request('DELETE', target, options)
   }
 
-  /** Like request(), and throws unless the status is 2xx; answers the parsed body. */
+  /** Like request(), but throws unless the status is 2xx; returns the parsed body. */
   async ok(method, target, body) {
     const answer = await this.request(method, target, { body })
     if (answer.status >= 300) throw new Error(`${method} ${target}: ${answer.status} ${answer.text}`)

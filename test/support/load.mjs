@@ -13,7 +13,7 @@ export const fresh = (node, db, count) =>
     return total_rows === count
   })
 
-/** Makes a database; what it answers makes an index there, whose map function takes `ms` for each document. */
+/** Creates a database; returns a function that creates an index there, whose map function takes `ms` for each document. */
 export async function withIndex({ client }, db, ms = 0) {
   await client.ok('PUT', `/${db}`)
   const map = `function (doc) { var end = Date.now() + ${ms}; while (Date.now() < end) {} emit(null, doc.n) }`

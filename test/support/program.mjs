@@ -23,7 +23,7 @@ export function programs(file, heading) {
   return [...section.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language, source]) => ({ language, source }))
 }
 
-/** Runs a program, with this server's address in it, in a directory of its own. See Running; again() runs it anew. */
+/** Runs a program, with this server's address in it, in a directory of its own. See Running; again() runs it again. */
 export function run({ language, source }, server, ...args) {
   const directory = temporaryDirectory()
   const modules = path.join(directory, 'node_modules')

@@ -6,7 +6,7 @@ import { within } from './wait.mjs'
 export const authorization = (server) =>
   `Authorization: Basic ${Buffer.from(server.credentials).toString('base64')}\r\n`
 
-/** Sends bytes and answers what came back until the server closed the connection: {status, text, json}. */
+/** Sends bytes and returns the response up to the end of the connection: {status, text, json}. */
 export function sendRaw(server, bytes, { end = false } = {}) {
   const answer = new Promise((resolve, reject) => {
     const socket = net.connect(server.client.port, server.client.hostname)

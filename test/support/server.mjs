@@ -176,7 +176,7 @@ export class Server {
     return new Client(this.url, credentials)
   }
 
-  /** Makes a database with a name of its own and answers the name. */
+  /** Creates a database with a unique name and returns the name. */
   async newDatabase() {
     const name = `db${++this.#databases}`
     await this.client.ok('PUT', `/${name}`)
@@ -233,7 +233,7 @@ export class Server {
     directories.delete(this.dataDir)
   }
 
-  /** Stops the server in whatever it does, until thaw(): resolves when nothing of it runs any more. */
+  /** Freezes the server (SIGSTOP) until thaw(): resolves when all its threads have stopped. */
   async freeze() {
     this.#process.child.kill('SIGSTOP')
     const tasks = `/proc/${this.pid}/task`
