@@ -1,5 +1,4 @@
-// Job queues side by side, in one run, on one machine, with the same number of jobs: docs/benchmarks.md says what is
-// measured and how to read it. DIVAN_BENCH_PARTS and DIVAN_BENCH_SYSTEMS choose (names with commas between).
+// Compares job queues in one run on one machine with the same number of jobs. docs/benchmarks.md explains the figures. DIVAN_BENCH_PARTS and DIVAN_BENCH_SYSTEMS choose (names with commas between).
 import * as beanstalkd from './jobs/systems/beanstalkd.mjs';
 import * as bullmq from './jobs/systems/bullmq.mjs';
 import * as divan from './jobs/systems/divan.mjs';

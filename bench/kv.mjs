@@ -40,7 +40,7 @@ function conflicts() {
   return [middle('kv: conflict check, 100,000 keys in the window', cpu.map((ns) => ns / 1000), 'CPU µs', { most: 5 })];
 }
 
-// What a transaction costs, and how much of that is not RocksDB's.
+// The cost of a transaction, and the part of it outside of RocksDB.
 function transactions() {
   const measured = measure('^Transaction/', { rounds: ROUNDS });
   const micros = (name) => measured.get(`Transaction/${name}`).cpu.map((ns) => ns / 1000);

@@ -21,7 +21,7 @@ void check_error(const views::ReduceError& error) {
   const auto reducer = views::make_reducer(views::BuiltinReduce::sum);
   try {
     reducer->merge(error.row_value());
-    // Only _sum's own errors are taken for errors.
+    // Only _sum's own errors are merged as errors.
     check(error.name() != "builtin_reduce_error");
   } catch (const views::ReduceError& again) {
     check(again.name() == "builtin_reduce_error" && again.reason() == error.reason());

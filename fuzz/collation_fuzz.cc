@@ -1,5 +1,5 @@
 // Two JSON texts, with a zero byte between them: their encodings sort as the reference sorts the values,
-// whatever they are, and neither is a prefix of the other.
+// and neither is a prefix of the other.
 #include <cstdlib>
 
 #include "divan/base/error.h"
@@ -21,7 +21,7 @@ void check_pair(const std::string& a, const std::string& b, views::Collation col
   const std::string right = views::encode_key(b, collation);
   check(left == right || (!left.starts_with(right) && !right.starts_with(left)));
   check(left < views::kAfterAllKeys);
-  // A level beyond the last element asks for all of it, and what follows is left alone.
+  // A level beyond the last element gives the whole key, without what follows.
   check(views::group_prefix(left + right, a.size() + 1, collation) == left);
   const std::string nested = views::encode_key('[' + a + ']', collation);
   const std::string other = views::encode_key('[' + b + ']', collation);
@@ -31,7 +31,7 @@ void check_pair(const std::string& a, const std::string& b, views::Collation col
   }
 }
 
-// An encoding comes from rows that are there; bytes that are none must still do no harm.
+// Encodings are read from rows: invalid bytes must be errors.
 void check_hostile(std::string_view bytes) {
   try {
     views::group_prefix(bytes, 2);

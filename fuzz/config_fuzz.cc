@@ -51,7 +51,7 @@ void check_kept(const Config::Sections& sections, bool must_be_kept) {
   check(!must_be_kept || again.all() == sections);
 }
 
-// Set as a client sets them, with any bytes.
+// Sets settings like a client, with arbitrary bytes.
 void check_set(std::string_view text) {
   const auto take = [&] {
     const auto line = text.substr(0, text.find('\0'));

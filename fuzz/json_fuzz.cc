@@ -102,7 +102,7 @@ void check_duplicates(const std::string& compact, const boost::json::value& valu
   if (compact.find_first_of("eE") == compact.npos) check(json::parse(*unique) == value);
 }
 
-// Of text that was not checked: what is found lies within it.
+// With unchecked text, all results lie within the text.
 void check_damaged(std::string_view text, int depth) {
   const auto within = [&](std::string_view part) {
     check(part.data() >= text.data() && part.data() + part.size() <= text.data() + text.size());

@@ -121,7 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     const auto key = pieces.take();
     rows.set(section + std::string(key), pieces.take());
   }
-  // A body that is there, for the rows that name it.
+  // An existing body, for the rows that refer to it.
   rows.set(store.database.keys().body({}, 0), "{\"a\":1}");
   switch (data[0] % 4) {
     case 0: reads([&] { read_documents(rows, store.database, data[0] >= 128); }); break;

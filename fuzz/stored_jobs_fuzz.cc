@@ -34,7 +34,7 @@ void read_job(std::string_view value) {
   shown.progress = "{}";
   const std::string json = jobs::job_json(shown);
   check(divan::json::compact(json) == json);
-  // Names too long for a key never were in a row that we wrote.
+  // Divan never writes a row with names that are too long for a key.
   if (job->worker_role.size() + job->worker_id.size() > 1000) return;
   jobs::unlink(rows, *job);
   check(!jobs::read_job(rows, "t", "j"));
@@ -68,7 +68,7 @@ void read_worker(std::string_view worker, std::string_view heartbeat, std::strin
   };
   const auto damaged_or_read = observed();
   check(registry.heartbeat(rows, *ref));
-  // A damaged heartbeat is none until the next one.
+  // A damaged heartbeat is ignored until the next one.
   if (damaged_or_read.empty()) return check(observed().size() == 1);
   const auto& before = damaged_or_read.front();
   const auto after = observed().at(0);

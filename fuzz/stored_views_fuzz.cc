@@ -1,6 +1,6 @@
-// Rows of a view of any bytes, read forwards and backwards; nodes of any bytes, from which ranges are
-// reduced; and a batch that is written over a damaged list of a document's rows. The first byte says which;
-// keys (what stands behind the view's) and values come in turn.
+// Rows of a view of arbitrary bytes, read forwards and backwards; nodes of arbitrary bytes, from which ranges
+// are reduced; and a batch that is written over a damaged list of a document's rows. The first byte selects
+// one; keys (after the view's prefix) and values follow alternately.
 #include "divan/index/views/reduce_nodes.h"
 #include "divan/index/views/view_batch.h"
 
@@ -28,7 +28,7 @@ std::vector<std::string> read_rows(divan::fuzz::Rows& rows, const divan::index::
   std::vector<std::string> found;
   std::size_t sum = 0;
   views::visit_rows(rows, keys, 0, views::all_rows(keys, 0), descending, [&](const views::ViewRow& row) {
-    // Touching all of it is what the sanitizer watches.
+    // The sanitizer checks the accesses to all of it.
     for (const auto part : {row.encoded_key, row.id, row.key, row.value, row.position}) {
       for (const char c : part) sum += static_cast<unsigned char>(c);
     }
@@ -40,7 +40,7 @@ std::vector<std::string> read_rows(divan::fuzz::Rows& rows, const divan::index::
   return found;
 }
 
-// What the batch writes is there, whatever was.
+// The batch's rows are readable afterwards, whatever the store contained.
 void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
   views::ViewBatch batch(kViews);
   batch.add_document("d");
@@ -59,7 +59,7 @@ void write_batch(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys) {
   check(read_rows(rows, keys, false).empty());
 }
 
-// Whatever the nodes are, a range comes to its end, and what is shown of it lies in it.
+// With any nodes, a visit of a range terminates, and visits only rows and nodes in the range.
 void take_ranges(divan::fuzz::Rows& rows, const divan::index::IndexKeys& keys, std::string_view from) {
   const views::ReduceNodeKeys node_keys(keys, 0);
   views::read_reduce_tree_state(rows, node_keys);

@@ -140,7 +140,7 @@ onOwnCluster('a full cluster', ['--storage-memory', '110MB'], async (cluster, st
   await node.stop()
 })
 
-// Of one version, then of a newer one: the client is to have the libraries of both.
+// A cluster of one version, then of a newer one: the client needs the libraries of both.
 onOwnCluster('an upgrade: no write is lost, every job has its effect once, no feed has a gap', [], async (cluster, start) => {
   const settings = cluster.settings()
   const nodes = [await start(settings), await start(settings)]

@@ -22,7 +22,7 @@ const set = (server, name, value) => server.client.ok('PUT', `/_node/_local/_con
 const keys = (answer) => answer.json.rows.map(({ key }) => key)
 const GOOD = 'function (doc) { emit(doc._id, doc.n) }'
 
-// Returns a function that tests whether `text` was logged since.
+// Returns a function that returns the log since this call.
 const logSince = (server) => {
   const start = server.log.length
   return () => server.log.slice(start)

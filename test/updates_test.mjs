@@ -254,7 +254,7 @@ testWithServer('case 13: only for administrators, unless account_feeds is set', 
   const shown = async (client) => (await client.ok('GET', `/_db_updates?since=${since}`)).results
   assert.ok((await shown(server.client)).every((found) => !('account' in found)))
   await set(server, 'show_account', 'true')
-  // The row that the writes of ann's and bob's own documents caused may come behind `since`.
+  // The row that the writes of ann's and bob's own documents caused may come after `since`.
   const accounts = (await shown(server.client))
     .filter(({ db_name }) => db_name !== '_users')
     .map(({ db_name, account }) => [db_name, account])
@@ -263,7 +263,7 @@ testWithServer('case 13: only for administrators, unless account_feeds is set', 
   ]))
   assert.ok((await shown(ann)).every((found) => !('account' in found)))
 
-  // Switched off, feeds that are open end with what happens next.
+  // When it is switched off, open feeds end with the next row.
   await set(server, 'account_feeds', 'false')
   await put(server, '/ann%2Fthree')
   assert.equal(await feed.ended(), 'end')

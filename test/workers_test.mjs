@@ -92,14 +92,14 @@ it('an open connection does not replace the heartbeats of a worker', async (serv
 
 it('a held connection reports the end of its registration at once', async (server) => {
   const workers = await newRole(server)
-  // Whose line comes before any that the later one would get just so.
+  // It is held first, so its next empty line would come first: the halt must be faster than that.
   const other = await workers.hold('other')
   const held = await workers.hold('w')
   await workers.remove('w')
   assert.equal((await held.row()).error, 'halt')
   assert.equal(await held.ended(), 'end')
   assert.equal(other.text.trimEnd().split('\n').length, 1)
-  assert.ok(!/\n\n/.test(other.text), 'it was told only with the next line')
+  assert.ok(!/\n\n/.test(other.text), 'the halt came only with the next line')
   other.close()
 })
 

@@ -1,4 +1,4 @@
-// Ten thousand continuous feeds that wait: memory, processor time at rest, what one write costs that wakes many or
+// Ten thousand continuous feeds that wait: memory, processor time at rest, the cost of one write that wakes many or
 // few of them, and heartbeats. Server and client each hold a descriptor for every feed.
 import { readFileSync } from 'node:fs';
 
@@ -35,7 +35,7 @@ class Feeds {
 
   async open(count, path) {
     const take = (text) => {
-      // A chunk of nothing but a line feed is a heartbeat.
+      // A chunk with only a line feed is a heartbeat.
       if (text.includes('{')) this.rows += text.split('{"seq"').length + text.split('{"db_name"').length - 2;
       else this.beats += text.split('\r\n\n').length - 1;
     };
@@ -90,7 +90,7 @@ async function writes(server, feeds, label, woken, mostReads) {
   return figures;
 }
 
-// No writes to the feed of all databases from here on, so that a write concerns the feeds of its database alone.
+// No writes to the feed of all databases from here on, so that a write wakes only the feeds of its database.
 const updatesOff = (server) => server.send('PUT', '/_node/_local/_config/global_changes/update_db', '"false"');
 
 async function memory(server, feeds) {

@@ -10,8 +10,8 @@ import { Server } from '../support/server.mjs';
 const SAMPLES = 1000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// Where the n-th PUT goes, and what its line has in it and no other. For the feed of all databases each goes to
-// another database, since its rows do not tell one update of a database from the next.
+// The path of the n-th PUT, and text that only its line contains. For the feed of all databases each PUT goes to
+// another database, since its rows do not distinguish updates of one database.
 const FEEDS = {
   _changes: {
     prepare: (server) => server.send('PUT', '/changes'),
@@ -31,7 +31,7 @@ const FEEDS = {
   },
 };
 
-// Milliseconds of each PUT. With `quiet` the next one comes some time after the line of the last.
+// Milliseconds of each PUT. With `quiet`, there is a pause between the line of one and the next.
 async function sample(server, requests, { feed, put, line }, kind, quiet) {
   const came = new Map();
   let wake = () => {};

@@ -27,7 +27,7 @@ export function packages(count) {
   return documents;
 }
 
-// Of 244 bytes each, as PEERS' measurements used.
+// Documents of 244 bytes.
 export function small(count) {
   const types = ['invoice', 'order', 'person', 'shipment'];
   const documents = [];

@@ -1,5 +1,5 @@
-// A continuous feed as a socket that costs the client next to nothing, so that ten thousand of them can be held by
-// one process that measures another.
+// A continuous feed on a plain socket, which costs the client so little that one process can hold ten thousand while
+// it measures the server.
 import net from 'node:net';
 
 // A socket that has asked for `path` and whose answer has begun. `onText` gets every later piece of it, as text

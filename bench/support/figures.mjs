@@ -1,4 +1,4 @@
-// Figures and how they are shown.
+// Figures and their format.
 
 export function median(numbers) {
   const sorted = [...numbers].sort((a, b) => a - b);
@@ -6,7 +6,7 @@ export function median(numbers) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// Three digits that count.
+// Three significant digits.
 function shown(value) {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en');
   return String(Number(value.toPrecision(3)));

@@ -13,7 +13,7 @@ export function benchmarkRuns(filter, { rounds, seconds = 0.1 }) {
       '--benchmark_format=json', '--benchmark_enable_random_interleaving=true'],
     { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 64 << 20 },
   );
-  // A counter that was 0 in all rounds has no coefficient of variation, and JSON no word for that.
+  // A counter that was 0 in all rounds has no coefficient of variation, which JSON cannot express.
   return JSON.parse(out.replaceAll(': NaN', ': null'))
     .benchmarks.filter((run) => run.run_type === 'iteration' && !run.error_occurred)
     .map((run) => ({ ...run, cpu: run.cpu_time * NANOSECONDS[run.time_unit] }));

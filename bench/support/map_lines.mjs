@@ -1,4 +1,4 @@
-// What a view build is compared with. Arguments: a file of JSON lines, a JSON array of map functions. Prints how
+// The baseline of a view build. Arguments: a file of JSON lines, a JSON array of map functions. Prints how
 // many lines a second are parsed, mapped, and their rows written as JSON.
 import { readFileSync } from 'node:fs';
 

@@ -61,7 +61,7 @@ export class Server {
     return found ? Number(found[1]) : undefined;
   }
 
-  // Its data stay.
+  // Keeps its data.
   async end() {
     this.agent.destroy();
     this.process.kill('SIGTERM');

@@ -1,7 +1,7 @@
 // A view build of 100,000 package documents by the automatic indexer, from the build's own start to its end,
 // beside one Node.js process that has the same lines in memory and does JSON.parse, the same map functions and
-// JSON.stringify of what they emit: the least that any server written in JavaScript would have to do. In turn,
-// each build with a new signature and so from the beginning.
+// JSON.stringify of what they emit: the minimum for any server written in JavaScript. Alternating, each build with
+// a new signature and so from the beginning.
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';

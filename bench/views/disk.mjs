@@ -1,5 +1,5 @@
-// What a row and its part of the partial reductions take on disk once all is compacted, by RocksDB's own tool: what a
-// store with the view takes, less what one without it does.
+// The size on disk of a row with its share of the partial reductions, after compaction by RocksDB's own tool: the
+// difference between stores with the view and without it.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, rmSync, statSync } from 'node:fs';
 

@@ -22,7 +22,7 @@ async function upToDate(server, database) {
   while ((await pending(server, database)) > 0) await pause(5);
 }
 
-// 100,000 documents in batches of 1,000, the view defined first: until the index has all, after the last answer.
+// 100,000 documents in batches of 1,000, the view defined first: from the last response until the index is complete.
 async function afterMany(server) {
   const times = [];
   for (let round = 0; round < 3; ++round) {
@@ -38,7 +38,7 @@ async function afterMany(server) {
   return figure(`views: ken, after the last of ${DOCUMENTS}`, median(times), 's', { most: 1, of: times });
 }
 
-// A write to a quiet server, from its answer until the index's event.
+// A write to a quiet server, from its response until the index's event.
 async function afterOne(server) {
   let wake = () => {};
   let commits = 0;

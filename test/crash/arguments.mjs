@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** The arguments, and a new directory for data and log that goes away only with a run that found nothing. */
+/** The arguments, and a new directory for data and log, which is removed only if the run succeeds. */
 export function run_arguments(defaultKills) {
   const { values, positionals } = parseArgs({
     allowPositionals: true,

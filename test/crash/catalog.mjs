@@ -56,7 +56,7 @@ export class Catalog {
     for (const name of names) check(this.present.has(name), `database ${name} is there, but should not be`);
   }
 
-  /** The same, and all that is in them. */
+  /** The same, and verifies their contents. */
   async verify(client) {
     await this.verify_names(client);
     let documents = 0;

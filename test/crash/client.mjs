@@ -4,10 +4,10 @@
 // writes must know that each was sent once. node:http does that.
 import http from 'node:http';
 
-/** No complete answer came: the request was carried out or not. */
+/** There is no complete response: the request was executed or not. */
 export class Lost extends Error {}
 
-/** Divan did what it must not do. */
+/** Divan has violated a guarantee. */
 export class Violation extends Error {}
 
 export function check(condition, words) {
@@ -16,7 +16,7 @@ export function check(condition, words) {
 
 const kAnswerLimitMs = 120_000;
 
-/** One connection after the other to a server that comes and goes. */
+/** One connection after the other to a server that is restarted. */
 export class Client {
   /** `server`: an object with the present `port` and `credentials`. */
   constructor(server) {
@@ -59,8 +59,8 @@ export class Client {
   }
 
   /**
-   * Answers {status, json}. A status that is not among `expected` is a fault of the server, but for 503: it
-   * may stop while we speak to it.
+   * Returns {status, json}. A status that is not among `expected` is a fault of the server, except 503 while it
+   * stops.
    */
   async call(method, path, body, expected = [200, 201, 202]) {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
@@ -76,8 +76,8 @@ export class Client {
   }
 
   /**
-   * A feed: calls `row` with each line of JSON until the connection ends, however it does. `opened` is called
-   * with a function that cuts it. `parse` makes something else of a line than what is JSON in it.
+   * A feed: calls `row` with each line of JSON until the connection ends. `opened` is called with a
+   * function that cuts it. `parse` replaces the parser of lines.
    */
   lines(method, path, body, row, opened, { headers = {}, parse = JSON.parse } = {}) {
     return new Promise((resolve, reject) => {
@@ -111,7 +111,7 @@ export class Client {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits for a condition; the limit only ends a wait that would never end. */
+/** Waits for a condition; the limit only ends a wait that would hang. */
 export async function until(words, condition, limitMs = 120_000, pauseMs = 20) {
   const end = Date.now() + limitMs;
   for (;;) {

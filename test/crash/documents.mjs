@@ -9,7 +9,7 @@ const kPointsKept = 4;
 
 export const generation_of = (rev) => Number(rev.slice(0, rev.indexOf('-')));
 
-/** Sequences in their order: by the number before the dash, then by what is behind it. */
+/** Compares sequences by the number before the dash, then by the rest. */
 export function compare_seq(a, b) {
   const [numberA, restA] = a.split('-');
   const [numberB, restB] = b.split('-');
@@ -66,7 +66,7 @@ export class Database {
     return document;
   }
 
-  /** To be called before a write is sent. `parent`: the revision that it follows, or null. */
+  /** Call before a write is sent. `parent`: the revision that it follows, or null. */
   attempt(id, parent, body, deleted = false) {
     const attempt = { id, parent, body: deleted ? '{}' : body, deleted };
     this.document(id).attempts.add(attempt);
@@ -86,14 +86,14 @@ export class Database {
     this.document(attempt.id).attempts.delete(attempt);
   }
 
-  /** `before`: the highest that had been seen when this one was asked for. */
+  /** `before`: the highest sequence seen when this one was requested. */
   saw_update_seq(seq, before) {
     check(before === null || compare_seq(seq, before) >= 0, () =>
       `the update_seq of ${this.name} went back from ${before} to ${seq}`);
     if (this.updateSeq === null || compare_seq(seq, this.updateSeq) > 0) this.updateSeq = seq;
   }
 
-  /** A row of a feed that was there while documents changed. */
+  /** A row of a feed that was open while documents changed. */
   saw_row(row) {
     const content = row.deleted ? { deleted: true, body: '{}' } : { deleted: false };
     this.document(row.id).learn(row.changes[0].rev, content, 'a feed');

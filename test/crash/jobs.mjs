@@ -54,7 +54,7 @@ export class Jobs {
     return job;
   }
 
-  /** An attempt with this lock was answered that it has finished the job. */
+  /** The server has confirmed that an attempt with this lock has finished the job. */
   finished(job, lock, data) {
     check(job.lock === lock, `job ${job.id} was finished by an attempt that had lost it`);
     check(!job.finished, `job ${job.id} was finished twice`);
@@ -140,7 +140,7 @@ export class Jobs {
     }
   }
 
-  /** Does all that is left to do; nothing may be stranded. */
+  /** Runs all remaining jobs; none may be stuck. */
   async drain(client, worker) {
     await until('all jobs are finished', async () => {
       for (const type of kTypes) {
@@ -192,7 +192,7 @@ export class JobAdder extends Actor {
   }
 }
 
-/** Accepts jobs and finishes most of them; fails some, and forgets some. */
+/** Accepts jobs and finishes most of them; fails some, and abandons some. */
 export class JobWorker extends Actor {
   type = kTypes[0];
 
@@ -269,7 +269,7 @@ export class RegisteredWorker extends JobWorker {
   }
 }
 
-/** Registers workers that stay for good until they are taken out, and takes them out again. */
+/** Registers workers with long timeouts, and removes them. */
 export class Registrar extends Actor {
   workers = new Map(); // id → {incarnation, opts}, as acknowledged
   unsure = new Map(); // id → attempted without a response: opts, or null for a removal
@@ -313,7 +313,7 @@ export class Registrar extends Actor {
   }
 }
 
-/** Is a worker for as long as its connection is open and it beats. */
+/** A worker that holds a connection and sends heartbeats. */
 export class Holder extends Actor {
   get path() {
     return `/_workers/${kRole}-held/${encodeURIComponent(this.name)}`;

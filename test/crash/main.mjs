@@ -88,7 +88,7 @@ async function prepare() {
   await world.jobs.declare(client);
 }
 
-/** All that can be known for certain as soon as the server is there again. */
+/** Checks everything that is certain as soon as the server runs again. */
 async function verify() {
   counts.documents += await world.catalog.verify(client);
   counts.jobs += await world.jobs.verify(client);

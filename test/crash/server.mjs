@@ -1,4 +1,4 @@
-// The real server as a process that is started, killed and started again on one data directory.
+// The real server as a process that is killed and restarted on one data directory.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ function stat(pid) {
   }
 }
 
-/** Processes of a session that live. A server leads one of its own, and its children stay in it. */
+/** The live processes of a session. A server leads its own session, which its children stay in. */
 export function alive_in_session(session) {
   return fs.readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -68,7 +68,7 @@ export class Server {
     });
   }
 
-  /** Waits until the process that was launched listens. */
+  /** Waits until the launched process listens. */
   async listening() {
     const began = Date.now();
     await until('the server listens', () => this.port !== null || this.child.over, kStartLimitMs, 2);
@@ -85,7 +85,7 @@ export class Server {
     return this.child.pid;
   }
 
-  /** Kills it, at once: this is called where an answer has just been read. */
+  /** Kills it synchronously: this is called when a response has just been read. */
   kill() {
     this.stopping = true;
     process.kill(this.pid, 'SIGKILL');
@@ -109,7 +109,7 @@ export class Server {
     check(signal === 'SIGKILL', `the server ended by itself (${signal}); see ${this.logFile}`);
   }
 
-  /** Asks it to stop, and checks that it does so properly. */
+  /** Stops it with SIGTERM, and checks that it shuts down cleanly. */
   async stop() {
     this.stopping = true;
     process.kill(this.pid, 'SIGTERM');
@@ -117,7 +117,7 @@ export class Server {
     check(code === 0, `after SIGTERM the server ended with code ${code}, signal ${signal}`);
   }
 
-  /** Lines of the log that tell of errors. */
+  /** The errors in the log. */
   errors() {
     return fs.readFileSync(this.logFile, 'utf8').split('\n').filter((line) => line.includes('[error]'));
   }

@@ -5,8 +5,8 @@ import { compare_seq, path_of } from './documents.mjs';
 import { Actor } from './load.mjs';
 
 /**
- * A consumer. `feed`: how it follows. `restless`: it drops its connection again and again, wherever it is, and
- * goes on from what it remembers.
+ * A consumer. `feed`: the kind of feed. `restless`: it repeatedly drops its connection at any position, and continues from
+ * the sequence that it has stored.
  */
 export class UpdatesFollower extends Actor {
   since = '0';
@@ -69,7 +69,7 @@ export class UpdatesFollower extends Actor {
     ++this.rows;
   }
 
-  /** `rows`: all that there are, while nothing changes. */
+  /** `rows`: all rows, while nothing changes. */
   async verify(client, rows) {
     const rest = await client.get(`/_db_updates?since=${this.since}`);
     for (const row of rest.results) this.take(row);

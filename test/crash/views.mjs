@@ -9,7 +9,7 @@ const kCount = `function (keys, values, rereduce) {
   return total;
 }`;
 
-/** Views whose definitions, and so whose indexes, are different ones for each variant. */
+/** Views whose definitions, and so whose indexes, differ for each variant. */
 function views_of(variant) {
   const m = 5 + variant;
   return {
@@ -23,7 +23,7 @@ function views_of(variant) {
 
 export const design_body = (variant) => JSON.stringify({ language: 'javascript', views: views_of(variant) });
 
-/** One view, whose map function takes its time. */
+/** One view with a slow map function. */
 export const slow_design_body = (rounds, variant) => JSON.stringify({
   language: 'javascript',
   views: {
@@ -128,7 +128,7 @@ export function designs_of(database) {
     .map((document) => ({ name: document.id.slice(8), ...JSON.parse(document.tip.body) }));
 }
 
-/** Compares all views of a database, once they have brought themselves up to date, with the reference. */
+/** Compares all views of a database, when ken has brought them up to date, with the reference. */
 export async function verify_views(client, database) {
   const documents = [...database.documents.values()]
     .filter((document) => document.exists && !document.id.startsWith('_design/'))

@@ -8,7 +8,7 @@ export const kStable = ['crash-a', 'crash-b', 'crash-c'];
 const kIdsPerWriter = 150;
 const kPad = 'Wolken ziehen über die Felder, und 雲 ebenso. ';
 
-/** A body that is unlike every other, with something to index. */
+/** A unique body, with something to index. */
 export function make_body(world, random, padBytes) {
   const n = ++world.written;
   const body = {
@@ -41,7 +41,7 @@ class Writer extends Actor {
   }
 }
 
-/** Creates, updates and deletes documents of its own, one a request. */
+/** Creates, updates and deletes documents of its own, one per request. */
 export class PutWriter extends Writer {
   async step() {
     const database = this.world.catalog.get(this.random.pick(kStable));
@@ -52,7 +52,7 @@ export class PutWriter extends Writer {
   }
 }
 
-/** The same, many a request. */
+/** The same, many per request. */
 export class BulkWriter extends Actor {
   async step() {
     const database = this.world.catalog.get(this.random.pick(kStable));
@@ -83,7 +83,7 @@ export class BulkWriter extends Actor {
   }
 }
 
-/** Updates documents that others like it update, too; conflicts are part of it. */
+/** Updates documents that other such actors also update; conflicts are expected. */
 export class HotWriter extends Actor {
   async step() {
     const database = this.world.catalog.get(kStable[0]);
@@ -140,7 +140,7 @@ export class ChurnWriter extends Writer {
   }
 }
 
-/** Saves design documents, so that indexes are begun again and again. */
+/** Saves design documents, so that new indexes are built repeatedly. */
 export class DesignWriter extends Writer {
   async step() {
     const database = this.world.catalog.get(this.random.pick(kStable));
@@ -196,7 +196,7 @@ export class ChangesFollower extends Actor {
     database.saw_row(row);
   }
 
-  /** What the follower has seen, once it has caught up, is what there is. */
+  /** Checks that the follower, once it has caught up, has seen all documents. */
   async verify(client) {
     const database = this.world.catalog.get(kStable[0]);
     const rest = await client.get(`${path_of(database.name)}/_changes?since=${this.since}`);
@@ -204,7 +204,7 @@ export class ChangesFollower extends Actor {
     for (const { id, tip } of database.documents.values()) {
       if (tip === null) continue;
       check(database.rowsSeen.get(id)?.changes[0].rev === tip.rev, () =>
-        `who follows the changes of ${database.name} has missed ${tip.rev} of ${id}`);
+        `a follower of the changes of ${database.name} has missed ${tip.rev} of ${id}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Text cases: files of requests with the answers that are expected. README.md describes the format.
+// Text cases: files of requests and expected responses. README.md describes the format.
 import { readFileSync } from 'node:fs'
 import { mismatch, parsePattern, substitute, textMismatch } from './pattern.mjs'
 import { waitFor } from './wait.mjs'
@@ -116,7 +116,7 @@ function send(client, step, variables) {
   return client.request(step.method, put(step.target, inUrl), { body, headers })
 }
 
-/** Runs the steps of a case in order. {db} is a database that it may use as it likes. */
+/** Runs the steps of a case in order. {db} is a database of its own. */
 export async function runCase(client, file, { steps }, database) {
   const variables = new Map()
   for (const step of JSON.parse(JSON.stringify(steps).replaceAll('{db}', database))) {

@@ -9,7 +9,7 @@ export const noOpenssl = spawnSync('openssl', ['version']).status === 0 ? false 
 const openssl = (...args) => execFileSync('openssl', args, { stdio: 'pipe' })
 const newKey = (file) => ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', file]
 
-/** A certificate authority. `file` is its certificate, with which others check those that it gave. */
+/** A certificate authority. `file` is its certificate, with which others verify those that it has issued. */
 export class Authority {
   #directory = temporaryDirectory()
   file = this.#path('ca.pem')
@@ -18,7 +18,7 @@ export class Authority {
     openssl('req', '-x509', ...newKey(this.#path('ca.key')), '-out', this.file, '-days', '2', '-subj', '/CN=ca')
   }
 
-  /** A certificate and its key for one that trusts this authority: the paths {certificate, key, ca}. */
+  /** Issues a certificate and a key, for a program that trusts this authority: the paths {certificate, key, ca}. */
   give(name) {
     const [request, key, certificate] = ['csr', 'key', 'pem'].map((kind) => this.#path(`${name}.${kind}`))
     openssl('req', ...newKey(key), '-out', request, '-subj', `/CN=${name}`)

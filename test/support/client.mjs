@@ -1,8 +1,8 @@
-// A small HTTP client that sends exactly what a test says: paths and queries are not normalised.
+// A small HTTP client that sends exactly the given bytes: paths and queries are not normalised.
 import http from 'node:http'
 import { within } from './wait.mjs'
 
-/** An answer that has been read to its end. */
+/** A complete response. */
 export class Answer {
   constructor(status, headers, text) {
     this.status = status
@@ -18,12 +18,12 @@ export class Answer {
   }
 }
 
-/** An answer that is read as it comes: the rows of a feed. */
+/** A streamed response: the rows of a feed. */
 export class Stream {
   #lines = []
   #rest = ''
   #wake = () => {}
-  /** Everything that came so far. */
+  /** Everything received so far. */
   text = ''
   /** 'end' when the response is complete, 'cut' when the connection was lost before. */
   over = undefined
@@ -54,7 +54,7 @@ export class Stream {
     this.#wake()
   }
 
-  /** The next line without its end; undefined when the answer is over. */
+  /** The next line without its end; undefined at the end of the response. */
   async line(what = 'a line of a feed') {
     while (this.#lines.length === 0) {
       if (this.over) return undefined
@@ -131,7 +131,7 @@ export class Client {
     return { host: this.hostname, port: this.port, method, path: target, headers: all, agent }
   }
 
-  /** `body`: text, bytes, or anything else as JSON. A header that is undefined is left out. */
+  /** `body`: text, bytes, or anything else as JSON. Undefined headers are omitted. */
   async request(method, target, { body, headers = {} } = {}) {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
     const bytes = body === undefined ? undefined : Buffer.from(raw ? body : JSON.stringify(body))
@@ -177,7 +177,7 @@ export class Client {
     return answer.json
   }
 
-  /** Opens an answer that is read as it comes, on a connection of its own; resolves with its head. */
+  /** Opens a streamed response on its own connection; resolves with its head. */
   async open(target, { method = 'GET', body, headers = {} } = {}) {
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     const all = { ...headers }

@@ -13,7 +13,7 @@ import { waitFor } from './wait.mjs'
 /** Why tests that need a cluster are skipped, or false. */
 export const noCluster = process.env.FDB_CLUSTER_FILE ? false : 'FDB_CLUSTER_FILE is not set: there is no FoundationDB to test with'
 
-/** What a node says that has lost its cluster, with the settings of a cluster of a test's own. */
+/** The error of a node that has lost its cluster, with the settings of OwnCluster. */
 export const NO_ANSWER = /^The transaction could not be done in time; try again\. The FoundationDB cluster has not answered for 1 s\.$/
 
 const programs = ['fdbserver', 'fdbcli'].map((name) => path.join(process.env.DIVAN_FDB_PROGRAMS ?? '/', name))
@@ -47,8 +47,8 @@ async function stopAll(nodes, env) {
 }
 
 /**
- * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards those that the array has
- * by then stop in order, and what is in the store is checked. `args` and `env`: more arguments and settings of the nodes.
+ * A test with nodes on a store of its own: `body(nodes, env)`, where `env` has its settings. Afterwards the nodes in
+ * the array are stopped, and their store is verified. `args` and `env`: more arguments and settings of the nodes.
  */
 export function onNodes(count, name, body, { args = [], env: more = {} } = {}) {
   test(`cluster: ${name}`, { skip: noCluster }, async () => {
@@ -68,7 +68,7 @@ export async function membersSeenBy(node) {
   return Object.values(nodes).map(({ address }) => address).sort()
 }
 
-/** A server that does not start, and says why in a line. */
+/** Asserts that a server does not start, with a one-line error. */
 export async function refused(settings, words) {
   const env = { ...settings, DIVAN_FDB_START_TIMEOUT: '500' }
   const { code, stdout, stderr } = await runDivan(['serve', '--port', '0', '--data-dir', temporaryDirectory()], { env })
@@ -96,7 +96,7 @@ export class OwnCluster {
   #tls
 
   /**
-   * `args`: more arguments of fdbserver. `tls`: {server, client}, the certificates with which it, and who uses it, speak TLS. `isBehind`:
+   * `args`: more arguments of fdbserver. `tls`: {server, client}, the TLS certificates of the cluster and of its clients. `isBehind`:
    * it is reached through `network` alone, a proxy.
    */
   static async start(args = [], { tls, isBehind = false } = {}) {
@@ -171,7 +171,7 @@ function freePort() {
 
 /**
  * A test with a cluster of its own, which has `args`: `body(cluster, start)`, where start(settings) starts a server on a store there,
- * with more settings. `tls`: as for OwnCluster.start(), what answers it; `skip`: why it is skipped.
+ * with more settings. `tls`: a function that returns the option of OwnCluster.start(); `skip`: why it is skipped.
  */
 export function onOwnCluster(name, args, body, { tls = () => undefined, skip = false } = {}) {
   test(`cluster: ${name}`, { skip: noCluster || noPrograms || skip }, async () => {
@@ -190,8 +190,8 @@ export function onOwnCluster(name, args, body, { tls = () => undefined, skip = f
 }
 
 /**
- * A test with nodes on a cluster of its own, each with a link to it that may fail: `body(nodes, links)`. Afterwards the nodes that the
- * array has by then stop in order, and what is in the store is checked. `env`: more settings of the nodes.
+ * A test with nodes on a cluster of its own, each with a link to it that may fail: `body(nodes, links)`. Afterwards the nodes in the
+ * array are stopped, and their store is verified. `env`: more settings of the nodes.
  */
 export function onNetwork(count, name, body, { env: more = {} } = {}) {
   test(`cluster: ${name}`, { skip: noCluster || noPrograms }, async () => {

@@ -10,13 +10,13 @@ import { killWorkers, WorkerProcess } from './worker_process.mjs'
 const here = path.dirname(fileURLToPath(import.meta.url))
 /** How a program of each kit is run, and its file in test/kits. */
 export const KITS = { js: [process.execPath, 'worker.mjs'], python: ['python3', 'worker.py'] }
-/** Those to test with. */
+/** The kits to test. */
 export const kits = (process.env.DIVAN_KITS ?? Object.keys(KITS).join()).split(',')
 export const withCredentials = (url, credentials = 'admin:secret') => url.replace('http://', `http://${credentials}@`)
 
 const proxies = new Set()
 const servers = new Set() // that were started again
-/** Ends after each test of a file what it has started. */
+/** After each test of a file, ends the processes that it has started. */
 export function cleanUp() {
   afterEach(async () => {
     killWorkers()
@@ -33,7 +33,7 @@ export async function proxyTo(server, options) {
   return proxy
 }
 
-/** The server again, on its data and port. */
+/** Starts the server again, on its data and port. */
 export async function startAgain({ dataDir, client: { port } }) {
   const server = await Server.start({ dataDir, port })
   servers.add(server)

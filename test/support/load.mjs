@@ -6,7 +6,7 @@ const LOST = 1500 // milliseconds after which a request times out
 /** Settings of a node whose builds take a while on any machine. */
 export const ONE_PROCESS = { DIVAN_DIVAN_JS_PROCESSES: '1' }
 
-/** Waits until an index that withIndex() made has so many documents. */
+/** Waits until an index of withIndex() has that many documents. */
 export const fresh = (node, db, count) =>
   waitFor(`the index of ${db} to be fresh`, async () => {
     const { total_rows } = await node.client.ok('GET', `/${db}/_design/d/_view/v?update=false&reduce=false&limit=0`)
@@ -31,8 +31,8 @@ export async function builderOf(nodes, db) {
 }
 
 /**
- * A continuous feed: {rows, opened, close}, the rows as they come. `again`: one that is cut off is opened again where it was, and `opened`
- * says how often it was opened.
+ * A continuous feed: {rows, opened, close}; `rows` grows. `again`: a feed that is cut off is opened again from the last sequence, and
+ * `opened` counts this.
  */
 export async function follow(node, target, { again = false } = {}) {
   const followed = { rows: [], opened: 0 }
@@ -63,7 +63,8 @@ export async function follow(node, target, { again = false } = {}) {
   return followed
 }
 
-// Work for jobs that write one document each, and workers that do it, through any node. Whose answer is lost asks another.
+// Clients that add jobs, which write one document each, and workers that run them, through any node. After a lost response they
+// repeat the request on another node.
 class Load {
   added = new Set()
   posted = new Set() // of these, those for which a document without an ID is there; of others there may be one
@@ -133,7 +134,7 @@ class Load {
     }
   }
 
-  /** Waits until so many more were done. */
+  /** Waits until that many more jobs are done. */
   async goesOn(count = 20) {
     const before = this.answered.size
     await this.#until('jobs to be done', () => this.answered.size >= before + count)
@@ -144,7 +145,7 @@ class Load {
     if (this.#failure) throw this.#failure
   }
 
-  /** Adds no more and waits until all is done. */
+  /** Adds no more jobs and waits until all are done. */
   async end({ client }) {
     this.#adding = false
     await Promise.all(this.#adders)
@@ -160,8 +161,8 @@ class Load {
 }
 
 /**
- * Work through all nodes while `body(load)` goes on. After it every write is there, every job had its effect once, indexes are complete
- * and the feeds of `followed` nodes have no gap. `again`: the feeds may be cut off.
+ * Runs load on all nodes during `body(load)`, and then checks that no write is lost, every job had its effect once, indexes are
+ * complete, and the feeds of `followed` nodes have no gap. `again`: the feeds may be cut off.
  */
 export async function underLoad(nodes, body, { followed = [nodes[0]], again = false } = {}) {
   const [a] = nodes

@@ -27,9 +27,9 @@ function inodesOf(pid) {
 }
 
 /**
- * What lies between one node and the cluster. `held`: 'up' (what the node sends), 'down' (what it is sent), 'both' or nothing stays on
- * its way, ends of connections as well; nobody is told. `refuses`: new connections are reset. `delay`: milliseconds each way.
- * `pieces`: bytes come in pieces of 1 to so many. cut() ends its connections, and flip() changes a byte of what comes next in each.
+ * The link between one node and the cluster. `held`: 'up' (bytes from the node), 'down' (bytes to it), 'both' or undefined: these are
+ * silently held back, including ends of connections. `refuses`: new connections are reset. `delay`: milliseconds in each direction.
+ * `pieces`: bytes arrive in pieces of 1 to that many. cut() ends its connections, and flip() changes a byte of the next ones in each.
  */
 class Link {
   delay = 0
@@ -123,7 +123,7 @@ class Connection {
   }
 }
 
-/** Listens on a port of its own, at which a cluster says that it is, for one that listens on `port`. */
+/** A proxy on its own port, which the cluster announces as its address; the cluster listens on `port`. */
 export class Network {
   #links = new Map()
   #others = new Link() // for processes without a link of their own: never fails
@@ -143,7 +143,7 @@ export class Network {
     return network
   }
 
-  /** The link of a server that runs, which has the connections that it has. */
+  /** Returns the link of a running server, with its present connections. */
   to({ pid }) {
     if (!this.#links.has(pid)) {
       const link = new Link()

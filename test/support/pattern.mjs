@@ -1,4 +1,4 @@
-// Patterns for JSON: what a text case expects. README.md describes them.
+// Patterns for JSON, the expected responses of text cases. README.md describes them.
 //
 //   {"ok":true,"rev":$rev1}        members in any order, no others; $rev1 captures or is compared
 //   {"ok":true,...}                further members may follow
@@ -22,7 +22,7 @@ function isText(expression) {
   return (value) => typeof value === 'string' && expression.test(value)
 }
 
-// A variable's name tells what it captures: $rev2 a revision, $seq a sequence; any other name anything.
+// A variable's name determines what it captures: $rev2 a revision, $seq a sequence, any other name any value.
 function kindOfVariable(name) {
   const kind = name.replace(/\d*$/, '')
   return Object.hasOwn(KINDS, kind) ? kind : 'any'
@@ -106,7 +106,7 @@ const shown = (value) => {
   return text === undefined ? 'nothing' : text.length > 300 ? text.slice(0, 300) + '...' : text
 }
 
-/** What is wrong with the value, or nothing. Variables are captured into `variables`. */
+/** Returns the difference from the pattern, or undefined. Variables are captured into `variables`. */
 export function mismatch(pattern, value, variables, where = 'the body') {
   if (pattern.kind) {
     return KINDS[pattern.kind].test(value) ? undefined : `${where} is ${shown(value)}, not <${pattern.kind}>`
@@ -190,7 +190,7 @@ export function textMismatch(template, text, variables, where = 'the text') {
 
 const asText = (value) => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Puts the values of variables in the place of their names. */
+/** Replaces the names of variables by their values. */
 export function substitute(text, variables, encode = (value) => value) {
   return text.replace(/\$([a-z]+\d*)/g, (whole, name) =>
     variables.has(name) ? encode(asText(variables.get(name))) : whole

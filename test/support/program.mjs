@@ -38,7 +38,7 @@ export function run({ language, source }, server, ...args) {
   return start(...args)
 }
 
-/** A program that runs. What it starts ends with it. */
+/** A running program. Its children end with it. */
 class Running {
   stdout = ''
   stderr = ''
@@ -66,7 +66,7 @@ class Running {
     this.signal('SIGKILL')
     await this.closed
   }
-  /** Waits until it has printed the words so many times. */
+  /** Waits until it has printed the words that many times. */
   says(words, times = 1) {
     return waitFor(`the program to say ${words}`, () => {
       if (this.count(words) >= times) return true
@@ -76,7 +76,7 @@ class Running {
   count(words) {
     return this.stdout.split(words).length - 1
   }
-  /** What it has printed when it ends by itself, in order. */
+  /** Waits for its end without a signal, with exit status 0; returns its output. */
   async output() {
     const code = await within('the end of the program', this.closed)
     assert.equal(code, 0, this.stderr)

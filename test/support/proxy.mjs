@@ -1,11 +1,11 @@
-// A TCP proxy before a server, which sees what passes and can cut it off.
+// A TCP proxy before a server, which can observe, change and cut connections.
 import net from 'node:net'
 
 /**
- * Answers {url, close, cutClients, endUpstream}. cutClients() cuts the clients' sides of all connections and leaves the
- * server's open, which endUpstream() ends. `onRequest(text)` gets what clients send, `onAnswer(bytes so far)` what came back over a
- * connection; either may answer 'cut' to cut that connection, and then nothing more of it passes. onRequest may also
- * answer a promise of that, on which the request waits, and onAnswer bytes that are to come back instead.
+ * Returns {url, close, cutClients, endUpstream}. cutClients() cuts the clients' sides of all connections and leaves the server's
+ * open, which endUpstream() ends. `onRequest(text)` gets the clients' bytes, `onAnswer(bytes so far)` those of the server on one
+ * connection. Either may return 'cut' to cut that connection, and then passes nothing on. onRequest may also return a promise of
+ * that, for which the request waits, and onAnswer may return bytes to send instead.
  */
 export async function startProxy(server, { onRequest = () => {}, onAnswer = () => {} }) {
   const { hostname, port } = new URL(server.url)

@@ -53,8 +53,8 @@ export function storeSettings(dataDir) {
 }
 
 /**
- * onlyEmbedded(declare)(name, ...): declares a test, with `test`, testWithServer or what shareServer answers, of what the
- * embedded store alone has: its files, its durability, that it is one process's.
+ * onlyEmbedded(declare)(name, ...): declares a test, with `test`, testWithServer or the result of shareServer(), of properties
+ * that only the embedded store has, such as its files, its durability and its lock.
  */
 export function onlyEmbedded(declare) {
   if (!onCluster) return declare
@@ -75,8 +75,8 @@ export async function runDivan(args, { env = {}, input = '', limit } = {}) {
 }
 
 /**
- * Starts the binary: {child, stdout, stderr} as they are at the moment, and `exit`, a promise of the end, after which
- * {code, signal} are there, too. With `terminal`, {columns, lines}, it runs on a terminal of this size: keys go to
+ * Starts the binary: {child, stdout, stderr}, which grow, and `exit`, a promise of the end, after which {code, signal} are
+ * set. With `terminal`, {columns, lines}, it runs on a terminal of this size: keys go to
  * child.stdin, and what it shows, also on standard error, comes as stdout.
  */
 export function startDivan(args, { env = {}, terminal } = {}) {
@@ -120,8 +120,8 @@ export class Server {
   #databases = 0
 
   /**
-   * `command`: `worker` is one that listens; `args`: more arguments of it; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: one that is there already
-   * (it is then left there by stop()); `local`: the text of its local.ini; `port`: where an earlier one listened.
+   * `command`: `worker` starts a worker that listens; `args`: more arguments; `env`: settings as DIVAN_SECTION_KEY; `dataDir`: an
+   * existing one, which stop() does not remove; `local`: the text of its local.ini; `port`: that of an earlier server.
    */
   static async start({ command = 'serve', args = [], env = {}, dataDir, local, port = 0, admin = ADMIN } = {}) {
     const server = new Server()
@@ -163,7 +163,7 @@ export class Server {
   get credentials() {
     return this.client.credentials
   }
-  /** The end of what the server wrote to its log, for an error message. */
+  /** The end of the server's log, for an error message. */
   get lastLog() {
     const lines = this.log.trimEnd().split('\n')
     const report = lines.findIndex((line) => SANITIZER.test(line))
@@ -269,8 +269,8 @@ export function testWithServer(name, options, body) {
 }
 
 /**
- * Tests that share one server, which starts before the first and stops after the last of the file. Answers the
- * function that declares one: it(name, async (server) => ...).
+ * Starts a server before the first test of the file, and stops it after the last. Returns a function that declares a test
+ * on it: it(name, async (server) => ...).
  */
 export function shareServer(options = {}) {
   let server

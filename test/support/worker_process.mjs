@@ -5,13 +5,13 @@ import { waitFor, within } from './wait.mjs'
 
 const workers = new Set()
 
-/** Ends those that a test has left. */
+/** Kills the processes that a test has left. */
 export function killWorkers() {
   for (const worker of workers) worker.kill('SIGKILL')
   workers.clear()
 }
 
-/** A worker's process. `lines`: what it said. */
+/** A worker's process. `lines`: its output. */
 export class WorkerProcess {
   lines = []
   #rest = ''
@@ -41,11 +41,11 @@ export class WorkerProcess {
   count(words) {
     return this.lines.filter((line) => line === words || line.startsWith(words + ' ')).length
   }
-  /** The words that followed when it said it first. */
+  /** The rest of the first line that begins with the word. */
   said(words) {
     return this.lines.find((line) => line.startsWith(words + ' '))?.slice(words.length + 1)
   }
-  /** Waits until it has said it so often. */
+  /** Waits until it has printed it that many times. */
   async says(words, times = 1) {
     await waitFor(`a worker to say: ${words}`, () => {
       assert.ok(this.child.exitCode === null || this.count(words) >= times, `it ended: ${this.lines}\n${this.stderr}`)

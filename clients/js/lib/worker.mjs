@@ -96,7 +96,7 @@ export class Worker extends EventEmitter {
     const accepting = this.#consumers.map((consumer) => consumer.accept().catch(fail))
     const checking = this.#check()
     await this.#state.until(() => this.#ended.signal.aborted)
-    // Abort all remaining work.
+    // Wait for the loops, which end now.
     await Promise.all([registered, checking, ...accepting])
     this.#context.transport.close()
     if (this.#fault) throw this.#fault

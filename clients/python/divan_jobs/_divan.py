@@ -17,7 +17,7 @@ _ENDED = ("finished", "failed", "cancelled")
 class Divan:
     """One server, as one user: ``Divan("http://name:password@host:port")``. Thread-safe.
 
-    Times are in seconds, or datetimes and timedeltas where they are given."""
+    Times are in seconds; datetimes and timedeltas are accepted, too."""
 
     def __init__(self, url):
         self._url = url
@@ -112,8 +112,8 @@ class Divan:
             start = f"&start={quote(page['next'])}"
 
     def wait(self, type, id, timeout=None):
-        """Returns when the job has ended, with what get() shows then. Raises DivanError with status 404 if there is no
-        such job, or not any more, and TimeoutError after ``timeout`` seconds. A periodic job ends only if it is
+        """Returns when the job has ended, with the result of get(). Raises DivanError with status 404 if the job does not
+        exist or is removed, and TimeoutError after ``timeout`` seconds. A periodic job ends only if it is
         cancelled."""
         deadline = None if timeout is None else time.monotonic() + timeout
         since = ""
@@ -150,8 +150,7 @@ class Divan:
                 return answer["jobs"]
 
     def resubmit(self, type, id, data=None, scheduled_at=None):
-        """The job runs again, with the data that it has unless others are given; if it is running, once more
-        afterwards."""
+        """Runs the job again, with its data unless new data is given; a running job runs again afterwards."""
         body = new_job({"data": data, "scheduled_at": scheduled_at})
         self._request("POST", f"{self._job(type, id)}/_resubmit", body)
 

@@ -32,14 +32,14 @@ class _Context:
 class Worker:
     """Runs jobs with handlers. Thread-safe; times are in seconds.
 
-    * ``role``: what the worker is; workers of one role are listed together.
-    * ``id``: unique in the role; host name, process and chance without it.
-    * ``timeout``: how long it may be frozen or cut off until others get its jobs.
-    * ``opts``: a dict that is shown with the worker.
-    * ``check_interval``: how often running jobs are asked whether they were cancelled.
+    * ``role``: workers are grouped by role.
+    * ``id``: unique in the role; default: host name, process id and a random suffix.
+    * ``timeout``: seconds without a heartbeat after which the worker is evicted and its jobs are reclaimed.
+    * ``opts``: a dict that is shown in lists of workers.
+    * ``check_interval``: the interval of checks whether running jobs were cancelled.
     * ``poll_timeout``: how long one request waits for jobs.
-    * ``backoff``: the first and the longest pause between attempts to reach the server, which is never longer than
-      half the timeout."""
+    * ``backoff``: the first and the longest pause between attempts to reach the server; at most half the timeout, so
+      that the worker reconnects in time."""
 
     def __init__(
         self, url, role, id=None, timeout=15.0, opts=None, check_interval=1.0, poll_timeout=30.0, backoff=(0.1, 30.0)
@@ -83,7 +83,7 @@ class Worker:
             self._fail(error)
 
     def on(self, name, listener=None):
-        """Calls ``listener`` when something happens; also a decorator. An exception that it raises ends the worker, and
+        """Calls ``listener`` at an event; also a decorator. An exception that it raises ends the worker, and
         run() raises it.
 
         * ``online``: the worker is registered: ``()``
@@ -146,7 +146,7 @@ class Worker:
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._context.ended)
-        except BaseException:  # KeyboardInterrupt, or what a signal's handler raises
+        except BaseException:  # KeyboardInterrupt, or an exception of a signal handler
             self.stop(0)
             raise
         if self._fault:
