@@ -184,16 +184,16 @@ testWithServer('cloudant-follow sees database events in order, and disconnects',
   const connections = await server.metric('divan_http_connections')
   const seen = new Seen()
   const stop = followUpdates(server.url, null, seen)
-  const told = (name, type) =>
+  const seesEvent = (name, type) =>
     seen.wait(`${name} ${type}`, (rows) => rows.some((row) => row.db_name === name && row.type === type))
   await put(server, '/first')
-  await told('first', 'created')
+  await seesEvent('first', 'created')
   await put(server, '/second')
-  await told('second', 'created')
+  await seesEvent('second', 'created')
   await put(server, '/first/a')
-  await told('first', 'updated')
+  await seesEvent('first', 'updated')
   await server.client.ok('DELETE', '/second')
-  await told('second', 'deleted')
+  await seesEvent('second', 'deleted')
   assertAscending(seen.items)
   stop()
   await waitFor('the connection of a client that stopped to end', async () =>

@@ -107,7 +107,7 @@ onOwnCluster('a node that has lost its cluster reports it, recovers without a re
   await waitFor('the node to be up', async () => (await client.get('/_up')).status === 200)
   await client.ok('PUT', '/shop/c', { n: 1 })
   const { results } = await client.ok('GET', '/shop/_changes')
-  await waitFor('the feed to go on', () => changes.rows.at(-1)?.id === 'c')
+  await waitFor('the feed to continue', () => changes.rows.at(-1)?.id === 'c')
   assert.deepEqual(changes.rows.map(({ seq }) => seq), results.map(({ seq }) => seq))
   await fresh(node, 'shop', (await client.ok('GET', '/shop')).doc_count - 1)
   await waitFor('it to be a node', async () => (await membersSeenBy(node)).includes(node.url))

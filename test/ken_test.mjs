@@ -54,7 +54,7 @@ it('autoupdate switches it off, entirely or for views; other languages are ignor
   await idle(server)
   assert.equal(await rows(server, db, 'off'), 0)
   assert.equal(await rows(server, db, 'noviews'), 0)
-  // A query gets them all the same.
+  // A query builds them nevertheless.
   assert.equal((await server.client.ok('GET', `/${db}/_design/off/_view/v`)).total_rows, 3)
 })
 

@@ -212,7 +212,7 @@ for (const kit of kits) {
   }
 
   for (const how of ['stop', 'kill']) {
-    testWithServer(`${kit}: workers go on when the server is back (${how})`, {}, async (server) => {
+    testWithServer(`${kit}: workers continue when the server is back (${how})`, {}, async (server) => {
       const jobs = await newType(server, kit)
       await jobs.addMany(200, { do: 'note' })
       await jobs.add('held', { do: 'stubborn' })

@@ -214,7 +214,7 @@ for (const kit of kits) {
     await worker.says('stopping')
     // Its last request for jobs may still succeed: it releases them.
     await jobs.add('b', { do: 'hold' })
-    await waitFor('b to be given back', async () => {
+    await waitFor('b to be released', async () => {
       const { state, history } = await jobs.get('b')
       return state === 'pending' && history.at(-1)?.outcome === 'released'
     })

@@ -255,7 +255,7 @@ it('a build loses no document when its processes are killed', async (server) => 
       for (const child of found) process.kill(child, 'SIGKILL')
       return found.length > 0
     })
-    await waitFor('the build to go on', async () => done || (await server.metric('divan_js_documents_total')) > mapped)
+    await waitFor('the build to continue', async () => done || (await server.metric('divan_js_documents_total')) > mapped)
   }
   assert.deepEqual(keys(await answer), docs(4000).map(({ _id }) => _id))
   assert.ok((await server.metric('divan_js_processes_died_total')) > died)

@@ -204,7 +204,7 @@ for (const how of ['hold', 'beat']) {
     first.kill('SIGCONT')
     for (const action of ['update', 'transact', 'fail', 'release', 'finish']) await first.says(`${action} 409 halt`)
     await first.says('heartbeat 409 halt')
-    if (how === 'hold') await first.says('told halt')
+    if (how === 'hold') await first.says('received halt')
     const job = await workers.get('a')
     assert.deepEqual([job.state, job.epoch, job.worker.id, job.progress, job.failures], ['running', epoch, 'second', undefined, 0])
     assert.equal((await server.client.get(`/${db}/first`)).status, 404)

@@ -105,8 +105,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 try {
   await run();
   fs.rmSync(directory, { recursive: true });
-  const told = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(', ');
-  console.log(`/_db_updates missed nothing (seed ${seed}): ${told}; slowest start ${server.slowestStartMs} ms.`);
+  const summary = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(', ');
+  console.log(`/_db_updates missed nothing (seed ${seed}): ${summary}; slowest start ${server.slowestStartMs} ms.`);
 } catch (error) {
   console.error(`FAILED with seed ${seed} after ${counts.kills} kills: ${error.stack}`);
   console.error(`The data and the log are in ${directory}`);

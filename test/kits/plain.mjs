@@ -32,7 +32,7 @@ function hold() {
     send('POST', `${path}/_hold`, { timeout }, (line) => {
       if (!line) return
       const said = JSON.parse(line)
-      if (said.error) say('told', said.error)
+      if (said.error) say('received', said.error)
       else resolve(said)
     })
   )

@@ -11,7 +11,7 @@ const say = (...words) => process.stdout.write(words.join(' ') + '\n')
 
 const schedule = { cron: '@yearly', timeZone: 'Europe/Berlin', missed: 'skip' }
 let go
-const told = new Promise((resolve) => (go = resolve))
+const proceed = new Promise((resolve) => (go = resolve))
 
 const divan = new Divan(url)
 const worker = divan.worker({ role: type, ...settings })
@@ -66,14 +66,14 @@ worker.handle(
         return { text: 'x'.repeat(9_000_000) }
       case 'hold':
         await job.update({ progress: { held: true } })
-        if ((await Promise.race([told, aborted])) === 'aborted') signal.throwIfAborted()
+        if ((await Promise.race([proceed, aborted])) === 'aborted') signal.throwIfAborted()
         break
       case 'stubborn': // ignores its signal
-        await told
+        await proceed
         break
       case 'late': {
         // Also ignores its signal, and reports on its job on a command.
-        await told
+        await proceed
         const refused = (what) => (error) => say('refused', id, what, error.code)
         await job.update({ progress: { by: worker.id } }).catch(refused('update'))
         await job.transact({ docs: { [data.db]: [{ _id: id, by: worker.id }] } }, { by: worker.id }).catch(refused('transact'))
@@ -109,7 +109,7 @@ for (const name of ['halt', 'fail']) worker.on(name, listener(name))
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const [command, argument, ...words] = line.split(' ')
-  if (command === 'go') go('told')
+  if (command === 'go') go('proceed')
   if (command === 'enqueue') {
     // Its id and cron expression.
     divan.enqueue(type, argument, { do: 'note' }, { schedule: { ...schedule, cron: words.join(' ') } }).then(

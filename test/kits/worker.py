@@ -18,7 +18,7 @@ job_type = options["type"]
 NAMES = {"id": "id", "timeout": "timeout", "checkInterval": "check_interval", "pollTimeout": "poll_timeout"}
 settings = {NAMES[name]: value if name == "id" else value / 1000 for name, value in options["worker"].items()}
 SCHEDULE = {"cron": "@yearly", "time_zone": "Europe/Berlin", "missed": "skip"}
-told = threading.Event()
+proceed = threading.Event()
 
 
 def say(*words):
@@ -90,12 +90,12 @@ def run(job):
         return {"text": "x" * 9_000_000}
     if what == "hold":
         job.update(progress={"held": True})
-        while not told.wait(0.01):
+        while not proceed.wait(0.01):
             job.signal.check()
     if what == "stubborn":  # ignores its signal
-        told.wait()
+        proceed.wait()
     if what == "late":  # also ignores its signal, and reports on its job on a command
-        told.wait()
+        proceed.wait()
         by = {"by": worker.id}
         try_to(job, "update", lambda: job.update(progress=by))
         try_to(job, "transact", lambda: job.transact(docs={job.data["db"]: [{"_id": job.id, **by}]}, result=by))
@@ -137,7 +137,7 @@ def listen():
     for line in sys.stdin:
         command, _, argument = line.strip().partition(" ")
         if command == "go":
-            told.set()
+            proceed.set()
         if command == "enqueue":  # its id and cron expression
             enqueue(*argument.split(" ", 1))
         if command == "stop":

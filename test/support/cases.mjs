@@ -25,7 +25,7 @@ export function readCases(file) {
     }
     if (cases.length === 0) fail('a case begins with ===')
     if (text.startsWith('  ')) {
-      if (!continued) fail('nothing to go on with')
+      if (!continued) fail('no line to continue')
       continued.object[continued.member] += '\n' + text.slice(2)
       return
     }

@@ -1,6 +1,6 @@
 // A consumer: one handler of a worker with its types of jobs. Accepts jobs, runs the handler, and aborts
 // attempts that the server has ended.
-import { Backoff, Changing } from './waiting.mjs'
+import { Backoff, Condition } from './waiting.mjs'
 import { Outbox } from './outbox.mjs'
 import { finishOf, JobSnooze, Run } from './run.mjs'
 import { DivanError, isRefused } from './transport.mjs'
@@ -19,7 +19,7 @@ function byType(runs) {
   return parts
 }
 
-export class Consumer extends Changing {
+export class Consumer extends Condition {
   /** Runs that the server has assigned to this worker. */
   runs = new Set()
   /** Handlers that have not returned, including those of lost jobs. */

@@ -3,10 +3,10 @@
 // The server detects a dead worker in two ways. When the process dies, the end of its held connection
 // releases its jobs at once. When it is frozen or cut off while the connection stays open, its heartbeats
 // stop.
-import { Backoff, Changing, pause } from './waiting.mjs'
+import { Backoff, Condition, pause } from './waiting.mjs'
 import { isRefused } from './transport.mjs'
 
-export class Registration extends Changing {
+export class Registration extends Condition {
   /** That of the current registration; undefined if there is none. */
   incarnation = undefined
   /** Whether the server is reachable. */

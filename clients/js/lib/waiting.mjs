@@ -31,7 +31,7 @@ export class Backoff {
 }
 
 /** A condition variable: until(condition) waits for a change that makes the condition true. */
-export class Changing {
+export class Condition {
   #waiting = new Set()
   changed() {
     for (const look of [...this.#waiting]) look()

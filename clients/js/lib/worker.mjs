@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { hostname } from 'node:os'
 import { Consumer } from './consumer.mjs'
-import { Changing, pause } from './waiting.mjs'
+import { Condition, pause } from './waiting.mjs'
 import { Registration } from './registration.mjs'
 import { Transport } from './transport.mjs'
 
@@ -12,7 +12,7 @@ const MAX_TYPES = 100 // the server's limit
 export class Worker extends EventEmitter {
   #consumers = []
   #hooks = []
-  #state = new Changing()
+  #state = new Condition()
   #context
   #registration
   #stopping = false
