@@ -18,7 +18,7 @@ build() {
   ninja -C $out "$@" | { grep -vE '^ninja: (Entering|no work)' || true; }
 }
 
-# fuzz TARGET SECONDS: one line about the run if all went well, else what to know of the fault.
+# fuzz TARGET SECONDS: prints one line about the run or, after a failure, the end of its log and the input.
 fuzz() {
   local name=$1 seconds=$2 log=$out/$1.log status=0 artifact
   local dictionary=()
