@@ -29,8 +29,8 @@ std::string written(const sandbox::Request& request) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view frame(reinterpret_cast<const char*>(data), size);
   const auto request = sandbox::parse_request(frame);
-  // A limit outside of the server's range is accepted, but would be written as the nearest one in the range. The
-  // texts of a reduce request are not rows any more.
+  // A limit outside of the server's range is accepted, but would be written as the nearest one in the range.
+  // The texts of a reduce request are not rows any more.
   const auto sent = [](std::uint32_t ms) { return ms >= 1 && ms <= 1U << 30; };
   if (!request || request->kind == protocol::RequestKind::reduce) return 0;
   if (!sent(request->invocation_ms) || !sent(request->batch_ms)) return 0;
