@@ -3,7 +3,6 @@
 #include "divan/base/check.h"
 #include "divan/base/error.h"
 #include "divan/kv/clock_version.h"
-#include "divan/kv/tuple_packer.h"
 
 namespace divan::backup {
 namespace {
