@@ -16,8 +16,8 @@ std::int64_t SimClock::wall_ms() const {
   return kWallStart + wall_offset_ms_ + static_cast<std::int64_t>(elapsed * wall_drift_);
 }
 
-bool SimClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable&,
-                          MonotonicTime deadline, const std::function<bool()>& done) const {
+bool SimClock::wait_until(std::unique_lock<Mutex>& lock, ConditionVariable&, MonotonicTime deadline,
+                          const std::function<bool()>& done) const {
   return world_.wait(&lock, deadline == MonotonicTime::max() ? deadline : deadline - origin_, done);
 }
 

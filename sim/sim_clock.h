@@ -16,8 +16,8 @@ class SimClock final : public Clock {
   MonotonicTime now() const override;
   std::int64_t wall_ms() const override;
   /// Gives way to other tasks. `changed` is not used: the world asks `done` after every step.
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override;
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override;
 
  private:
   World& world_;

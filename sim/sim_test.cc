@@ -1,4 +1,5 @@
 #include "divan/base/log.h"
+#include "divan/base/mutex.h"
 #include "divan/jobs/listing.h"
 #include "divan/jobs/rows.h"
 #include "sim/cluster.h"
@@ -40,8 +41,8 @@ TEST_F(Worlds, TimePassesOnlyWhileAllWait) {
 }
 
 TEST_F(Worlds, AWaitEndsWithItsConditionOrItsDeadline) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex{MutexRank::last, "test"};
+  ConditionVariable changed;
   bool done = false;
   world.spawn(&process, "waits", [&] {
     std::unique_lock lock(mutex);

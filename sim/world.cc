@@ -31,7 +31,7 @@ struct World::Task {
   bool ended = false;
   // What it waits for.
   MonotonicTime deadline{};
-  std::unique_lock<std::mutex>* lock = nullptr;
+  std::unique_lock<Mutex>* lock = nullptr;
   const std::function<bool()>* done = nullptr;
 
   bool unwinding = false;
@@ -190,8 +190,7 @@ void World::pause(Duration duration) {
   check_alive(task);
 }
 
-bool World::wait(std::unique_lock<std::mutex>* lock, MonotonicTime deadline,
-                 const std::function<bool()>& done) {
+bool World::wait(std::unique_lock<Mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done) {
   Task& task = *current();
   check_alive(task);
   if (is_dead(task) || done()) return done();

@@ -55,7 +55,7 @@ class World {
   /// Gives way for `duration` (0: others may run, time does not pass).
   void pause(Duration duration);
   /// Gives way until `done()` or the deadline; answers done().
-  bool wait(std::unique_lock<std::mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done);
+  bool wait(std::unique_lock<Mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done);
   /// Whether the present task's process has crashed and the task is on its way out: nothing may wait then.
   bool is_unwinding() const;
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
+
+#include "divan/base/mutex.h"
 
 namespace divan::api {
 
@@ -19,8 +20,8 @@ class IndexWaits {
  private:
   friend class IndexWait;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, std::size_t> counts_;  // without zeros
+  mutable Mutex mutex_{MutexRank::index_waits, "IndexWaits::mutex_"};  // protects counts_
+  std::map<std::string, std::size_t> counts_;                          // without zeros
 };
 
 /// A waiting request, counted until it is destroyed.

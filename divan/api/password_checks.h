@@ -1,13 +1,12 @@
 // Compares the passwords of requests with hashes, on threads of its own, and caches the results.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "divan/api/password_queue.h"
+#include "divan/base/mutex.h"
 
 namespace divan::api {
 
@@ -82,8 +81,8 @@ class PasswordChecks {
 
   const Clock& clock_;
   const std::function<bool(const PasswordCheck&)> compare_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_{MutexRank::password_checks, "PasswordChecks::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   bool stopping_ = false;
   LockoutSettings lockout_;
   PasswordQueue queue_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "divan/api/feed.h"
+#include "divan/base/mutex.h"
 #include "divan/base/striped.h"
 #include "divan/base/thread_pool.h"
 #include "divan/kv/tuple_versionstamp.h"
@@ -73,7 +74,7 @@ class FeedPosition {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::feed_position, "FeedPosition::mutex_"};  // protects position_
   kv::Versionstamp position_;
 };
 
@@ -115,12 +116,13 @@ class Tail : public std::enable_shared_from_this<Tail> {
   const std::shared_ptr<const RowReader> reader_;
   const std::string channel_;
 
-  std::mutex followers_mutex_;
+  // Protects the members below up to mutex_.
+  Mutex followers_mutex_{MutexRank::tail_followers, "Tail::followers_mutex_"};
   std::vector<Follower> followers_;
   std::size_t clean_at_ = 64;  // number of followers at which destroyed ones are removed
   std::optional<events::Subscription> subscription_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::tail, "Tail::mutex_"};  // protects the members below
   State state_ = State::idle;
   bool begun_ = false;     // begin_ and end_ are set; until then all feeds read the store themselves
   bool is_whole_ = false;  // rows_ has all rows after begin_ up to end_
@@ -161,7 +163,7 @@ class Tails {
 
   events::Bus& bus_;
   StripedCounter reads_, own_reads_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::tails, "Tails::mutex_"};  // protects the two members below
   absl::flat_hash_map<std::string, std::weak_ptr<Tail>> tails_;
   std::size_t clean_at_ = 64;  // number of tails at which destroyed ones are removed
   ThreadPool threads_;

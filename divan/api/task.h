@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 
 #include "divan/api/call.h"
 #include "divan/api/context.h"
+#include "divan/base/mutex.h"
 #include "divan/events/bus.h"
 
 namespace divan::api {
@@ -65,7 +65,7 @@ class Task : public std::enable_shared_from_this<Task> {
   void fail(const Error& error);
   void submit();
 
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::task, "Task::mutex_"};  // protects state_
   State state_ = State::running;
   std::optional<http::Exchange::TimerId> timer_;
   std::optional<events::Subscription> stop_;

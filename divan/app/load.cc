@@ -2,18 +2,17 @@
 
 #include <sys/stat.h>
 
-#include <condition_variable>
 #include <cstdio>
 #include <deque>
 #include <fstream>
 #include <iostream>
-#include <mutex>
 #include <span>
 #include <thread>
 
 #include "divan/app/progress.h"
 #include "divan/base/error.h"
 #include "divan/base/json.h"
+#include "divan/base/mutex.h"
 #include "divan/http/url.h"
 
 namespace divan::app {
@@ -73,8 +72,8 @@ class BatchQueue {
 
  private:
   const std::size_t limit_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_{MutexRank::load_queue, "BatchQueue::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   std::deque<Batch> batches_;
   bool closed_ = false;
 };
@@ -218,7 +217,7 @@ class Loader {
   const std::string target_;
   SystemClock clock_;
   BatchQueue queue_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::load_progress, "Loader::mutex_"};  // protects the members below
   Progress progress_;
   std::uint64_t size_ = 0;
   std::uint64_t bytes_done_ = 0;

@@ -204,8 +204,8 @@ class SetClock final : public Clock {
   SetClock(const Clock& time, std::int64_t wall_ms) : time_(time), wall_ms_(wall_ms) {}
   MonotonicTime now() const override { return time_.now(); }
   std::int64_t wall_ms() const override { return wall_ms_; }
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
     return time_.wait_until(lock, changed, deadline, done);
   }
 

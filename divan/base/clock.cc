@@ -5,8 +5,8 @@
 namespace divan {
 
 void Clock::sleep(Duration duration) const {
-  std::mutex mutex;
-  std::condition_variable never;
+  Mutex mutex(MutexRank::sleep, "Clock::sleep()");
+  ConditionVariable never;
   std::unique_lock lock(mutex);
   wait_until(lock, never, now() + duration, [] { return false; });
 }
@@ -19,7 +19,7 @@ std::int64_t SystemClock::wall_ms() const {
       .count();
 }
 
-bool SystemClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+bool SystemClock::wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed,
                              MonotonicTime deadline, const std::function<bool()>& done) const {
   DIVAN_CHECK(lock.owns_lock(), "the caller does not hold the lock of the condition");
   if (deadline == MonotonicTime::max()) {
@@ -33,7 +33,7 @@ MonotonicTime ManualClock::now() const { return MonotonicTime(Duration(elapsed_n
 
 std::int64_t ManualClock::wall_ms() const { return wall_start_ms_ + elapsed_ns_.load() / 1'000'000; }
 
-bool ManualClock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+bool ManualClock::wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed,
                              MonotonicTime deadline, const std::function<bool()>& done) const {
   // advance() does not wake waiters, so each polls the virtual time.
   while (!done()) {

@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+
+#include "divan/base/mutex.h"
 
 namespace divan {
 
@@ -28,8 +28,8 @@ class Clock {
 
   /// Waits on `changed` until `done()` is true or the deadline has passed; returns `done()`. `lock` is held
   /// on entry, while `done` runs and on return. A deadline of MonotonicTime::max() never passes.
-  virtual bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                          MonotonicTime deadline, const std::function<bool()>& done) const = 0;
+  virtual bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                          const std::function<bool()>& done) const = 0;
 
   /// Blocks for `duration`.
   void sleep(Duration duration) const;
@@ -40,8 +40,8 @@ class SystemClock final : public Clock {
  public:
   MonotonicTime now() const override;
   std::int64_t wall_ms() const override;
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override;
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override;
 };
 
 /// A clock that advances only by advance(). For tests and the simulation.
@@ -51,8 +51,8 @@ class ManualClock final : public Clock {
 
   MonotonicTime now() const override;
   std::int64_t wall_ms() const override;
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override;
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override;
 
   /// Advances both clocks. Waiters whose deadline has passed wake within a few real milliseconds.
   void advance(Duration by);

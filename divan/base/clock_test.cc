@@ -11,8 +11,8 @@ TEST(ManualClock, AWaiterWakesWhenItsDeadlineHasPassedVirtually) {
   const auto deadline = clock.now() + std::chrono::hours(1);
   std::atomic<bool> woke = false;
   std::thread sleeper([&] {
-    std::mutex mutex;
-    std::condition_variable never;
+    Mutex mutex(MutexRank::last, "test");
+    ConditionVariable never;
     std::unique_lock lock(mutex);
     EXPECT_FALSE(clock.wait_until(lock, never, deadline, [] { return false; }));
     woke = true;
@@ -27,8 +27,8 @@ TEST(ManualClock, AWaiterWakesWhenItsDeadlineHasPassedVirtually) {
 
 TEST(SystemClock, WaitReturnsWhetherTheConditionHolds) {
   SystemClock clock;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex(MutexRank::last, "test");
+  ConditionVariable changed;
   bool done = false;
   std::thread setter([&] {
     std::lock_guard lock(mutex);

@@ -4,13 +4,13 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "divan/base/ini.h"
+#include "divan/base/mutex.h"
 
 namespace divan {
 
@@ -68,8 +68,9 @@ class Config {
                                     const std::optional<std::string>& value);
   void write_changes() const;
 
-  std::mutex changing_;  // serializes changes: held during a change, its listeners and its undoing
-  mutable std::mutex mutex_;
+  // One change at a time: held during a change, its listeners and its undoing.
+  Mutex changing_{MutexRank::config_change, "Config::changing_"};
+  mutable Mutex mutex_{MutexRank::config, "Config::mutex_"};  // protects the three members below
   Sections values_;
   Sections changes_;
   std::string changes_path_;

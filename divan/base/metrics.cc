@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "divan/base/mutex.h"
+
 namespace divan {
 namespace {
 
@@ -39,7 +41,8 @@ void Metrics::measure(const std::string& name, const std::string& help, std::fun
   if (names_counter(name)) {
     auto& total = counter(name, help);
     // The metrics may be read concurrently.
-    on_collect([&total, value = std::move(value), mutex = std::make_shared<std::mutex>()] {
+    on_collect([&total, value = std::move(value),
+                mutex = std::make_shared<Mutex>(MutexRank::collected_counter, "Metrics::measure()")] {
       std::lock_guard lock(*mutex);
       total.Increment(std::max(0.0, value() - total.Value()));
     });

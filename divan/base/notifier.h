@@ -12,9 +12,6 @@
 // holds a std::shared_ptr to the notifier, and no reference to the waiter.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-
 #include "divan/base/clock.h"
 
 namespace divan {
@@ -44,8 +41,8 @@ class Notifier {
   void clear();
 
  private:
-  mutable std::mutex mutex_;  // protects the members below; nothing else is locked while it is held
-  std::condition_variable changed_;
+  mutable Mutex mutex_{MutexRank::notifier, "Notifier::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   bool notified_ = false;
   bool stopped_ = false;
 };

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <random>
 #include <string>
+
+#include "divan/base/mutex.h"
 
 namespace divan {
 
@@ -47,7 +48,7 @@ class SeededRng final : public Rng {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::random, "SeededRng::mutex_"};  // protects engine_
   std::mt19937_64 engine_;
 };
 

@@ -6,8 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <utility>
+
+#include "divan/base/mutex.h"
 
 namespace divan {
 
@@ -86,7 +87,7 @@ class ReaderGate {
   };
   std::array<Stripe, kStripes> stripes_;
   alignas(kCacheLine) std::atomic<std::uint32_t> phase_{0};
-  std::mutex writer_;
+  Mutex writer_{MutexRank::reader_gate, "ReaderGate::writer_"};  // one wait_for_readers() at a time
 };
 
 }  // namespace divan

@@ -1,13 +1,13 @@
 // A bounded thread pool, which runs the synchronous core.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "divan/base/mutex.h"
 
 namespace divan {
 
@@ -36,8 +36,8 @@ class ThreadPool {
   bool needs_waking();
 
   const std::size_t max_queued_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  mutable Mutex mutex_{MutexRank::thread_pool, "ThreadPool::mutex_"};  // protects the members below
+  ConditionVariable wake_;
   std::deque<std::function<void()>> tasks_;
   bool stopping_ = false;
   std::size_t idle_ = 0;    // threads that wait for a task

@@ -42,7 +42,7 @@ class RecordingClock final : public Clock {
  public:
   MonotonicTime now() const override { return {}; }
   std::int64_t wall_ms() const override { return 0; }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime,
                   const std::function<bool()>& done) const override {
     conditions.push_back(done());
     return conditions.back();

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/base/rng.h"
 #include "divan/docs/keys.h"
 #include "divan/events/database_events.h"
@@ -163,8 +163,8 @@ class Catalog {
   std::vector<DesignCheck> design_checks_;
   std::atomic<std::size_t> max_document_bytes_;
 
-  std::mutex cache_mutex_;
-  std::map<std::string, Database, std::less<>> cache_;  // as last opened or created
+  Mutex cache_mutex_{MutexRank::catalog, "Catalog::cache_mutex_"};  // protects cache_
+  std::map<std::string, Database, std::less<>> cache_;              // as last opened or created
 };
 
 }  // namespace divan::docs

@@ -172,7 +172,7 @@ class StuckClock final : public Clock {
   explicit StuckClock(Gate& gate) : gate_(gate) {}
   MonotonicTime now() const override { return {}; }
   std::int64_t wall_ms() const override { return 0; }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime,
+  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime,
                   const std::function<bool()>& done) const override {
     gate_.block();
     return done();

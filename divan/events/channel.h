@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/base/striped.h"
 #include "divan/events/mailbox.h"
 
@@ -64,7 +64,7 @@ class alignas(kCacheLine) Channel : public std::enable_shared_from_this<Channel>
   std::size_t users_ = 0;  // guarded by the directory's lock
 
   Counters& counters_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::channel, "Channel::mutex_"};  // protects mailboxes_
   std::vector<std::shared_ptr<Mailbox>> mailboxes_;
 };
 

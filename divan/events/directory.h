@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/base/striped.h"
 #include "divan/events/channel.h"
 
@@ -69,7 +69,8 @@ class Directory {
 
   Counters& counters_;
   ReaderGate gate_;
-  std::mutex mutex_;  // held to change a chain or a number of users
+  // Held to change a chain or a number of users.
+  Mutex mutex_{MutexRank::channel_directory, "Directory::mutex_"};
   std::array<std::atomic<Channel*>, kChains> chains_{};
 };
 

@@ -77,12 +77,13 @@ class Listener {
   const Clock& clock_;
   const ListenerCallbacks callbacks_;
 
-  std::mutex registering_;  // one listen() or unregister() at a time; protects registered_
+  // One listen() or unregister() at a time; protects registered_.
+  Mutex registering_{MutexRank::listener_registration, "Listener::registering_"};
   bool registered_ = false;
 
-  std::mutex mutex_;                       // protects the two members below
-  std::map<std::string, Source> sources_;  // by channel
-  std::deque<std::string> ready_;          // channels that may have messages, each once
+  Mutex mutex_{MutexRank::listener, "Listener::mutex_"};  // protects the two members below
+  std::map<std::string, Source> sources_;                 // by channel
+  std::deque<std::string> ready_;                         // channels that may have messages, each once
 
   Notifier notifier_;  // notified when a channel becomes ready
   std::thread thread_;

@@ -213,8 +213,8 @@ class DeadlineClock final : public Clock {
  public:
   MonotonicTime now() const override { return clock_.now(); }
   std::int64_t wall_ms() const override { return clock_.wall_ms(); }
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
     deadlines_.add(fmt::format("{} s", deadline.time_since_epoch() / std::chrono::seconds(1)));
     return clock_.wait_until(lock, changed, deadline, done);
   }

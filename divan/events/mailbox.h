@@ -2,11 +2,9 @@
 // be slow. Internal to the module; others include bus.h.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -79,8 +77,8 @@ class Mailbox {
   const std::size_t max_events_;
   const std::size_t max_bytes_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_{MutexRank::mailbox, "Mailbox::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   std::deque<EventPtr> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::uint64_t missed_ = 0;              // events dropped before waiting_.front()

@@ -15,14 +15,14 @@ void run(const std::function<void()>& callback) {
 
 }  // namespace
 
-void ExchangeState::schedule(std::unique_lock<std::mutex> lock) {
+void ExchangeState::schedule(std::unique_lock<Mutex> lock) {
   if (scheduled_ || (over_ && !callbacks_.close)) return;
   scheduled_ = true;
   lock.unlock();
   if (!mailbox_->push(shared_from_this())) finish();
 }
 
-void ExchangeState::begin(std::unique_lock<std::mutex> lock, Phase next, Response response) {
+void ExchangeState::begin(std::unique_lock<Mutex> lock, Phase next, Response response) {
   if (phase_ != Phase::waiting) {
     log::error("Ignored a second response to {} {}.", request.method(), request.path());
     return;

@@ -12,11 +12,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/http/message.h"
 
 namespace divan::http {
@@ -105,14 +105,14 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
     std::map<TimerId, Callback> timers{};
   };
 
-  void schedule(std::unique_lock<std::mutex> lock);
-  void begin(std::unique_lock<std::mutex> lock, Phase next, Response response);
+  void schedule(std::unique_lock<Mutex> lock);
+  void begin(std::unique_lock<Mutex> lock, Phase next, Response response);
   void call_on_close();
 
   const std::shared_ptr<Mailbox> mailbox_;
   const std::size_t max_unsent_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::exchange, "ExchangeState::mutex_"};  // protects the members below
   Phase phase_ = Phase::waiting;
   bool scheduled_ = true;
   bool half_closed_ = false;  // the client's side has ended

@@ -4,6 +4,7 @@
 
 #include "divan/base/check.h"
 #include "divan/base/log.h"
+#include "divan/base/mutex.h"
 #include "divan/http/serializer.h"
 
 namespace divan::http {
@@ -52,7 +53,7 @@ class Loop::LoopMailbox final : public Mailbox {
  private:
   Loop& loop_;
   const std::shared_ptr<asio::io_context> context_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::exchange_mailbox, "LoopMailbox::mutex_"};  // protects the members below
   bool open_ = true;
   bool posted_ = false;
   std::vector<std::shared_ptr<ExchangeState>> waiting_;

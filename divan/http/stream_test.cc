@@ -359,8 +359,8 @@ class FailingClock final : public Clock {
     if (fails.exchange(false)) throw std::runtime_error("injected failure of the clock");
     return clock_.wall_ms();
   }
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
     return clock_.wait_until(lock, changed, deadline, done);
   }
 

@@ -20,13 +20,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <future>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "divan/base/mutex.h"
 #include "divan/index/builds.h"
 #include "divan/index/meter.h"
 #include "divan/index/slots.h"
@@ -130,8 +129,8 @@ class Builder final : public JobClaimer {
   jobs::Acceptor acceptor_;
   std::unique_ptr<workers::LocalWorker> worker_;
   std::atomic<bool> stopping_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_{MutexRank::builder, "Builder::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   std::atomic<std::size_t> busy_ = 0;  // running builds
   // One of the idle threads polls the queue, so that they do not compete for jobs; the others wait for jobs
   // that try_claim() has accepted.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 
+#include "divan/base/mutex.h"
 #include "divan/events/bus.h"
 #include "divan/events/database_events.h"
 
@@ -44,7 +44,7 @@ class DeletionWatch {
   }
 
   const std::function<void()> deleted_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::deletion_watch, "DeletionWatch::mutex_"};  // protects the members below
   bool ready_ = false;
   events::Subscription subscription_;
 };

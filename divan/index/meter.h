@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "divan/base/clock.h"
@@ -29,7 +28,7 @@ class Meter {
   Line& line_of(std::string database, std::string design_document);
 
   Metrics& metrics_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::build_meter, "Meter::mutex_"};       // protects lines_
   std::map<std::pair<std::string, std::string>, Line> lines_;  // by database and design document
 };
 

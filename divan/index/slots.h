@@ -12,9 +12,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 
+#include "divan/base/mutex.h"
 #include "divan/base/recent_keys.h"
 #include "divan/jobs/attempts.h"
 
@@ -72,7 +72,7 @@ class Slots {
 
   const std::size_t large_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::build_slots, "Slots::mutex_"};  // protects the members below
   std::map<Id, RunningBuild> running_;
   Id next_id_ = 0;
   RecentKeys slow_;  // ids of jobs that are large

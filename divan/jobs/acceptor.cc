@@ -98,7 +98,7 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
   std::vector<std::string> types;
   std::optional<std::int64_t> max_scheduled_at;
 
-  std::mutex mutex;  // protects the members below and the waiters
+  Mutex mutex{MutexRank::wait_queue, "WaitQueue::mutex"};  // protects the members below and the waiters
   std::deque<std::shared_ptr<Waiter>> waiters;
   bool polling = false;
   bool may_have_jobs = true;  // that the last poll did not find
@@ -232,7 +232,7 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
 
 // Nothing may fail between the commit and the moment at which the waiters have their jobs, or no worker would
 // receive jobs that run. What can fail is done before the commit, or leaves the jobs to be given back.
-void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own) {
+void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& own) {
   DIVAN_CHECK(!wait_queue.polling, "two polls for one queue at once");
   AcceptBatch batch(wait_queue, own);
   DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),

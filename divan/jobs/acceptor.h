@@ -33,6 +33,7 @@
 #include <map>
 #include <memory>
 
+#include "divan/base/mutex.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/queue.h"
 
@@ -98,7 +99,7 @@ class Acceptor {
   struct AcceptBatch;
   struct PollResult;
 
-  void poll(WaitQueue& wait_queue, std::unique_lock<std::mutex>& lock, const Waiter& own);
+  void poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& own);
   PollResult accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests);
   void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
   void wake_after_poll(WaitQueue& wait_queue, const Waiter& own);
@@ -117,14 +118,15 @@ class Acceptor {
   const Clock& clock_;
   const DueOrder order_;
 
-  std::mutex wait_queues_mutex_;                                 // protects the two members below
+  // Protects the two members below.
+  Mutex wait_queues_mutex_{MutexRank::wait_queues, "Acceptor::wait_queues_mutex_"};
   std::map<std::string, std::weak_ptr<WaitQueue>> wait_queues_;  // by types and time
   std::size_t wait_queues_left_ = 0;                             // by the last sweep
 
-  std::mutex cursors_mutex_;  // protects cursors_
-  QueueCursors cursors_;      // as the last polls left them
+  Mutex cursors_mutex_{MutexRank::queue_cursors, "Acceptor::cursors_mutex_"};  // protects cursors_
+  QueueCursors cursors_;                                                       // as the last polls left them
 
-  std::mutex unwanted_mutex_;       // protects unwanted_
+  Mutex unwanted_mutex_{MutexRank::unwanted_jobs, "Acceptor::unwanted_mutex_"};  // protects unwanted_
   std::vector<Unwanted> unwanted_;  // accepted, received by no worker, and not yet released
 
   std::atomic<bool> interrupted_ = false;

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "divan/base/worker_loop.h"
@@ -74,7 +73,8 @@ class Maintenance {
   Queue& queue_;
   kv::Database& store_;
   const Clock& clock_;
-  std::mutex stepping_;
+  // One step at a time; protects the members below.
+  Mutex stepping_{MutexRank::job_maintenance, "Maintenance::stepping_"};
   std::optional<std::string> types_version_;
   std::map<std::string, TypeSettings, std::less<>> types_;
   MonotonicTime next_prune_{};

@@ -6,11 +6,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "divan/base/metrics.h"
+#include "divan/base/mutex.h"
 #include "divan/events/bus.h"
 #include "divan/jobs/types.h"
 #include "divan/kv/store.h"
@@ -52,7 +52,7 @@ class Observer {
 
   Metrics* metrics_ = nullptr;
   std::optional<events::Publisher> publisher_;
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_{MutexRank::job_observer, "Observer::mutex_"};  // protects types_
   std::map<std::string, std::shared_ptr<TypeMetrics>> types_;
 };
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/jobs/observer.h"
 #include "divan/jobs/types.h"
 #include "divan/workers/registry.h"
@@ -66,8 +67,8 @@ class QueueCore {
   Rng& rng_;
   Observer observer_;
   std::size_t reclaimed_at_once_ = 250;
-  std::mutex damaged_mutex_;
-  std::set<std::string, std::less<>> damaged_;  // keys already reported
+  Mutex damaged_mutex_{MutexRank::damaged_jobs, "QueueCore::damaged_mutex_"};  // protects damaged_
+  std::set<std::string, std::less<>> damaged_;                                 // keys already reported
 };
 
 }  // namespace divan::jobs

@@ -18,12 +18,10 @@
 // See process_scheduler.h.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -195,8 +193,8 @@ class Pool {
   const Clock& clock_;
   const int stop_fd_;  // readable from stop() on
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_{MutexRank::js_pool, "Pool::mutex_"};  // protects the members below
+  ConditionVariable changed_;
   bool stopping_ = false;
   std::size_t memory_;
   Duration invocation_;

@@ -179,7 +179,8 @@ class Ken {
   Config& config_;
   const KenOptions options_;
 
-  mutable std::mutex mutex_;  // protects the members below; only step() changes rows_ and settings_
+  // Protects the members below; only step() changes rows_ and settings_.
+  mutable Mutex mutex_{MutexRank::ken, "Ken::mutex_"};
   Settings settings_;
   std::deque<std::string> waiting_;                // the queue of databases,
   std::set<std::string> queued_;                   // and their names

@@ -2,6 +2,7 @@
 
 #include <prometheus/gauge.h>
 
+#include "divan/base/mutex.h"
 #include "divan/docs/reader.h"
 
 namespace divan::ken {
@@ -60,7 +61,7 @@ class Lag {
   Metrics& metrics_;
   kv::Database& store_;
   docs::Catalog& catalog_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::ken_lag, "Lag::mutex_"};  // protects series_
   std::map<Name, prometheus::Gauge*> series_;
 };
 

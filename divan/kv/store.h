@@ -7,11 +7,9 @@
 // keys are ordered by their bytes.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,8 +114,8 @@ class Watch {
   enum class State { waiting, fired, cancelled };
   void end(State how);
 
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  mutable Mutex mutex_{MutexRank::watch, "Watch::mutex_"};  // protects the members below
+  mutable ConditionVariable changed_;
   State state_ = State::waiting;
   std::function<void()> callback_;
 };

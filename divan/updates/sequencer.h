@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 
 #include "divan/base/worker_loop.h"
@@ -86,7 +85,7 @@ class Sequencer {
   std::atomic<std::uint64_t> pending_ = 0, rows_ = 0, transactions_ = 0, conflicts_ = 0;
   Failures failures_{"The updates feed cannot be written"};
 
-  std::mutex mutex_;  // protects the two members below
+  Mutex mutex_{MutexRank::sequencer, "Sequencer::mutex_"};  // protects the two members below
   SequencerOptions options_;
   MonotonicTime next_step_ = MonotonicTime::min();  // when the pause after the last step ends
 

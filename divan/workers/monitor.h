@@ -38,7 +38,7 @@ class LocalWorker {
   const std::string options_;
   const Duration timeout_;
   const Load load_;
-  mutable std::mutex mutex_;  // protects ref_
+  mutable Mutex mutex_{MutexRank::local_worker, "LocalWorker::mutex_"};  // protects ref_
   WorkerRef ref_;
 };
 
@@ -76,10 +76,10 @@ class Monitor {
   const Clock& clock_;
   Rng& rng_;
 
-  std::mutex stepping_;  // one step at a time; protects observer_
+  Mutex stepping_{MutexRank::monitor_step, "Monitor::stepping_"};  // one step at a time; protects observer_
   Observer observer_;
 
-  mutable std::mutex mutex_;  // protects the two members below
+  mutable Mutex mutex_{MutexRank::monitor, "Monitor::mutex_"};  // protects the two members below
   // Not by address, so that heartbeats have the same order in each run.
   struct ByNumber {
     bool operator()(const LocalWorker* a, const LocalWorker* b) const { return a->number_ < b->number_; }

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,7 +86,8 @@ class Subscriptions {
   kv::Database& store_;
   Registry& registry_;
   const Clock& clock_;
-  std::mutex mutex_;  // protects the members below, the roles and the subscribers
+  // Protects the members below, the roles and the subscribers.
+  Mutex mutex_{MutexRank::subscriptions, "Subscriptions::mutex_"};
   std::map<std::string, std::shared_ptr<Role>, std::less<>> roles_;
   std::size_t subscriptions_ = 0;
   Reference last_reference_ = 0;

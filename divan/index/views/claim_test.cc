@@ -108,7 +108,7 @@ class PassingClock final : public Clock {
   std::int64_t wall_ms() const override {
     return 1'700'000'000'000 + now_.time_since_epoch().count() / 1'000'000;
   }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime deadline,
+  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime deadline,
                   const std::function<bool()>& done) const override {
     now_ = std::max(now_, deadline);
     return done();

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -40,7 +39,7 @@ class SlowDocuments {
     std::string what;
   };
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::slow_documents, "SlowDocuments::mutex_"};  // protects the members below
   std::map<Key, Entry> entries_;
   std::deque<std::map<Key, Entry>::const_iterator> by_age_;
 };

@@ -27,7 +27,7 @@ class SleeplessClock final : public Clock {
  public:
   MonotonicTime now() const override { return base_.now(); }
   std::int64_t wall_ms() const override { return base_.wall_ms(); }
-  bool wait_until(std::unique_lock<std::mutex>&, std::condition_variable&, MonotonicTime deadline,
+  bool wait_until(std::unique_lock<Mutex>&, ConditionVariable&, MonotonicTime deadline,
                   const std::function<bool()>& done) const override {
     if (!done() && deadline > base_.now()) base_.advance(deadline - base_.now());
     return done();

@@ -12,14 +12,13 @@
 #include <rocksdb/db.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <semaphore>
 #include <string>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/kv/embedded/conflict_set.h"
 #include "divan/kv/embedded/empty_ranges.h"
 #include "divan/kv/embedded/watch_table.h"
@@ -108,7 +107,8 @@ class Committer {
   const CommitterOptions options_;
 
   EmptyRanges empty_ranges_;
-  mutable std::mutex snapshot_mutex_;
+  // Protects latest_.
+  mutable Mutex snapshot_mutex_{MutexRank::embedded_snapshot, "Committer::snapshot_mutex_"};
   std::shared_ptr<const Snapshot> latest_;
   WatchTable watches_;
 
@@ -118,8 +118,8 @@ class Committer {
   std::optional<Error> failure_;
   std::size_t last_group_ = 0;  // its size
 
-  std::mutex mutex_;
-  std::condition_variable idle_;
+  Mutex mutex_{MutexRank::embedded_committer, "Committer::mutex_"};  // protects the members below
+  ConditionVariable idle_;
   std::deque<std::shared_ptr<CommitRequest>> queue_;
   bool led_ = false;  // a thread writes a group, or is woken to do so
   int firing_ = 0;    // threads that have led and fire watches

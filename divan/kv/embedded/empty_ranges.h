@@ -15,11 +15,11 @@
 #include <absl/container/btree_map.h>
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/kv/embedded/conflict_set.h"
 
 namespace divan::kv::embedded {
@@ -62,7 +62,7 @@ class EmptyRanges {
   void insert(const Finding& finding);
 
   const std::size_t least_passed_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::embedded_empty, "EmptyRanges::mutex_"};  // protects the members below
   Ordered ranges_;
   std::vector<Finding> findings_;
   std::optional<Version> last_version_;  // nullopt while a group is written

@@ -64,8 +64,8 @@ class JumpingClock final : public Clock {
     return now;
   }
   std::int64_t wall_ms() const override { return base_.wall_ms(); }
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                  MonotonicTime deadline, const std::function<bool()>& done) const override {
+  bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
+                  const std::function<bool()>& done) const override {
     return base_.wait_until(lock, changed, deadline, done);
   }
   void arm() { armed_ = true; }

@@ -3,12 +3,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "divan/base/mutex.h"
 #include "divan/kv/embedded/snapshot.h"
 #include "divan/kv/embedded/write_map.h"
 
@@ -58,7 +58,7 @@ class WatchTable {
   std::size_t size() const { return admitted_.size() + entries_.size(); }
 
   const std::size_t limit_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{MutexRank::embedded_watches, "WatchTable::mutex_"};  // protects the members below
   Entries entries_;
   // Not set yet.
   std::set<std::weak_ptr<Watch>, std::owner_less<>> admitted_;

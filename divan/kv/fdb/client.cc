@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <mutex>
 
 #include "divan/base/error.h"
 #include "divan/base/log.h"
+#include "divan/base/mutex.h"
 #include "divan/kv/fdb/tls.h"
 
 namespace divan::kv::fdb {
@@ -16,8 +16,8 @@ namespace {
 // newer one could not speak through an older one, to a cluster that is not upgraded yet.
 constexpr int kApi = 630;
 
-std::mutex mutex;
-std::unique_ptr<Client> client;  // of this process
+Mutex mutex{MutexRank::fdb_client, "fdb::Client"};  // protects client
+std::unique_ptr<Client> client;                     // of this process
 
 }  // namespace
 

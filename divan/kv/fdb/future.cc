@@ -1,15 +1,15 @@
 #include "divan/kv/fdb/future.h"
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+
+#include "divan/base/mutex.h"
 
 namespace divan::kv::fdb {
 namespace {
 
 struct Signal {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex{MutexRank::fdb_future, "Future::wait()"};  // protects ready
+  ConditionVariable changed;
   bool ready = false;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "divan/base/mutex.h"
+
 namespace divan::kv::fdb {
 
 // Outlives the store with the watches that are still held.
@@ -9,8 +11,8 @@ struct WatchEntry::Shared {
   explicit Shared(std::size_t the_limit) : limit(the_limit) {}
 
   const std::size_t limit;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex{MutexRank::fdb_watches, "WatchEntry::Shared::mutex"};  // protects the members below
+  ConditionVariable changed;
   std::unordered_set<std::shared_ptr<WatchEntry>> open;
   std::deque<std::shared_ptr<WatchEntry>> answered;
   bool closing = false;

@@ -1,14 +1,13 @@
 // The watches of a store: from the transaction that asks for them to their end.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_set>
 
+#include "divan/base/mutex.h"
 #include "divan/kv/fdb/future.h"
 #include "divan/kv/store.h"
 
@@ -35,7 +34,7 @@ class WatchEntry : public std::enable_shared_from_this<WatchEntry> {
   void end(void (Watch::*how)());
 
   const std::shared_ptr<Shared> shared_;
-  std::mutex mutex_;
+  Mutex mutex_{MutexRank::fdb_watch, "WatchEntry::mutex_"};  // protects the members below
   std::weak_ptr<Watch> watch_;
   std::optional<Future> future_;
   bool is_set_ = false;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
+#include "divan/base/mutex.h"
 #include "divan/kv/reference/options.h"
 
 namespace divan::kv::reference {
@@ -28,7 +28,7 @@ struct State {
   explicit State(const Options& the_options) : options(the_options) {}
 
   const Options options;
-  mutable std::mutex mutex;
+  mutable Mutex mutex{MutexRank::reference_store, "State::mutex"};  // protects the members below
   Version version = 0;
   std::map<std::string, Values, std::less<>> history;
   std::vector<Commit> commits;
