@@ -59,8 +59,8 @@ class AcceptTask final : public Task {
     if (jobs_.empty()) return;
     // Not on this thread, which may be one that must not block.
     const auto jobs = std::make_shared<const std::vector<jobs::AcceptedJob>>(std::move(jobs_));
-    if (!context_.pool.submit([&acceptor = context_.acceptor, jobs] { acceptor.give_back(*jobs); }))
-      context_.acceptor.give_back_later(*jobs);
+    if (!context_.pool.submit([&acceptor = context_.acceptor, jobs] { acceptor.release_undelivered(*jobs); }))
+      context_.acceptor.release_undelivered_later(*jobs);
   }
 
  private:

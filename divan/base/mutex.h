@@ -44,15 +44,15 @@ enum class MutexRank : std::uint8_t {
   slow_documents,  // documents on which a map function took long
   js_pool,         // the JavaScript processes and the calls that wait for them
   // jobs, workers
-  wait_queues,    // the wait queues of an acceptor, by types
-  wait_queue,     // the waiters of a wait queue
-  queue_cursors,  // where the polls of an acceptor begin
-  unwanted_jobs,  // accepted jobs that are to be released
-  damaged_jobs,   // damaged rows of the job queue that were logged
-  job_observer,   // the metrics of job types
-  subscriptions,  // subscriptions to the members of roles
-  monitor,        // the workers of a process
-  local_worker,   // the present registration of a worker
+  wait_queues,       // the wait queues of an acceptor, by types
+  wait_queue,        // the waiters of a wait queue
+  queue_cursors,     // where the polls of an acceptor begin
+  undelivered_jobs,  // accepted jobs that are to be released
+  damaged_jobs,      // damaged rows of the job queue that were logged
+  job_observer,      // the metrics of job types
+  subscriptions,     // subscriptions to the members of roles
+  monitor,           // the workers of a process
+  local_worker,      // the present registration of a worker
   // docs, updates
   catalog,    // databases as last opened
   sequencer,  // the settings and the pause of the updates feed

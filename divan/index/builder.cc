@@ -89,7 +89,7 @@ void Builder::try_claim(kv::Transaction& tx, std::string_view type) {
 
 void Builder::end_claim(std::optional<jobs::AcceptedJob>& job, const kv::CommitOutcome& outcome) {
   // The transaction may have been committed, or may be yet: then no thread would run the job.
-  if (job && outcome.unknown()) acceptor_.give_back_later({&*job, 1}, true);
+  if (job && outcome.unknown()) acceptor_.release_undelivered_later({&*job, 1}, true);
   std::lock_guard lock(mutex_);
   DIVAN_CHECK(claimed_ > 0, "the claim of a thread was not counted");
   --claimed_;
@@ -185,7 +185,7 @@ void Builder::run(const jobs::AcceptedJob& job) {
     log::warning("{} was interrupted; it is released as soon as possible: {}", state.name(), error.what());
     pause();
     // When stopping, the end of the worker releases all jobs.
-    if (!stopping_) acceptor_.give_back({&job, 1});
+    if (!stopping_) acceptor_.release_undelivered({&job, 1});
   };
   try {
     // Another thread has taken the last slot.

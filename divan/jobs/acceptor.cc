@@ -1,5 +1,8 @@
 #include "divan/jobs/acceptor.h"
 
+#include <deque>
+#include <exception>
+
 #include "divan/base/check.h"
 #include "divan/base/log.h"
 #include "divan/base/notifier.h"
@@ -8,16 +11,16 @@
 namespace divan::jobs {
 namespace {
 
-// How often a wait queue is polled if the store has too many watches to set one, and in case one is lost.
+// How often a wait queue is polled in case that a watch was lost or the store had none left.
 constexpr std::chrono::seconds kFallbackPoll(5);
 // Expired wait queues are not swept as long as there are fewer than this.
 constexpr std::size_t kMinWaitQueues = 64;
 // The most types whose cursors are kept.
 constexpr std::size_t kMaxCursors = 10'000;
-// The widest part of a queue that nodes accept from when they conflict: this many times what they want.
+// The largest QueueCursor::candidate_window.
 constexpr std::size_t kMaxCandidateWindow = 64;
 // For how long a commit whose outcome is unknown may still take effect.
-constexpr std::chrono::seconds kUnsureFor(60);
+constexpr std::chrono::seconds kMaxCommitDelay(60);
 
 // When a wait queue is to be polled again if nothing is due before `next_due_at`.
 MonotonicTime poll_again_at(const Clock& clock, std::optional<std::int64_t> next_due_at) {
@@ -47,34 +50,37 @@ std::vector<std::shared_ptr<kv::Watch>> watch(kv::Transaction& tx, std::span<con
   return watches;
 }
 
-// A poll that lost a race with another node for the front of a queue (or is tried again for another reason)
-// accepts from a part of it that is four times as wide; each poll that did not narrows the part by one.
-void adapt_candidate_window(QueueCursors& cursors, std::span<const std::string> types, int lost) {
-  if (lost == 0) {
+// Each retry of a poll, most likely after a conflict with another node at the front of a queue, makes the
+// windows four times as large. A poll without retries makes them smaller by one.
+void adapt_candidate_window(QueueCursors& cursors, std::span<const std::string> types, int retries) {
+  if (retries == 0) {
     for (auto& [type, cursor] : cursors)
       cursor.candidate_window = std::max(cursor.candidate_window, std::size_t{2}) - 1;
     return;
   }
   for (const auto& type : types) {
     std::size_t& candidate_window = cursors[type].candidate_window;
-    candidate_window = std::min(candidate_window << std::min(2 * lost, 6), kMaxCandidateWindow);
+    candidate_window = std::min(candidate_window << std::min(2 * retries, 6), kMaxCandidateWindow);
   }
 }
 
 }  // namespace
 
-// Protected by its wait queue's mutex, except members that never change.
+// A waiter is `joined` until the first poll for it, or a poll for others that leaves no jobs for it. It is
+// `polling` during each poll for it, and `waiting` between these. At the end it is `done`: after a poll that
+// had jobs for it or failed, or when it was taken out of the queue. Protected by its wait queue's mutex,
+// except members that never change.
 class Acceptor::Waiter {
  public:
   enum class State {
     joined,     // no poll has been made for it yet
-    polling,    // the poll under way may give it jobs
+    polling,    // the poll under way may accept jobs for it
     abandoned,  // the same, and the poll releases these jobs
     waiting,    // for more jobs than the last poll found
     done,       // has left the wait queue, with jobs or an error unless it was taken out
   };
 
-  // Returns false if `wake` throws: the caller then calls step() at the time that it knows.
+  // Returns false if `wake` throws. The caller then calls step() only at the time that it knows.
   bool try_wake() const {
     try {
       wake();
@@ -89,7 +95,7 @@ class Acceptor::Waiter {
   AcceptOptions options;
   std::function<void()> wake;
   State state = State::joined;
-  bool leaving = false;  // leave() was called, and the waiter is to be woken after a poll
+  bool leaving = false;  // leave() has returned false: wake the waiter after a poll
   std::vector<AcceptedJob> jobs;
   std::exception_ptr error;
 };
@@ -101,7 +107,7 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
   Mutex mutex{MutexRank::wait_queue, "WaitQueue::mutex"};  // protects the members below and the waiters
   std::deque<std::shared_ptr<Waiter>> waiters;
   bool polling = false;
-  bool may_have_jobs = true;  // that the last poll did not find
+  bool may_have_jobs = true;  // there may be jobs that the last poll did not find
   MonotonicTime poll_at = MonotonicTime::max();
   std::vector<std::shared_ptr<kv::Watch>> watches;
 
@@ -130,7 +136,7 @@ struct Acceptor::WaitQueue : std::enable_shared_from_this<WaitQueue> {
     DIVAN_CHECK(!waiters.empty(), "a waiter leaves an empty queue");
     const bool first = waiters.front() == waiter;
     const auto left = std::erase(waiters, waiter);
-    DIVAN_CHECK(left == 1, "a waiter waits {} times", left);
+    DIVAN_CHECK(left == 1, "a waiter was {} times in its queue", left);
     waiter->state = Waiter::State::done;
     return first && !polling ? next() : nullptr;
   }
@@ -141,16 +147,16 @@ struct Acceptor::AcceptBatch {
   std::vector<std::shared_ptr<Waiter>> waiters;
   std::vector<AcceptRequest> requests;  // one each
 
-  AcceptBatch(const WaitQueue& wait_queue, const Waiter& own) {
-    std::size_t asked = 0;
+  AcceptBatch(const WaitQueue& wait_queue, const Waiter& poller) {
+    std::size_t requested = 0;
     for (const auto& waiter : wait_queue.waiters) {
       const bool joined = waiter->state == Waiter::State::joined;
-      // The poll includes the waiter that makes it, however many jobs those before it ask for.
-      if (waiter.get() != &own && (asked >= kMaxAcceptLimit || (waiter->leaving && !joined))) continue;
+      // The poll includes the waiter that makes it, however many jobs those before it request.
+      if (waiter.get() != &poller && (requested >= kMaxAcceptLimit || (waiter->leaving && !joined))) continue;
       waiters.push_back(waiter);
       requests.push_back(
           {.limit = waiter->options.limit, .worker = waiter->options.worker, .must_exist = joined});
-      asked += waiter->options.limit;
+      requested += waiter->options.limit;
     }
   }
 };
@@ -160,7 +166,7 @@ struct Acceptor::PollResult {
   ScanResult found;
   std::vector<std::shared_ptr<kv::Watch>> watches;
   std::exception_ptr failure;
-  bool unknown = false;  // whether the jobs were accepted
+  bool unknown = false;  // it is not known whether the jobs were accepted
 };
 
 Acceptor::~Acceptor() {
@@ -201,7 +207,7 @@ std::shared_ptr<Acceptor::Waiter> Acceptor::join(std::vector<std::string> types,
   return waiter;
 }
 
-std::vector<std::shared_ptr<Acceptor::WaitQueue>> Acceptor::used_wait_queues() {
+std::vector<std::shared_ptr<Acceptor::WaitQueue>> Acceptor::live_wait_queues() {
   std::vector<std::shared_ptr<WaitQueue>> wait_queues;
   std::lock_guard lock(wait_queues_mutex_);
   for (const auto& [name, known] : wait_queues_) {
@@ -211,7 +217,7 @@ std::vector<std::shared_ptr<Acceptor::WaitQueue>> Acceptor::used_wait_queues() {
 }
 
 void Acceptor::poll_again() {
-  for (const auto& wait_queue : used_wait_queues()) wait_queue->wake();
+  for (const auto& wait_queue : live_wait_queues()) wait_queue->wake();
 }
 
 Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
@@ -230,11 +236,11 @@ Acceptor::Step Acceptor::step(const std::shared_ptr<Waiter>& waiter) {
   return {.done = true, .jobs = std::move(waiter->jobs)};
 }
 
-// Nothing may fail between the commit and the moment at which the waiters have their jobs, or no worker would
-// receive jobs that run. What can fail is done before the commit, or leaves the jobs to be given back.
-void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& own) {
+// A failure between the commit and the moment at which the waiters have their jobs would leave jobs running
+// that no worker has received. So what may fail is done before the commit, or its jobs are released here.
+void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& poller) {
   DIVAN_CHECK(!wait_queue.polling, "two polls for one queue at once");
-  AcceptBatch batch(wait_queue, own);
+  AcceptBatch batch(wait_queue, poller);
   DIVAN_CHECK(!batch.waiters.empty() && batch.waiters.size() == batch.requests.size(),
               "a poll of {} waiters with {} requests", batch.waiters.size(), batch.requests.size());
   for (const auto& waiter : batch.waiters) waiter->state = Waiter::State::polling;
@@ -253,35 +259,37 @@ void Acceptor::poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const 
 
   result.watches.clear();
   for (const auto& waiter : batch.waiters) {
-    if (waiter.get() != &own && !waiter->try_wake()) give_back(abandon(waiter));
+    if (waiter.get() != &poller && !waiter->try_wake()) release_undelivered(abandon(waiter));
   }
   for (const auto& request : batch.requests) {
-    if (!request.jobs.empty()) give_back(request.jobs, result.unknown);
+    if (!request.jobs.empty()) release_undelivered(request.jobs, result.unknown);
   }
-  wake_after_poll(wait_queue, own);
+  wake_after_poll(wait_queue, poller);
   lock.lock();
 }
 
-// Wakes those that stay in the queue and have something to do: the waiters that want to leave, and the one
-// that must call step() next. `own`, which has made the poll, is awake.
-void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter& own) {
+// Wakes the waiters that stay in the queue and have something to do: those that want to leave, and the one
+// that must call step() next. `poller` is awake.
+void Acceptor::wake_after_poll(WaitQueue& wait_queue, const Waiter& poller) {
   std::vector<std::shared_ptr<Waiter>> waiters;
   {
     std::lock_guard lock(wait_queue.mutex);
     const auto next = wait_queue.polling ? nullptr : wait_queue.next();
     for (const auto& waiter : wait_queue.waiters) {
-      if (waiter.get() != &own && (waiter->leaving || waiter == next)) waiters.push_back(waiter);
+      if (waiter.get() != &poller && (waiter->leaving || waiter == next)) waiters.push_back(waiter);
     }
   }
   for (const auto& waiter : waiters) waiter->try_wake();
 }
 
+// The transaction of a poll. Leaves the accepted jobs in the requests. Does not throw: an error is in the
+// result.
 Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests) {
   PollResult result;
   QueueCursors cursors;
   int tries = 0;
   try {
-    give_back({});
+    release_undelivered({});
     store_.run([&](kv::Transaction& tx) {
       tx.on_outcome([&](const kv::CommitOutcome& outcome) { result.unknown = outcome.unknown(); });
       cursors = known_cursors(wait_queue.types);
@@ -293,7 +301,7 @@ Acceptor::PollResult Acceptor::accept_for_all(WaitQueue& wait_queue, std::vector
     });
   } catch (...) {
     result.failure = std::current_exception();
-    // Of a try that was refused.
+    // These were accepted by a try that was not committed.
     if (!result.unknown) {
       for (auto& request : requests) request.jobs.clear();
     }
@@ -324,19 +332,19 @@ QueueCursors Acceptor::known_cursors(std::span<const std::string> types) {
 
 void Acceptor::remember(const QueueCursors& cursors) {
   std::lock_guard lock(cursors_mutex_);
-  // Types that were removed leave theirs.
+  // Cursors of removed types are not erased one by one.
   if (cursors_.size() >= kMaxCursors) cursors_.clear();
   for (const auto& [type, cursor] : cursors) cursors_.insert_or_assign(type, cursor);
 }
 
-// Gives the jobs to the waiters. Leaves in the batch the waiters that have left the queue now, and in the
-// requests the jobs that must be given back: those of abandoned waiters, and those of a poll that failed,
-// since its transaction may have been committed nevertheless.
+// Gives the jobs to the waiters. Afterwards the batch has the waiters that have left the queue, and the
+// requests have the undelivered jobs: those of abandoned waiters, and those of a poll whose outcome is
+// unknown.
 void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result) {
   for (std::size_t i = 0; i < batch.waiters.size(); ++i) {
     Waiter& waiter = *batch.waiters[i];
     DIVAN_CHECK(waiter.state == Waiter::State::polling || waiter.state == Waiter::State::abandoned,
-                "a waiter has left during the poll that is for it");
+                "a waiter has left during a poll for it");
     const bool abandoned = waiter.state == Waiter::State::abandoned;
     waiter.error = result.failure ? result.failure : batch.requests[i].error;
     if (!waiter.error && !abandoned) waiter.jobs.swap(batch.requests[i].jobs);
@@ -348,7 +356,7 @@ void Acceptor::distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult&
   }
   std::erase_if(batch.waiters, [](const auto& waiter) { return waiter->state != Waiter::State::done; });
   if (!result.found.undeclared.empty()) fail_undeclared(wait_queue, batch, *result.found.undeclared.begin());
-  // Ends the old watches; their callbacks do not take this lock.
+  // The caller ends the old watches without the lock, which their callbacks take.
   std::swap(wait_queue.watches, result.watches);
   wait_queue.poll_at = poll_again_at(clock_, result.found.next_due_at);
   if (result.failure || result.found.more) wait_queue.may_have_jobs = true;
@@ -405,45 +413,46 @@ std::vector<AcceptedJob> Acceptor::abandon(const std::shared_ptr<Waiter>& waiter
   return jobs;
 }
 
-void Acceptor::give_back_later(std::span<const AcceptedJob> jobs, bool unsure) {
-  const MonotonicTime until = unsure ? clock_.now() + kUnsureFor : MonotonicTime::min();
-  std::lock_guard lock(unwanted_mutex_);
-  for (const auto& job : jobs) unwanted_.push_back({job.attempt(), until});
+void Acceptor::release_undelivered_later(std::span<const AcceptedJob> jobs, bool outcome_unknown) {
+  const MonotonicTime until = outcome_unknown ? clock_.now() + kMaxCommitDelay : MonotonicTime::min();
+  std::lock_guard lock(undelivered_mutex_);
+  for (const auto& job : jobs) undelivered_.push_back({job.attempt(), until});
 }
 
-void Acceptor::give_back(std::span<const AcceptedJob> jobs, bool unsure) {
-  give_back_later(jobs, unsure);
-  std::vector<Unwanted> all, left;
+void Acceptor::release_undelivered(std::span<const AcceptedJob> jobs, bool outcome_unknown) {
+  release_undelivered_later(jobs, outcome_unknown);
+  std::vector<Undelivered> all, left;
   {
-    std::lock_guard lock(unwanted_mutex_);
-    if (unwanted_.empty()) return;
-    all.swap(unwanted_);
+    std::lock_guard lock(undelivered_mutex_);
+    if (undelivered_.empty()) return;
+    all.swap(undelivered_);
   }
   auto next = all.begin();
   try {
     for (; next != all.end(); ++next) {
-      if (!release_unwanted(*next)) left.push_back(*next);
+      if (!try_release(*next)) left.push_back(*next);
     }
   } catch (const std::exception& error) {
-    log::warning("{} accepted jobs cannot be released yet; this is tried again with the next poll: {}",
-                 all.end() - next, error.what());
+    log::warning(
+        "{} undelivered jobs cannot be released; this is tried again with the next poll for jobs: {}",
+        all.end() - next, error.what());
     left.insert(left.end(), next, all.end());
   }
-  std::lock_guard lock(unwanted_mutex_);
-  std::move(left.begin(), left.end(), std::back_inserter(unwanted_));
+  std::lock_guard lock(undelivered_mutex_);
+  std::move(left.begin(), left.end(), std::back_inserter(undelivered_));
 }
 
-// Returns true if the job need not be released again.
-bool Acceptor::release_unwanted(const Unwanted& unwanted) {
-  const Attempt& attempt = unwanted.attempt;
+// Returns false if releasing the job must be tried again. Throws errors of the store.
+bool Acceptor::try_release(const Undelivered& undelivered) {
+  const Attempt& attempt = undelivered.attempt;
   try {
     store_.run([&](kv::Transaction& tx) { release(queue_, tx, attempt); });
   } catch (const LockLost&) {
-    // The job was not accepted after all, or another attempt has begun.
-    return clock_.now() >= unwanted.until;
+    // The attempt has ended, or the commit that begins it has not taken effect so far.
+    return clock_.now() >= undelivered.until;
   } catch (const Error& error) {
-    log::error("Job {}/{} was accepted for no worker and cannot be released: {}", attempt.type, attempt.id,
-               error.what());
+    log::error("Job {}/{} was accepted but not delivered, and cannot be released: {}", attempt.type,
+               attempt.id, error.what());
   }
   return true;
 }
@@ -457,7 +466,7 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
     try {
       found = step(waiter);
     } catch (...) {
-      give_back(abandon(waiter));
+      release_undelivered(abandon(waiter));
       throw;
     }
     if (found.done) return std::move(found.jobs);
@@ -469,7 +478,7 @@ std::vector<AcceptedJob> Acceptor::accept(std::span<const std::string> types, co
 
 void Acceptor::interrupt() {
   interrupted_ = true;
-  for (const auto& wait_queue : used_wait_queues()) {
+  for (const auto& wait_queue : live_wait_queues()) {
     std::deque<std::shared_ptr<Waiter>> waiters;
     {
       std::lock_guard lock(wait_queue->mutex);

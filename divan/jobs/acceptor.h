@@ -1,34 +1,42 @@
 // Waiting for jobs.
 //
-// A caller that wants jobs of some types becomes a waiter in the wait queue of these types, of which the
-// process has one. The path of an accept:
+// Many callers of a process may wait for jobs at the same time. If each of them polled the store by itself,
+// they would conflict with each other at the head of the job queue, and each added job would wake all of
+// them. So the callers that want jobs of the same types, due until the same time, share a wait queue, in
+// which one of them polls for all.
 //
-// 1. Join. join() adds the waiter at the end of the wait queue. The caller then calls step(): at first at
-//    once, later whenever it is woken or the time that step() returned has come.
-// 2. Poll. If no poll for the wait queue is under way, step() makes one, for all waiters at once (or as many
-//    as one transaction accepts jobs for). One transaction scans the job queue for due jobs, accepts as many
-//    as the waiters ask for together, and assigns them to the waiters in the order in which these joined
-//    (accept_for() in attempts.h). If there are fewer jobs than the waiters ask for, the same transaction
-//    sets one watch for each type.
-// 3. Distribute. After the commit, waiters that got jobs, and those whose accept failed, leave the wait
-//    queue. They are woken, and their next step() returns the jobs or throws.
-// 4. Wait. The other waiters stay. The first of them is woken, and polls again, when a watch ends. It also
-//    polls when the next job becomes due, and after a fallback interval in case that a watch was lost.
-// 5. Leave. A waiter may leave() the queue unless a poll may give it jobs; then it is woken after that poll.
-//    abandon() always succeeds: what the poll under way gives to the waiter is released by that poll.
+// An accept takes these steps:
 //
-// So the acceptors of a process do not conflict with each other at the head of the job queue, an added job
-// wakes one of them, and an idle type costs nothing. Acceptors of several processes do conflict: the store
-// commits the transaction of one, and the others then accept from a wider part of the queue
-// (QueueCursor::candidate_window).
+// 1. Join. join() adds a waiter at the end of the wait queue. The caller then calls step() at once, and again
+//    whenever the waiter is woken or the time that step() has returned has come.
+// 2. Poll. step() polls unless another waiter of the wait queue is polling. It does so for a new waiter, if
+//    there may be jobs that the last poll did not find, and if it is time to poll again. A poll is one
+//    transaction for all waiters, or for as many as one transaction can accept jobs for. It scans the job
+//    queue for due jobs, accepts them, and assigns them to the waiters in the order in which these joined
+//    (accept_for() in attempts.h). If there are fewer jobs than the waiters request, the same transaction
+//    sets watches on the types.
+// 3. Distribute. After the commit, the waiters that got jobs and those whose accept failed leave the wait
+//    queue. They are woken, and their next step() returns the jobs or throws the error. If the transaction
+//    failed, so did the accepts of all its waiters.
+// 4. Wait. The other waiters stay. The first of them polls again when a watch ends, when the next job becomes
+//    due, and after five seconds at the latest, in case that a watch was lost or the store had none left.
+// 5. Leave. A caller that gives up calls leave(). If a poll may accept jobs for the waiter, leave() returns
+//    false, and the waiter is woken after that poll. A caller that cannot wait for this calls abandon(): the
+//    poll then releases the jobs that it accepts for the waiter.
 //
-// Once a poll is committed, its jobs run. Whatever fails from then on must not lose them: jobs that do not
-// reach their waiter are released (give_back()), in a later call if the store fails now.
+// So the waiters of one wait queue never conflict with each other, an added job wakes one of them, and a
+// wait queue without jobs costs one poll in five seconds. Wait queues of different processes do conflict: the
+// store commits one of their transactions, and the others accept from a wider part of the job queue when they
+// are retried (QueueCursor::candidate_window).
+//
+// Undelivered jobs. Once the transaction of a poll is committed, its jobs run, and no other worker can accept
+// them. If such a job does not reach the caller, because the caller has disconnected or cannot be woken, it
+// is released (release_undelivered()). If the store fails at that moment, each later poll tries again. If the
+// outcome of the commit is unknown, the transaction may take effect later still, so releasing its jobs is
+// tried for a minute.
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,10 +47,10 @@
 
 namespace divan::jobs {
 
-/// The wait queues of a process. Thread-safe. The queue, store and clock must outlive it and all waiters.
+/// A set of wait queues. Thread-safe. The queue, store and clock must outlive it and all waiters.
 class Acceptor {
  public:
-  /// `order` sorts the due jobs by which is accepted next; without it, the queue's order counts.
+  /// `order` decides which of the due jobs are accepted next; without it, they are accepted in queue order.
   Acceptor(Queue& queue, kv::Database& store, const Clock& clock, DueOrder order = {})
       : queue_(queue), store_(store), clock_(clock), order_(std::move(order)) {}
   /// Drops all waiters.
@@ -55,10 +63,12 @@ class Acceptor {
   std::vector<AcceptedJob> accept(std::span<const std::string> types, const AcceptOptions& options,
                                   MonotonicTime deadline);
 
-  /// Makes present and later calls of accept() return at once, without jobs.
+  /// Ends the waits of present and later calls of accept(): they return the jobs of a poll that was made for
+  /// them, or none. Does not block.
   void interrupt();
 
-  /// Polls again for all waiters: `order` may prefer other jobs now. Does not block.
+  /// Wakes a waiter of each wait queue to poll again, since `order` may prefer other jobs now. Does not
+  /// block.
   void poll_again();
 
   // For callers that wait without a thread.
@@ -76,42 +86,44 @@ class Acceptor {
     std::vector<AcceptedJob> jobs;
     MonotonicTime poll_at = MonotonicTime::max();  // if not done: call step() at this time at the latest
   };
-  /// Polls for jobs unless another waiter is polling. Throws if the accept failed for this waiter, which has
-  /// then left the queue.
+  /// Polls for jobs if it is time to and no other waiter is polling. Throws if the accept of this waiter
+  /// failed; the waiter has then left the queue.
   Step step(const std::shared_ptr<Waiter>& waiter);
 
-  /// Takes the waiter out of the queue. Returns false if a poll that may give it jobs is under way, or if no
-  /// poll has been made for it yet; it is then woken after the next poll.
+  /// Takes the waiter out of the queue. Returns false if it may get or has got jobs: a poll for it is under
+  /// way or has yet to be made, and the waiter is woken after that; or it has left the queue, and step()
+  /// returns its jobs or throws.
   bool leave(const std::shared_ptr<Waiter>& waiter);
 
   /// Takes the waiter out of the queue at once. Returns the jobs that it was given and that step() has not
-  /// returned, for give_back(). The poll under way gives back what it accepts for the waiter.
+  /// returned, for release_undelivered(). A poll that is under way releases what it accepts for the waiter.
   std::vector<AcceptedJob> abandon(const std::shared_ptr<Waiter>& waiter);
   /// Releases accepted jobs that no worker has received, in a transaction each. What fails is tried again
-  /// with the next poll. `unsure` is explained at give_back_later().
-  void give_back(std::span<const AcceptedJob> jobs, bool unsure = false);
-  /// Releases them with the next call of give_back() or the next poll. Does not block. With `unsure`, the
-  /// commit that accepts them may still take effect, so releasing them is tried for a minute.
-  void give_back_later(std::span<const AcceptedJob> jobs, bool unsure = false);
+  /// with the next poll. `outcome_unknown` is explained at release_undelivered_later().
+  void release_undelivered(std::span<const AcceptedJob> jobs, bool outcome_unknown = false);
+  /// Releases them with the next call of release_undelivered() or the next poll. Does not block. With
+  /// `outcome_unknown`, the commit that accepts them may still take effect, so releasing them is tried for a
+  /// minute.
+  void release_undelivered_later(std::span<const AcceptedJob> jobs, bool outcome_unknown = false);
 
  private:
   struct WaitQueue;
   struct AcceptBatch;
   struct PollResult;
 
-  void poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& own);
+  void poll(WaitQueue& wait_queue, std::unique_lock<Mutex>& lock, const Waiter& poller);
   PollResult accept_for_all(WaitQueue& wait_queue, std::vector<AcceptRequest>& requests);
   void distribute(WaitQueue& wait_queue, AcceptBatch& batch, PollResult& result);
-  void wake_after_poll(WaitQueue& wait_queue, const Waiter& own);
+  void wake_after_poll(WaitQueue& wait_queue, const Waiter& poller);
   static void fail_undeclared(WaitQueue& wait_queue, AcceptBatch& batch, const std::string& type);
-  std::vector<std::shared_ptr<WaitQueue>> used_wait_queues();
+  std::vector<std::shared_ptr<WaitQueue>> live_wait_queues();
   QueueCursors known_cursors(std::span<const std::string> types);
   void remember(const QueueCursors& cursors);
-  struct Unwanted {
+  struct Undelivered {
     Attempt attempt;
-    MonotonicTime until;  // until then the commit that accepts it may still take effect
+    MonotonicTime until;  // until then the commit that accepts the job may still take effect
   };
-  bool release_unwanted(const Unwanted& unwanted);
+  bool try_release(const Undelivered& undelivered);
 
   Queue& queue_;
   kv::Database& store_;
@@ -126,8 +138,9 @@ class Acceptor {
   Mutex cursors_mutex_{MutexRank::queue_cursors, "Acceptor::cursors_mutex_"};  // protects cursors_
   QueueCursors cursors_;                                                       // as the last polls left them
 
-  Mutex unwanted_mutex_{MutexRank::unwanted_jobs, "Acceptor::unwanted_mutex_"};  // protects unwanted_
-  std::vector<Unwanted> unwanted_;  // accepted, received by no worker, and not yet released
+  Mutex undelivered_mutex_{MutexRank::undelivered_jobs,
+                           "Acceptor::undelivered_mutex_"};  // protects undelivered_
+  std::vector<Undelivered> undelivered_;                     // not yet released
 
   std::atomic<bool> interrupted_ = false;
 };

@@ -35,7 +35,7 @@ TEST_F(AcceptorFaults, WithoutWatchesTheQueueIsPolledEveryFiveSeconds) {
   EXPECT_EQ(waits.poll_at, clock.now() + seconds(5));
   add("a");
   clock.advance(milliseconds(4999));
-  EXPECT_FALSE(acceptor.step(waiter).done) << "nobody has told it of the job";
+  EXPECT_FALSE(acceptor.step(waiter).done) << "there is no watch on the queue";
   EXPECT_EQ(woken, 0);
   clock.advance(milliseconds(1));
   EXPECT_TRUE(acceptor.step(waiter).done);
@@ -53,7 +53,7 @@ TEST_F(AcceptorFaults, TheQueueIsPolledNeitherBeforeAJobIsDueNorLongAfter) {
   EXPECT_TRUE(acceptor.step(waiter).done);
 }
 
-TEST_F(AcceptorFaults, APausedTypeGivesNothingAndItsAcceptorsWakeWhenItGoesOn) {
+TEST_F(AcceptorFaults, APausedTypeYieldsNoJobsAndItsAcceptorsWakeWhenItIsResumed) {
   Acceptor acceptor(queue, *store, clock);
   set_type({.paused = true});
   add("a");
@@ -64,7 +64,7 @@ TEST_F(AcceptorFaults, APausedTypeGivesNothingAndItsAcceptorsWakeWhenItGoesOn) {
   add("b");
   EXPECT_FALSE(acceptor.step(waiter).done);
   clock.advance(seconds(5));
-  EXPECT_FALSE(acceptor.step(waiter).done) << "as a poll does not find its jobs either";
+  EXPECT_FALSE(acceptor.step(waiter).done) << "a poll does not find its jobs either";
   woken = false;
   set_type({});
   EXPECT_TRUE(woken);
@@ -73,7 +73,7 @@ TEST_F(AcceptorFaults, APausedTypeGivesNothingAndItsAcceptorsWakeWhenItGoesOn) {
   EXPECT_EQ(found.jobs[0].job.id, "a");
 }
 
-TEST_F(AcceptorFaults, WhoWaitsWhileATypeIsPausedGetsNoMore) {
+TEST_F(AcceptorFaults, AWaiterGetsNoJobsOnceItsTypeIsPaused) {
   Acceptor acceptor(queue, *store, clock);
   const auto waiter = acceptor.join(types, {}, [] {});
   EXPECT_FALSE(acceptor.step(waiter).done);
@@ -122,7 +122,7 @@ class LateStore final : public kv::ForwardingDatabase {
   std::unique_ptr<kv::Transaction> late_;
 };
 
-TEST_F(AcceptorFaults, AJobWhoseAcceptanceIsCommittedAfterItsErrorIsGivenBack) {
+TEST_F(AcceptorFaults, AJobWhoseAcceptIsCommittedAfterItsErrorIsReleased) {
   LateStore late(*store);
   Acceptor acceptor(queue, late, clock);
   add("a");
@@ -130,7 +130,7 @@ TEST_F(AcceptorFaults, AJobWhoseAcceptanceIsCommittedAfterItsErrorIsGivenBack) {
   late.delays_next_write = true;
   EXPECT_THROW(acceptor.step(waiter), kv::Error);
   EXPECT_EQ(job("a").state, State::pending);
-  // It was tried to give the job back in between: then the attempt had not been accepted.
+  // Releasing the job had no effect, since the attempt had not begun at that time.
   late.commit_late();
   EXPECT_EQ(job("a").state, State::running);
   const auto found = acceptor.step(acceptor.join(types, {}, [] {}));
@@ -140,12 +140,12 @@ TEST_F(AcceptorFaults, AJobWhoseAcceptanceIsCommittedAfterItsErrorIsGivenBack) {
   EXPECT_EQ(found.jobs[0].job.history, 1);
 }
 
-TEST_F(AcceptorFaults, AnAcceptanceThatIsNotCommittedWithinAMinuteIsForgotten) {
+TEST_F(AcceptorFaults, AnAcceptThatIsNotCommittedWithinAMinuteIsDropped) {
   LateStore late(*store);
   Acceptor acceptor(queue, late, clock);
   const auto tries = [&] {
     late.begun = 0;
-    acceptor.give_back({});
+    acceptor.release_undelivered({});
     return late.begun;
   };
   add("a");

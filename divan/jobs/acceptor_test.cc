@@ -1,14 +1,11 @@
 #include "divan/jobs/acceptor.h"
 
-#include <gmock/gmock.h>
-
 #include <atomic>
 #include <thread>
 
 #include "divan/jobs/listing.h"
+#include "divan/jobs/testing.h"
 #include "divan/kv/counting_testing.h"
-#include "divan/kv/embedded/temporary_store.h"
-#include "divan/kv/forwarding.h"
 
 namespace divan::jobs {
 namespace {
@@ -17,12 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 
-struct Acceptors : testing::Test {
-  ManualClock clock;
-  kv::embedded::TemporaryStore store{&clock};
-  SeededRng rng{1};
-  workers::Registry registry{rng};
-  Queue queue{registry, clock, rng};
+struct Acceptors : QueueTest {
   Acceptor acceptor{queue, *store, clock};
   const std::vector<std::string> types{"t"};
 
@@ -66,8 +58,8 @@ struct Acceptors : testing::Test {
 };
 
 TEST_F(Acceptors, AllFailIfTheirTypeIsRemoved) {
-  const AcceptOptions told{.limit = kMaxAcceptLimit, .must_be_declared = true};
-  const auto waiting = join_all(3, told);
+  const AcceptOptions strict{.limit = kMaxAcceptLimit, .must_be_declared = true};
+  const auto waiting = join_all(3, strict);
   const auto patient = join();
   EXPECT_EQ(step(patient), std::nullopt);
   store->run([&](kv::Transaction& tx) { queue.remove_type(tx, "t", false); });
@@ -77,13 +69,13 @@ TEST_F(Acceptors, AllFailIfTheirTypeIsRemoved) {
     EXPECT_GE(*one.woken, 1);
   }
   EXPECT_EQ(step(patient), std::nullopt);
-  // Whoever comes now, too; whether or not their worker is there.
-  EXPECT_THROW(step(join(told)), Error);
-  auto lost = told;
-  lost.worker = workers::WorkerRef{"r", "nobody", {}};
+  // So do waiters that join now, whether or not their worker is registered.
+  EXPECT_THROW(step(join(strict)), Error);
+  auto unregistered = strict;
+  unregistered.worker = workers::WorkerRef{"r", "nobody", {}};
   try {
-    step(join(lost));
-    ADD_FAILURE() << "It waits.";
+    step(join(unregistered));
+    ADD_FAILURE() << "The waiter waits.";
   } catch (const Error& error) { EXPECT_EQ(error.name(), "no_such_job_type"); }
 }
 
@@ -116,12 +108,12 @@ TEST_F(Acceptors, ANewWaiterIsPolledForAtOnce) {
   EXPECT_THAT(step(join()), testing::Optional(ElementsAre("a")));
   const auto waiting = join_all(2);
   add("b");
-  // Before those who were woken did anything.
+  // Even before the waiters that were woken call step().
   EXPECT_EQ(step(join()), std::nullopt);
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("b")));
 }
 
-TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
+TEST_F(Acceptors, WhenTheFirstLeavesTheNextPollsAtItsTime) {
   add("later", {.scheduled_at = clock.wall_ms() + 2000});
   const auto waiting = join_all(2);
   EXPECT_LE(acceptor.step(waiting[0].waiter).poll_at, clock.now() + milliseconds(2000));
@@ -133,7 +125,7 @@ TEST_F(Acceptors, WhenTheFirstLeavesTheNextMindsTheTime) {
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("later")));
 }
 
-TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
+TEST_F(Acceptors, OnlyTheWaiterWhoseWorkerIsNotRegisteredFails) {
   const auto ref = store->run([&](kv::Transaction& tx) { return registry.add(tx, "r", "w", "{}"); });
   const auto with_worker = join({.worker = ref});
   EXPECT_EQ(step(with_worker), std::nullopt);
@@ -145,28 +137,28 @@ TEST_F(Acceptors, WhoseWorkerIsGoneHearsOfItAndNobodyElseDoes) {
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("a")));
 }
 
-TEST_F(Acceptors, WhoHasGoneGivesBackWhatItWasGiven) {
+TEST_F(Acceptors, JobsOfAnAbandonedWaiterCanBeReleased) {
   const auto waiting = join_all(2);
   add("a");
   EXPECT_EQ(step(waiting[1]), std::nullopt);  // polls, for the first, too
   EXPECT_EQ(state("a"), State::running);
   EXPECT_FALSE(acceptor.leave(waiting[0].waiter));
-  acceptor.give_back(acceptor.abandon(waiting[0].waiter));
+  acceptor.release_undelivered(acceptor.abandon(waiting[0].waiter));
   EXPECT_EQ(state("a"), State::pending);
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
 
-TEST_F(Acceptors, JobsToBeGivenBackLaterAreReleasedByTheNextPoll) {
+TEST_F(Acceptors, JobsToBeReleasedLaterAreReleasedByTheNextPoll) {
   const auto waiting = join_all(2);
   add("a");
   EXPECT_EQ(step(waiting[1]), std::nullopt);
-  acceptor.give_back_later(acceptor.abandon(waiting[0].waiter));
+  acceptor.release_undelivered_later(acceptor.abandon(waiting[0].waiter));
   EXPECT_EQ(state("a"), State::running);
   EXPECT_EQ(step(join()), std::nullopt);
   EXPECT_THAT(step(waiting[1]), testing::Optional(ElementsAre("a")));
 }
 
-TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
+TEST_F(Acceptors, WaitersThatHaveLeftGetNoJobs) {
   auto waiting = join_all(3);
   acceptor.abandon(waiting[0].waiter);
   EXPECT_TRUE(acceptor.leave(waiting[1].waiter));
@@ -174,7 +166,7 @@ TEST_F(Acceptors, WhoHasGoneStandsInNobodysWay) {
   EXPECT_THAT(step(waiting[2]), testing::Optional(ElementsAre("a")));
 }
 
-TEST_F(Acceptors, LinesOfOtherTypesAndTimesAreOthers) {
+TEST_F(Acceptors, OtherTypesAndTimesHaveOtherWaitQueues) {
   store->run([&](kv::Transaction& tx) { queue.set_type(tx, "u", {}); });
   const auto waiting = join_all(1);
   const auto woken = std::make_shared<bool>(false);  // a closing store wakes it, too
@@ -188,7 +180,7 @@ TEST_F(Acceptors, LinesOfOtherTypesAndTimesAreOthers) {
   EXPECT_THAT(step(ahead), testing::Optional(ElementsAre("later")));
 }
 
-TEST_F(Acceptors, MoreThanATransactionTakesIsTakenByTheNext) {
+TEST_F(Acceptors, JobsBeyondTheLimitOfATransactionAreAcceptedByTheNext) {
   store->run([&](kv::Transaction& tx) {
     for (std::size_t i = 0; i < kMaxAcceptLimit + 10; ++i) queue.add(tx, "t", std::nullopt, "{}");
   });
@@ -199,7 +191,7 @@ TEST_F(Acceptors, MoreThanATransactionTakesIsTakenByTheNext) {
   EXPECT_EQ(step(join({.limit = 100}))->size(), 10u);
 }
 
-TEST_F(Acceptors, LargeDataAreTakenPieceByPiece) {
+TEST_F(Acceptors, JobsWithLargeDataAreAcceptedInSeveralTransactions) {
   const std::string data = "\"" + std::string(3'000'000, 'x') + "\"";
   for (const char* id : {"a", "b", "c", "d", "e"})
     store->run([&](kv::Transaction& tx) { queue.add(tx, "t", id, data); });
@@ -217,39 +209,22 @@ TEST_F(Acceptors, APollIncludesTheWaiterThatMakesItBehindLargeRequests) {
 }
 
 TEST_F(Acceptors, AWaiterThatWantsToLeaveDuringAPollIsWokenAfterIt) {
-  bool left = true;
-  bool asked = false;
-  class Store final : public kv::ForwardingDatabase {
-   public:
-    Store(kv::Database& inner, std::function<void()> meanwhile)
-        : ForwardingDatabase(inner), meanwhile_(std::move(meanwhile)) {}
-    std::unique_ptr<kv::Transaction> begin() override {
-      if (meanwhile_) std::exchange(meanwhile_, nullptr)();
-      return inner().begin();
-    }
-
-   private:
-    std::function<void()> meanwhile_;
-  };
-  std::shared_ptr<Acceptor::Waiter> late;
-  Acceptor* other = nullptr;
-  Store slow(*store, [&] {
-    asked = true;
-    left = other->leave(late);
-  });
-  Acceptor slowly(queue, slow, clock);
-  other = &slowly;
+  std::optional<bool> left;
+  std::shared_ptr<Acceptor::Waiter> leaving;
+  Acceptor* polling = nullptr;
+  EventfulStore eventful(*store, 1, [&] { left = polling->leave(leaving); });
+  Acceptor acceptor_of_it(queue, eventful, clock);
+  polling = &acceptor_of_it;
   int woken = 0;
-  late = slowly.join(types, {}, [&] { ++woken; });
-  const auto first = slowly.join(types, {}, [] {});
-  EXPECT_FALSE(slowly.step(first).done);
-  EXPECT_TRUE(asked);
-  EXPECT_FALSE(left);
+  leaving = polling->join(types, {}, [&] { ++woken; });
+  const auto first = polling->join(types, {}, [] {});
+  EXPECT_FALSE(polling->step(first).done);
+  EXPECT_EQ(left, false);
   EXPECT_GE(woken, 1);
-  EXPECT_TRUE(slowly.leave(late));
+  EXPECT_TRUE(polling->leave(leaving));
 }
 
-// A store whose commits of writes go wrong, though they may be made.
+// A store in which a commit of writes is made and then fails, and which can be broken.
 class UnluckyStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
@@ -257,7 +232,7 @@ class UnluckyStore final : public kv::ForwardingDatabase {
     if (broken) throw kv::Error(kv::ErrorCode::io_error);
     return std::make_unique<Unlucky>(*this, inner().begin());
   }
-  std::function<void()> after_write;  // the next one
+  std::function<void()> after_write;  // called once, after the next commit of writes; may throw
   bool broken = false;
 
  private:
@@ -279,7 +254,7 @@ class UnluckyStore final : public kv::ForwardingDatabase {
   };
 };
 
-TEST_F(Acceptors, JobsOfAPollWithAnUnknownOutcomeAreGivenBack) {
+TEST_F(Acceptors, JobsOfAPollWithAnUnknownOutcomeAreReleased) {
   UnluckyStore unlucky(*store);
   Acceptor cautious(queue, unlucky, clock);
   add("a");
@@ -308,7 +283,7 @@ TEST_F(Acceptors, JobsThatCannotBeReleasedAreReleasedByTheNextPoll) {
   EXPECT_EQ(found.jobs[0].job.history, 1);
 }
 
-TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
+TEST_F(Acceptors, AWaiterThatCannotBeWokenLosesItsJobsToOthers) {
   const auto deaf = acceptor.join(types, {}, [] { throw std::bad_alloc(); });
   EXPECT_FALSE(acceptor.step(deaf).done);
   const auto waiting = join_all(2);
@@ -319,7 +294,7 @@ TEST_F(Acceptors, WhoCannotBeWokenKeepsNobodyFromItsJobs) {
   EXPECT_GE(*waiting[0].woken, 1);
   EXPECT_THAT(step(waiting[0]), testing::Optional(ElementsAre("2")));
   EXPECT_EQ(state("1"), State::pending);
-  // It comes back at its own time, and has nothing.
+  // Its next step() returns no jobs.
   const auto found = acceptor.step(deaf);
   EXPECT_TRUE(found.done);
   EXPECT_TRUE(found.jobs.empty());
@@ -332,7 +307,7 @@ struct AcceptorsOfManyPriorities : Acceptors {
 
   void SetUp() override {
     Acceptors::SetUp();
-    // Of each priority a job that waits for its time.
+    // For each priority a job that is not due yet.
     store->run([&](kv::Transaction& tx) {
       for (int i = 0; i < kPriorities; ++i) {
         queue.add(tx, "t", fmt::format("later{}", i), "{}",
@@ -340,7 +315,7 @@ struct AcceptorsOfManyPriorities : Acceptors {
       }
     });
   }
-  // The ids that somebody gets who has come, and what that costs.
+  // The ids of the jobs that a new waiter gets, and the number of scans that this takes.
   std::pair<std::string, int> poll(std::size_t limit = 1) {
     scanned.scans = 0;
     const auto waiter = polling.join(types, {.limit = limit}, [] {});
@@ -352,7 +327,7 @@ struct AcceptorsOfManyPriorities : Acceptors {
   }
 };
 
-TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllWhoCome) {
+TEST_F(AcceptorsOfManyPriorities, AreScannedOnceForAllWaiters) {
   EXPECT_EQ(poll(), std::pair(std::string(), kPriorities + 1));
   EXPECT_EQ(poll(), std::pair(std::string(), 1));
   clock.advance(seconds(1));
@@ -362,7 +337,7 @@ TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllWhoCome) {
   EXPECT_EQ(poll(), std::pair(std::string(), 1));
 }
 
-TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
+TEST_F(AcceptorsOfManyPriorities, AreScannedOnceForAllJobsBehindThem) {
   store->run([&](kv::Transaction& tx) {
     for (int i = 0; i < 50; ++i)
       queue.add(tx, "t", fmt::format("behind{:02}", i), "{}", {.priority = kPriorities + 1});
@@ -372,7 +347,7 @@ TEST_F(AcceptorsOfManyPriorities, AreGoneOverOnceForAllJobsBehindThem) {
   EXPECT_EQ(poll(), std::pair(std::string(), 1));
 }
 
-TEST_F(AcceptorsOfManyPriorities, WhoHasAJobDoesNotWaitForThem) {
+TEST_F(AcceptorsOfManyPriorities, AreNotAllScannedOnceAJobIsFound) {
   for (const int priority : {0, 700}) add(fmt::format("now{}", priority), {.priority = priority});
   const auto [ids, scans] = poll(10);
   EXPECT_EQ(ids, "now0");
