@@ -36,7 +36,8 @@ std::size_t free_slots(kv::Transaction& tx, std::string_view type, const TypeSet
   return free > 0 ? static_cast<std::size_t>(free) : 0;
 }
 
-void take_turn(kv::Transaction& tx, std::string_view type) {
+// Makes accepts of a type with `max_running` conflict with each other.
+void conflict_with_accepts(kv::Transaction& tx, std::string_view type) {
   tx.add_read_conflict(max_running_range(type));
   tx.add_write_conflict(max_running_range(type));
 }
@@ -104,8 +105,8 @@ void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& 
   transition(tx, job, [&](Job& changed) {
     changed.state = State::running;
     changed.lock = queue.rng().uuid();
-    // The commit that ended the last attempt has a version that is not above this transaction's read version,
-    // and above the epoch of that attempt.
+    // Greater than the epoch of the last attempt: that is an older read version than the version of the
+    // commit which ended the attempt, and this transaction has read that commit.
     changed.epoch = tx.read_version();
     changed.attempt += 1;
     changed.started_at = now;
@@ -127,14 +128,14 @@ struct Source {
   DueScanner scanner;
   DueScan scanned{};  // the last scan
   std::deque<DueJob> next{};
-  bool leaves = false;  // the last scan has found other due jobs, too
-  bool begun = false;
-  std::size_t taken = 0;
+  bool has_others = false;  // the last scan has found due jobs that are not in `next`
+  bool begun = false;       // it was scanned
+  std::size_t taken = 0;    // accepted jobs
   std::size_t skipped = 0;  // missed occurrences
   std::size_t passed = 0;   // missed occurrences and damaged jobs since the last scan
 };
 
-// One call of accept_for(). Repeatedly accepts the first of the queues' first jobs.
+// One call of accept_for(). Repeatedly accepts the job that comes first among the first jobs of the queues.
 class AcceptPass {
  public:
   AcceptPass(QueueCore& queue, kv::Transaction& tx, std::optional<std::int64_t> max_scheduled_at,
@@ -202,7 +203,7 @@ class AcceptPass {
                 source.taken, source.slots, jobs_);
     const std::size_t wanted =
         std::min({source.slots - source.taken, requests_.free(), kMaxAcceptLimit - jobs_});
-    DIVAN_CHECK(wanted > 0, "the queue is read for no job");
+    DIVAN_CHECK(wanted > 0, "a scan for no jobs");
     source.scanned =
         order_ ? source.scanner.scan(kMaxOrdered, kMaxOrdered, source.cursor)
                : source.scanner.scan(wanted, std::min(wanted * source.candidate_window, kMaxAcceptLimit),
@@ -211,7 +212,7 @@ class AcceptPass {
     source.passed = 0;
     auto& due = source.scanned;
     const std::size_t slices = order_ ? 1 : std::max(due.jobs.size() / wanted, std::size_t{1});
-    source.leaves = order_ ? put_in_order(due, wanted) : choose(due, wanted, slices);
+    source.has_others = order_ ? put_in_order(due, wanted) : choose(due, wanted, slices);
     // If the requested time is in the past, waiting makes no more jobs due.
     if (due.cursor.next_due_at && due_until_ >= now_) poll_again_at(*due.cursor.next_due_at);
     if (tx_.is_remote()) prefetch_jobs(source.type, due.jobs);
@@ -228,14 +229,14 @@ class AcceptPass {
   void close(Source& source) {
     found_.more |= source.scanned.cut;
     // The cursor advances if the pass left no job before it.
-    if (cursors_ && source.begun && source.next.empty() && !source.leaves) {
+    if (cursors_ && source.begun && source.next.empty() && !source.has_others) {
       const std::size_t candidate_window = (*cursors_)[source.type].candidate_window;
       (*cursors_)[source.type] = std::move(source.scanned.cursor);
       (*cursors_)[source.type].candidate_window = candidate_window;
     }
     // The next pass handles the remaining missed occurrences.
     if (source.skipped >= kMaxSkipped) poll_again_at(now_);
-    if (source.settings.max_running && source.taken > 0) take_turn(tx_, source.type);
+    if (source.settings.max_running && source.taken > 0) conflict_with_accepts(tx_, source.type);
     if (source.taken >= source.slots) found_.full.insert(source.type);
   }
 

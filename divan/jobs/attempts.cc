@@ -32,12 +32,12 @@ void end(Job& job, State state, std::int64_t now) {
 }
 
 Duration backoff(QueueCore& queue, const TypeSettings& settings, std::int64_t failures) {
-  DIVAN_CHECK(failures > 0, "a pause after {} failures", failures);
+  DIVAN_CHECK(failures > 0, "a backoff after {} failures", failures);
   const double doubled = std::ldexp(static_cast<double>(settings.backoff_min.count()),
                                     static_cast<int>(std::min(failures - 1, kMaxBackoffDoublings)));
   const auto pause =
       static_cast<std::int64_t>(std::min(doubled, static_cast<double>(settings.backoff_max.count())));
-  DIVAN_CHECK(pause >= 0, "a pause of {} ns", pause);
+  DIVAN_CHECK(pause >= 0, "a backoff of {} ns", pause);
   // Jitter of up to a quarter, so that jobs that failed together are not retried together.
   return Duration(pause -
                   static_cast<std::int64_t>(queue.rng().below(static_cast<std::uint64_t>(pause / 4) + 1)));
@@ -76,8 +76,7 @@ std::optional<std::int64_t> max_lost(QueueCore& queue, kv::Transaction& tx, cons
 
 void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why, std::optional<Duration> delay) {
   const std::int64_t now = queue.clock().wall_ms();
-  DIVAN_CHECK(job.state == State::running, "a job that is {} is taken from its worker",
-              state_name(job.state));
+  DIVAN_CHECK(job.state == State::running, "a job that is {} is reclaimed", state_name(job.state));
   const auto most_lost = why == Outcome::lost ? max_lost(queue, tx, job) : std::nullopt;
   const Job before = job;
   transition(tx, job, [&](Job& changed) {
@@ -99,7 +98,7 @@ void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why, std::
     }
     if (changed.state == State::pending) record_attempt(tx, before, changed, why, now);
   });
-  DIVAN_CHECK(job.state != State::running, "an attempt was taken back and its job still runs");
+  DIVAN_CHECK(job.state != State::running, "an attempt was reclaimed and its job still runs");
   queue.observer().ended(tx, before, job, why, now);
 }
 

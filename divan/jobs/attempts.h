@@ -63,7 +63,7 @@ ScanResult accept_for(QueueCore& queue, kv::Transaction& tx, std::span<const std
                       std::optional<std::int64_t> max_scheduled_at, std::span<AcceptRequest> requests,
                       QueueCursors* cursors = nullptr, const DueOrder& order = {});
 
-/// Accepts up to `limit` due jobs of the types, ordered across types by priority, then due time, then age.
+/// Accepts up to `limit` due jobs of the types, ordered across types by priority, then due time, then id.
 /// The jobs run from the commit on. Types that are paused or not declared yield none, and no type yields more
 /// than its `max_running` allows: of two transactions that accept jobs of a type with that setting, one
 /// conflicts. Throws not_found if the worker is not registered.
@@ -107,7 +107,8 @@ void fail(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt, std::st
 void end_overdue(QueueCore& queue, kv::Transaction& tx, Job& job);
 
 /// Returns the job to the queue, in its former position, or, with a delay, behind the jobs that are due when
-/// the delay ends. Counts neither as a failure nor as an attempt. Throws LockLost.
+/// the delay ends. Counts neither as a failure nor as an attempt. If the job is to be cancelled, it is
+/// cancelled now. Throws LockLost.
 void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
              std::optional<Duration> delay = std::nullopt);
 
@@ -115,7 +116,8 @@ void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
 /// calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
-/// Makes a running job whose worker is lost pending again, due after the delay if given; or failed, if it has
+/// Ends the attempt of a running job that its worker has released or that was lost (`why`). The job is
+/// pending again, due after the delay if given; or cancelled, if that was requested; or failed, if it has
 /// been lost `max_lost` times.
 void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why,
              std::optional<Duration> delay = std::nullopt);

@@ -42,12 +42,12 @@ bool Check::row(std::string_view key, std::string_view value) {
     return false;
   }
   try {
-    look_at(key, value);
+    check_row(key, value);
   } catch (const Error& error) { findings_.add(error.reason(), key); }
   return true;
 }
 
-void Check::look_at(std::string_view key, std::string_view value) {
+void Check::check_row(std::string_view key, std::string_view value) {
   Reader reader(key.substr(prefix().size()));
   const std::string kind = reader.take_string().value_or("");
   const std::string_view rest = reader.rest();
@@ -112,7 +112,7 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   types_wanted_.insert(job.type);
   if (job.history > 0) histories_wanted_[job.type] += job.history;
   if (job.id == kPeriodicId) periodic_.insert(job.type);
-  // The key of the last chunk determines their number.
+  // The key after that of the last chunk stands for the number of chunks.
   if (job.data_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::current, job.data_chunks));
   if (job.next_chunks > 0) data_wanted_.add(chunk_key(job, DataSlot::next, job.next_chunks));
   if (job.result_chunks > 0) data_wanted_.add(result_key(job).integer(job.result_chunks).key());
@@ -158,9 +158,9 @@ void Check::data_row(std::string_view key, std::string_view rest, std::string_vi
 
 void Check::end_data() {
   if (!value_) return;
-  std::string behind = value_->id();
-  Packer(behind).integer(value_->chunks());
-  data_.add(behind);
+  std::string end = value_->id();
+  Packer(end).integer(value_->chunks());
+  data_.add(end);
   const auto text = value_->text();
   if (text && !json::is_compact(*text)) findings_.add("the data of a job is not JSON", value_->id());
   value_.reset();
@@ -209,7 +209,7 @@ void Check::explain(kv::RowSource& rows) {
     try {
       if (!type || !id) return true;
       const Job job = decode_job(*type, *id, value);
-      look_for(job, entry_key(job), entries, "has no entry for that: it would not be found");
+      look_for(job, entry_key(job), entries, "has no entry for that state, so it is not found");
       if (const auto deadline = deadline_key(job); !deadline.empty())
         look_for(job, deadline, entries, "has no entry for its deadline");
       const auto look_for_data = [&](DataSlot slot, std::int64_t chunks, std::string_view what) {

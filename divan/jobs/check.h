@@ -22,7 +22,7 @@ class Check final : public kv::RowCheck {
  private:
   using Counts = std::map<std::pair<std::string, std::int64_t>, std::int64_t>;  // of a type and a state
 
-  void look_at(std::string_view key, std::string_view value);
+  void check_row(std::string_view key, std::string_view value);
   void header_row(std::string_view rest, std::string_view value);
   void check_epoch(std::int64_t epoch) const;
   void count_row(std::string_view rest, std::string_view value);
@@ -33,7 +33,7 @@ class Check final : public kv::RowCheck {
   const kv::Version version_;
   kv::Findings& findings_;
   kv::RowSum entries_wanted_, entries_;    // keys
-  kv::RowSum data_wanted_, data_;          // keys without the chunk's number
+  kv::RowSum data_wanted_, data_;          // for each value, the key after that of its last chunk
   std::optional<kv::ChunkedValue> value_;  // the data being read
   std::set<std::string> types_, types_wanted_;
   std::set<std::string> periodic_, periodic_wanted_;  // types that have a periodic job, and that should

@@ -33,7 +33,7 @@ struct Field {
   std::string_view name;
   unsigned min;
   unsigned max;
-  std::span<const std::string_view> names;  // of the numbers, starting with `min`
+  std::span<const std::string_view> names;  // of the numbers from `min` on
 };
 constexpr std::array<Field, 5> kFields = {
     Field{"minute", 0, 59, {}}, Field{"hour", 0, 23, {}}, Field{"day of the month", 1, 31, {}},
@@ -116,7 +116,8 @@ class FieldParser {
   const std::string_view text_;
 };
 
-std::string_view written_out(std::string_view expression) {
+// Replaces an abbreviation.
+std::string_view expanded(std::string_view expression) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kShorthands = {
       {{"@hourly", "0 * * * *"},
        {"@daily", "0 0 * * *"},
@@ -156,7 +157,7 @@ Cron Cron::parse(std::string_view expression) {
   if (expression.size() > kMaxExpressionBytes || !is_utf8(expression))
     throw bad_request(
         fmt::format("Invalid cron expression; expected at most {} bytes of UTF-8.", kMaxExpressionBytes));
-  const auto texts = split(written_out(expression));
+  const auto texts = split(expanded(expression));
   if (texts.size() != kFields.size()) {
     throw bad_request(
         fmt::format("The cron expression `{}` has {} fields; expected five: minute, hour, day of the month, "

@@ -19,7 +19,7 @@ struct QueueCursor {
   std::string begin{};                        // a key of the queue
   std::optional<std::int64_t> next_due_at{};  // of the first job before it
   // If other nodes accept jobs of the type at the same time, jobs of one priority are accepted from a random
-  // part of a window at the front of the queue, which is this many times larger than the requested number. At
+  // part of a window at the front of the queue. It has this many times as many jobs as are requested. At
   // least 1.
   std::size_t candidate_window = 1;
 };
@@ -46,8 +46,9 @@ struct DueScan {
 
 class QueueCore;
 
-/// Scans the queue of a type in one transaction. Uses snapshot reads: acceptors would contend for the head of
-/// the queue, so scanned jobs do not conflict, but accepted ones do. A damaged entry is reported and skipped.
+/// Scans the queue of a type in one transaction. Uses snapshot reads, so that scanned jobs do not conflict;
+/// otherwise all acceptors would contend for the head of the queue. Accepted jobs do conflict. A damaged
+/// entry is reported and skipped.
 class DueScanner {
  public:
   /// After due jobs, a scan passes at most `most_behind` priorities without due jobs.

@@ -24,9 +24,9 @@ Entries read_entries(kv::Transaction& tx, kv::KeyRange range, std::string_view b
   return entries;
 }
 
-// The job of an entry of the ended jobs.
-std::optional<Job> of_entry(QueueCore& queue, kv::Transaction& tx, std::string_view type,
-                            std::string_view key, const JobKey& prefix) {
+// Reads the job of an entry; nullopt if the entry or the job is damaged or the job is missing.
+std::optional<Job> job_of_entry(QueueCore& queue, kv::Transaction& tx, std::string_view type,
+                                std::string_view key, const JobKey& prefix) {
   kv::tuple::Reader reader(key.substr(prefix.key().size()));
   const auto time = reader.take_int();
   const auto id = time ? reader.take_string() : std::nullopt;
@@ -54,7 +54,7 @@ EndedProgress prune(Queue& queue, kv::Transaction& tx, std::string_view type, st
         pruned.next = key;
         return pruned;
       }
-      const auto job = of_entry(queue, tx, type, key, prefix);
+      const auto job = job_of_entry(queue, tx, type, key, prefix);
       if (!job || job->finished_at >= before || job->state != state) continue;
       unlink(tx, *job);
       queue.removed(tx, *job);
@@ -76,7 +76,7 @@ EndedProgress upgrade_ended(QueueCore& queue, kv::Transaction& tx, std::string_v
   auto entries = read_entries(tx, prefix.range(), begin, limit);
   EndedProgress upgraded{.next = std::move(entries.next)};
   for (const auto& key : entries.keys) {
-    auto job = of_entry(queue, tx, type, key, prefix);
+    auto job = job_of_entry(queue, tx, type, key, prefix);
     if (!job || !job->old_entry) continue;
     transition(tx, *job, [](Job&) {});
     ++upgraded.jobs;

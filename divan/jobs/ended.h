@@ -15,8 +15,8 @@ struct EndedProgress {
 EndedProgress prune(Queue& queue, kv::Transaction& tx, std::string_view type, std::size_t limit,
                     std::string_view begin = {});
 
-/// Upgrades the entries of ended jobs from header layout 3, where lists by state and prune() do not find
-/// them: those of the first `limit` from `begin` on. `begin` and the result are as for prune().
+/// Upgrades entries of ended jobs of header layout 3, which lists by state and prune() do not find: the first
+/// `limit` from `begin` on. `begin` and the result are as for prune().
 EndedProgress upgrade_ended(QueueCore& queue, kv::Transaction& tx, std::string_view type, std::size_t limit,
                             std::string_view begin = {});
 

@@ -51,7 +51,7 @@ void Maintenance::read_types() {
   }
   if (!watch) return;
   watch->on_end([notifier = loop_.notifier(), weak = std::weak_ptr(watch)] {
-    // A store that cancels watches may refuse the next one, too.
+    // Not if the watch was cancelled: the store may cancel the next one, too.
     if (const auto ended = weak.lock(); ended && ended->fired()) notifier->notify();
   });
   types_watch_ = std::move(watch);
@@ -128,17 +128,17 @@ MonotonicTime Maintenance::step() {
   });
   const MonotonicTime next = started + interval;
   upgrade(types["fin"], next);
-  // What cannot be pruned before the next step is pruned after it.
+  // Jobs that cannot be pruned before the next step is due are pruned in later steps.
   if (started >= next_prune_ && prune(next)) next_prune_ = started + prune_interval;
   interval_ = interval;
   return next;
 }
 
-template <class Some>
-bool Maintenance::go_on(MonotonicTime until, const Some& some) {
+template <class Batch>
+bool Maintenance::run_batches(MonotonicTime until, const Batch& batch) {
   std::optional<std::string> next = "";
   while (next) {
-    next = store_.run([&](kv::Transaction& tx) { return some(tx, *next).next; });
+    next = store_.run([&](kv::Transaction& tx) { return batch(tx, *next).next; });
     if (next && (clock_.now() >= until || is_stopping())) return false;
   }
   return true;
@@ -147,7 +147,7 @@ bool Maintenance::go_on(MonotonicTime until, const Some& some) {
 bool Maintenance::prune(MonotonicTime until) {
   bool done = true;
   for_each_type(types_by_kind({"end"})["end"], [&](const std::string& type, const TypeSettings&) {
-    done = done && go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
+    done = done && run_batches(until, [&](kv::Transaction& tx, std::string_view begin) {
              return jobs::prune(queue_, tx, type, kPrunedPerTransaction, begin);
            });
   });
@@ -156,7 +156,7 @@ bool Maintenance::prune(MonotonicTime until) {
 
 void Maintenance::upgrade(const std::vector<std::string>& types, MonotonicTime until) {
   for_each_type(types, [&](const std::string& type, const TypeSettings&) {
-    go_on(until, [&](kv::Transaction& tx, std::string_view begin) {
+    run_batches(until, [&](kv::Transaction& tx, std::string_view begin) {
       return upgrade_ended(queue_, tx, type, kUpgradedPerTransaction, begin);
     });
   });
@@ -254,7 +254,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
       reclaim(queue_, tx, *job, Outcome::lost);
       return true;
     });
-    if (taken) log::warning("Job {}/{} gave no sign of life for its timeout and is pending again.", type, id);
+    if (taken) log::warning("Job {}/{} has not reported for its timeout and was reclaimed.", type, id);
   }
   before = std::move(present);
   return left;
@@ -264,7 +264,7 @@ std::optional<Duration> Maintenance::activity_timeout(std::string_view key, std:
   try {
     return decode_activity_value(value);
   } catch (const Error&) {
-    queue_.report_damage(key, "The timeout of a running job is damaged; that of its type holds.");
+    queue_.report_damage(key, "The timeout of a running job is damaged; its type's timeout is used.");
     return std::nullopt;
   }
 }

@@ -13,7 +13,7 @@ namespace divan::jobs {
 
 /// Ends attempts whose deadline has passed by the wall clock, reclaims jobs that run without a worker and
 /// have become silent, and prunes ended jobs. A job that runs without a worker has an entry in its type's
-/// list of activity, at the place of its last sign of life. If this process observes that the entry has not
+/// list of activity, ordered by the jobs' last reports. If this process observes that the entry has not
 /// moved for the type's timeout, the job becomes pending again. (Jobs of a worker are reclaimed with the
 /// worker: see workers::Monitor.) One for each process; any number of processes may run one on the same
 /// store. Thread-safe.
@@ -56,12 +56,12 @@ class Maintenance {
   Duration end_overdue_attempts(const std::string& type);
   // Converts rows that an earlier version of this program has written.
   void upgrade(const std::vector<std::string>& types, MonotonicTime until);
-  // Prunes until the time of the next step. Returns true if nothing is left to be pruned.
+  // Prunes until `until`, the time of the next step. Returns true if nothing is left to be pruned.
   bool prune(MonotonicTime until);
-  // Calls `some(tx, begin)`, which returns where the next call begins, until all is done, `until` has passed
+  // Calls `batch(tx, begin)`, which returns where the next call begins, until all is done, `until` has passed
   // or the thread is stopping. Returns true if all is done.
-  template <class Some>
-  bool go_on(MonotonicTime until, const Some& some);
+  template <class Batch>
+  bool run_batches(MonotonicTime until, const Batch& batch);
   bool is_stopping() const { return loop_.stopped(); }
   // Returns the types that have entries, for each of the kinds.
   using TypesByKind = std::map<std::string, std::vector<std::string>, std::less<>>;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::cancelled) + 1;
 
-// Types that have metrics of their own, the first that something happens to. All others share one name, which
-// is none of a type.
+// The most types that have metrics of their own: those whose jobs run first. All others share one name, which
+// no type can have.
 constexpr std::size_t kMaxMeasuredTypes = 200;
 constexpr std::string_view kOtherTypes = "_other";
 
@@ -32,7 +32,7 @@ struct Observer::Change {
   std::optional<std::int64_t> waited_ms{};
   std::optional<std::int64_t> ran_ms{};
   std::optional<Outcome> outcome{};
-  // Empty if nobody listened when it was noted.
+  // Empty if there were no subscribers when the change was recorded.
   std::string id{};
   std::string worker_role{};
   std::string worker_id{};
@@ -67,11 +67,11 @@ void Observer::measure(Metrics& metrics) { metrics_ = &metrics; }
 
 void Observer::publish(events::Bus& bus) { publisher_.emplace(bus.publisher(jobs_channel())); }
 
-bool Observer::is_listened_to() const { return publisher_ && publisher_->has_subscribers(); }
+bool Observer::has_subscribers() const { return publisher_ && publisher_->has_subscribers(); }
 
 Observer::Change Observer::change_of(const Job& job, std::string_view state, std::int64_t now) const {
   Change change{.type = job.type, .state = state, .time = now, .attempt = job.attempt};
-  if (is_listened_to()) {
+  if (has_subscribers()) {
     change.id = job.id;
     change.worker_role = job.worker_role;
     change.worker_id = job.worker_id;
@@ -80,43 +80,43 @@ Observer::Change Observer::change_of(const Job& job, std::string_view state, std
 }
 
 void Observer::changed(kv::Transaction& tx, const Job& job, std::int64_t now) {
-  if (is_listened_to()) note(tx, change_of(job, state_name(job.state), now));
+  if (has_subscribers()) record(tx, change_of(job, state_name(job.state), now));
 }
 
 void Observer::removed(kv::Transaction& tx, const Job& job, std::int64_t now) {
-  if (is_listened_to()) note(tx, change_of(job, "removed", now));
+  if (has_subscribers()) record(tx, change_of(job, "removed", now));
 }
 
 void Observer::started(kv::Transaction& tx, const Job& job, std::int64_t due_at) {
-  if (!is_watched()) return;
+  if (!is_enabled()) return;
   Change change = change_of(job, state_name(job.state), job.started_at);
   change.waited_ms = job.started_at - due_at;
-  note(tx, std::move(change));
+  record(tx, std::move(change));
 }
 
 void Observer::ended(kv::Transaction& tx, const Job& before, const Job& job, Outcome outcome,
                      std::int64_t now) {
-  if (!is_watched()) return;
+  if (!is_enabled()) return;
   Change change = change_of(before, state_name(job.state), now);
   change.ran_ms = now - before.started_at;
   change.outcome = job.state == State::cancelled ? Outcome::cancelled : outcome;
-  note(tx, std::move(change));
+  record(tx, std::move(change));
 }
 
-void Observer::note(kv::Transaction& tx, Change change) {
+void Observer::record(kv::Transaction& tx, Change change) {
   auto& changes = tx.slot<std::vector<Change>>(this);
-  if (changes.empty()) tx.after_commit([this, &changes] { tell(changes); });
+  if (changes.empty()) tx.after_commit([this, &changes] { report(changes); });
   changes.push_back(std::move(change));
 }
 
-void Observer::tell(const std::vector<Change>& changes) {
+void Observer::report(const std::vector<Change>& changes) {
   if (metrics_ != nullptr) {
     std::lock_guard lock(mutex_);
     for (const Change& change : changes) count(change);
   }
   if (!publisher_) return;
   for (const Change& change : changes) {
-    // Whoever began to listen in between has not asked for it.
+    // Recorded before there were subscribers.
     if (change.id.empty()) continue;
     publisher_->publish([&] {
       return events::Event{std::string(change.state), {}, change.id, change.json()};

@@ -42,11 +42,11 @@ class Observer {
   struct Change;
   struct TypeMetrics;
 
-  bool is_watched() const { return metrics_ != nullptr || publisher_; }
-  bool is_listened_to() const;
+  bool is_enabled() const { return metrics_ != nullptr || publisher_; }
+  bool has_subscribers() const;
   Change change_of(const Job& job, std::string_view state, std::int64_t now) const;
-  void note(kv::Transaction& tx, Change change);
-  void tell(const std::vector<Change>& changes);
+  void record(kv::Transaction& tx, Change change);
+  void report(const std::vector<Change>& changes);
   void count(const Change& change);
   TypeMetrics& metrics_of(const std::string& type);
 

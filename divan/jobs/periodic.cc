@@ -9,7 +9,8 @@ namespace {
 
 // A job whose schedule cannot be evaluated on this machine is checked again after this time.
 constexpr std::int64_t kTryAgainMs = 60'000;
-// The prefix of such a job's last error. It is stored, so it must not be changed.
+// The prefix of such a job's last error, by which it is recognized. It is stored with the job, so it must not
+// change.
 constexpr std::string_view kUnknownSchedule = "It is not known when the job is to run next: ";
 
 // Returns true if the job's due time is not a tick, but the time of the next check.
@@ -28,7 +29,7 @@ void begin_next_occurrence(Job& job, std::int64_t now) {
     if (job.last_error != reason) log::error("Job {}/{} waits. {}", job.type, job.id, reason);
     job.last_error = std::move(reason);
   }
-  DIVAN_CHECK(tick > now, "the next occurrence was {} ms ago", now - tick);
+  DIVAN_CHECK(tick > now, "the next occurrence is {} ms ago", now - tick);
   make_pending(job, tick, now);
   job.attempt = job.failures = job.lost = 0;
 }

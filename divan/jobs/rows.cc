@@ -53,7 +53,7 @@ std::string ended_key(const Job& job) {
       .key();
 }
 
-bool rides_on_worker(const Job& job) { return !job.worker_id.empty(); }
+bool has_worker(const Job& job) { return !job.worker_id.empty(); }
 
 Error damaged() { return internal_error("A job's row in the store is damaged."); }
 
@@ -75,11 +75,11 @@ void encode_header(Packer& packer, const Job& job) {
   // What decode_job() refuses.
   DIVAN_CHECK(job.attempt >= 0 && job.failures >= 0 && job.lost >= 0,
               "attempt {} of a job, {} failures and {} lost", job.attempt, job.failures, job.lost);
-  DIVAN_CHECK(job.data_chunks >= 0 && job.data_chunks <= kMaxChunks, "a job's data in {} pieces",
+  DIVAN_CHECK(job.data_chunks >= 0 && job.data_chunks <= kMaxChunks, "a job's data in {} chunks",
               job.data_chunks);
-  DIVAN_CHECK(job.next_chunks >= kSameData && job.next_chunks <= kMaxChunks, "a job's next data in {} pieces",
+  DIVAN_CHECK(job.next_chunks >= kSameData && job.next_chunks <= kMaxChunks, "a job's next data in {} chunks",
               job.next_chunks);
-  DIVAN_CHECK(job.result_chunks >= 0 && job.result_chunks <= kMaxChunks, "a job's result in {} pieces",
+  DIVAN_CHECK(job.result_chunks >= 0 && job.result_chunks <= kMaxChunks, "a job's result in {} chunks",
               job.result_chunks);
   DIVAN_CHECK(job.history >= 0 && job.history <= kMaxHistory, "a job has a history of {} attempts",
               job.history);
@@ -134,7 +134,7 @@ std::string take_limits(Reader& reader) {
 }
 
 Packer activity_packer(std::string& key, const Job& job) {
-  DIVAN_CHECK(job.activity, "the entry of a job without a sign of life");
+  DIVAN_CHECK(job.activity, "the entry of a job without a report");
   key = JobKey("act").string(job.type).integer(kShard).key();
   Packer packer(key);
   packer.versionstamp(*job.activity).string(job.id);
@@ -207,7 +207,7 @@ std::string chunk_key(const Job& job, DataSlot slot, std::int64_t chunk) {
 std::string entry_key(const Job& job) {
   if (job.state == State::pending) return pending_key(job);
   if (job.state != State::running) return ended_key(job);
-  if (rides_on_worker(job)) return worker_key(job);
+  if (has_worker(job)) return worker_key(job);
   std::string key = JobKey("act").string(job.type).integer(kShard).key();
   if (job.activity) activity_packer(key, job);
   return key;
@@ -267,7 +267,7 @@ void clear_chunks(kv::Transaction& tx, const Job& job, DataSlot slot, std::int64
   for (std::int64_t chunk = begin; chunk < end; ++chunk) tx.clear(chunk_key(job, slot, chunk));
 }
 
-// Which states a job may have after this one.
+// Returns true if a job may change from one state to the other.
 bool may_become(State before, State after) {
   if (before == after || before == State::running || after == State::pending) return true;
   return before == State::pending && (after == State::running || after == State::cancelled);
@@ -301,17 +301,17 @@ void unlink(kv::Transaction& tx, const Job& job) {
 void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
   DIVAN_CHECK(may_become(before.state, given.state), "a job that was {} becomes {}", state_name(before.state),
               state_name(given.state));
-  // Nothing is checked of jobs that did not run: a row of theirs may be damaged.
+  // Other jobs are not checked, since their rows may be damaged.
   const bool starts = before.state != State::running && given.state == State::running;
   const bool ends = before.state == State::running && given.state != State::running;
   DIVAN_CHECK(!starts || !given.lock.empty(), "an attempt begins without a lock");
   DIVAN_CHECK(!ends || (given.lock.empty() && given.deadline == 0),
-              "an attempt has ended, and its lock or deadline stays");
+              "an attempt has ended, but its lock or deadline remains");
   DIVAN_CHECK(!given.old_entry, "a job is written with the entry of an older format");
   const std::string& entry = before.entry;
   Job job = given;
-  const bool alone = job.state == State::running && !rides_on_worker(job);
-  // A damaged row of a pending job may have one.
+  const bool alone = job.state == State::running && !has_worker(job);
+  // The damaged row of a pending job may have an activity.
   if (!alone || starts) job.activity.reset();
   if (job.state != before.state) {
     tx.add(count_key(job.type, before.state), -1);
@@ -324,7 +324,7 @@ void relink(kv::Transaction& tx, const Job& given, const JobEntries& before) {
     activity_packer(key, job).finish_versionstamped();
     tx.set_versionstamped_key(key, activity_value(job));
   } else if (const std::string key = entry_key(job); key != entry) {
-    DIVAN_CHECK(!alone, "the entry of a running job changes, and its sign of life does not");
+    DIVAN_CHECK(!alone, "the entry of a running job changes without a report");
     if (!entry.empty()) tx.clear(entry);
     tx.set(key, {});
     if (job.state == State::pending) tx.add(wake_key(job.type), 1);
@@ -352,7 +352,7 @@ void write_data(kv::Transaction& tx, Job& job, std::string_view json, DataSlot s
   check_data(json);
   if (json == kNoData) json = {};
   const std::int64_t before = std::exchange(chunks_of(job, slot), kv::chunk_count(json.size()));
-  DIVAN_CHECK(chunks_of(job, slot) <= kMaxChunks, "a job's data in {} pieces", chunks_of(job, slot));
+  DIVAN_CHECK(chunks_of(job, slot) <= kMaxChunks, "a job's data in {} chunks", chunks_of(job, slot));
   clear_chunks(tx, job, slot, chunks_of(job, slot), before);
   kv::for_each_chunk(
       json, [&](std::uint32_t chunk, std::string_view piece) { tx.set(chunk_key(job, slot, chunk), piece); });
@@ -382,7 +382,7 @@ void write_next_data(kv::Transaction& tx, Job& job, std::optional<std::string_vi
 }
 
 std::int64_t take_next_run(kv::Transaction& tx, Job& job) {
-  DIVAN_CHECK(job.resubmit, "a job runs again that was not resubmitted");
+  DIVAN_CHECK(job.resubmit, "a job that was not resubmitted runs again");
   const std::int64_t at = std::exchange(job.resubmit_at, 0);
   job.resubmit = false;
   const std::int64_t chunks = std::exchange(job.next_chunks, 0);

@@ -83,7 +83,8 @@ inline JobEntries entries_of(const Job& job) { return {job.state, entry_key(job)
 void relink(kv::Transaction& tx, const Job& job, const JobEntries& before);
 
 /// Changes a job in the store. A job that runs without a worker keeps the time of its last report, unless
-/// `change` resets its `activity`. If `change` throws without having written, the store is unchanged.
+/// `change` resets its `activity`, which then gets the versionstamp of this transaction. If `change` throws
+/// without having written, the store is unchanged.
 template <class Change>
 void transition(kv::Transaction& tx, Job& job, Change&& change) {
   const JobEntries before = entries_of(job);

@@ -41,8 +41,8 @@ bool is_zone_name(std::string_view name) {
   });
 }
 
-// The library caches for ever that it did not find a zone. So it is called only for zones that exist, and a
-// server knows a zone as soon as it is installed.
+// If the library does not find a zone, it caches that for ever. So it is called only for zones that exist,
+// and a server knows a zone as soon as it is installed.
 bool load_zone(const std::string& name, absl::TimeZone& zone) {
   const char* set = std::getenv("TZDIR");
   const std::filesystem::path database = set != nullptr && *set != '\0' ? set : "/usr/share/zoneinfo";
@@ -126,9 +126,9 @@ Schedule Schedule::of_json(std::string_view text) {
           fmt::format("Invalid `{}` of a schedule; expected a string.", std::string_view(name)));
     *known = std::string_view(member.get_string());
   }
-  if (cron.empty()) throw bad_request("The schedule lacks its `cron` expression.");
+  if (cron.empty()) throw bad_request("Missing `cron` of a schedule; expected a cron expression.");
   if (missed != "once" && missed != "skip")
-    throw bad_request("A schedule's `missed` is \"once\" or \"skip\".");
+    throw bad_request("Invalid `missed` of a schedule; expected `once` or `skip`.");
   return parse(cron, time_zone, missed == "once" ? Missed::once : Missed::skip);
 }
 

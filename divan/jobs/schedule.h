@@ -6,8 +6,7 @@
 //   A time that a change skips has its tick at the end of the gap (one tick for all times in the gap); a time
 //   that occurs twice has its tick at the first.
 // - An expression that repeats uses elapsed time: it has a tick whenever the clock shows a matching minute,
-// two
-//   if the minute occurs twice, and none if it is skipped.
+//   two if the minute occurs twice, and none if it is skipped.
 // (Unlike cron, which handles changes of up to three hours, this handles all changes of the zone.)
 #pragma once
 

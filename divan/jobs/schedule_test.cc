@@ -136,11 +136,12 @@ TEST(Schedule, Json) {
 TEST(Schedule, BadJsonIsNamed) {
   for (const std::string_view no_object : {"null", "[]", "\"@daily\"", "5"})
     EXPECT_THAT(error_of(no_object), HasSubstr("Invalid schedule; expected an object")) << no_object;
-  EXPECT_THAT(error_of("{}"), HasSubstr("lacks its `cron`"));
-  EXPECT_THAT(error_of(R"({"cron":""})"), HasSubstr("lacks its `cron`"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("Missing `cron`"));
+  EXPECT_THAT(error_of(R"({"cron":""})"), HasSubstr("Missing `cron`"));
   EXPECT_THAT(error_of(R"({"cron":5})"), HasSubstr("Invalid `cron` of a schedule; expected a string"));
   EXPECT_THAT(error_of(R"({"cron":"@daily","zone":"UTC"})"), HasSubstr("Unknown member `zone`"));
-  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":"twice"})"), HasSubstr("`missed` is"));
+  EXPECT_THAT(error_of(R"({"cron":"@daily","missed":"twice"})"),
+              HasSubstr("Invalid `missed` of a schedule; expected `once` or `skip`"));
   EXPECT_THAT(error_of(R"({"cron":"@daily","missed":null})"),
               HasSubstr("Invalid `missed` of a schedule; expected a string"));
   EXPECT_THAT(error_of(R"({"cron":"0 0 30 2 *"})"), HasSubstr("does not exist in any of its months"));

@@ -96,10 +96,10 @@ struct Job {
   State state = State::pending;
   std::int64_t priority = 0;      // lower runs first
   std::int64_t scheduled_at = 0;  // as requested; 0: at once
-  // The earliest time of its run, which determines its position in the queue: `scheduled_at` unless that is
-  // 0.
+  // The earliest time of its next attempt, which determines its position in the queue. At first it is
+  // `scheduled_at`, or the present if that is 0.
   std::int64_t due_at = 0;
-  std::int64_t attempt = 0;   // number of its current or last attempt
+  std::int64_t attempt = 0;   // number of its current or last attempt; released ones do not count
   std::int64_t failures = 0;  // failed attempts of the current run
   std::int64_t lost = 0;      // lost attempts of the current run
   std::string lock;           // of the running attempt
@@ -108,7 +108,8 @@ struct Job {
   bool resubmit = false;
   std::int64_t resubmit_at = 0;  // time of that run; or kNextTick
   bool cancel = false;           // the running attempt should stop
-  std::string worker_role;       // the worker of the current or last attempt; may be empty
+  std::string
+      worker_role;  // the worker of the running attempt, or of the one that ended the job; may be empty
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;

@@ -6,7 +6,7 @@
 namespace divan::workers {
 namespace {
 
-// Heartbeats a timeout: a worker may be late by two of them.
+// Heartbeats per timeout: two of them may be late or lost.
 constexpr int kHeartbeatsPerTimeout = 3;
 constexpr Duration kPauseAfterError = std::chrono::seconds(1);
 
@@ -67,8 +67,7 @@ void Monitor::forget(LocalWorker& worker) {
       if (registry_.is_alive(tx, worker.ref())) registry_.remove(tx, worker.ref());
     });
   } catch (const std::exception& error) {
-    log::warning("Worker {}/{} could not be unregistered: {}", worker.ref().role, worker.ref().id,
-                 error.what());
+    log::warning("Worker {}/{} cannot be unregistered: {}", worker.ref().role, worker.ref().id, error.what());
   }
 }
 
@@ -77,7 +76,7 @@ MonotonicTime Monitor::step() {
   loop_.notifier()->clear();
   const MonotonicTime now = clock_.now();
   try {
-    // First its own ones, since this process may have been frozen.
+    // First the heartbeats: this process may have been frozen, and other processes would evict its workers.
     const MonotonicTime next_heartbeat = send_heartbeats(now);
     if (observer_.due()) observer_.poll(own(), [notifier = loop_.notifier()] { notifier->notify(); });
     return std::min(next_heartbeat, observer_.next());
@@ -132,7 +131,7 @@ MonotonicTime Monitor::send_heartbeats(MonotonicTime now) {
       const auto jitter = rng_.below(static_cast<std::uint64_t>(interval.count() / 4) + 1);
       const MonotonicTime at = now + interval - Duration(static_cast<std::int64_t>(jitter));
       const auto local = local_.find(worker);
-      DIVAN_CHECK(local != local_.end(), "the heartbeat of a worker that is forgotten goes on");
+      DIVAN_CHECK(local != local_.end(), "a heartbeat was sent for a worker that was removed");
       DIVAN_CHECK(at > now, "a heartbeat is due again at once");
       local->second = at;
       next = std::min(next, at);

@@ -126,7 +126,7 @@ std::optional<Worker> read_worker(kv::Transaction& tx, std::string_view role, st
   return decode_worker(std::string(id), *row);
 }
 
-// Calls `visit` for each worker of a role, and `damaged` for each row that cannot be read.
+// Calls `visit` for each worker of a role, and `damaged_row` for each row that cannot be read.
 void for_each_worker(kv::Transaction& tx, std::string_view role, const std::function<void(Worker)>& visit,
                      const std::function<void(std::string_view key, const Error& error)>& damaged_row) {
   const std::string prefix = role_key(role, "w");
@@ -147,7 +147,8 @@ void for_each_worker(kv::Transaction& tx, std::string_view role, const std::func
 
 void check_name(std::string_view what, std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || !is_utf8(name)) {
-    throw bad_request(fmt::format("A worker's {} has 1 to {} bytes of UTF-8.", what, kMaxNameBytes));
+    throw bad_request(
+        fmt::format("Invalid {} of a worker; expected 1 to {} bytes of UTF-8.", what, kMaxNameBytes));
   }
 }
 
@@ -158,13 +159,14 @@ WorkerRef Registry::add(kv::Transaction& tx, std::string_view role, std::string_
   check_name("role", role);
   check_name("id", id);
   if (timeout < kMinTimeout || timeout > kMaxTimeout) {
-    throw bad_request("A worker's timeout is 100 ms to one hour.");
+    throw bad_request("Invalid timeout of a worker; expected 100 ms to one hour.");
   }
-  if (options.size() > kMaxOptionsBytes) throw bad_request("A worker's options exceed 10,000 bytes.");
+  if (options.size() > kMaxOptionsBytes)
+    throw bad_request("Invalid options of a worker; expected at most 10,000 bytes.");
   if (!options.starts_with('{') || !is_utf8(options))
-    throw bad_request("A worker's options are a JSON object.");
+    throw bad_request("Invalid options of a worker; expected a JSON object.");
 
-  // A damaged registration is replaced, as another one is.
+  // A damaged registration is replaced, like that of another incarnation.
   const auto row = tx.get(worker_key(role, id));
   std::optional<Worker> present;
   try {

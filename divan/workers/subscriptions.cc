@@ -170,7 +170,7 @@ void Subscriptions::call(Subscriber& subscriber) {
 void Subscriptions::end(Subscriber& subscriber) {
   {
     std::lock_guard lock(mutex_);
-    DIVAN_CHECK(subscriptions_ > 0, "a subscription was not counted");
+    DIVAN_CHECK(subscriptions_ > 0, "the end of a subscription that was not counted");
     --subscriptions_;
     const auto erased = std::erase(subscriber.role->subscribers, &subscriber);
     DIVAN_CHECK(erased == 1, "subscription {} ends {} times", subscriber.reference, erased);
