@@ -1,5 +1,6 @@
-// How often accepts conflict: workers of several processes, each with its acceptor, take the jobs of one type
-// one by one and finish them at once. Processes, then workers. docs/cluster.md has the figures.
+// How often accepts conflict. Workers of several processes, each of which has an acceptor, accept the jobs of
+// one type one by one and finish them at once. The arguments are the numbers of processes and of workers.
+// docs/cluster.md has the figures.
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -65,12 +66,12 @@ struct Work {
   }
 };
 
-// What the store has counted so far.
+// The store's counters.
 struct Counts {
   std::uint64_t commits = 0, conflicts = 0;
 };
 
-// `store(i)` is the store as process i has it; `counts` are of all of them.
+// `store(i)` is the store of process i; `counts` returns the counts of all processes.
 template <class Store, class CountAll>
 void accept_all(benchmark::State& state, std::int64_t jobs, Store&& store, CountAll&& counts) {
   const SystemClock clock;
@@ -104,7 +105,7 @@ void AcceptsEmbedded(benchmark::State& state) {
       });
 }
 
-// Each process is a client of the cluster by itself, but for FoundationDB's thread, which they share here.
+// Each process is a client of the cluster of its own; here they share FoundationDB's network thread.
 void AcceptsCluster(benchmark::State& state) {
   if (!kv::fdb::test_cluster_file()) return state.SkipWithError(kv::fdb::kNoTestCluster);
   static const int stop_at_exit = std::atexit([] { kv::fdb::Client::stop(); });

@@ -252,7 +252,7 @@ TEST_F(DamagedJobs, WithoutAnEntryLeaveTheCountsCorrect) {
   QueueTest::TearDown();
 }
 
-TEST_F(DamagedJobs, OfTheTypesScheduleTakesThatWithIt) {
+TEST_F(DamagedJobs, OfATypesScheduleIsRemovedWithTheSchedule) {
   const auto daily = Schedule::parse("@daily", "UTC").json();
   in_tx([&](kv::Transaction& tx) { queue.set_type(tx, "t", {.schedule = daily}); });
   damage_header("_periodic");

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A store that answers nothing for a while, or at which the process is paused.
+// A store that fails for a while, or at which the process is paused.
 class FailingStore final : public kv::ForwardingDatabase {
  public:
   FailingStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
@@ -26,7 +26,7 @@ class FailingStore final : public kv::ForwardingDatabase {
     return std::make_unique<Pausing>(*this, inner().begin());
   }
   bool failing = false;
-  // Before or after this transaction from now on there is a pause.
+  // The process is paused before or after the transaction of this number, counted from now on.
   int before_nth_read = 0, after_nth_read = 0;
 
  private:
@@ -71,7 +71,7 @@ struct JobsMaintenance : testing::Test {
   FailingStore failing{*store, clock};
   Maintenance maintenance{queue, failing, clock};
 
-  // A job of the type, which somebody has accepted and forgotten.
+  // Adds a job of the type and accepts it.
   AcceptedJob run_one(const std::string& type) {
     const std::vector<std::string> types{type};
     store->run([&](kv::Transaction& tx) {
@@ -95,7 +95,7 @@ struct JobsMaintenance : testing::Test {
   }
 };
 
-TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
+TEST_F(JobsMaintenance, ContinuesWhenTheStoreRecovers) {
   run_one("t");
   maintenance.step();
   failing.failing = true;
@@ -105,7 +105,7 @@ TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
   }
   EXPECT_EQ(state("t"), State::running);
   failing.failing = false;
-  // Silence is counted anew: meanwhile nobody could say anything.
+  // Silence is counted from 0 again, since workers could not report during the failure.
   pass(seconds(29));
   EXPECT_EQ(state("t"), State::running);
   pass(seconds(2));
@@ -114,7 +114,7 @@ TEST_F(JobsMaintenance, GoesOnWhenTheStoreDoesAgain) {
 
 // The maintenance is paused before it reads, after it has read, or between two steps: by the machine, which
 // pauses workers too.
-TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
+TEST_F(JobsMaintenance, APauseOfTheProcessDoesNotCountAsSilence) {
   const auto job = run_one("t");
   const std::vector<std::function<void()>> pauses = {[&] { failing.before_nth_read = 4; },
                                                      [&] { failing.after_nth_read = 4; },
@@ -126,7 +126,7 @@ TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
       pause();
       maintenance.step();
       EXPECT_EQ(failing.before_nth_read + failing.after_nth_read, 0);
-      // Of the pause no more counts than the wait for the next step, which it interrupted.
+      // No more of the pause counts than the wait for the next step.
       pass(seconds(beats ? 24 : 4));
       EXPECT_EQ(state("t"), State::running);
       store->run([&](kv::Transaction& tx) { update(queue, tx, job.attempt()); });
@@ -138,7 +138,7 @@ TEST_F(JobsMaintenance, ThePauseOfAProcessIsNotTakenForSilence) {
   EXPECT_EQ(state("t"), State::pending);
 }
 
-TEST_F(JobsMaintenance, ADamagedEntryKeepsNoJobFromBeingReclaimed) {
+TEST_F(JobsMaintenance, ADamagedEntryDoesNotPreventOthersFromBeingReclaimed) {
   for (const char* type : {"a", "damaged", "z"}) run_one(type);
   store->run(
       [](kv::Transaction& tx) { tx.set(JobKey("act").string("damaged").integer(0).key() + "\x01", ""); });
@@ -163,7 +163,7 @@ TEST_F(JobsMaintenance, IsWokenByANewType) {
   EXPECT_TRUE(begins(4));  // though no time has passed
 }
 
-// A store that has watches now and then.
+// A store that can be out of watches.
 class WatchStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
@@ -218,7 +218,7 @@ TEST_F(JobsMaintenance, CostsNothingForTypesWithoutRunningJobs) {
   };
   for (int i = 0; i < 50; ++i) set_type("type" + std::to_string(i), {});
   transactions_of_a_step();
-  // Whether types have changed, whether ended workers have left jobs, and who has running jobs.
+  // They read whether types have changed, the jobs of ended workers, and the types with running jobs.
   EXPECT_EQ(transactions_of_a_step(), 3);
   const auto job = run_one("type7");
   EXPECT_EQ(transactions_of_a_step(), 4);
@@ -264,7 +264,7 @@ TEST_F(JobsMaintenance, EveryWayToEndIsPruned) {
 
 // Another attempt began between the scan of the deadlines and the transaction that ends the one that is
 // overdue.
-TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
+TEST_F(JobsMaintenance, AnAttemptThatReplacesAnOverdueOneContinues) {
   const std::vector<std::string> types{"t"};
   const auto accept_one = [&] {
     return store->run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0).attempt(); });
@@ -279,7 +279,7 @@ TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
     int begun = 0;
     bool replaced = false;
     noted.on_begin = [&] {
-      // It is overdue until the step ends it.
+      // The attempt is overdue until the step ends it.
       if (++begun != number || state("t") != State::running) return;
       replaced = true;
       store->run([&](kv::Transaction& tx) { release(queue, tx, attempt); });
@@ -291,9 +291,8 @@ TEST_F(JobsMaintenance, AnAttemptThatTookTheOverdueOnesPlaceGoesOn) {
   }
 }
 
-// A job that gives a sign of life after the scan for silent jobs, and before the transaction that takes it
-// back.
-TEST_F(JobsMaintenance, ASignOfLifeBeforeTheTakingBackCounts) {
+// A job reports after the scan for silent jobs, and before the transaction that reclaims it.
+TEST_F(JobsMaintenance, AReportBeforeTheReclaimCounts) {
   const std::vector<std::string> types{"t"};
   set_type("t", {.timeout = seconds(4), .max_lost = std::nullopt});
   for (int number = 1; number <= 12; ++number) {
@@ -319,7 +318,7 @@ TEST_F(JobsMaintenance, ASignOfLifeBeforeTheTakingBackCounts) {
   }
 }
 
-// A job `a` of type `t` that ends now.
+// The retention of a job `a` of type `t`.
 struct Retention : JobsMaintenance {
   void finish_one() {
     const auto job = run_one("t");
@@ -335,7 +334,7 @@ TEST_F(Retention, CountsAtOnceWhenItIsMadeShorter) {
   clock.advance(seconds(10));
   maintenance.step();
   set_type("t", {.retention = seconds(10)});
-  // Not longer ago than that, and then so.
+  // First the job ended exactly its retention ago, then longer ago.
   maintenance.step();
   EXPECT_TRUE(is_kept());
   set_type("t", {.retention = std::chrono::milliseconds(9999)});
@@ -355,8 +354,8 @@ TEST_F(Retention, OfNothingPrunesWithTheNextStep) {
   EXPECT_FALSE(is_kept());
 }
 
-// Of a server whose clock is ahead: its job is kept until this one's clock is there, too, and not longer.
-TEST_F(Retention, GoesByTheWallClock) {
+// A job of a server whose clock is ahead is kept until this server's clock has reached its end and retention.
+TEST_F(Retention, UsesTheWallClock) {
   ManualClock ahead(clock.wall_ms() + 1'000'000);
   Queue other(registry, ahead, rng);
   set_type("t", {.retention = seconds(100)});
@@ -376,8 +375,8 @@ TEST_F(Retention, GoesByTheWallClock) {
   EXPECT_FALSE(is_kept());
 }
 
-// Names as long as they may be, of bytes that keys escape: 500 jobs are more than a transaction can hold.
-TEST_F(Retention, OfLongNamesTakesAsManyTransactionsAsItNeeds) {
+// The longest names, of bytes that keys escape: one transaction cannot remove 500 such jobs.
+TEST_F(Retention, OfJobsWithLongNamesTakesSeveralTransactions) {
   const std::string type(kMaxNameBytes, '\0');
   set_type(type, {.backoff_min = Duration(0), .retention = seconds(1)});
   const std::vector<std::string> types{type};
@@ -405,7 +404,7 @@ TEST_F(Retention, OfLongNamesTakesAsManyTransactionsAsItNeeds) {
   EXPECT_EQ(finished(), 0);
 }
 
-// Jobs that are to be pruned, in more than one transaction.
+// Jobs that cannot be pruned in one transaction.
 struct LongPruning : JobsMaintenance {
   NotedStore noted{*store};
   Maintenance pruning{queue, noted, clock};
@@ -427,7 +426,7 @@ struct LongPruning : JobsMaintenance {
   }
 };
 
-TEST_F(LongPruning, IsPutOffWhenTheNextStepIsDue) {
+TEST_F(LongPruning, ContinuesLaterIfTheNextStepIsDue) {
   noted.on_begin = [&] { clock.advance(seconds(1)); };
   const auto next = pruning.step();
   EXPECT_GE(clock.now(), next);

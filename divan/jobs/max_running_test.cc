@@ -44,7 +44,7 @@ struct MaxRunning : QueueTest {
   }
 };
 
-TEST_F(MaxRunning, AnAcceptTakesNoMoreThanAreFree) {
+TEST_F(MaxRunning, AnAcceptYieldsNoMoreThanTheFreeSlots) {
   limit(3);
   add_many(5);
   EXPECT_EQ(accept({.limit = 2}).size(), 2u);

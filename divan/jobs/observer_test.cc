@@ -46,7 +46,7 @@ struct Observed : testing::Test {
     const std::vector<std::string> types{type};
     return in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, options).jobs.at(0).attempt(); });
   }
-  std::vector<std::string> heard() {
+  std::vector<std::string> events() {
     std::vector<std::string> rows;
     while (const auto message = subscription.try_next())
       rows.push_back(message->event ? message->event->payload : fmt::format("lagged {}", message->lagged));
@@ -56,61 +56,61 @@ struct Observed : testing::Test {
 
 TEST_F(Observed, EachChangeIsAnEvent) {
   add("a");
-  EXPECT_THAT(heard(), ElementsAre(R"({"type":"t","id":"a","state":"pending","attempt":0,"time":1000000})"));
+  EXPECT_THAT(events(), ElementsAre(R"({"type":"t","id":"a","state":"pending","attempt":0,"time":1000000})"));
   add("a");
-  EXPECT_THAT(heard(), IsEmpty());
+  EXPECT_THAT(events(), IsEmpty());
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
   const auto first = accept_one("t", {.worker = worker});
   EXPECT_THAT(
-      heard(),
+      events(),
       ElementsAre(
           R"({"type":"t","id":"a","state":"running","attempt":1,"worker":{"role":"role","id":"w1"},"time":1000000})"));
   clock.advance(milliseconds(5));
   in_tx([&](kv::Transaction& tx) { fail(queue, tx, first, "no"); });
   EXPECT_THAT(
-      heard(),
+      events(),
       ElementsAre(
           R"({"type":"t","id":"a","state":"pending","attempt":1,"outcome":"failed","worker":{"role":"role","id":"w1"},"time":1000005})"));
   clock.advance(std::chrono::seconds(1));
   const auto second = accept_one();
   in_tx([&](kv::Transaction& tx) { finish(queue, tx, second); });
-  EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"running","attempt":2)"),
-                                   HasSubstr(R"("state":"finished","attempt":2,"outcome":"finished")")));
+  EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"running","attempt":2)"),
+                                    HasSubstr(R"("state":"finished","attempt":2,"outcome":"finished")")));
   in_tx([&](kv::Transaction& tx) { queue.remove(tx, "t", "a"); });
-  EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"removed")")));
+  EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"removed")")));
 }
 
 TEST_F(Observed, LostReleasedAndCancelled) {
   add("a");
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
   accept_one("t", {.worker = worker});
-  heard();
+  events();
   in_tx([&](kv::Transaction& tx) { registry.remove(tx, worker); });
-  EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"pending","attempt":1,"outcome":"lost")")));
+  EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"pending","attempt":1,"outcome":"lost")")));
   const auto second = accept_one();
   in_tx([&](kv::Transaction& tx) { release(queue, tx, second); });
-  EXPECT_THAT(heard().back(), HasSubstr(R"("outcome":"released")"));
+  EXPECT_THAT(events().back(), HasSubstr(R"("outcome":"released")"));
   // A released attempt is not counted.
   const auto third = accept_one();
   in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", "a"); });
   in_tx([&](kv::Transaction& tx) { finish(queue, tx, third); });
-  EXPECT_THAT(heard().back(), HasSubstr(R"("state":"cancelled","attempt":2,"outcome":"cancelled")"));
+  EXPECT_THAT(events().back(), HasSubstr(R"("state":"cancelled","attempt":2,"outcome":"cancelled")"));
   add("b");
   in_tx([&](kv::Transaction& tx) { queue.cancel(tx, "t", "b"); });
-  EXPECT_THAT(heard().back(), HasSubstr(R"("id":"b","state":"cancelled","attempt":0)"));
+  EXPECT_THAT(events().back(), HasSubstr(R"("id":"b","state":"cancelled","attempt":0)"));
 }
 
-TEST_F(Observed, WhatIsNotCommittedIsNotTold) {
+TEST_F(Observed, ChangesThatAreNotCommittedAreNotReported) {
   const auto tx = store->begin();
   queue.add(*tx, "t", "a", "{}");
   tx->reset();
   queue.add(*tx, "t", "b", "{}");
-  EXPECT_THAT(heard(), IsEmpty());
+  EXPECT_THAT(events(), IsEmpty());
   tx->commit();
-  EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("id":"b")")));
+  EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("id":"b")")));
 }
 
-TEST_F(Observed, ACommitOfUnknownResultIsToldOnce) {
+TEST_F(Observed, ACommitWhoseResponseIsLostIsReportedOnce) {
   using kv::testing::LossyStore;
   using enum LossyStore::Fate;
   const std::vector<std::string> types{"t"};
@@ -126,14 +126,14 @@ TEST_F(Observed, ACommitOfUnknownResultIsToldOnce) {
     const auto lose = [&] { lossy.fates = all[i]; };
     lose();
     lossy.run([&](kv::Transaction& tx) { queue.add(tx, "t", fmt::format("j{}", i), "{}"); });
-    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"pending")"))) << i;
+    EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"pending")"))) << i;
     lose();
     const auto attempt =
         lossy.run([&](kv::Transaction& tx) { return accept(queue, tx, types, {}).jobs.at(0).attempt(); });
-    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"running")"))) << i;
+    EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"running")"))) << i;
     lose();
     lossy.run([&](kv::Transaction& tx) { finish(queue, tx, attempt); });
-    EXPECT_THAT(heard(), ElementsAre(HasSubstr(R"("state":"finished")"))) << i;
+    EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"finished")"))) << i;
     EXPECT_THAT(
         metrics.text(),
         HasSubstr(fmt::format("divan_job_attempts_total{{outcome=\"finished\",type=\"t\"}} {}", i + 1)));
@@ -169,10 +169,10 @@ TEST_F(Observed, TypesWithMetricsOfTheirOwnAreBounded) {
   EXPECT_THAT(text, Not(HasSubstr(R"(type="type-200")")));
 }
 
-TEST_F(Observed, WhoIsSlowIsToldWhatIsMissing) {
+TEST_F(Observed, ASlowSubscriberLearnsHowManyEventsItMissed) {
   subscription = bus.subscribe(jobs_channel(), {.max_events = 3});
   for (int i = 0; i < 5; ++i) add(fmt::format("j{}", i));
-  EXPECT_THAT(heard(), ElementsAre("lagged 2", HasSubstr("j2"), HasSubstr("j3"), HasSubstr("j4")));
+  EXPECT_THAT(events(), ElementsAre("lagged 2", HasSubstr("j2"), HasSubstr("j3"), HasSubstr("j4")));
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ struct PeriodicJobs : QueueTest {
   bool add(const Schedule& schedule, std::string_view data = "{}", std::string_view id = "a") {
     return add({.schedule = schedule}, data, id);
   }
-  Accepted look(const AcceptOptions& options = {.limit = 10}) {
+  Accepted try_accept(const AcceptOptions& options = {.limit = 10}) {
     const std::vector<std::string> types{"t"};
     return in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, options); });
   }
-  std::vector<AcceptedJob> accept_all() { return look().jobs; }
+  std::vector<AcceptedJob> accept_all() { return try_accept().jobs; }
   AcceptedJob accept_one() {
     auto jobs = accept_all();
     if (jobs.size() != 1) throw std::runtime_error(fmt::format("{} jobs to accept", jobs.size()));
@@ -98,7 +98,7 @@ TEST_F(PeriodicJobs, RunsOnceATick) {
   EXPECT_EQ(state(), "pending at 13:00");
   EXPECT_EQ(job().scheduled_at, kNoon + kHour);
   EXPECT_TRUE(accept_all().empty());
-  EXPECT_EQ(look().next_due_at, kNoon + kHour);
+  EXPECT_EQ(try_accept().next_due_at, kNoon + kHour);
   for (int hour = 13; hour < 16; ++hour) {
     advance_to(hour);
     const auto run = accept_one();
@@ -234,9 +234,9 @@ TEST_F(PeriodicJobs, MissedTicksAreSkipped) {
   finish(accept_one());
   EXPECT_EQ(state(), "pending at 14:00");
   advance_to(15);
-  const auto looked = look();
-  EXPECT_TRUE(looked.jobs.empty());
-  EXPECT_EQ(looked.next_due_at, kNoon + 4 * kHour);
+  const auto found = try_accept();
+  EXPECT_TRUE(found.jobs.empty());
+  EXPECT_EQ(found.next_due_at, kNoon + 4 * kHour);
   EXPECT_EQ(state(), "pending at 16:00");
   advance_to(16);
   EXPECT_EQ(accept_one().job.attempt, 1);
@@ -263,10 +263,10 @@ TEST_F(PeriodicJobs, SkippedOnesDoNotBlockOthers) {
   add(Queue::AddOptions{.priority = 1}, "{}", "b");
   advance_to(14);
   // One pass skips at most a hundred.
-  const auto first = look({.limit = 1});
+  const auto first = try_accept({.limit = 1});
   EXPECT_TRUE(first.jobs.empty());
   EXPECT_EQ(first.next_due_at, clock.wall_ms());
-  const auto second = look({.limit = 1});
+  const auto second = try_accept({.limit = 1});
   ASSERT_EQ(second.jobs.size(), 1u);
   EXPECT_EQ(second.jobs.front().job.id, "b");
   EXPECT_EQ(state("skip-7"), "pending at 15:00");
@@ -317,7 +317,7 @@ TEST_F(PeriodicJobs, ResubmitRunsItNowAndTheScheduleContinues) {
   advance_to(15, 30);
   finish(accept_one());
   EXPECT_EQ(state(), "pending at 16:00");
-  // While it runs: once more, at once.
+  // Resubmitted while it runs, it runs once more at once.
   advance_to(16);
   const auto run = accept_one();
   resubmit();
@@ -462,7 +462,7 @@ TEST_F(PeriodicJobs, ATypesOwnJobFollowsItsSettings) {
   EXPECT_FALSE(is_there("_periodic"));
 }
 
-TEST_F(PeriodicJobs, ATypesOwnJobTakesTheScheduleWithItWhenItIsRemoved) {
+TEST_F(PeriodicJobs, RemovingATypesOwnJobRemovesTheSchedule) {
   const auto schedule = [&] {
     return in_tx([&](kv::Transaction& tx) { return queue.type(tx, "t").schedule; });
   };
@@ -484,11 +484,11 @@ TEST_F(PeriodicJobs, ATypesOwnJobTakesTheScheduleWithItWhenItIsRemoved) {
 
 TEST_F(PeriodicJobs, AnEarlyRunCountsForItsTick) {
   add(kHourly);
-  const auto runs = look({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs;
+  const auto runs = try_accept({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs;
   ASSERT_EQ(runs.size(), 1u);
   in_tx([&](kv::Transaction& tx) { release(queue, tx, runs.front().attempt()); });
   EXPECT_EQ(state(), "pending at 13:00");
-  finish(look({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs.front());
+  finish(try_accept({.limit = 1, .max_scheduled_at = kNoon + kHour}).jobs.front());
   EXPECT_EQ(state(), "pending at 14:00");
 }
 

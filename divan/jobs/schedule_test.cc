@@ -203,8 +203,8 @@ struct Fields {
 
 // The reference model: steps through local time minute by minute, and returns the first tick in (after,
 // until].
-std::optional<std::int64_t> watched(const Fields& fields, const absl::TimeZone& zone, std::int64_t after,
-                                    std::int64_t until) {
+std::optional<std::int64_t> model_tick(const Fields& fields, const absl::TimeZone& zone, std::int64_t after,
+                                       std::int64_t until) {
   constexpr std::int64_t kMinute = 60'000;
   const auto shows = [&](std::int64_t ms) {
     return (ms + zone.At(absl::FromUnixMillis(ms)).offset * 1000LL) / kMinute;
@@ -220,7 +220,7 @@ std::optional<std::int64_t> watched(const Fields& fields, const absl::TimeZone& 
   return std::nullopt;
 }
 
-RC_GTEST_PROP(ScheduleProperty, IsWhatAWatchedClockShows, ()) {
+RC_GTEST_PROP(ScheduleProperty, AgreesWithTheModel, ()) {
   const std::string name =
       *rc::gen::element<std::string>("Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
                                      "Asia/Kolkata", "UTC", "America/St_Johns", "Africa/Cairo");
@@ -249,7 +249,7 @@ RC_GTEST_PROP(ScheduleProperty, IsWhatAWatchedClockShows, ()) {
   const std::int64_t until = after + 2 * 86'400'000LL;
 
   RC_LOG() << fields.text() << " in " << name << " after " << shown(after);
-  const auto expected = watched(fields, zone, after, until);
+  const auto expected = model_tick(fields, zone, after, until);
   const std::int64_t found = schedule->next_after(after);
   if (expected) {
     RC_ASSERT(shown(found) == shown(*expected));

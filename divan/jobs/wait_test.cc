@@ -42,7 +42,7 @@ struct JobWaits : QueueTest {
   }
 };
 
-TEST_F(JobWaits, TellWhichJobsHaveEnded) {
+TEST_F(JobWaits, ReturnWhichJobsHaveEnded) {
   Wait wait(queue, *store, names({"c", "a", "b"}));
   EXPECT_EQ(read(wait), 0u);
   cancel("a");
@@ -51,13 +51,13 @@ TEST_F(JobWaits, TellWhichJobsHaveEnded) {
   EXPECT_THAT(reached(wait), ElementsAre(false, true, false));
   EXPECT_EQ(wait.jobs()[1].job->state, State::cancelled);
   const auto jobs = in_tx([&](kv::Transaction& tx) { return accept(queue, tx, types, {.limit = 2}).jobs; });
-  EXPECT_EQ(read(wait), 1u) << "running is no end";
+  EXPECT_EQ(read(wait), 1u) << "a running job has not ended";
   EXPECT_EQ(wait.jobs()[0].job->state, State::running);
   for (const auto& job : jobs) in_tx([&](kv::Transaction& tx) { finish(queue, tx, job.attempt()); });
   EXPECT_EQ(read(wait), 3u);
 }
 
-TEST_F(JobWaits, WhatWasReachedStaysSo) {
+TEST_F(JobWaits, AJobThatHasReachedAStateIsNotReadAgain) {
   Wait wait(queue, *store, names({"a"}));
   cancel("a");
   EXPECT_EQ(read(wait), 1u);
@@ -81,7 +81,7 @@ TEST_F(JobWaits, AJobThatIsNotThereIsNotWaitedFor) {
   EXPECT_EQ(read(wait), 2u);
 }
 
-TEST_F(JobWaits, OnlyWhatHasChangedIsReadAgain) {
+TEST_F(JobWaits, OnlyJobsThatHaveChangedAreReadAgain) {
   kv::testing::CountingStore counting(*store);
   Wait wait(queue, counting, names({"a", "b", "c"}));
   read(wait);

@@ -10,7 +10,7 @@ struct WorkerHolds : testing::Test {
   SeededRng rng{1};
   Registry registry{rng};
 
-  // As a connection does it that opens, with the incarnation that its client had before.
+  // Registers and holds a worker, like a connection whose client had this incarnation before.
   struct Held {
     Hold hold;
     std::shared_ptr<kv::Watch> watch;
@@ -40,7 +40,7 @@ struct WorkerHolds : testing::Test {
   }
 };
 
-TEST_F(WorkerHolds, TheConnectionsEndIsTheRegistrations) {
+TEST_F(WorkerHolds, TheEndOfTheConnectionEndsTheRegistration) {
   const auto held = hold();
   EXPECT_EQ(found(), held.hold.ref);
   EXPECT_EQ(state(held), HoldState::holds);
@@ -49,7 +49,7 @@ TEST_F(WorkerHolds, TheConnectionsEndIsTheRegistrations) {
   EXPECT_EQ(state(held), HoldState::ended);
 }
 
-TEST_F(WorkerHolds, WhoComesBackOverAnotherConnectionIsNotEndedByTheOldOne) {
+TEST_F(WorkerHolds, TheOldConnectionDoesNotEndARegistrationThatAnotherHolds) {
   const auto first = hold();
   const auto second = hold(first.hold.ref.incarnation);
   EXPECT_EQ(second.hold.ref, first.hold.ref);
@@ -61,7 +61,7 @@ TEST_F(WorkerHolds, WhoComesBackOverAnotherConnectionIsNotEndedByTheOldOne) {
   EXPECT_EQ(found(), std::nullopt);
 }
 
-TEST_F(WorkerHolds, TheEndOfAConnectionEndsNobodyElse) {
+TEST_F(WorkerHolds, TheEndOfAConnectionEndsNoOtherRegistration) {
   const auto first = hold();
   const auto second = hold();
   EXPECT_NE(second.hold.ref, first.hold.ref);
@@ -70,7 +70,7 @@ TEST_F(WorkerHolds, TheEndOfAConnectionEndsNobodyElse) {
   EXPECT_EQ(found(), second.hold.ref);
 }
 
-TEST_F(WorkerHolds, ARegistrationThatEndsIsToldAndAHeartbeatIsNot) {
+TEST_F(WorkerHolds, TheEndOfARegistrationFiresTheWatchAndAHeartbeatDoesNot) {
   const auto held = hold();
   store->run([&](kv::Transaction& tx) {
     EXPECT_TRUE(registry.heartbeat(tx, held.hold.ref));
@@ -83,7 +83,7 @@ TEST_F(WorkerHolds, ARegistrationThatEndsIsToldAndAHeartbeatIsNot) {
   EXPECT_TRUE(held.watch->fired());
 }
 
-TEST_F(WorkerHolds, WhoRegistersWithoutAConnectionLeavesNoHoldBehind) {
+TEST_F(WorkerHolds, ARegistrationWithoutAConnectionIsNotHeld) {
   const auto held = hold();
   store->run([&](kv::Transaction& tx) {
     registry.remove(tx, held.hold.ref);
@@ -94,7 +94,7 @@ TEST_F(WorkerHolds, WhoRegistersWithoutAConnectionLeavesNoHoldBehind) {
   EXPECT_EQ(found(), ref);
 }
 
-TEST_F(WorkerHolds, AHoldDoesNotBeat) {
+TEST_F(WorkerHolds, AHoldDoesNotReplaceHeartbeats) {
   const auto held = hold();
   Monitor observer(*store, registry, clock, rng);
   for (MonotonicTime next = observer.step(), end = next + kDefaultTimeout; next <= end;
@@ -104,7 +104,7 @@ TEST_F(WorkerHolds, AHoldDoesNotBeat) {
   EXPECT_TRUE(held.watch->fired());
 }
 
-TEST_F(WorkerHolds, ToRegisterAgainIsASignOfLife) {
+TEST_F(WorkerHolds, RegisteringAgainCountsAsAHeartbeat) {
   const auto held = hold();
   EXPECT_EQ(beats(), 0);
   hold(held.hold.ref.incarnation);

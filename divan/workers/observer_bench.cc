@@ -1,5 +1,5 @@
-// What it costs to poll the heartbeats of all workers, which the observer does every half second (or more
-// often, if somebody has a timeout below two seconds).
+// The cost of a poll of the heartbeats of all workers. The observer polls every half second, or more often if
+// a worker has a timeout below two seconds.
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 namespace divan::workers {
 namespace {
 
-// Between two polls one heartbeat in ten comes, as it does with timeouts of 15 s.
+// One worker in ten sends a heartbeat between two polls, as with timeouts of 15 s.
 void poll(benchmark::State& state) {
   const auto workers = static_cast<std::size_t>(state.range(0));
   ManualClock clock;

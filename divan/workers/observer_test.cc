@@ -32,7 +32,7 @@ struct WorkerObserver : testing::Test {
   bool is_alive(const WorkerRef& ref) {
     return embedded->run([&](kv::Transaction& tx) { return registry.is_alive(tx, ref); });
   }
-  // As the monitor's thread does it: sleeps until the next step is due, or the monitor is woken.
+  // Like the monitor's thread: sleeps until the next step is due or the monitor is woken.
   void pass(Duration duration) {
     for (const auto end = clock.now() + duration;;) {
       if (monitor.woken() || next_step <= clock.now()) {
@@ -46,7 +46,7 @@ struct WorkerObserver : testing::Test {
   }
 };
 
-TEST_F(WorkerObserver, TheSilentAreEvictedWhenTheirTimeoutIsOverAndSoonAfter) {
+TEST_F(WorkerObserver, SilentWorkersAreEvictedSoonAfterTheirTimeout) {
   for (const auto timeout : {milliseconds(100), milliseconds(1'500), milliseconds(15'000)}) {
     for (int round = 0; round < 20; ++round) {
       const auto ref = add("w", timeout);
@@ -96,7 +96,7 @@ TEST_F(WorkerObserver, ANewWorkerIsObservedFromThenOn) {
   EXPECT_FALSE(is_alive(other));
 }
 
-TEST_F(WorkerObserver, DamagedRowsKeepNoOtherWorkerFromBeingObserved) {
+TEST_F(WorkerObserver, DamagedRowsDoNotPreventOthersFromBeingObserved) {
   const auto damage = [&](std::string_view kind, std::string_view id) {
     std::string key;
     kv::tuple::Packer(key).string("workers").string("role").string(kind).string(id);
@@ -109,12 +109,12 @@ TEST_F(WorkerObserver, DamagedRowsKeepNoOtherWorkerFromBeingObserved) {
   damage("hb", "heartbeat");
   pass(seconds(3));
   EXPECT_FALSE(is_alive(good));
-  // The next heartbeat is a good one, and its absence is noticed again.
+  // The next heartbeat replaces the damaged one, and the lack of further ones is detected.
   EXPECT_TRUE(is_alive(heartbeat));
   beat(heartbeat);
   pass(seconds(3));
   EXPECT_FALSE(is_alive(heartbeat));
-  // A registration anew takes the place of the damaged one.
+  // Another registration replaces the damaged one.
   const auto again = add("registration", seconds(1));
   EXPECT_TRUE(is_alive(again));
   EXPECT_NE(again, registration);
@@ -123,7 +123,7 @@ TEST_F(WorkerObserver, DamagedRowsKeepNoOtherWorkerFromBeingObserved) {
   EXPECT_TRUE(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx).empty(); }));
 }
 
-TEST_F(WorkerObserver, ATimeoutThatIsSetAnewCounts) {
+TEST_F(WorkerObserver, AChangedTimeoutIsUsed) {
   const auto ref = add("w", seconds(3600));
   pass(seconds(60));
   EXPECT_EQ(add("w", seconds(1), ref.incarnation), ref);
@@ -131,7 +131,7 @@ TEST_F(WorkerObserver, ATimeoutThatIsSetAnewCounts) {
   EXPECT_FALSE(is_alive(ref));
 }
 
-// A store of which one read fails.
+// A store in which one read fails.
 class FaultyStore final : public kv::ForwardingDatabase {
  public:
   using ForwardingDatabase::ForwardingDatabase;
@@ -161,7 +161,7 @@ class FaultyStore final : public kv::ForwardingDatabase {
   int until_failure = 0;
 };
 
-TEST_F(WorkerObserver, AReadThatFailsHidesNobody) {
+TEST_F(WorkerObserver, AfterAReadThatFailsAllAreObserved) {
   FaultyStore faulty(*embedded);
   Observer observer(faulty, registry, clock);
   observer.poll({}, [] {});
@@ -276,7 +276,7 @@ TEST_F(WorkerObserver, RolesThatWereLeftEmptyAreRemoved) {
   EXPECT_TRUE(is_alive(ref));
 }
 
-TEST_F(WorkerObserver, OfTwoWhoLeaveARoleAtTheSameTimeOneEndsIt) {
+TEST_F(WorkerObserver, OfTwoRemovalsAtTheSameTimeOneConflicts) {
   const auto first = add("w1", seconds(15)), second = add("w2", seconds(15));
   auto late = embedded->begin();
   registry.remove(*late, first);
@@ -286,7 +286,7 @@ TEST_F(WorkerObserver, OfTwoWhoLeaveARoleAtTheSameTimeOneEndsIt) {
   EXPECT_TRUE(embedded->run([&](kv::Transaction& tx) { return registry.roles(tx); }).empty());
 }
 
-TEST_F(WorkerObserver, WhoComesAsTheLastOneLeavesKeepsTheRole) {
+TEST_F(WorkerObserver, AWorkerThatIsAddedWhileTheLastOneIsRemovedKeepsTheRole) {
   const auto first = add("w1", seconds(15));
   auto late = embedded->begin();
   registry.remove(*late, first);
@@ -299,7 +299,7 @@ TEST_F(WorkerObserver, WhoComesAsTheLastOneLeavesKeepsTheRole) {
             embedded->run([&](kv::Transaction& tx) { return registry.members(tx, "role").version; }));
 }
 
-TEST_F(WorkerObserver, TheVersionOfARoleGoesOnGrowingWhenItEndsAndComesBack) {
+TEST_F(WorkerObserver, TheVersionOfARoleGrowsAlthoughItIsRemovedAndAddedAgain) {
   kv::Versionstamp last;
   const auto grows = [&] {
     const auto version =
@@ -329,7 +329,7 @@ TEST_F(WorkerObserver, AProcessWhoseNodeIsNotRegisteredObservesAllClosely) {
   EXPECT_FALSE(is_alive(ref));
 }
 
-// A store in which a process can be paused while it reads: before it begins, or when it has read.
+// A store at which the process can be paused before or after it reads.
 class PausingStore final : public kv::ForwardingDatabase {
  public:
   PausingStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
@@ -364,13 +364,13 @@ struct PausedObserver : WorkerObserver {
   WorkerRef ref = add("w", seconds(4));
 
   // Polls whenever a poll is due.
-  void pass_looking(Duration duration) {
+  void pass_polling(Duration duration) {
     for (const auto end = clock.now() + duration; observer.next() <= end;) {
       clock.advance(std::max(observer.next() - clock.now(), Duration()));
       observer.poll({}, [] {});
     }
   }
-  // Where the observer is paused for 100 s, during a poll or between two.
+  // Pauses of 100 s of the observer, during a poll or between two.
   std::vector<std::function<void()>> pauses() {
     return {[this] { pausing.before_read = seconds(100); },  //
             [this] { pausing.after_read = seconds(100); },   //
@@ -378,40 +378,40 @@ struct PausedObserver : WorkerObserver {
   }
 };
 
-// What it reads after a pause is fresh: the worker has beaten during the pause.
-TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatBeat) {
+// The worker has sent a heartbeat before the pause.
+TEST_F(PausedObserver, DoesNotCountAPauseAsSilenceOfAWorkerThatSentAHeartbeat) {
   for (const auto& pause : pauses()) {
-    pass_looking(seconds(2));
+    pass_polling(seconds(2));
     beat(ref);
     clock.advance(observer.next() - clock.now());
     pause();
     observer.poll({}, [] {});
     observer.poll({}, [] {});
-    pass_looking(seconds(4) - milliseconds(1));
+    pass_polling(seconds(4) - milliseconds(1));
     EXPECT_TRUE(is_alive(ref));
     beat(ref);
   }
 }
 
-// The whole machine is paused, the worker too: it gets the time that it had left.
-TEST_F(PausedObserver, DoesNotTakeThePauseForSilenceOfAWorkerThatWasPausedToo) {
+// The whole machine is paused, including the worker, which then has the rest of its timeout.
+TEST_F(PausedObserver, DoesNotCountAPauseAsSilenceOfAWorkerThatWasPausedToo) {
   for (const auto& pause : pauses()) {
-    pass_looking(seconds(2));
+    pass_polling(seconds(2));
     clock.advance(observer.next() - clock.now());
     pause();
     observer.poll({}, [] {});
     observer.poll({}, [] {});
-    pass_looking(seconds(1));
+    pass_polling(seconds(1));
     EXPECT_TRUE(is_alive(ref));
     beat(ref);
   }
 }
 
-TEST_F(PausedObserver, EvictsTheSilentAllTheSame) {
-  pass_looking(seconds(2));
+TEST_F(PausedObserver, EvictsASilentWorkerNevertheless) {
+  pass_polling(seconds(2));
   clock.advance(seconds(100));
   observer.poll({}, [] {});
-  pass_looking(seconds(3));
+  pass_polling(seconds(3));
   EXPECT_FALSE(is_alive(ref));
 }
 

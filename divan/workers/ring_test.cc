@@ -45,7 +45,7 @@ TEST(Rings, EveryWorkerHasTwoObserversAndNoNodeIsItsOwn) {
   }
 }
 
-TEST(Rings, TheWorkersAreSharedOutAndOnlyTheNeighboursOfANodeThatLeavesGetMore) {
+TEST(Rings, WhenANodeLeavesOnlyItsNeighboursObserveMoreWorkers) {
   constexpr int kNodes = 20, kWorkers = 4000;
   const Ring all(roster_of(kNodes)), without_last(roster_of(kNodes - 1));
   std::map<int, int> shares;
@@ -124,18 +124,18 @@ TEST_F(Cluster, ADeadNodeIsEvictedSoonAfterItsTimeout) {
   start(10);
   pass(seconds(20));
   nodes[3]->alive = false;
-  pass(seconds(14));  // its last heartbeat was up to 5 s ago; nobody has read it for half a second
+  pass(seconds(14));  // its last heartbeat was up to 5 s ago; it was read every half second
   pass(milliseconds(1600));
   EXPECT_FALSE(is_alive(nodes[3]->ref));
   for (const auto& node : nodes) EXPECT_EQ(is_alive(node->ref), node->alive);
 }
 
-TEST_F(Cluster, WorkersWhoseObserversDiedWithThemAreEvictedWithinTwiceTheirTimeout) {
+TEST_F(Cluster, WorkersWhoseObserversDiedTooAreEvictedWithinTwiceTheirTimeout) {
   start(10);
   std::vector<WorkerRef> workers;
   for (int i = 0; i < 20; ++i) workers.push_back(add("role", fmt::format("w{}", i)));
   pass(seconds(1));
-  // All but one node stop, and nobody beats any more.
+  // All nodes except one stop, and the workers send no heartbeats.
   for (std::size_t i = 1; i < nodes.size(); ++i) nodes[i]->alive = false;
   pass(seconds(30));
   for (const auto& worker : workers) EXPECT_FALSE(is_alive(worker));

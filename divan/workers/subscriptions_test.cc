@@ -68,7 +68,7 @@ struct WorkerSubscriptions : testing::Test {
   }
 };
 
-TEST_F(WorkerSubscriptions, BeginWithThePresentSetAndTellEachChangeOnce) {
+TEST_F(WorkerSubscriptions, BeginWithThePresentMembersAndReportEachChangeOnce) {
   Calls calls;
   const auto subscription = subscriptions.subscribe("role", calls.callback());
   EXPECT_TRUE(calls.wait_for(""));
@@ -97,7 +97,7 @@ TEST_F(WorkerSubscriptions, OtherOptionsAreAChange) {
   EXPECT_TRUE(calls.changed.wait_for(lock, std::chrono::minutes(1), [&] { return calls.seen.size() == 2; }));
 }
 
-TEST_F(WorkerSubscriptions, ARoleThatEmptiesIsToldOnceWhateverOtherRolesDo) {
+TEST_F(WorkerSubscriptions, ARoleThatBecomesEmptyIsReportedOnceWhateverOtherRolesDo) {
   Calls calls;
   const auto w1 = add("w1");
   const auto subscription = subscriptions.subscribe("role", calls.callback());
@@ -116,7 +116,7 @@ TEST_F(WorkerSubscriptions, ARoleThatEmptiesIsToldOnceWhateverOtherRolesDo) {
   EXPECT_EQ(calls.all(), (std::vector<std::string>{"w1", "", "w2"}));
 }
 
-TEST_F(WorkerSubscriptions, OfThreeOneLeavesAndTheOthersStay) {
+TEST_F(WorkerSubscriptions, EndingOneSubscriptionKeepsTheOthers) {
   Calls first, second, third;
   const auto a = subscriptions.subscribe("role", first.callback());
   auto b = subscriptions.subscribe("role", second.callback());
@@ -130,7 +130,7 @@ TEST_F(WorkerSubscriptions, OfThreeOneLeavesAndTheOthersStay) {
   EXPECT_EQ(second.all(), (std::vector<std::string>{""}));
 }
 
-TEST_F(WorkerSubscriptions, CallbacksThatThrowOrBlockHarmNobody) {
+TEST_F(WorkerSubscriptions, CallbacksThatThrowOrBlockDoNotAffectOthers) {
   std::promise<void> release;
   const auto released = release.get_future().share();
   std::atomic<int> thrown = 0, blocked = 0;
@@ -154,7 +154,7 @@ TEST_F(WorkerSubscriptions, CallbacksThatThrowOrBlockHarmNobody) {
   add("w2");
   EXPECT_TRUE(calls.wait_for("w1 w2"));
   EXPECT_EQ(ids(), (std::vector<std::string>{"w1", "w2"}));
-  // Whoever throws hears of later changes all the same; a slow one of the last.
+  // Callbacks that throw are called for later changes, too; a slow one for the last change.
   while (thrown < 8 * 2) std::this_thread::yield();
   while (blocked < 8) std::this_thread::yield();
   release.set_value();

@@ -55,7 +55,7 @@ struct Workers : testing::Test {
     kv::tuple::Packer(prefix).string("workers").string("role").string("hb");
     return store->run([&](kv::Transaction& tx) { return tx.get_range(kv::below(prefix)).rows.size(); });
   }
-  // As the monitor's thread does it: a step whenever one is due.
+  // Like the monitor's thread: runs a step whenever one is due.
   void pass(Monitor& monitor, Duration duration) {
     for (const MonotonicTime end = clock.now() + duration;;) {
       const MonotonicTime next = monitor.step();
@@ -65,7 +65,7 @@ struct Workers : testing::Test {
   }
 };
 
-TEST_F(Workers, RowAndHeartbeatAppearTogetherAndGoTogether) {
+TEST_F(Workers, RowAndHeartbeatAreAddedAndRemovedTogether) {
   const auto ref = add("w1");
   EXPECT_EQ(ids(), "w1 ");
   EXPECT_EQ(heartbeat_rows(), 1u);
@@ -112,7 +112,7 @@ TEST_F(Workers, W1IsNotW10) {
   EXPECT_EQ(heartbeat_rows(), 1u);
 }
 
-TEST_F(Workers, BadNamesAndOptionsAreRefused) {
+TEST_F(Workers, InvalidNamesAndOptionsAreRejected) {
   EXPECT_THROW(add(""), Error);
   EXPECT_THROW(add(std::string(kMaxNameBytes + 1, 'w')), Error);
   EXPECT_THROW(add("w\xff"), Error);
@@ -121,7 +121,7 @@ TEST_F(Workers, BadNamesAndOptionsAreRefused) {
   EXPECT_THROW(add("w", "{" + std::string(kMaxOptionsBytes, ' ') + "}"), Error);
 }
 
-TEST_F(Workers, ALivingWorkerLivesOn) {
+TEST_F(Workers, ALiveWorkerIsNotEvicted) {
   Monitor monitor(*store, registry, clock, rng);
   Monitor observer(*store, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
@@ -136,8 +136,9 @@ TEST_F(Workers, ALivingWorkerLivesOn) {
   EXPECT_TRUE(removed.empty());
 }
 
-// Each has its own clocks, the wall clocks two hours apart and the monotonic ones by chance.
-TEST_F(Workers, ClocksThatAreHoursApartEvictNobodyAndTheSilentAreMissedAllTheSame) {
+// Two processes whose wall clocks differ by two hours and whose monotonic clocks differ, too. No live worker
+// is evicted, and silent ones are.
+TEST_F(Workers, ClocksNeedNotAgree) {
   constexpr std::int64_t kHourMs = 3'600'000;
   ManualClock slow(1'700'000'000'000 - kHourMs), fast(1'700'000'000'000 + kHourMs);
   fast.advance(seconds(5000));
@@ -200,7 +201,7 @@ TEST_F(Workers, AFrozenProcessDoesNotEvictItself) {
   EXPECT_EQ(worker->ref(), ref);
 }
 
-// A store that takes its time to begin a transaction, or the process was frozen just there.
+// A store in which beginning a transaction takes long, as if the process were frozen.
 class SlowStore final : public kv::ForwardingDatabase {
  public:
   SlowStore(kv::Database& inner, ManualClock& clock) : ForwardingDatabase(inner), clock_(clock) {}
@@ -221,13 +222,13 @@ TEST_F(Workers, AnObserverThatWasFrozenDuringAPollEvictsNoWorker) {
   slow.delay = kDefaultTimeout * 3;
   observer.step();
   slow.delay = Duration();
-  // The heartbeat was read just now: it has not stood still for long.
+  // The heartbeat was first read just now, so the timeout has not passed.
   clock.advance(seconds(1));
   observer.step();
   EXPECT_EQ(ids(), "w1 ");
 }
 
-TEST_F(Workers, AnEvictedButLivingWorkerRegistersAgain) {
+TEST_F(Workers, AnEvictedWorkerThatIsAliveRegistersAgain) {
   Monitor monitor(*store, registry, clock, rng);
   Monitor observer(*store, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
@@ -251,7 +252,7 @@ class FailingStore final : public kv::ForwardingDatabase {
   bool failing = false;
 };
 
-TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {
+TEST_F(Workers, AHeartbeatThatFailedIsSentAgainSoon) {
   FailingStore failing(*store);
   Monitor monitor(failing, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
@@ -266,7 +267,7 @@ TEST_F(Workers, AHeartbeatThatTheStoreRefusedIsSentAgainSoon) {
   EXPECT_EQ(counter(), 1);
 }
 
-TEST_F(Workers, AnEvictionThatFailsKeepsNoOtherFromBeingEvicted) {
+TEST_F(Workers, AnEvictionThatFailsDoesNotPreventOthers) {
   registry.on_removal([](kv::Transaction&, std::string_view, std::string_view id) {
     if (id == "bad") throw kv::Error(kv::ErrorCode::transaction_too_large);
   });
@@ -301,7 +302,7 @@ TEST_F(Workers, TheOwnersEndUnregistersOnce) {
   EXPECT_LT(present, members().version);
 }
 
-TEST_F(Workers, TheMonitorsThreadDoesTheSame) {
+TEST_F(Workers, TheMonitorsThreadSendsHeartbeatsAndEvicts) {
   SystemClock real;
   Monitor observer(*store, registry, real, rng);
   store->run([&](kv::Transaction& tx) { registry.add(tx, "role", "silent", "{}", kMinTimeout); });
@@ -314,7 +315,7 @@ TEST_F(Workers, TheMonitorsThreadDoesTheSame) {
   EXPECT_EQ(members("other").workers.size(), 1u);
 }
 
-TEST_F(Workers, AMonitorTellsWithEachHeartbeatHowBusyItsWorkerIs) {
+TEST_F(Workers, AMonitorStoresTheLoadOfItsWorkersWithEachHeartbeat) {
   Monitor monitor(*store, registry, clock, rng);
   int calls = 0;
   auto worker = monitor.add("role", "w1", "{}", seconds(15),
@@ -330,7 +331,7 @@ TEST_F(Workers, AMonitorTellsWithEachHeartbeatHowBusyItsWorkerIs) {
     monitor.step();
     EXPECT_EQ(loads(), (std::map<std::string, std::string>{{"w1", load}}));
   }
-  EXPECT_EQ(members().version, version) << "nobody is woken";
+  EXPECT_EQ(members().version, version) << "subscribers are not woken";
   kv::testing::MapRows rows(*store);
   kv::Findings findings;
   Check check(store->begin()->read_version(), findings);
@@ -340,7 +341,7 @@ TEST_F(Workers, AMonitorTellsWithEachHeartbeatHowBusyItsWorkerIs) {
   EXPECT_TRUE(loads().empty());
 }
 
-TEST_F(Workers, HeartbeatsOfProcessesThatStartedTogetherDoNotStayTogether) {
+TEST_F(Workers, HeartbeatsHaveJitter) {
   constexpr int kHeartbeats = 100;
   Monitor monitor(*store, registry, clock, rng);
   const auto worker = monitor.add("role", "w1", "{}");
@@ -359,7 +360,7 @@ TEST_F(Workers, HeartbeatsOfProcessesThatStartedTogetherDoNotStayTogether) {
   EXPECT_GT(*pauses.rbegin() - *pauses.begin(), (longest - shortest) / 2);
 }
 
-TEST_F(Workers, DamagedRowsAreRefused) {
+TEST_F(Workers, DamagedRowsAreRejected) {
   const auto put_row = [&](std::string_view kind, std::int64_t number) {
     std::string key, value;
     kv::tuple::Packer(key).string("workers").string("role").string(kind).string("w1");
@@ -368,7 +369,7 @@ TEST_F(Workers, DamagedRowsAreRefused) {
     if (kind == "w") packer.string("{}");
     store->run([&](kv::Transaction& tx) { tx.set(key, value); });
   };
-  // As nanoseconds the second is 500 ms and a bit beyond 2^64.
+  // In nanoseconds the second exceeds 2^64 by about 500 ms.
   for (const std::int64_t timeout : {std::int64_t{0}, 18446744073710 + std::int64_t{500}, INT64_MAX}) {
     add("w1");
     put_row("w", timeout);
@@ -377,7 +378,7 @@ TEST_F(Workers, DamagedRowsAreRefused) {
     EXPECT_EQ(members().workers.at(0).timeout, seconds(1));
   }
   const auto ref = add("w1");
-  // A heartbeat takes the place of a damaged one.
+  // A heartbeat replaces a damaged one.
   put_row("hb", INT64_MAX);
   EXPECT_TRUE(heartbeat(ref));
   put_row("hb", 1);
