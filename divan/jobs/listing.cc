@@ -39,39 +39,23 @@ std::string parse_start(std::string_view start) {
 }
 
 // The ids of the running jobs of a type, in order.
-class RunningIds {
- public:
-  RunningIds(Queue& queue, kv::Transaction& tx, std::string_view type)
-      : queue_(queue), tx_(tx), type_(type) {}
-
-  std::vector<std::string> of_all() {
-    const JobKey alone = JobKey("act").string(type_).integer(kShard);
-    tx_.scan(alone.range(), kSnapshot, [&](std::string_view key, std::string_view) {
-      kv::tuple::Reader reader(key.substr(alone.key().size()));
-      const auto stamp = reader.take_versionstamp();
-      take(key, stamp ? reader.take_string() : std::nullopt);
-      return true;
-    });
-    for_each_worker_job(
-        tx_, type_, [&](std::string_view key, std::optional<std::string> id) { take(key, std::move(id)); });
-    return sorted();
-  }
-
- private:
-  void take(std::string_view key, std::optional<std::string> id) {
-    if (!id) return queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
-    ids_.push_back(*std::move(id));
-  }
-  std::vector<std::string> sorted() {
-    std::sort(ids_.begin(), ids_.end());
-    return std::move(ids_);
-  }
-
-  Queue& queue_;
-  kv::Transaction& tx_;
-  const std::string_view type_;
-  std::vector<std::string> ids_;
-};
+std::vector<std::string> running_ids(Queue& queue, kv::Transaction& tx, std::string_view type) {
+  std::vector<std::string> ids;
+  const auto take = [&](std::string_view key, std::optional<std::string> id) {
+    if (!id) return queue.report_damage(key, kDamagedRunningEntry);
+    ids.push_back(*std::move(id));
+  };
+  const JobKey alone = JobKey("act").string(type).integer(kShard);
+  tx.scan(alone.range(), kSnapshot, [&](std::string_view key, std::string_view) {
+    kv::tuple::Reader reader(key.substr(alone.key().size()));
+    const auto stamp = reader.take_versionstamp();
+    take(key, stamp ? reader.take_string() : std::nullopt);
+    return true;
+  });
+  for_each_worker_job(tx, type, take);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
 
 // A job of a list and its position.
 struct Name {
@@ -82,8 +66,7 @@ struct Name {
 // The first jobs of a list: one more than `limit` if there are more.
 std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_view type,
                                 const ListOptions& options) {
-  RunningIds running(queue, tx, type);
-  auto ids = running.of_all();
+  auto ids = running_ids(queue, tx, type);
   const std::string start = options.start.empty() ? options.start_id : parse_start(options.start);
   if (options.descending) {
     if (!start.empty()) ids.erase(std::upper_bound(ids.begin(), ids.end(), start), ids.end());
@@ -94,8 +77,8 @@ std::vector<Name> running_names(Queue& queue, kv::Transaction& tx, std::string_v
   if (ids.size() > options.limit) ids.resize(options.limit + 1);
   std::vector<Name> names;
   for (auto& id : ids) {
-    std::string place = to_hex(id);
-    names.push_back({std::move(id), std::move(place)});
+    std::string start_here = to_hex(id);
+    names.push_back({std::move(id), std::move(start_here)});
   }
   return names;
 }

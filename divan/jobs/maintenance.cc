@@ -176,7 +176,7 @@ Duration Maintenance::end_overdue_attempts(const std::string& type) {
               const auto deadline = reader.take_int();
               auto id = deadline ? reader.take_string() : std::nullopt;
               if (!id) {
-                queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
+                queue_.report_damage(key, kDamagedRunningEntry);
                 return true;
               }
               if (*deadline > now) {
@@ -223,7 +223,7 @@ Duration Maintenance::reclaim_silent(const std::string& type, Duration timeout) 
               const auto stamp = reader.take_versionstamp();
               auto id = stamp ? reader.take_string() : std::nullopt;
               if (!id) {
-                queue_.report_damage(key, "An entry of the running jobs is damaged and skipped.");
+                queue_.report_damage(key, kDamagedRunningEntry);
                 return true;
               }
               const auto own_timeout = activity_timeout(key, value);

@@ -2,12 +2,10 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
-#include "divan/base/json.h"
 #include "divan/jobs/history.h"
 #include "divan/jobs/periodic.h"
 #include "divan/jobs/rows.h"
 #include "divan/jobs/worker_jobs.h"
-#include "divan/kv/tuple.h"
 
 namespace divan::jobs {
 namespace {

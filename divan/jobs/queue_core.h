@@ -1,9 +1,10 @@
-// What all parts of the job queue share: the registry, the clock and the observer, and reading types and
-// jobs.
+// Shared by all parts of the job queue: its registry, clock and observer, and the functions that read types
+// and jobs.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <vector>

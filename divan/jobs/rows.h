@@ -57,6 +57,10 @@ bool is_of_newer_layout(std::string_view header);
 /// never exists.
 std::string entry_key(const Job& job);
 
+/// What is reported of a damaged entry of the running jobs.
+inline constexpr std::string_view kDamagedRunningEntry =
+    "An entry of the running jobs is damaged and skipped.";
+
 /// The key of the entry for a running job's deadline; empty if it has none.
 std::string deadline_key(const Job& job);
 

@@ -10,8 +10,6 @@
 namespace divan::jobs {
 namespace {
 
-constexpr std::string_view kDamagedEntry = "An entry of the running jobs is damaged and skipped.";
-
 struct Name {
   std::string role;
   std::string id;
@@ -24,12 +22,13 @@ struct Batch {
   bool done = false;
 };
 
-// `entry` is the part of the entry's key that identifies the job.
-void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, std::string_view entry, kv::Version ended_at) {
-  kv::tuple::Reader reader(entry);
+// Reclaims the job of an entry of a worker, unless it was accepted at `ended_at` or later.
+void reclaim_by_entry(QueueCore& queue, kv::Transaction& tx, const JobKey& prefix, std::string_view key,
+                      kv::Version ended_at) {
+  kv::tuple::Reader reader(key.substr(prefix.key().size()));
   const auto type = reader.take_string();
   const auto id = reader.take_string();
-  if (!type || !id) return log::error(kDamagedEntry);
+  if (!type || !id) return queue.report_damage(key, kDamagedRunningEntry);
   auto job = queue.find_or_report(tx, *type, *id);
   if (job && job->state == State::running && job->epoch < ended_at) reclaim(queue, tx, *job, Outcome::lost);
 }
@@ -52,7 +51,7 @@ Batch reclaim_some(QueueCore& queue, kv::Transaction& tx, const JobKey& prefix, 
       batch.done = false;
       break;
     }
-    reclaim_by_entry(queue, tx, std::string_view(key).substr(prefix.key().size()), ended_at);
+    reclaim_by_entry(queue, tx, prefix, key, ended_at);
     DIVAN_CHECK(key >= batch.rest.begin, "the entries of a worker are read backwards");
     batch.rest.begin = key + '\0';
   }
@@ -110,7 +109,7 @@ std::vector<Job> jobs_of_worker(QueueCore& queue, kv::Transaction& tx, std::stri
       auto job = queue.find_or_report(tx, type, *job_id, kv::Isolation::snapshot);
       if (job) jobs.push_back(*std::move(job));
     } else {
-      queue.report_damage(key, kDamagedEntry);
+      queue.report_damage(key, kDamagedRunningEntry);
     }
     return true;
   });
@@ -156,7 +155,7 @@ void reclaim_left(QueueCore& queue, kv::Database& store) {
               if (role && id) {
                 left.push_back({{*std::move(role), *std::move(id)}, std::string(note)});
               } else {
-                queue.report_damage(key, kDamagedEntry);
+                queue.report_damage(key, "A row of an ended worker is damaged and skipped.");
               }
               return true;
             });

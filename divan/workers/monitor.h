@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "divan/base/worker_loop.h"
 #include "divan/workers/observer.h"
