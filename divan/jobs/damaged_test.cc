@@ -2,7 +2,6 @@
 // can be removed.
 #include "divan/jobs/damaged.h"
 
-#include "divan/base/log.h"
 #include "divan/jobs/attempts.h"
 #include "divan/jobs/halts.h"
 #include "divan/jobs/listing.h"

@@ -4,7 +4,6 @@
 
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
-#include "divan/jobs/rows.h"
 #include "divan/jobs/testing.h"
 
 namespace divan::jobs {

@@ -72,7 +72,7 @@ Value required(std::optional<Value> value) {
 
 // Ends with the activity's versionstamp, if there is one, so that the store can fill it in.
 void encode_header(Packer& packer, const Job& job) {
-  // What decode_job() refuses.
+  // decode_job() rejects other values.
   DIVAN_CHECK(job.attempt >= 0 && job.failures >= 0 && job.lost >= 0,
               "attempt {} of a job, {} failures and {} lost", job.attempt, job.failures, job.lost);
   DIVAN_CHECK(job.data_chunks >= 0 && job.data_chunks <= kMaxChunks, "a job's data in {} chunks",

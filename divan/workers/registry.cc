@@ -4,7 +4,6 @@
 
 #include "divan/base/bytes.h"
 #include "divan/base/check.h"
-#include "divan/base/json.h"
 #include "divan/base/log.h"
 #include "divan/kv/tuple.h"
 
@@ -88,7 +87,7 @@ Worker decode_worker(std::string id, std::string_view value) {
 }
 
 std::string encode_worker(const Worker& worker) {
-  // What decode_worker() refuses.
+  // decode_worker() rejects other timeouts.
   DIVAN_CHECK(worker.timeout >= kMinTimeout && worker.timeout <= kMaxTimeout, "a worker's timeout of {} ns",
               worker.timeout.count());
   std::string value;

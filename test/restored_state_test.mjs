@@ -62,7 +62,7 @@ async function withServer(options, body) {
   }
 }
 
-test('put_back: sequences and epochs from after the backup are not used again', async () => {
+test('restored_state: sequences and epochs from after the backup are not used again', async () => {
   let file
   let lost = await withServer({}, async (client, server) => {
     await fillShop(client)
@@ -86,7 +86,7 @@ test('put_back: sequences and epochs from after the backup are not used again', 
   })
 })
 
-onlyEmbedded(test)('put_back: a restored copy of a data directory repeats no values', async () => {
+onlyEmbedded(test)('restored_state: a restored copy of a data directory repeats no values', async () => {
   const directory = temporaryDirectory()
   const [dataDir, copy] = ['data', 'copy'].map((name) => path.join(directory, name))
   await withServer({ dataDir }, fillShop)

@@ -1,4 +1,4 @@
-// What a store gave out and no longer knows of: a copy of its directory that is put back.
+// Versions of a store whose directory is replaced by an older copy are not used again.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,13 +14,13 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-struct PutBack : testing::Test {
+struct RestoredCopy : testing::Test {
   TemporaryDirectory directory;
   SystemRng rng;
   const std::string path = directory.path() + "/store";
   const std::string copy = directory.path() + "/copy";
 
-  // Opens the store, commits so often, and returns the last version.
+  // Opens the store, commits `times` times, and returns the last version.
   Version commit(const Clock& clock, int times) {
     EmbeddedDatabase db({.directory = path, .durable = false}, clock, rng);
     Version version = -1;
@@ -36,36 +36,36 @@ struct PutBack : testing::Test {
     return EmbeddedDatabase({.directory = path, .durable = false}, clock, rng).begin()->read_version();
   }
   void make_copy() { fs::copy(path, copy, fs::copy_options::recursive); }
-  void put_back() {
+  void restore_copy() {
     fs::remove_all(path);
     fs::copy(copy, path, fs::copy_options::recursive);
   }
 };
 
-TEST_F(PutBack, VersionsGoOnBeyondThoseOfTheLostTime) {
+TEST_F(RestoredCopy, VersionsExceedThoseThatWereLost) {
   ManualClock clock;
   commit(clock, 10);
   make_copy();
   clock.advance(minutes(1));
   const Version lost = commit(clock, 1000);
   clock.advance(seconds(1));
-  put_back();
+  restore_copy();
   const Version after = commit(clock, 1);
   EXPECT_GT(after, lost);
-  // Again, of the same copy.
+  // The same copy is restored again.
   clock.advance(seconds(1));
-  put_back();
+  restore_copy();
   EXPECT_GT(read_version(clock), after);
 }
 
-TEST_F(PutBack, VersionsGoOnWhenTheClockWasSetBack) {
+TEST_F(RestoredCopy, VersionsGrowWhenTheClockWasSetBack) {
   const ManualClock right(1'700'000'000'000), behind(1'600'000'000'000);
   const Version before = commit(right, 10);
   EXPECT_EQ(read_version(behind), before);
   EXPECT_EQ(commit(behind, 1), before + 1);
 }
 
-TEST_F(PutBack, VersionsFollowTheClockOnlyWhenAStoreIsOpened) {
+TEST_F(RestoredCopy, VersionsFollowTheClockOnlyWhenAStoreIsOpened) {
   ManualClock clock;
   EmbeddedDatabase db({.directory = path, .durable = false}, clock, rng);
   const Version first = db.begin()->read_version();
@@ -77,7 +77,7 @@ TEST_F(PutBack, VersionsFollowTheClockOnlyWhenAStoreIsOpened) {
   EXPECT_EQ(tx->committed_version(), first + 1);
 }
 
-TEST_F(PutBack, AClockThatCannotBeRightIsNotBelieved) {
+TEST_F(RestoredCopy, AnImplausibleClockIsIgnored) {
   EXPECT_EQ(version_of_clock(-1), 0);
   EXPECT_EQ(version_of_clock(INT64_MIN), 0);
   EXPECT_EQ(version_of_clock(INT64_MAX), 0);
