@@ -58,7 +58,7 @@ struct Jobs : QueueTest {
   }
 };
 
-TEST_F(Jobs, ATypeIsDeclaredFirst) {
+TEST_F(Jobs, ATypeMustBeDeclaredFirst) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.add(tx, "none", "a", "{}"); }); }),
             "no_such_job_type");
   EXPECT_EQ(in_tx([&](kv::Transaction& tx) { return queue.types(tx); }), (std::vector<std::string>{"t"}));
@@ -70,7 +70,7 @@ TEST_F(Jobs, ATypeIsDeclaredFirst) {
   EXPECT_EQ(error_of([&] { in_tx([&](kv::Transaction& tx) { queue.type(tx, "t"); }); }), "no_such_job_type");
 }
 
-TEST_F(Jobs, ATypeOfTheServersOwnCannotBeRemovedAndIsDeclaredAgainIfItIsMissing) {
+TEST_F(Jobs, TheServersOwnTypeCannotBeRemovedAndIsDeclaredIfItIsMissing) {
   in_tx([&](kv::Transaction& tx) { queue.remove_type(tx, "t", true); });
   TypeSettings settings;
   settings.max_attempts = 7;
@@ -144,13 +144,13 @@ TEST_F(Jobs, AddingTheSameAgainWritesNothing) {
   EXPECT_EQ(count(State::pending), 1);
 }
 
-TEST_F(Jobs, WithoutAnIdAJobGetsOne) {
+TEST_F(Jobs, AJobWithoutAnIdGetsAUuid) {
   const auto id = in_tx([&](kv::Transaction& tx) { return queue.add(tx, "t", std::nullopt, "{}").id; });
   EXPECT_EQ(id.size(), 32u);
   EXPECT_EQ(state(id), State::pending);
 }
 
-TEST_F(Jobs, OrderIsPriorityThenTimeThenAge) {
+TEST_F(Jobs, OrderIsPriorityThenTime) {
   add("late", "{}", {.priority = 5});
   clock.advance(milliseconds(1));
   add("second");
@@ -230,7 +230,7 @@ TEST_F(Jobs, ARemovedJobHaltsItsWorker) {
   EXPECT_EQ(error_of([&] { finish(accepted); }), "halt");
 }
 
-TEST_F(Jobs, AHaltedAttemptsWritesDoNotLand) {
+TEST_F(Jobs, WritesOfAStaleAttemptAreNotCommitted) {
   add("a");
   const auto stale = accept_one();
   in_tx([&](kv::Transaction& tx) { release(queue, tx, stale.attempt()); });
@@ -366,7 +366,7 @@ TEST_F(Jobs, ASilentJobIsPendingAgainAndItsOldLockHalts) {
   EXPECT_EQ(error_of([&] { finish(jobs[1]); }), "halt");
 }
 
-TEST_F(Jobs, UpdatesKeepAJob) {
+TEST_F(Jobs, UpdatesKeepAJobRunning) {
   Maintenance maintenance(queue, *store, clock);
   add("a");
   const auto accepted = accept_one();

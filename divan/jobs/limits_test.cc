@@ -77,7 +77,7 @@ TEST_F(Limits, AJobThatIsLostTooOftenIsFailed) {
   EXPECT_EQ(job("a").lost, 0);
 }
 
-TEST_F(Limits, OfLostAttemptsAreTheTypesOrTheJobs) {
+TEST_F(Limits, OfLostAttemptsComeFromTheTypeOrTheJob) {
   set_type({.max_lost = 2});
   add("a");
   lose(accept());
@@ -134,7 +134,7 @@ TEST_F(Limits, AFailureMayBePermanentOrSetTheDelay) {
   EXPECT_EQ(job("a").last_error, "no");
 }
 
-TEST_F(Limits, OfFailuresAndPausesMayBeTheJobsOwn) {
+TEST_F(Limits, OfFailuresAndBackoffMayBeSetByTheJob) {
   add("a", R"({"max_attempts":2,"backoff_min":10000,"backoff_max":10000})");
   fail(accept());
   EXPECT_GE(job("a").due_at, clock.wall_ms() + 7500);
@@ -156,7 +156,7 @@ TEST_F(Limits, OfAJobAreChecked) {
   EXPECT_EQ(own.backoff_max, seconds(5));
 }
 
-TEST_F(Limits, OfAJobAreThoseOfItsLastAdding) {
+TEST_F(Limits, OfAJobAreThoseOfItsLastAdd) {
   constexpr std::string_view kLimits = R"({"max_attempts":3})";
   add("a");
   add("a", kLimits);
@@ -188,7 +188,7 @@ TEST_F(Limits, AJobsTimeoutIsItsOwn) {
   EXPECT_EQ(job("long").state, State::running);
 }
 
-TEST_F(Limits, AnAttemptEndsAtItsDeadlineAlthoughItsWorkerLives) {
+TEST_F(Limits, AnAttemptEndsAtItsDeadlineAlthoughItsWorkerReports) {
   set_type({.max_runtime = seconds(10)});
   add("a");
   const auto attempt = accept();

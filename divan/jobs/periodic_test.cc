@@ -93,7 +93,7 @@ struct PeriodicJobs : QueueTest {
   }
 };
 
-TEST_F(PeriodicJobs, RunsOnceATick) {
+TEST_F(PeriodicJobs, RunOncePerTick) {
   EXPECT_TRUE(add(kHourly, R"({"n":1})"));
   EXPECT_EQ(state(), "pending at 13:00");
   EXPECT_EQ(job().scheduled_at, kNoon + kHour);
@@ -145,7 +145,7 @@ TEST_F(PeriodicJobs, ALongRunSkipsTheTicksMeanwhile) {
   EXPECT_EQ(state(), "pending at 17:00");
 }
 
-TEST_F(PeriodicJobs, DataOfFinishAreThoseOfTheNextOccurrence) {
+TEST_F(PeriodicJobs, DataOfAFinishIsThatOfTheNextOccurrence) {
   add(kHourly);
   advance_to(13);
   finish(accept_one(), R"({"since":7})");
@@ -153,7 +153,7 @@ TEST_F(PeriodicJobs, DataOfFinishAreThoseOfTheNextOccurrence) {
   EXPECT_EQ(accept_one().data, R"({"since":7})");
 }
 
-TEST_F(PeriodicJobs, AFailedAttemptIsTriedAgainAndEachOccurrenceCountsAnew) {
+TEST_F(PeriodicJobs, AFailedAttemptIsRetriedAndEachOccurrenceCountsItsOwn) {
   add(kHourly);
   advance_to(13);
   fail(accept_one());
@@ -173,7 +173,7 @@ TEST_F(PeriodicJobs, AFailedAttemptIsTriedAgainAndEachOccurrenceCountsAnew) {
   EXPECT_EQ(job().last_error, "");
 }
 
-TEST_F(PeriodicJobs, EachOccurrenceCountsItsLostAttemptsAnew) {
+TEST_F(PeriodicJobs, EachOccurrenceCountsItsOwnLostAttempts) {
   set_type({.max_attempts = 1, .max_lost = 2});
   add(kHourly);
   for (const int hour : {13, 14}) {
@@ -242,7 +242,7 @@ TEST_F(PeriodicJobs, MissedTicksAreSkipped) {
   EXPECT_EQ(accept_one().job.attempt, 1);
 }
 
-TEST_F(PeriodicJobs, AMissedTickIsNotSkippedWhereAnotherServerRunsIt) {
+TEST_F(PeriodicJobs, AMissedTickThatAnotherServerHasAcceptedIsNotSkipped) {
   add(kHourlyOrSkip);
   advance_to(14);
   const std::vector<std::string> types{"t"};
@@ -383,7 +383,7 @@ TEST_F(PeriodicJobs, ResubmittingARunningOneKeepsTheDataOfTheRun) {
   EXPECT_EQ(accept_one().data, R"({"n":2})");
 }
 
-TEST_F(PeriodicJobs, RemoveEndsItForGood) {
+TEST_F(PeriodicJobs, ARemovedOneDoesNotRunAgain) {
   add(kHourly);
   advance_to(13);
   const auto run = accept_one();

@@ -29,7 +29,7 @@ struct SeveralTypes : QueueTest {
   }
 };
 
-TEST_F(SeveralTypes, AreOneQueueByPriorityThenTimeThenAge) {
+TEST_F(SeveralTypes, AreOneQueueByPriorityThenTime) {
   add("a", "low", {.priority = 1});
   add("z", "first");
   add("m", "second");
