@@ -92,7 +92,7 @@ class Search {
   Remains found_;
 };
 
-// Reads the state from a header that is damaged after it.
+// Reads the state from a damaged header; nullopt if the state is damaged, too.
 std::optional<State> state_in(std::string_view header) {
   Reader reader(header);
   const auto state = reader.take_int() ? reader.take_int() : std::nullopt;

@@ -24,7 +24,13 @@ inline constexpr std::int64_t kMaxHistory = 20;
 /// The most jobs that one accept() may request.
 inline constexpr std::size_t kMaxAcceptLimit = 1000;
 
-enum class State { pending, running, finished, failed, cancelled };
+enum class State {
+  pending,    // waits until it is due and accepted
+  running,    // was accepted; an attempt runs
+  finished,   // ended with success
+  failed,     // ended, since an attempt failed permanently or too many failed or were lost
+  cancelled,  // ended by a request
+};
 inline constexpr State kStates[] = {State::pending, State::running, State::finished, State::failed,
                                     State::cancelled};
 
@@ -85,7 +91,13 @@ std::string job_limits(std::string_view json);
 TypeSettings with_limits(const TypeSettings& settings, std::string_view limits);
 
 /// The outcome of an attempt.
-enum class Outcome { finished, failed, lost, released, cancelled };
+enum class Outcome {
+  finished,   // success
+  failed,     // its worker has reported a failure, or its deadline has passed
+  lost,       // its worker has ended or become silent
+  released,   // it was returned to the queue, and does not count
+  cancelled,  // the job was cancelled
+};
 /// "finished", "failed" and so on.
 std::string_view outcome_name(Outcome outcome);
 
@@ -108,8 +120,8 @@ struct Job {
   bool resubmit = false;
   std::int64_t resubmit_at = 0;  // time of that run; or kNextTick
   bool cancel = false;           // the running attempt should stop
-  std::string
-      worker_role;  // the worker of the running attempt, or of the one that ended the job; may be empty
+  // The worker of the running attempt, or of the attempt that ended the job; may be empty.
+  std::string worker_role;
   std::string worker_id;
   std::int64_t added_at = 0;
   std::int64_t started_at = 0;

@@ -70,8 +70,11 @@ struct Hold {
   std::string token;
 };
 
-/// Whether a hold is in effect, was replaced by another, or its registration has ended.
-enum class HoldState { holds, taken, ended };
+enum class HoldState {
+  holds,  // it is in effect
+  taken,  // a later hold of the same registration has replaced it
+  ended,  // the registration has ended
+};
 
 /// Called in the transaction in which a registration ends: evicted, replaced or removed.
 using RemovalHook = std::function<void(kv::Transaction&, std::string_view role, std::string_view id)>;
@@ -106,8 +109,8 @@ class Registry {
   /// Lets a connection hold a registration. The transaction must have read that it exists.
   Hold hold(kv::Transaction& tx, const WorkerRef& ref);
   HoldState state(kv::Transaction& tx, const Hold& hold);
-  /// A watch on the hold. It fires when the hold is replaced or the registration ends, or earlier. It is null
-  /// if the store has too many watches, as are those below (Transaction::try_watch).
+  /// A watch on the hold. It fires when the hold is replaced or the registration ends, if not earlier. It is
+  /// null if the store has too many watches, as are those below (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
   /// Returns true if a connection holds the registration. Reads a snapshot.
   bool is_held(kv::Transaction& tx, std::string_view role, std::string_view id);
@@ -146,8 +149,8 @@ class Registry {
     kv::Versionstamp version;
     std::map<std::string, std::shared_ptr<const RoleRoster>, std::less<>> roles;
   };
-  /// Updates a roster that an earlier call has read. Reads one row if no membership has changed, and the rows
-  /// of the roles that have changed otherwise.
+  /// Updates a roster that an earlier call has read. Reads one row if no membership has changed, otherwise
+  /// the version of each role and the rows of the roles that have changed.
   void refresh(kv::Transaction& tx, Roster& roster);
 
   /// Removes the row of a role without workers, which earlier versions of this program kept.
