@@ -86,7 +86,7 @@ class Acceptor::Waiter {
       wake();
       return true;
     } catch (const std::exception& failure) {
-      log::error("A waiter for jobs could not be woken: {}", failure.what());
+      log::error("A waiter for jobs cannot be woken: {}", failure.what());
       return false;
     }
   }

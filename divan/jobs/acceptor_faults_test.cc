@@ -1,7 +1,9 @@
 // When acceptors poll again, and what they do about a commit whose outcome is unknown.
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/testing.h"
+#include "divan/kv/counting_testing.h"
 #include "divan/kv/forwarding.h"
+#include "divan/kv/lossy_testing.h"
 #include "divan/kv/unwatched_testing.h"
 
 namespace divan::jobs {
@@ -138,6 +140,17 @@ TEST_F(AcceptorFaults, AJobWhoseAcceptIsCommittedAfterItsErrorIsReleased) {
   // Its first attempt was released, which does not count.
   EXPECT_EQ(found.jobs[0].job.attempt, 1);
   EXPECT_EQ(found.jobs[0].job.history, 1);
+}
+
+TEST_F(AcceptorFaults, JobsOfAPollThatWasRefusedAreNotReleased) {
+  kv::testing::LossyStore refusing(*store);
+  kv::testing::CountingStore counting(refusing);
+  Acceptor acceptor(queue, counting, clock);
+  add("a");
+  refusing.before_commit = [] { throw kv::Error(kv::ErrorCode::transaction_too_large); };
+  EXPECT_THROW(acceptor.step(acceptor.join(types, {}, [] {})), kv::Error);
+  EXPECT_EQ(counting.begun, 1) << "only the poll";
+  EXPECT_EQ(job("a").state, State::pending);
 }
 
 TEST_F(AcceptorFaults, AnAcceptThatIsNotCommittedWithinAMinuteIsDropped) {

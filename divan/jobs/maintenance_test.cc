@@ -148,6 +148,16 @@ TEST_F(JobsMaintenance, ADamagedEntryDoesNotPreventOthersFromBeingReclaimed) {
   EXPECT_EQ(state("z"), State::pending);
 }
 
+TEST_F(JobsMaintenance, ADamagedDeadlineInMillionsOfYearsDoesNotOverflow) {
+  run_one("t");
+  store->run([](kv::Transaction& tx) {
+    tx.set(JobKey("deadline").string("t").integer(0).integer(INT64_MAX).string("a").key(), "");
+  });
+  const auto next = maintenance.step();
+  EXPECT_GT(next, clock.now());
+  EXPECT_LE(next, clock.now() + seconds(5));
+}
+
 TEST_F(JobsMaintenance, IsWokenByANewType) {
   kv::testing::CountingStore counting(*store);
   Maintenance thread(queue, counting, clock);
