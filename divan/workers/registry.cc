@@ -23,29 +23,16 @@ std::string role_key(std::string_view role, std::string_view kind) {
   return key;
 }
 
-std::string worker_key(std::string_view role, std::string_view id) {
-  std::string key = role_key(role, "w");
+std::string id_key(std::string_view role, std::string_view kind, std::string_view id) {
+  std::string key = role_key(role, kind);
   Packer(key).string(id);
   return key;
 }
 
-std::string heartbeat_key(std::string_view role, std::string_view id) {
-  std::string key = role_key(role, "hb");
-  Packer(key).string(id);
-  return key;
-}
-
-std::string hold_key(std::string_view role, std::string_view id) {
-  std::string key = role_key(role, "hold");
-  Packer(key).string(id);
-  return key;
-}
-
-std::string load_key(std::string_view role, std::string_view id) {
-  std::string key = role_key(role, "load");
-  Packer(key).string(id);
-  return key;
-}
+std::string worker_key(std::string_view role, std::string_view id) { return id_key(role, "w", id); }
+std::string heartbeat_key(std::string_view role, std::string_view id) { return id_key(role, "hb", id); }
+std::string hold_key(std::string_view role, std::string_view id) { return id_key(role, "hold", id); }
+std::string load_key(std::string_view role, std::string_view id) { return id_key(role, "load", id); }
 
 std::string encode_hold(const Hold& hold) {
   std::string value;
