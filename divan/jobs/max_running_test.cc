@@ -299,8 +299,8 @@ TEST_F(MaxRunning, IsNeverExceededHoweverAcceptorsOverlap) {
   int accepted = 0, refused = 0;
   limit(most);
   for (int i = 0; i < 2000; ++i) {
-    const std::size_t who = chance.below(kAcceptors);
-    Open& acceptor = open[who];
+    const std::size_t number = chance.below(kAcceptors);
+    Open& acceptor = open[number];
     switch (chance.below(8)) {
       case 0: add("j" + std::to_string(i), {.scheduled_at = later, .priority = -1}); break;
       case 1: add("j" + std::to_string(i)); break;
@@ -315,9 +315,9 @@ TEST_F(MaxRunning, IsNeverExceededHoweverAcceptorsOverlap) {
       case 4:
       case 5: {
         AcceptOptions options{.limit = 1 + chance.below(3)};
-        if (who % 2 == 0) options.max_scheduled_at = later;
+        if (number % 2 == 0) options.max_scheduled_at = later;
         acceptor.tx = store->begin();
-        acceptor.jobs = jobs::accept(who < 2 ? queue : queue2, *acceptor.tx, kTypes, options).jobs;
+        acceptor.jobs = jobs::accept(number < 2 ? queue : queue2, *acceptor.tx, kTypes, options).jobs;
         break;
       }
       default:
