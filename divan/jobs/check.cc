@@ -84,7 +84,7 @@ void Check::check_row(std::string_view key, std::string_view value) {
   } else if (kind == "left") {
     expect(kv::has_shape(rest, "ss") && kv::has_shape(value, "v"));
     if (kv::is_beyond(*Reader(value).take_versionstamp(), version_))
-      throw wrong(fmt::format("its versionstamp exceeds the store's version {}", version_));
+      throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
   } else if (kind == "halt") {
     Reader worker(rest);
     expect(worker.take_string() && worker.take_string());
@@ -123,7 +123,7 @@ void Check::header_row(std::string_view rest, std::string_view value) {
   entries_wanted_.add(entry_key(job));
   check_epoch(job.epoch);
   if (job.activity && kv::is_beyond(*job.activity, version_))
-    throw wrong(fmt::format("its versionstamp exceeds the store's version {}", version_));
+    throw wrong(fmt::format("its versionstamp is greater than the store's version {}", version_));
   if (is_periodic(job) && Schedule::of_json(job.schedule).json() != job.schedule)
     throw wrong("its schedule is not in canonical form");
 }
@@ -132,7 +132,7 @@ void Check::header_row(std::string_view rest, std::string_view value) {
 // one.
 void Check::check_epoch(std::int64_t epoch) const {
   if (epoch > version_)
-    throw wrong(fmt::format("the epoch {} exceeds the store's version {}", epoch, version_));
+    throw wrong(fmt::format("the epoch {} is greater than the store's version {}", epoch, version_));
 }
 
 void Check::count_row(std::string_view rest, std::string_view value) {

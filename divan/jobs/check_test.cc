@@ -278,7 +278,7 @@ TEST_F(JobsCheckMore, EpochsDoNotExceedTheStoresVersion) {
   auto elements = kv::tuple::unpack(header);
   elements.at(8) = version + 1;  // the epoch (docs/keyspace.md)
   header = kv::tuple::pack(elements);
-  EXPECT_THAT(check(rows, version).kept(), ElementsAre(HasSubstr("exceeds the store's version")));
+  EXPECT_THAT(check(rows, version).kept(), ElementsAre(HasSubstr("is greater than the store's version")));
 }
 
 }  // namespace
