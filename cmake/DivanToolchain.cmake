@@ -25,10 +25,6 @@ if(DIVAN_WARNINGS_ARE_ERRORS)
   add_compile_options(-Werror)
 endif()
 
-if(DIVAN_CHECK_MUTEX_RANKS)
-  add_compile_definitions(DIVAN_CHECK_MUTEX_RANKS)
-endif()
-
 if(DIVAN_SANITIZE)
   add_compile_options(-fsanitize=${DIVAN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DIVAN_SANITIZE})
