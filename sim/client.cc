@@ -1,4 +1,4 @@
-// A client: adds jobs, asks for them again, cancels and removes them, and looks what is there.
+// A client: adds jobs, resubmits, cancels and removes them, and lists them.
 #include "divan/jobs/listing.h"
 #include "sim/cluster.h"
 
@@ -9,8 +9,8 @@ class Client {
  public:
   Client(Cluster& cluster, Process& process) : base_(cluster, process), rng_(cluster.world.rng()) {}
 
-  void live() {
-    while (!base_.cluster.quiet) {
+  void run() {
+    while (!base_.cluster.quiet && !base_.is_leaving()) {
       base_.world.pause(base_.pause_up_to(base_.cluster.plan.client_pause));
       const auto operation = rng_.below(100);
       if (happens(rng_, base_.cluster.plan.clearing)) {
@@ -22,10 +22,11 @@ class Client {
       } else if (operation < 90) {
         pause_or_go_on();
       } else {
-        look();
+        check_list();
       }
     }
-    base_.world.wait(nullptr, MonotonicTime::max(), [this] { return base_.cluster.closing; });
+    base_.world.wait(nullptr, MonotonicTime::max(),
+                     [this] { return base_.cluster.closing || base_.is_leaving(); });
   }
 
  private:
@@ -63,7 +64,8 @@ class Client {
   std::string any_data() {
     if (rng_.below(8) == 0) return "{}";
     std::string data = fmt::format(R"({{"for":"{}"}})", ++made_);
-    data.insert(data.size() - 1, fmt::format(R"(,"by":"{}.{}")", base_.process.name, base_.process.life));
+    data.insert(data.size() - 1,
+                fmt::format(R"(,"by":"{}.{}")", base_.process.name, base_.process.incarnation));
     // Some take more than one row.
     if (rng_.below(40) == 0) data.insert(data.size() - 1, R"(,"x":")" + std::string(150'000, 'x') + '"');
     return data;
@@ -77,7 +79,7 @@ class Client {
                .data = any_data(),
                .options = {.priority = static_cast<std::int64_t>(rng_.below(3))}};
       if (const auto time = any_time(); time != 0) wish_.options.scheduled_at = time;
-      if (wish_.id && rng_.below(8) == 0) {
+      if (base_.cluster.plan.periodic && wish_.id && rng_.below(8) == 0) {
         wish_.options.scheduled_at.reset();
         wish_.options.schedule = any_schedule();
       }
@@ -134,7 +136,7 @@ class Client {
   }
 
   // One version of the store must agree with itself.
-  void look() {
+  void check_list() {
     const std::string type = any_type();
     try {
       base_.store.run([&](kv::Transaction& tx) {
@@ -165,7 +167,7 @@ class Client {
 
 void start_client(Cluster& cluster, Process& process) {
   auto client = std::make_shared<Client>(cluster, process);
-  cluster.world.spawn(&process, "client", [client] { client->live(); });
+  cluster.world.spawn(&process, "client", [client] { client->run(); });
 }
 
 }  // namespace divan::sim

@@ -7,39 +7,51 @@ using std::chrono::seconds;
 
 Plan Plan::random(Rng& rng) {
   Plan plan;
-  const auto chance = [&](std::uint64_t highest) { return rng.below(3) == 0 ? 0 : rng.below(highest); };
-  // Short ones, too, that end within one transaction's life.
+  plan.embedded = rng.below(6) == 0;
+  // Some worlds have jobs only, some databases only, some have both.
+  plan.nodes = rng.below(2) == 0 ? 0 : 1 + rng.below(3);
+  plan.jobs = plan.nodes == 0 || rng.below(2) == 0;
+  // Some are shorter than the lifetime of a transaction.
   const auto any_timeout = [&] { return rng.below(2) == 0 ? seconds(3) : seconds(15); };
-  for (std::uint64_t i = 0, types = 1 + rng.below(2); i < types; ++i) {
+  // Settings are kept in milliseconds.
+  const auto ms = [&](Duration low, Duration high) {
+    return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
+  };
+  // The end of a world waits for their next runs.
+  plan.periodic = rng.below(3) == 0;
+  for (std::uint64_t i = 0, types = plan.jobs ? 1 + rng.below(2) : 0; i < types; ++i) {
     plan.types.push_back(i == 0 ? "mail" : "index");
     jobs::TypeSettings settings;
-    // Settings are kept in milliseconds.
-    const auto ms = [&](Duration low, Duration high) {
-      return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
-    };
-    settings.timeout = ms(milliseconds(500), any_timeout());
+    settings.timeout = ms(seconds(1), any_timeout());
     settings.max_attempts = 2 + static_cast<std::int64_t>(rng.below(6));
     settings.backoff_min = ms(milliseconds(100), seconds(2));
     settings.backoff_max = ms(seconds(2), seconds(10));
     settings.retention = rng.below(2) == 0 ? Duration(seconds(20)) : Duration(std::chrono::hours(24));
     if (rng.below(2) == 0) settings.max_lost = 1 + static_cast<std::int64_t>(rng.below(4));
-    if (rng.below(3) == 0) settings.max_runtime = ms(milliseconds(500), seconds(10));
+    if (rng.below(3) == 0) settings.max_runtime = ms(seconds(1), seconds(10));
     if (rng.below(3) == 0) settings.retention_failed = seconds(40);
     if (rng.below(3) == 0) settings.max_running = 1 + static_cast<std::int64_t>(rng.below(4));
     plan.settings[plan.types.back()] = settings;
   }
   plan.ids = 2 + rng.below(10);
-  plan.worker_timeout =
-      std::chrono::duration_cast<milliseconds>(between(rng, milliseconds(500), any_timeout()));
-  plan.acceptors = 1 + rng.below(3);
-  plan.with_worker = chance(1'000'001);
-  plan.late = chance(100'000);
-  plan.forget = chance(150'000);
-  plan.failing = chance(400'000);
-  plan.sluggish = chance(200'000);
-  plan.restless = chance(100'000);
+  plan.worker_timeout = ms(seconds(1), any_timeout());
+  plan.acceptors = plan.jobs ? 1 + rng.below(3) : 0;
+  draw(rng, 3,
+       {{plan.with_worker, 1'000'001},
+        {plan.late, 100'000},
+        {plan.forget, 150'000},
+        {plan.failing, 400'000},
+        {plan.sluggish, 200'000},
+        {plan.restless, 100'000}});
   plan.clearing = rng.below(6) == 0 ? 60'000 : 5'000;
   plan.client_pause = between(rng, milliseconds(200), seconds(5));
+  plan.writers = 1 + rng.below(2);
+  plan.builders = 1 + rng.below(2);
+  plan.documents = 2 + rng.below(10);
+  plan.batch = 1 + rng.below(4);
+  plan.writer_pause = between(rng, milliseconds(200), seconds(5));
+  plan.longest_map = rng.below(2) == 0 ? Duration() : between(rng, {}, seconds(4));
+  plan.build_timeout = ms(seconds(1), any_timeout());
   return plan;
 }
 
@@ -51,14 +63,18 @@ Cluster::Cluster(World& the_world)
       observer(engine),
       steps(world),
       jobs(engine),
-      workers(world) {
+      workers(world),
+      databases(engine, true_clock),
+      indexes(engine, databases) {
   observer.add(steps);
   observer.add(jobs);
   observer.add(workers);
+  observer.add(databases);
+  observer.add(indexes);
 }
 
 void Base::add_job(const std::string& type) {
-  const std::string data = fmt::format(R"({{"by":"{}.{}"}})", process.name, process.life);
+  const std::string data = fmt::format(R"({{"by":"{}.{}"}})", process.name, process.incarnation);
   Step step{.kind = Step::Kind::add, .type = type, .data = data};
   perform(step, [&](kv::Transaction& tx) { step.id = queue.add(tx, type, std::nullopt, data).id; });
 }
@@ -77,9 +93,9 @@ void Base::check_is(std::string_view name, const Error& error) {
 }
 
 void Base::wait_to_leave() {
-  const Duration life = between(world.rng(), seconds(5), std::chrono::minutes(5));
-  world.wait(nullptr, world.now() + life, [this] { return cluster.quiet; });
-  if (!cluster.quiet) {
+  const Duration uptime = between(world.rng(), seconds(5), std::chrono::minutes(5));
+  world.wait(nullptr, world.now() + uptime, [this] { return cluster.quiet || is_leaving(); });
+  if (!cluster.quiet || is_leaving()) {
     cluster.leaving.insert(&process);
     return;
   }

@@ -1,9 +1,10 @@
-// What the actors of one world share: the store, who watches over it, and what they are to do there.
+// What the actors of one world share: the store, its observers, and the plan of what the actors do.
 #pragma once
 
 #include "divan/jobs/acceptor.h"
 #include "divan/jobs/maintenance.h"
 #include "divan/workers/monitor.h"
+#include "sim/index_invariants.h"
 #include "sim/job_invariants.h"
 #include "sim/sim_clock.h"
 #include "sim/steps.h"
@@ -12,6 +13,8 @@
 namespace divan::sim {
 
 inline constexpr std::string_view kRole = "server";
+/// The databases of the nodes.
+inline constexpr std::string_view kDatabases[] = {"a", "b"};
 
 /// Drawn anew for every seed.
 struct Plan {
@@ -19,8 +22,8 @@ struct Plan {
   std::map<std::string, jobs::TypeSettings> settings;
   std::size_t ids = 8;  // names of jobs that the clients share
   Duration worker_timeout{};
-  std::size_t acceptors = 2;      // a server
-  std::uint64_t with_worker = 0;  // chance that an accept rides on the server's worker
+  std::size_t acceptors = 2;      // a server; 0 without jobs
+  std::uint64_t with_worker = 0;  // chance that an accept is for the server's worker
   std::uint64_t late = 0;         // chance that a pause of an attempt is longer than its timeout
   std::uint64_t forget = 0;       // chance that an attempt without a worker is dropped
   std::uint64_t failing = 0;      // chance that an attempt fails
@@ -28,6 +31,18 @@ struct Plan {
   std::uint64_t restless = 0;     // chance that it unregisters instead, and registers again
   std::uint64_t clearing = 0;     // chance that a client's operation is to remove a type with its jobs
   Duration client_pause{};        // between the operations of a client, at most
+
+  bool embedded = false;      // one process has the embedded store
+  bool jobs = true;           // there are clients and workers of jobs; else there are no types
+  bool periodic = false;      // clients add jobs with schedules
+  std::uint64_t nodes = 0;    // that have databases
+  std::size_t writers = 1;    // a node
+  std::size_t builders = 1;   // a node
+  std::size_t documents = 8;  // ids of documents that the writers share
+  std::size_t batch = 1;      // documents that are mapped at once
+  Duration writer_pause{};    // between the operations of a writer, at most
+  Duration longest_map{};     // of a batch
+  Duration build_timeout{};   // of the jobs that build indexes
 
   static Plan random(Rng& rng);
 };
@@ -43,13 +58,19 @@ struct Cluster {
   StepsDone steps;
   JobInvariants jobs;
   WorkerInvariants workers;
+  DatabaseInvariants databases;
+  IndexInvariants indexes;
   Plan plan;
-  bool quiet = false;    // no more trouble, no more new jobs: what is there is to be brought to its end
+  bool quiet = false;    // no more faults, no new work: what there is comes to its end
+  int bursts = 0;        // of writes, which writers make in quiet times
   bool closing = false;  // all but the last server stop
   const Process* last_server = nullptr;
   std::set<const Process*> leaving;                         // that stop in good order, and are to come back
-  std::set<std::string> held;                               // locks of attempts that somebody works on
+  std::set<std::string> held;                               // locks of attempts that an actor works on
   std::map<std::string, std::vector<std::string>> members;  // of the role, by version
+  // What readers have kept, over the crashes of their nodes: by node and database, and by node.
+  std::map<std::pair<std::string, std::string>, ChangesReader> readers;
+  std::map<std::string, FeedReader> feed_readers;
 
   /// Empty while it is not registered.
   std::string incarnation_of_last_server() const {
@@ -62,7 +83,7 @@ struct Cluster {
   std::int64_t tokens_ = 0;
 };
 
-/// The parts of every process that uses the store, for one of its lives.
+/// The parts of every process that uses the store, in one of its incarnations.
 struct Base {
   Base(Cluster& the_cluster, Process& the_process)
       : cluster(the_cluster),
@@ -97,17 +118,21 @@ struct Base {
   /// The one error that may come besides.
   void check_is(std::string_view name, const Error& error);
 
-  /// Waits until this life of a process is to end in good order: now and then, but in quiet times not before
-  /// all work is done.
+  /// Whether this incarnation of the process is to stop in good order.
+  bool is_leaving() const { return cluster.leaving.contains(&process); }
+
+  /// Waits until this incarnation of the process is to stop in good order. In quiet times that is when all
+  /// work is done.
   void wait_to_leave();
 
   Duration pause_up_to(Duration longest) { return between(world.rng(), {}, longest); }
 };
 
-/// Begins a life of a process. Its tasks own what it has in memory.
+/// Starts an incarnation of a process. Its tasks own what it has in memory.
 using Start = std::function<void(Cluster&, Process&)>;
 void start_server(Cluster& cluster, Process& process);
 void start_remote(Cluster& cluster, Process& process);
 void start_client(Cluster& cluster, Process& process);
+void start_node(Cluster& cluster, Process& process);
 
 }  // namespace divan::sim

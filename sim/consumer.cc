@@ -91,7 +91,7 @@ bool Consumer::update(const AcceptedJob& job, bool& cancel) {
               .progress = progress};
     return base_.perform(step, go) == false;
   }
-  // A mere sign of life, with which nothing else is written.
+  // A heartbeat: nothing else is written.
   try {
     base_.store.run(go);
   } catch (const kv::Error& error) { base_.check_expected(error); } catch (const jobs::LockLost&) {
@@ -102,7 +102,7 @@ bool Consumer::update(const AcceptedJob& job, bool& cancel) {
 }
 
 void Consumer::end(const AcceptedJob& job, Step::Kind how) {
-  // Whoever rides on a worker must go on until there is an answer: nobody takes the job from it.
+  // A worker's attempt goes on until there is an answer: its job is not reclaimed while the worker lives.
   for (std::optional<bool> told; !told && !world_.is_unwinding();) {
     Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
     const bool tells = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(4) == 0;

@@ -1,12 +1,11 @@
-// Consumers of jobs: they accept some, say now and then that they are alive, and end them, all that as
-// well and as badly as the plan says.
+// Consumers of jobs: they accept some, send updates now and then, and end them, as reliably as the plan says.
 #pragma once
 
 #include "sim/cluster.h"
 
 namespace divan::sim {
 
-/// Of one life of a process; any number of its tasks may work.
+/// Of one incarnation of a process; any number of its tasks may work.
 class Consumer {
  public:
   explicit Consumer(Base& base)
@@ -15,7 +14,7 @@ class Consumer {
         rng_(base.world.rng()),
         acceptor_(base.queue, base.store, *base.process.clock) {}
 
-  /// Works until leave(). `worker` tells on whose heartbeat accepted jobs may ride.
+  /// Works until leave(). `worker` returns the worker that jobs may be accepted for.
   void work(const std::function<std::optional<workers::WorkerRef>()>& worker);
   void leave();
 

@@ -1,8 +1,9 @@
-// How often what goes wrong. Drawn anew for every seed: some worlds are calm, some wild, some have one kind
-// of trouble only, since rare faults hide behind frequent ones.
+// How often faults happen. Drawn anew for every seed: some worlds have none, some have many, some have one
+// kind only, since rare faults hide behind frequent ones.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "divan/base/clock.h"
 #include "divan/base/rng.h"
@@ -20,6 +21,8 @@ struct Faults {
   std::uint64_t stall = 0;           // the process stands still for up to 5 s just before
   std::uint64_t crash_before = 0;    // the process crashes just before
   std::uint64_t crash_after = 0;     // or just after
+  // Of each commit to an embedded store, and of each time that it is opened after a crash.
+  std::uint64_t power_cut = 0;
   // Of each operation.
   std::uint64_t slow = 0;  // takes up to `slowest`
   Duration slowest = std::chrono::milliseconds(100);
@@ -31,10 +34,19 @@ struct Faults {
   Duration freeze_every{};
   Duration cut_off_every{};
   Duration pause_every{};                               // of the machine, with all processes
+  Duration power_cut_every{};                           // of an embedded store's machine
   Duration longest_absence = std::chrono::seconds(20);  // of a crashed, frozen or cut off process
 
   static Faults random(Rng& rng);
 };
+
+/// A chance to be drawn, and what it is less than.
+struct Drawn {
+  std::uint64_t& chance;
+  std::uint64_t highest;
+};
+/// Draws chances. In one world of `never`, each is 0.
+void draw(Rng& rng, std::uint64_t never, std::initializer_list<Drawn> chances);
 
 /// Whether something with this chance happens now.
 inline bool happens(Rng& rng, std::uint64_t chance) { return chance > 0 && rng.below(1'000'000) < chance; }

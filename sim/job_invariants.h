@@ -47,7 +47,7 @@ class JobInvariants final : public Invariant {
     std::int64_t finishes = 0;
     std::int64_t finished_tick = 0;  // of its schedule, the last for which it ran to the end
     MonotonicTime finished_at{};     // in true time
-    MonotonicTime alive_at{};        // the last sign of life of the running attempt,
+    MonotonicTime alive_at{};        // the last heartbeat of the running attempt,
                                      // in true time
     std::string told_limits;         // the job's own settings at that time
     kv::Version changed = 0;
@@ -85,7 +85,7 @@ class JobInvariants final : public Invariant {
   void check_tick(const Name& name, Seen& seen);
   void learn_ticks(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
-  // Jobs ride on workers that are there, or are left by registrations that ended.
+  // Running jobs belong to workers that are there, or are left by registrations that ended.
   void check_worker_jobs(const Touched& touched, const Rows& rows);
   void follow_taking_back(const Name& name, Seen& seen, const std::optional<jobs::Job>& now,
                           const Commit& commit, const Touched& touched);

@@ -10,7 +10,7 @@ namespace divan::sim {
 using jobs::has_ended;
 
 /// One job, from its being added until it is removed or pruned. Times are in milliseconds by the wall clock
-/// of whoever did what they are about: each process goes by its own.
+/// of the process that acted: each goes by its own.
 struct JobModel {
   jobs::State state = jobs::State::pending;
   std::string data;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "divan/kv/stamping.h"
 #include "divan/kv/tuple.h"
 
 namespace divan::sim {
@@ -16,22 +17,51 @@ Observer::Observer(Engine& engine) : engine_(engine) {
   engine_.on_commit = [this](const Written& written) { committed(written); };
 }
 
-void Observer::committed(const Written& written) {
-  std::set<std::string> touched = written.keys;
-  for (const auto& range : written.ranges) {
-    const auto last = rows_.lower_bound(range.end);
-    for (auto row = rows_.lower_bound(range.begin); row != last; ++row) touched.insert(row->first);
+Observer::Outcome Observer::outcome_of(const Written& written) const {
+  Outcome outcome;
+  const auto before = [&](const std::string& key) -> std::optional<std::string> {
+    if (const auto changed = outcome.find(key); changed != outcome.end()) return changed->second;
+    const auto row = rows_.find(key);
+    return row == rows_.end() ? std::nullopt : std::optional(row->second);
+  };
+  const auto stamped = [&](std::string_view bytes) {
+    const std::uint32_t offset = kv::take_stamp_offset(bytes);
+    return kv::stamped(bytes, offset, written.stamp);
+  };
+  for (const auto& write : written.writes) {
+    switch (write.kind) {
+      case Write::Kind::set: outcome[write.key] = write.value; break;
+      case Write::Kind::clear: outcome[write.key].reset(); break;
+      case Write::Kind::clear_range: {
+        const auto last = rows_.lower_bound(write.value);
+        for (auto row = rows_.lower_bound(write.key); row != last; ++row) outcome[row->first].reset();
+        const auto end = outcome.lower_bound(write.value);
+        for (auto row = outcome.lower_bound(write.key); row != end; ++row) row->second.reset();
+        break;
+      }
+      case Write::Kind::atomic:
+        outcome[write.key] = kv::apply_atomic(write.op, before(write.key), write.value);
+        break;
+      case Write::Kind::stamped_key: outcome[stamped(write.key)] = write.value; break;
+      case Write::Kind::stamped_value: outcome[write.key] = stamped(write.value); break;
+    }
   }
+  return outcome;
+}
+
+void Observer::committed(const Written& written) {
   Commit commit;
   commit.stamp = written.stamp;
   commit.version = written.version;
   commit.began = written.began;
   commit.began_ms = written.began_ms;
   commit.committed_ms = written.committed_ms;
-  const auto tx = engine_.database.begin();
-  for (const auto& key : touched) {
+  const auto tx = engine_.database().begin();
+  for (const auto& [key, after] : outcome_of(written)) {
+    if (tx->get(key, kv::Isolation::snapshot) != after)
+      engine_.world.fail(fmt::format("A commit did not leave what it wrote: {}", kv::tuple::describe(key)));
     const auto before = rows_.find(key);
-    Change change{key, {}, tx->get(key, kv::Isolation::snapshot)};
+    Change change{key, {}, after};
     if (before != rows_.end()) change.before = before->second;
     if (change.before == change.after) continue;
     if (change.after) {
@@ -44,12 +74,33 @@ void Observer::committed(const Written& written) {
   for (Invariant* invariant : invariants_) invariant->check(commit, rows_);
 }
 
+bool Observer::equals_engine() const {
+  auto expected = rows_.begin();
+  bool same = true;
+  engine_.database().dump([&](std::string_view key, std::string_view value) {
+    same = expected != rows_.end() && expected->first == key && expected->second == value;
+    if (same) ++expected;
+    return same;
+  });
+  return same && expected == rows_.end();
+}
+
+void Observer::check_restarted() {
+  if (const auto interrupted = std::exchange(engine_.interrupted, std::nullopt); interrupted) {
+    const bool committed_it = !equals_engine();
+    engine_.world.count(committed_it ? "power cut: was committed" : "power cut: was not committed");
+    engine_.world.trace(committed_it ? "the last commit was made" : "the last commit was not made");
+    if (committed_it) committed(*interrupted);
+  }
+  check_copy();
+}
+
 void Observer::check_copy() {
   auto expected = rows_.begin();
-  engine_.database.dump([&](std::string_view key, std::string_view value) {
+  engine_.database().dump([&](std::string_view key, std::string_view value) {
     if (expected == rows_.end() || expected->first != key || expected->second != value) {
       engine_.world.fail(
-          fmt::format("The store has a row that no commit wrote: {}", kv::tuple::describe(key)));
+          fmt::format("The store has a row that no commit has left so: {}", kv::tuple::describe(key)));
       return false;
     }
     ++expected;

@@ -1,4 +1,4 @@
-// Looks at the engine after every commit, past all faults, and hands what changed to the invariants.
+// Follows the engine's commits, past all faults, and gives what changed to the invariants.
 #pragma once
 
 #include <map>
@@ -23,7 +23,8 @@ struct Commit {
   std::vector<Change> changes;  // by key
   std::string stamp;            // ten bytes
   kv::Version version = 0;
-  // By the wall clock of who committed, as in Written: whatever it read from its clock lies between these.
+  // By the wall clock of the process that committed, as in Written: what it read from its clock lies between
+  // these.
   std::int64_t began_ms = 0;
   std::int64_t committed_ms = 0;
   MonotonicTime began{};  // in true time: what was there before was seen
@@ -42,7 +43,8 @@ class Invariant {
   virtual void check(const Commit& commit, const Rows& rows) = 0;
 };
 
-/// Keeps a copy of the engine's rows and checks the invariants.
+/// Keeps the rows that the commits have made, compares each commit with the engine's rows, and checks the
+/// invariants.
 class Observer {
  public:
   explicit Observer(Engine& engine);
@@ -53,8 +55,16 @@ class Observer {
   /// Compares the copy with the engine.
   void check_copy();
 
+  /// After a restart of the store: it has what was committed, and all or nothing of the commit during which
+  /// the power failed.
+  void check_restarted();
+
  private:
+  // The rows that the commit leaves where it has written, by what its operations mean.
+  using Outcome = std::map<std::string, std::optional<std::string>, std::less<>>;
+  Outcome outcome_of(const Written& written) const;
   void committed(const Written& written);
+  bool equals_engine() const;
 
   Engine& engine_;
   Rows rows_;

@@ -14,9 +14,11 @@ struct Process {
   std::string name;
   std::unique_ptr<Clock> clock;
   std::unique_ptr<SeededRng> rng;
-  /// Which life of the process this is; tasks of earlier ones are dead.
-  int life = 0;
+  /// Tasks of earlier incarnations are dead.
+  int incarnation = 0;
   bool alive = true;
+  /// Tasks of all incarnations that have not ended.
+  int tasks = 0;
   // In true time: nothing of it runs until then; it does not reach the store until then.
   MonotonicTime frozen_until{};
   MonotonicTime cut_off_until{};

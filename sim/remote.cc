@@ -1,5 +1,5 @@
 // A worker in another language: it keeps its registration alive by its own calls, changes what it offers,
-// works on jobs, and looks after nobody else.
+// and works on jobs. It reclaims and evicts nothing.
 #include "sim/consumer.h"
 
 namespace divan::sim {

@@ -9,6 +9,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
+constexpr int kBursts = 5;
 constexpr std::int64_t kHourMs = 3'600'000;
 
 class Scenario {
@@ -25,17 +26,22 @@ class Scenario {
  private:
   void story();
   void declare_types();
+  void declare_builds();
+  void embed(Process& process);
+  void restart_store();
   void settle();
-  void trouble();
+  void inject_faults();
   void calm_down();
   void wait_for_the_end_of_all_jobs();
   void wait_for_a_tick_of_all_schedules();
   void wait_for_the_workers_to_leave();
+  void wait_for_the_databases();
+  void check_databases();
   void check_pruning();
 
   Process& add(const std::string& name, bool right_clock);
-  // Begins the lives of a process, one after the other.
-  void live(Process& process, Start start);
+  // Starts the incarnations of a process, one after the other.
+  void run_process(Process& process, Start start);
   void repeat(const std::string& what, Duration every, std::function<void(Process&)> fn);
   Duration absence() { return between(rng_, milliseconds(1), cluster_.engine.faults.longest_absence); }
 
@@ -44,7 +50,8 @@ class Scenario {
   Cluster cluster_;
   std::unique_ptr<Base> founder_;  // acts for the world itself
   std::vector<Process*> processes_;
-  Duration ahead_{};  // how far wall clocks are ahead, at most
+  Duration ahead_{};   // how far wall clocks are ahead, at most
+  Duration behind_{};  // and behind
   MonotonicTime calm_since_{};
   bool over_ = false;
 };
@@ -52,10 +59,11 @@ class Scenario {
 Process& Scenario::add(const std::string& name, bool right_clock) {
   Process& process = world_.add_process(name);
   const bool right = right_clock || rng_.below(2) == 0;
-  const std::int64_t widest = rng_.below(10) == 0 ? kHourMs : 5'000;
+  const std::int64_t widest = rng_.below(20) == 0 ? kHourMs : 5'000;
   const auto offset =
       right ? 0 : static_cast<std::int64_t>(rng_.below(2 * static_cast<std::uint64_t>(widest))) - widest;
   ahead_ = std::max<Duration>(ahead_, milliseconds(offset));
+  behind_ = std::max<Duration>(behind_, milliseconds(-offset));
   const double drift = right ? 1.0 : 0.999 + static_cast<double>(rng_.below(2000)) / 1e6;
   process.clock =
       std::make_unique<SimClock>(world_, between(rng_, {}, std::chrono::hours(100)), offset, drift);
@@ -64,20 +72,21 @@ Process& Scenario::add(const std::string& name, bool right_clock) {
   return process;
 }
 
-void Scenario::live(Process& process, Start start) {
+void Scenario::run_process(Process& process, Start start) {
   start(cluster_, process);
-  world_.spawn(nullptr, "fate of " + process.name, [this, &process, start] {
+  world_.spawn(nullptr, "supervisor of " + process.name, [this, &process, start] {
     for (;;) {
-      world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.tasks_of(process) == 0; });
+      world_.wait(nullptr, MonotonicTime::max(), [&] { return process.tasks == 0; });
       if (over_ || cluster_.closing) return;
       world_.trace(fmt::format("{} has {}", process.name, process.alive ? "stopped" : "crashed"));
       world_.count(process.alive ? "processes stopped" : "processes crashed");
+      if (cluster_.engine.embedded) restart_store();
       const MonotonicTime back = world_.now() + absence();
       world_.wait(nullptr, back, [&] { return cluster_.quiet; });
       if (over_) return;
       world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.now() >= world_.paused_until(); });
       cluster_.leaving.erase(&process);
-      ++process.life;
+      ++process.incarnation;
       process.alive = true;
       process.cut_off_until = process.frozen_until = {};
       start(cluster_, process);
@@ -91,23 +100,63 @@ void Scenario::declare_types() {
   });
 }
 
+// As index::declare_builds() does.
+void Scenario::declare_builds() {
+  jobs::TypeSettings settings{.timeout = cluster_.plan.build_timeout, .max_attempts = 1};
+  settings.max_lost.reset();
+  settings.retention = std::chrono::hours(1);
+  founder_->store.run([&](kv::Transaction& tx) { founder_->queue.set_type(tx, "views", settings); });
+}
+
+// The store loses no answers, and nobody is cut off from it; but the power fails.
+void Scenario::embed(Process& process) {
+  Faults& faults = cluster_.engine.faults;
+  faults.unknown_done = faults.unknown_undone = faults.unknown_late = faults.watch_lost = 0;
+  faults.cut_off_every = {};
+  cluster_.engine.embed(process, cluster_.engine_rng);
+}
+
+// The process has crashed, alone or with its machine.
+void Scenario::restart_store() {
+  Engine& engine = cluster_.engine;
+  engine.is_open = false;
+  const int cuts = engine.embedded->restart(cluster_.quiet ? 0 : engine.faults.power_cut * 50);
+  engine.is_open = true;
+  if (cuts > 0) world_.trace(fmt::format("the power is back; it failed {} times", cuts));
+  world_.count(cuts > 0 ? "the store opened after a power cut" : "the store opened after a crash");
+  if (cuts > 1) world_.count("the power failed while the store was opened", cuts - 1);
+  cluster_.observer.check_restarted();
+}
+
 void Scenario::settle() {
   founder_ = std::make_unique<Base>(cluster_, add("founder", true));
   processes_.clear();
+  Process& machine = add("server0", true);
+  cluster_.last_server = &machine;
+  if (cluster_.plan.embedded) embed(machine);
   const Faults faults = std::exchange(cluster_.engine.faults, {});
   for (const auto& [type, settings] : cluster_.plan.settings) cluster_.jobs.declare(type, settings);
   declare_types();
+  declare_builds();
   cluster_.engine.faults = faults;
-  for (std::uint64_t i = 0, servers = 1 + rng_.below(4); i < servers; ++i) {
-    live(add(fmt::format("server{}", i), i == 0), start_server);
+  const Plan& plan = cluster_.plan;
+  if (plan.embedded) {
+    run_process(machine, [](Cluster& cluster, Process& process) {
+      start_server(cluster, process);
+      if (cluster.plan.jobs) start_client(cluster, process);
+      if (cluster.plan.nodes > 0) start_node(cluster, process);
+    });
+    return;
   }
-  cluster_.last_server = processes_[0];
-  for (std::uint64_t i = 0, remotes = rng_.below(3); i < remotes; ++i) {
-    live(add(fmt::format("remote{}", i), false), start_remote);
-  }
-  for (std::uint64_t i = 0, clients = 1 + rng_.below(3); i < clients; ++i) {
-    live(add(fmt::format("client{}", i), false), start_client);
-  }
+  run_process(machine, start_server);
+  for (std::uint64_t i = 1, servers = plan.jobs ? 1 + rng_.below(4) : 1; i < servers; ++i)
+    run_process(add(fmt::format("server{}", i), false), start_server);
+  for (std::uint64_t i = 0, remotes = plan.jobs ? rng_.below(3) : 0; i < remotes; ++i)
+    run_process(add(fmt::format("remote{}", i), false), start_remote);
+  for (std::uint64_t i = 0, clients = plan.jobs ? 1 + rng_.below(3) : 0; i < clients; ++i)
+    run_process(add(fmt::format("client{}", i), false), start_client);
+  for (std::uint64_t i = 0; i < plan.nodes; ++i)
+    run_process(add(fmt::format("node{}", i), false), start_node);
 }
 
 void Scenario::repeat(const std::string& what, Duration every, std::function<void(Process&)> fn) {
@@ -125,13 +174,19 @@ void Scenario::repeat(const std::string& what, Duration every, std::function<voi
   });
 }
 
-void Scenario::trouble() {
+void Scenario::inject_faults() {
   const Faults& faults = cluster_.engine.faults;
   repeat("crash of", faults.crash_every, [this](Process& process) { world_.crash(process); });
   repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
   repeat("pause of the machine", faults.pause_every, [this](Process&) { world_.pause_machine(absence()); });
   repeat("cut off", faults.cut_off_every,
          [this](Process& process) { process.cut_off_until = world_.now() + absence(); });
+  if (EmbeddedStore* const embedded = cluster_.engine.embedded.get(); embedded != nullptr) {
+    repeat("power cut of", faults.power_cut_every, [this, embedded](Process& process) {
+      embedded->cut_power();
+      world_.crash(process);
+    });
+  }
   world_.pause(between(rng_, seconds(15), seconds(100)));
 }
 
@@ -145,6 +200,11 @@ void Scenario::calm_down() {
   // Slow operations that are under way come to their end; one of them may pause a type. Those that a client
   // has paused go on.
   world_.pause(slowest);
+  if (cluster_.engine.embedded) {
+    // A restart may be under way.
+    world_.wait(nullptr, MonotonicTime::max(), [this] { return processes_[0]->alive; });
+    cluster_.engine.embedded->keep_power();
+  }
   declare_types();
   if (!world_.wait(nullptr, world_.now() + seconds(100), [this] {
         return cluster_.leaving.empty() && !cluster_.incarnation_of_last_server().empty();
@@ -170,13 +230,13 @@ void Scenario::wait_for_the_end_of_all_jobs() {
       if (job.state != jobs::State::running || cluster_.held.contains(job.lock)) continue;
       const auto since = unheld.emplace(job.lock, world_.now()).first->second;
       // Who is silent for a timeout is found out within another one. A job's own (sim/client.cc) may have
-      // been another one when its attempt gave its last sign of life.
+      // been another one at its attempt's last heartbeat.
       const Duration timeout =
           job.worker_id.empty() ? std::max(cluster_.plan.settings.at(job.type).timeout, Duration(seconds(11)))
                                 : cluster_.plan.worker_timeout;
       if (world_.now() - since > timeout * 2 + seconds(6)) {
         world_.fail(
-            fmt::format("Job {}/{} runs, nobody works on it, and nobody reclaims it.", job.type, job.id));
+            fmt::format("Job {}/{} runs, nothing works on it, and nothing reclaims it.", job.type, job.id));
       }
     }
     // Scheduled jobs are due within 15 s. What a process adds or tries again whose clock is ahead is due when
@@ -209,14 +269,61 @@ void Scenario::wait_for_the_workers_to_leave() {
   cluster_.closing = true;
   for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
   const Duration bound = cluster_.plan.worker_timeout * 2 + seconds(5);
+  // The last server is one in two roles, and on an embedded store the builders' one, too.
+  const std::size_t expected = cluster_.plan.embedded && cluster_.plan.nodes > 0 ? 3 : 2;
   const bool left = world_.wait(nullptr, world_.now() + bound,
-                                [this] { return cluster_.workers.incarnations().size() <= 2; });
+                                [&] { return cluster_.workers.incarnations().size() <= expected; });
   if (!left) world_.fail("A worker is gone and its rows are still there.");
   if (before.empty() || cluster_.incarnation_of_last_server() != before)
     world_.fail("A worker lost its registration for nothing.");
 }
 
-// The clock of the last server is right, and it looks every five seconds or more often.
+// Of all nodes, readers have seen all changes and all updates, and indexes are up to date.
+void Scenario::wait_for_the_databases() {
+  const auto unfinished = [this]() -> std::optional<std::string> {
+    for (const Process* process : processes_) {
+      const auto feed = cluster_.feed_readers.find(process->name);
+      const bool is_node = process->name.starts_with("node") || cluster_.plan.embedded;
+      if (!is_node) continue;
+      if (feed == cluster_.feed_readers.end()) return process->name + " has not read the updates feed";
+      if (const auto missing = cluster_.databases.missing_of(feed->second))
+        return fmt::format("{} has not read in the updates feed: {}", process->name, *missing);
+      for (const auto& [number, model] : cluster_.databases.databases()) {
+        const auto reader = cluster_.readers.find({process->name, model.name});
+        if (reader == cluster_.readers.end() || reader->second.database != number ||
+            reader->second.since != model.last)
+          return fmt::format("{} has not read all changes of {}", process->name, model.name);
+      }
+    }
+    if (const auto index = cluster_.indexes.behind()) return *index + " is not up to date";
+    return std::nullopt;
+  };
+  // A build that a process reclaims whose clock is ahead is due for a builder whose clock is behind when that
+  // clock is there, too.
+  const MonotonicTime bound = world_.now() + minutes(5) + (ahead_ + behind_) * 2;
+  while (const auto what = unfinished()) {
+    if (world_.now() > bound) world_.fail(*what + " when all should have.");
+    world_.pause(seconds(1));
+  }
+}
+
+// A write that nothing follows shows what was lost between it and what was done at that moment.
+void Scenario::check_databases() {
+  if (cluster_.plan.nodes == 0) return;
+  wait_for_the_databases();
+  Faults& faults = cluster_.engine.faults;
+  for (int burst = 0; burst < kBursts; ++burst) {
+    // The longer operations take, the more of them overlap.
+    faults.slow = rng_.below(2) * 200'000;
+    faults.slowest = milliseconds(400);
+    ++cluster_.bursts;
+    world_.pause(seconds(2));
+    faults.slow = 0;
+    wait_for_the_databases();
+  }
+}
+
+// The clock of the last server is right, and it polls every five seconds or more often.
 void Scenario::check_pruning() {
   constexpr auto kPatience = seconds(10);
   if (world_.now() - calm_since_ < kPatience) return world_.count("ends too early to check what is kept");
@@ -228,10 +335,11 @@ void Scenario::check_pruning() {
 
 void Scenario::story() {
   settle();
-  trouble();
+  inject_faults();
   calm_down();
   wait_for_the_end_of_all_jobs();
   wait_for_a_tick_of_all_schedules();
+  check_databases();
   wait_for_the_workers_to_leave();
   check_pruning();
   cluster_.observer.check_copy();

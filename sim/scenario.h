@@ -1,4 +1,5 @@
-// One world from its beginning to its end: trouble, then quiet, then nothing may be left undone.
+// One world from its beginning to its end: a time of faults, then a quiet time, after which nothing may be
+// left undone.
 #pragma once
 
 #include <cstdint>

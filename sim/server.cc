@@ -1,4 +1,4 @@
-// A server: keeps a worker registered, looks after the others' and after silent jobs, and works on jobs.
+// A server: keeps a worker registered, evicts others' workers, reclaims jobs, and works on jobs.
 #include "sim/consumer.h"
 
 namespace divan::sim {
@@ -17,7 +17,7 @@ class Server {
         maintenance_(base_.queue, base_.store, clock_),
         consumer_(base_) {}
 
-  // In the last task of this life, which cannot be unwound here.
+  // In the last task of this incarnation, which cannot be unwound here.
   ~Server() {
     for (auto* worker : {&worker_, &node_}) {
       if (*worker == nullptr || world_.is_unwinding()) continue;
@@ -74,7 +74,7 @@ class Server {
 void Server::subscribe() {
   while (!leaving_) {
     try {
-      rng_.below(2) == 0 ? watch_a_job() : watch_members();
+      base_.cluster.plan.jobs&& rng_.below(2) == 0 ? watch_a_job() : watch_members();
     } catch (const kv::Error& error) { base_.check_expected(error); }
   }
 }
@@ -95,7 +95,7 @@ void Server::watch_a_job() {
   // What came and went before the transaction had set its watch is a change back, which a watch need not see.
   if (!was_there && !base_.cluster.jobs.is_there(name)) return;
   if (base_.cluster.jobs.last_change(name) > version && !watch->fired()) {
-    world_.fail(fmt::format("Who watched job {}/{} missed its change.", name.first, name.second));
+    world_.fail(fmt::format("A watch on job {}/{} missed its change.", name.first, name.second));
   }
 }
 
@@ -114,7 +114,7 @@ void Server::watch_members() {
   if (watch == nullptr) return;  // the store has too many
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
   if (base_.cluster.workers.last_change(std::string(kRole)) > version && !watch->fired()) {
-    world_.fail("Who watched the members missed a change.");
+    world_.fail("A watch on the members missed a change.");
   }
 }
 

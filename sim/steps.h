@@ -1,5 +1,5 @@
-// What the actors of a world do, written down in the store by the transaction that does it. So whoever
-// watches the commits knows what each was meant to do, and how often it was done.
+// What the actors of a world do, written down in the store by the transaction that does it. So
+// observers of the commits know what each was meant to do, and how often it was done.
 #pragma once
 
 #include <map>

@@ -44,39 +44,41 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
 
   void set(std::string_view key, std::string_view value) override {
     inner().set(key, value);
-    written_.keys.emplace(key);
+    wrote({Write::Kind::set, std::string(key), std::string(value)});
   }
   void clear(std::string_view key) override {
     inner().clear(key);
-    written_.keys.emplace(key);
+    wrote({Write::Kind::clear, std::string(key)});
   }
   using Transaction::clear_range;
   void clear_range(std::string_view begin, std::string_view end) override {
     inner().clear_range(begin, end);
-    written_.ranges.push_back({std::string(begin), std::string(end)});
+    wrote({Write::Kind::clear_range, std::string(begin), std::string(end)});
   }
   void atomic(kv::AtomicOp op, std::string_view key, std::string_view operand) override {
     inner().atomic(op, key, operand);
-    written_.keys.emplace(key);
+    wrote({Write::Kind::atomic, std::string(key), std::string(operand), op});
   }
   void set_versionstamped_key(std::string_view key, std::string_view value) override {
     inner().set_versionstamped_key(key, value);
-    stamped_keys_.emplace_back(key);
+    wrote({Write::Kind::stamped_key, std::string(key), std::string(value)});
   }
   void set_versionstamped_value(std::string_view key, std::string_view value) override {
     inner().set_versionstamped_value(key, value);
-    written_.keys.emplace(key);
+    wrote({Write::Kind::stamped_value, std::string(key), std::string(value)});
   }
 
  protected:
   std::string do_commit() override;
-  std::string new_mark_id() override { return store_.process().rng->bytes(12); }
+  // The embedded store loses no response.
+  std::string new_mark_id() override {
+    return engine_.embedded ? std::string() : store_.process().rng->bytes(12);
+  }
   std::unique_ptr<kv::Transaction> begin_settling() override { return store_.begin(); }
   void do_reset() override {
     ForwardingTransaction::do_reset();
     written_ = {};
     note_beginning();
-    stamped_keys_.clear();
     watches_.clear();
   }
 
@@ -106,6 +108,8 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
     engine_.world.trace(what);
     throw kv::Error(code);
   }
+  void wrote(Write write) { written_.writes.push_back(std::move(write)); }
+  void commit_inner();
   void note_beginning() {
     written_.began = engine_.world.now();
     written_.began_ms = wall_ms();
@@ -115,22 +119,15 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   Store& store_;
   Engine& engine_;
   Written written_;
-  std::vector<std::string> stamped_keys_;
   std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
-// The commit is made now: tells the observer.
-void note_commit(Engine& engine, Written written, const std::vector<std::string>& stamped_keys,
-                 const kv::Transaction& tx, const Process& process) {
+// Tells the observer that the commit is made now.
+void note_commit(Engine& engine, Written written, const kv::Transaction& tx, const Process& process) {
   engine.world.count("commits");
   written.version = tx.committed_version();
   written.stamp = tx.versionstamp();
   written.committed_ms = process.clock->wall_ms();
-  for (const auto& given : stamped_keys) {
-    std::string_view key = given;
-    const std::uint32_t offset = kv::take_stamp_offset(key);
-    written.keys.insert(kv::stamped(key, offset, written.stamp));
-  }
   if (engine.on_commit) engine.on_commit(written);
 }
 
@@ -138,7 +135,7 @@ void note_commit(Engine& engine, Written written, const std::vector<std::string>
 // the clock that they know is another one by now.
 void deliver_late_commits(Engine& engine) {
   for (auto& late : std::exchange(engine.late, {})) {
-    if (late.process.life != late.life) continue;
+    if (late.process.incarnation != late.incarnation) continue;
     try {
       late.tx->commit();
     } catch (const kv::Error&) {
@@ -146,7 +143,7 @@ void deliver_late_commits(Engine& engine) {
       continue;
     }
     engine.world.count("late commits made");
-    note_commit(engine, std::move(late.written), late.stamped_keys, *late.tx, late.process);
+    note_commit(engine, std::move(late.written), *late.tx, late.process);
   }
 }
 
@@ -175,18 +172,12 @@ std::string FaultyTransaction::do_commit() {
     refuse("fault: unknown, not committed", ErrorCode::commit_unknown_result);
   }
   if (happens(world.rng(), faults.unknown_late)) {
-    engine_.late.push_back({take_inner(store_.begin_inner()), std::exchange(written_, {}),
-                            std::exchange(stamped_keys_, {}), store_.process(), store_.process().life});
+    engine_.late.push_back({take_inner(engine_.begin(store_.process())), std::exchange(written_, {}),
+                            store_.process(), store_.process().incarnation});
     refuse("fault: unknown, late", ErrorCode::commit_unknown_result);
   }
   if (!engine_.late.empty() && world.rng().below(2) == 0) deliver_late_commits(engine_);
-  try {
-    inner().commit();
-  } catch (const kv::Error& error) {
-    if (error.code() == ErrorCode::not_committed) world.count("true conflicts");
-    throw;
-  }
-  note_commit(engine_, std::move(written_), stamped_keys_, inner(), store_.process());
+  commit_inner();
   if (happens(world.rng(), faults.crash_after)) {
     world.count("fault: crash after a commit");
     world.trace("crashes after a commit");
@@ -199,11 +190,38 @@ std::string FaultyTransaction::do_commit() {
   return inner().versionstamp();
 }
 
+// No other task runs meanwhile.
+void FaultyTransaction::commit_inner() {
+  World& world = engine_.world;
+  EmbeddedStore* const embedded = engine_.embedded.get();
+  kv::Version before = 0;
+  if (embedded != nullptr) {
+    before = engine_.database().begin()->read_version();
+    // A commit writes the log and syncs it. With 2 the next commit is the one that fails.
+    if (happens(world.rng(), engine_.faults.power_cut)) embedded->cut_power_after(world.rng().below(3));
+  }
+  try {
+    inner().commit();
+  } catch (const kv::Error& error) {
+    if (error.code() == ErrorCode::not_committed) world.count("true conflicts");
+    if (embedded != nullptr && embedded->is_cut()) {
+      world.trace("the power fails during a commit");
+      written_.committed_ms = wall_ms();
+      written_.version = before + 1;
+      written_.stamp = kv::versionstamp_bytes(before + 1, 0);
+      engine_.interrupted = written_;
+      crash();
+    }
+    throw;
+  }
+  note_commit(engine_, std::move(written_), inner(), store_.process());
+}
+
 }  // namespace
 
 std::unique_ptr<kv::Transaction> Store::begin() {
   step();
-  return std::make_unique<FaultyTransaction>(*this, begin_inner());
+  return std::make_unique<FaultyTransaction>(*this, engine_.begin(process_));
 }
 
 void Store::step() {
@@ -212,19 +230,20 @@ void Store::step() {
   const auto check = [&] {
     if (world.is_unwinding()) throw kv::Error(ErrorCode::transaction_cancelled);
   };
-  world.pause({});
+  Duration latency{};
+  if (happens(rng, engine_.faults.slow)) {
+    world.count("fault: slow operation");
+    latency = between(rng, {}, engine_.faults.slowest);
+  } else if (rng.below(2) == 0) {
+    latency = between(rng, microseconds(50), milliseconds(4));
+  }
+  world.pause(latency);
+  check();
+  world.wait(nullptr, MonotonicTime::max(), [&] { return engine_.is_open; });
   check();
   while (process_.cut_off_until > world.now()) {
     world.count("waits for the store");
     world.wait(nullptr, process_.cut_off_until, [&] { return process_.cut_off_until <= world.now(); });
-    check();
-  }
-  if (happens(rng, engine_.faults.slow)) {
-    world.count("fault: slow operation");
-    world.pause(between(rng, {}, engine_.faults.slowest));
-    check();
-  } else if (rng.below(2) == 0) {
-    world.pause(between(rng, microseconds(50), milliseconds(4)));
     check();
   }
 }

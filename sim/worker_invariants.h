@@ -8,7 +8,8 @@
 namespace divan::sim {
 
 /// A row for every heartbeat and a heartbeat for every row; a role's version changes exactly with its
-/// membership; nobody is evicted before it was silent for its timeout; and who was, does not come back.
+/// membership; no worker is evicted before its timeout has passed without a heartbeat; and an evicted
+/// incarnation does not come back.
 class WorkerInvariants final : public Invariant {
  public:
   using Name = std::pair<std::string, std::string>;  // role and id
@@ -17,7 +18,7 @@ class WorkerInvariants final : public Invariant {
 
   void check(const Commit& commit, const Rows& rows) override;
 
-  /// Whoever owns the worker is about to unregister it: then it may go without a silence.
+  /// The worker's owner is about to unregister it: then it may go before its timeout.
   void expect_removal(const std::string& incarnation) { leaving_.insert(incarnation); }
 
   std::map<Name, std::string> incarnations() const;

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <semaphore>
-#include <thread>
 
 namespace divan::sim {
 namespace {
@@ -23,10 +21,9 @@ struct World::Task {
   std::uint64_t number = 0;
   std::string name;
   Process* process = nullptr;
-  int life = 0;
+  int incarnation = 0;
   std::function<void()> body;
-  std::thread thread;
-  std::binary_semaphore go{0};
+  std::unique_ptr<Fiber> fiber;
 
   bool ended = false;
   // What it waits for.
@@ -38,16 +35,7 @@ struct World::Task {
   int unwindless = 0;
 };
 
-struct World::Done {
-  std::binary_semaphore all_ended{0};
-};
-
-World::Task*& World::current() {
-  thread_local Task* task = nullptr;
-  return task;
-}
-
-World::World(std::uint64_t seed) : rng_(seed), done_(std::make_unique<Done>()) {}
+World::World(std::uint64_t seed) : rng_(seed) {}
 
 World::~World() = default;
 
@@ -63,42 +51,42 @@ void World::spawn(Process* process, const std::string& name, std::function<void(
   task->number = ++spawned_;
   task->name = process == nullptr ? name : process->name + "." + name;
   task->process = process;
-  task->life = process == nullptr ? 0 : process->life;
+  task->incarnation = process == nullptr ? 0 : process->incarnation;
   task->body = std::move(body);
   task->deadline = now_;
   Task& started = *task;
   tasks_.push_back(std::move(task));
-  started.thread = std::thread([this, &started] { this->body(started); });
+  if (process != nullptr) ++process->tasks;
+  started.fiber = std::make_unique<Fiber>([this, &started] { return this->body(started); });
 }
 
-void World::body(Task& task) {
-  task.go.acquire();
-  current() = &task;
+Fiber* World::body(Task& task) {
   try {
     check_alive(task);
     task.body();
   } catch (const Crash&) {
   } catch (const std::exception& error) {
+    ++task.unwindless;
     fail(fmt::format("Task {} ended with an error: {}", task.name, error.what()));
   }
   // What the body holds may use the store when it goes.
   ++task.unwindless;
   task.body = nullptr;
   task.ended = true;
-  hand_over(&task);
+  if (task.process != nullptr) --task.process->tasks;
+  std::erase_if(tasks_, [&](const auto& one) { return one->ended && one.get() != &task; });
+  return &next();
 }
 
 void World::run() {
   if (tasks_.empty()) return;
-  hand_over(nullptr);
-  done_->all_ended.acquire();
-  for (const auto& task : tasks_) task->thread.join();
+  outside_.switch_to(next());
   tasks_.clear();
 }
 
 bool World::is_dead(const Task& task) const {
   if (!failure_.empty()) return true;
-  return task.process != nullptr && (!task.process->alive || task.process->life != task.life);
+  return task.process != nullptr && (!task.process->alive || task.process->incarnation != task.incarnation);
 }
 
 void World::check_alive(Task& task) {
@@ -107,10 +95,7 @@ void World::check_alive(Task& task) {
   throw Crash{};
 }
 
-bool World::is_unwinding() const {
-  const Task* task = current();
-  return task != nullptr && is_dead(*task);
-}
+bool World::is_unwinding() const { return current_ != nullptr && is_dead(*current_); }
 
 bool World::can_run(Task& task) {
   if (task.ended) return false;
@@ -152,37 +137,25 @@ World::Task* World::choose() {
   }
 }
 
-void World::hand_over(Task* from) {
-  if (from != nullptr && from->ended) {
-    // Threads that have ended are not needed any more, but this one still runs.
-    std::erase_if(tasks_, [&](const auto& task) {
-      if (!task->ended || task.get() == from) return false;
-      task->thread.join();
-      return true;
-    });
-  }
-  Task* next = choose();
+Fiber& World::next() {
+  Task* const task = choose();
   ++steps_;
-  if (next == nullptr) {
-    done_->all_ended.release();
-    return;
-  }
-  mix(next->number);
+  current_ = task;
+  if (task == nullptr) return outside_;
+  mix(task->number);
   mix(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
-  if (next == from) return;
-  const bool ended = from == nullptr || from->ended;
-  next->go.release();
-  if (!ended) from->go.acquire();
+  return *task->fiber;
 }
 
 void World::give_way(Task& task) {
-  hand_over(&task);
+  Fiber& other = next();
+  if (&other != task.fiber.get()) task.fiber->switch_to(other);
   task.done = nullptr;
   task.lock = nullptr;
 }
 
 void World::pause(Duration duration) {
-  Task& task = *current();
+  Task& task = *current_;
   check_alive(task);
   if (is_dead(task)) return;
   task.deadline = now_ + duration;
@@ -191,7 +164,7 @@ void World::pause(Duration duration) {
 }
 
 bool World::wait(std::unique_lock<Mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done) {
-  Task& task = *current();
+  Task& task = *current_;
   check_alive(task);
   if (is_dead(task) || done()) return done();
   if (lock != nullptr) lock->unlock();
@@ -234,28 +207,23 @@ World::Paused World::paused_since(MonotonicTime since) const {
   return paused;
 }
 
-int World::tasks_of(const Process& process) const {
-  int count = 0;
-  for (const auto& task : tasks_) count += !task->ended && task->process == &process ? 1 : 0;
-  return count;
-}
+std::uint64_t World::task() const { return current_->number; }
 
-World::Unwindless::Unwindless(World& world) : world_(world) { ++world_.current()->unwindless; }
-World::Unwindless::~Unwindless() { --world_.current()->unwindless; }
+World::Unwindless::Unwindless(World& world) : world_(world) { ++world_.current_->unwindless; }
+World::Unwindless::~Unwindless() { --world_.current_->unwindless; }
 
 void World::fail(const std::string& what) {
   if (failure_.empty()) {
     trace("FAILED: " + what);
     failure_ = what;
   }
-  if (current() != nullptr) check_alive(*current());
+  if (current_ != nullptr) check_alive(*current_);
 }
 
 void World::trace(std::string_view line) {
   const auto ns = now_.time_since_epoch().count();
-  const Task* task = current();
   std::string full = fmt::format("{:>4}.{:06} {:<14} {}", ns / 1'000'000'000, ns / 1'000 % 1'000'000,
-                                 task == nullptr ? "" : task->name, line);
+                                 current_ == nullptr ? "" : current_->name, line);
   mix(hash_of(full));
   if (print_) fmt::print("{}\n", full);
   lines_.push_back(std::move(full));

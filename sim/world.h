@@ -1,10 +1,10 @@
 // A world with its own time, in which everything that happens follows from one seed.
 //
-// The world runs tasks: ordinary functions, each on a thread of its own, of which exactly one runs at any
-// moment. A task gives way where it waits (World::pause(), a Clock's waits) and nowhere else; who goes on is
-// chosen by the seed among those that can. Time does not pass while a task runs: when nobody can run, the
-// clock jumps to the next moment at which somebody can. So an hour takes milliseconds, and the same seed
-// gives the same history, step by step.
+// The world runs tasks: ordinary functions, each with a stack of its own, of which exactly one runs at any
+// moment. A task gives way where it waits (World::pause(), a Clock's waits) and nowhere else; the seed
+// chooses the next one among those that can run. Time does not pass while a task runs: when none can run, the
+// clock jumps to the next moment at which one can. So an hour takes milliseconds, and the same seed gives the
+// same history, step by step.
 //
 // Tasks belong to processes, which can be frozen (nothing of them runs for a while; then they go on and know
 // nothing of it) and crashed: then each of their tasks unwinds from the point where it waits, and all that it
@@ -20,6 +20,7 @@
 
 #include "divan/base/clock.h"
 #include "divan/base/rng.h"
+#include "sim/fiber.h"
 #include "sim/process.h"
 
 namespace divan::sim {
@@ -40,11 +41,11 @@ class World {
   /// The true time, which no process sees.
   MonotonicTime now() const { return now_; }
 
-  /// The process lives as long as the world.
+  /// The process lasts as long as the world.
   Process& add_process(const std::string& name);
 
-  /// Starts a task of the process's present life; of nobody (it cannot be crashed or frozen) without a
-  /// process. It runs when others give way.
+  /// Starts a task of the process's present incarnation; without a process it cannot be crashed or frozen. It
+  /// runs when others give way.
   void spawn(Process* process, const std::string& name, std::function<void()> body);
 
   /// Runs until no task is left. From outside of the tasks.
@@ -59,7 +60,7 @@ class World {
   /// Whether the present task's process has crashed and the task is on its way out: nothing may wait then.
   bool is_unwinding() const;
 
-  /// Ends the process's life: no task of it does anything any more.
+  /// Ends the process's incarnation: none of its tasks does anything any more.
   void crash(Process& process);
   void freeze(Process& process, Duration duration);
 
@@ -75,11 +76,11 @@ class World {
   };
   /// Of the time since then.
   Paused paused_since(MonotonicTime since) const;
-  /// Tasks of the process that have not ended.
-  int tasks_of(const Process& process) const;
+  /// The number of the task that runs, which no other task of the world has.
+  std::uint64_t task() const;
 
-  /// While this lives, a crash does not unwind the present task: for destructors that use the store, which
-  /// then refuses to work instead.
+  /// While this object exists, a crash does not unwind the present task: for destructors that use the store,
+  /// which then refuses to work instead.
   class Unwindless {
    public:
     explicit Unwindless(World& world);
@@ -110,12 +111,11 @@ class World {
 
  private:
   struct Task;
-  static Task*& current();
 
-  void body(Task& task);
+  Fiber* body(Task& task);
   void give_way(Task& task);
-  // Chooses who runs next and lets it; time passes if it must.
-  void hand_over(Task* from);
+  // The fiber that is to run next; time passes if it must.
+  Fiber& next();
   Task* choose();
   bool can_run(Task& task);
   bool is_dead(const Task& task) const;
@@ -131,8 +131,8 @@ class World {
   };
   std::vector<Pause> pauses_;
   std::uint64_t spawned_ = 0;
-  struct Done;
-  std::unique_ptr<Done> done_;
+  Fiber outside_;            // run()
+  Task* current_ = nullptr;  // the task that runs
 
   std::string failure_;
   std::deque<std::string> lines_;

@@ -38,7 +38,8 @@ struct BuilderOptions {
   std::size_t threads = 4;             // maximum number of large builds; small ones have two more threads
   std::size_t batch_documents = 2000;  // maximum size of a batch
   std::size_t batch_bytes = 4 << 20;   // the same, in bytes of bodies
-  /// Maximum number of batches that are mapped or being mapped. Only one is, until it has been written.
+  /// Maximum number of batches that are mapped or being mapped. Only one is, until it has been written. 1:
+  /// each batch is mapped by the thread that writes it.
   std::size_t batches_ahead = 3;
   /// A build that has run for this long yields to equally urgent ones.
   Duration time_slice = std::chrono::seconds(10);
@@ -110,7 +111,7 @@ class Builder final : public JobClaimer {
   bool may_continue(Build& build);
   void fail(Build& build, const std::exception& error);
   void end_stopped(Build& build);
-  Batch read_batch(Build& build, bool is_next);
+  Batch read_batch(Build& build, bool is_next, bool is_alone);
   std::unique_ptr<MappedBatch> map(const Index& index, const std::string& database,
                                    std::span<const SourceDocument> documents) const;
   bool write_batch(Build& build, Batch& batch, bool is_last);

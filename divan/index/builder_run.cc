@@ -37,9 +37,9 @@ void Builder::build(Build& state) {
     leaving = leaving || should_yield(state) || !may_continue(state);
     // Batches that are already mapped are written.
     if (stopping_ || (leaving && ahead.empty())) return release(state);
-    while (!leaving && !state.cancelled && state.wanted && !state.read_all &&
-           ahead.size() < (state.worked ? options_.batches_ahead : 1)) {
-      Batch batch = read_batch(state, ahead.empty());
+    const std::size_t most_ahead = state.worked ? options_.batches_ahead : 1;
+    while (!leaving && !state.cancelled && state.wanted && !state.read_all && ahead.size() < most_ahead) {
+      Batch batch = read_batch(state, ahead.empty(), most_ahead == 1);
       if (batch.documents.empty()) break;
       ahead.push_back(std::move(batch));
     }
@@ -153,9 +153,9 @@ bool Builder::may_continue(Build& state) {
   return true;
 }
 
-// Sets state.read_all if it has reached the end of the changes. `is_next`: the batch is written before
-// another one is read.
-Builder::Batch Builder::read_batch(Build& state, bool is_next) {
+// Sets state.read_all if it has reached the end of the changes. `is_next`: the batch is the next one to be
+// written; `is_alone`: it is written before another one is read.
+Builder::Batch Builder::read_batch(Build& state, bool is_next, bool is_alone) {
   Batch batch;
   const bool is_short = !state.worked && state.total > kSmallBuild;
   const std::size_t most =
@@ -206,7 +206,8 @@ Builder::Batch Builder::read_batch(Build& state, bool is_next) {
   // Remains valid when the batch is moved.
   const std::span<const SourceDocument> documents = batch.documents;
   // Without other batches there is nothing to overlap with, and no need for another thread.
-  batch.mapped = std::async(is_next && state.read_all ? std::launch::deferred : std::launch::async,
+  const bool deferred = is_alone || (is_next && state.read_all);
+  batch.mapped = std::async(deferred ? std::launch::deferred : std::launch::async,
                             [this, index = state.index, database = state.request.database, documents] {
                               return map(*index, database, documents);
                             });

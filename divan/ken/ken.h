@@ -104,8 +104,13 @@ class Ken {
 
   Status status() const;
 
-  /// Does one piece of work that is due; returns false if there is none. For the thread, and for tests that
-  /// have not called start().
+  // What start() has the thread do, for callers that have not called it: tests and the simulation.
+
+  /// Inspects all databases.
+  void add_all();
+  /// Handles the event of a database.
+  void handle(const events::Event& event);
+  /// Does one piece of work that is due; returns false if there is none.
   bool step();
 
  private:
@@ -140,8 +145,6 @@ class Ken {
   };
   struct Decision;
 
-  void handle(const events::Event& event);
-  void add_all();
   bool put_in_queue(const std::string& database);
   std::int64_t set(std::string_view name, std::int64_t value);
   MonotonicTime next_time() const;

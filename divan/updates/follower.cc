@@ -16,11 +16,15 @@ Follower::Follower(kv::Database& store, events::Bus& bus, const Clock& clock, st
       }) {}
 
 void Follower::start() {
+  begin();
+  loop_.start();
+}
+
+void Follower::begin() {
   place_ = store_.run([&](kv::Transaction& tx) {
     ++transactions_;
     return last_event(tx);
   });
-  loop_.start();
 }
 
 MonotonicTime Follower::step() {

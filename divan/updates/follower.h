@@ -27,12 +27,20 @@ class Follower {
   /// Starts the thread, which publishes the events that are committed after this call. Throws kv::Error.
   void start();
 
+  // What start() does, for callers that call step() themselves.
+
+  /// Begins with the events that are committed after this call. Throws kv::Error.
+  void begin();
+  /// Publishes the new events. Returns when the next step is due if the notifier is not notified before.
+  MonotonicTime step();
+  /// Notified when the watch on the log has ended.
+  Notifier& notifier() { return *loop_.notifier(); }
+
   /// How many transactions were made, including retries.
   std::uint64_t transactions() const { return transactions_; }
   std::uint64_t failures() const { return failures_.total(); }
 
  private:
-  MonotonicTime step();
   bool poll();
   void publish(const std::vector<NodeEvent>& found);
 

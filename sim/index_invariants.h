@@ -1,0 +1,35 @@
+// What must hold of indexes after every commit.
+#pragma once
+
+#include "sim/database_invariants.h"
+#include "sim/mapper.h"
+
+namespace divan::sim {
+
+/// An index has one writer: the attempt that has its job. Of each document that has not changed since the
+/// sequence that the index has reached, it has the rows that a build from nothing would give it; at the end
+/// of the changes, of all documents.
+class IndexInvariants final : public Invariant {
+ public:
+  IndexInvariants(Engine& engine, DatabaseInvariants& databases)
+      : engine_(engine), world_(engine.world), databases_(databases) {}
+
+  void check(const Commit& commit, const Rows& rows) override;
+
+  /// An index that a design document defines, and that has not reached the end of the changes.
+  std::optional<std::string> behind() const;
+
+ private:
+  using Name = std::pair<std::int64_t, int>;  // database and function
+
+  void trace_build(const Change& change);
+  void check_writer(const BatchNote& batch, const Commit& commit, const Rows& rows);
+  void check_rows(const Name& name, const kv::Versionstamp& reached, kv::Transaction& tx);
+
+  Engine& engine_;
+  World& world_;
+  DatabaseInvariants& databases_;
+  std::map<Name, kv::Versionstamp> reached_;
+};
+
+}  // namespace divan::sim

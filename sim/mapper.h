@@ -1,0 +1,57 @@
+// Views without JavaScript: the processes that run it cannot be stepped. The rows, their batches, the builder
+// and ken are those of the server; what a map function emits is worked out here.
+#pragma once
+
+#include "divan/index/index.h"
+#include "divan/jobs/attempts.h"
+#include "sim/database_model.h"
+
+namespace divan::sim {
+
+/// The rows of a document by the map function number `function`: key and value.
+using Emitted = std::vector<std::pair<std::string, std::string>>;
+Emitted emitted(int function, std::string_view document);
+
+inline constexpr int kFunctions = 3;
+/// A design document's body with a view by this function.
+std::string design_body(int function);
+/// The function of the view that a design document's body defines; nullopt: none.
+std::optional<int> function_of(std::string_view body);
+/// The signature of an index with one view by this function.
+std::string signature_of(int function);
+
+/// What was written to an index: noted with each batch.
+struct BatchNote {
+  std::string job;   // its id
+  std::string lock;  // of the attempt
+};
+void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token);
+std::vector<BatchNote> batches_of(const Commit& commit);
+
+/// The kind "views". Functions take up to `longest`.
+class MapperKind final : public index::Kind {
+ public:
+  MapperKind(World& world, Duration longest, std::function<std::string()> token)
+      : world_(world), longest_(longest), token_(std::move(token)) {}
+
+  std::string_view name() const override { return "views"; }
+  std::vector<index::IndexPtr> indexes(const std::string& design_id, std::string_view body,
+                                       const docs::Database* database) const override;
+  void check(const std::string&, std::string_view, const docs::Checkpoint&) const override {}
+
+  World& world() const { return world_; }
+  Duration longest() const { return longest_; }
+  std::string token() const { return token_(); }
+
+  /// The task that runs now builds for this job, until it says otherwise (nullptr: for none).
+  void set_building(const jobs::AcceptedJob* job) { building_[world_.task()] = job; }
+  const jobs::AcceptedJob& building() const { return *building_.at(world_.task()); }
+
+ private:
+  World& world_;
+  const Duration longest_;
+  const std::function<std::string()> token_;
+  std::map<std::uint64_t, const jobs::AcceptedJob*> building_;  // by task
+};
+
+}  // namespace divan::sim
