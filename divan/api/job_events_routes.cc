@@ -2,7 +2,7 @@
 #include "divan/api/feed.h"
 #include "divan/api/routes.h"
 #include "divan/base/json.h"
-#include "divan/jobs/observer.h"
+#include "divan/jobs/job_metrics.h"
 
 namespace divan::api {
 namespace {

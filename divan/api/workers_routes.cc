@@ -124,7 +124,7 @@ class HoldTask final : public Task {
     // The connection is lost, and so the worker is removed at once. Not on this thread, which may be one that
     // must not block.
     const auto leave = [context = context_, hold = *hold_] {
-      context.store.run([&](kv::Transaction& tx) { context.registry.release(tx, hold); });
+      context.store.run([&](kv::Transaction& tx) { context.registry.end_held(tx, hold); });
     };
     // If the pool is full, the worker is evicted for its missing heartbeat.
     context_.pool.submit(leave);

@@ -110,8 +110,8 @@ struct Server::Parts {
     });
     use_max_document_size();
     if (settings.serves) api::create_users_database(store, catalog);
-    queue.observer().measure(metrics);
-    queue.observer().publish(bus);
+    queue.job_metrics().measure(metrics);
+    queue.job_metrics().publish(bus);
     index::declare_builds(queue, store, kinds);
     if (shared_name.empty()) remove_dead_workers();
     monitor.start();

@@ -49,7 +49,7 @@ enum class MutexRank : std::uint8_t {
   queue_cursors,     // where the polls of an acceptor begin
   undelivered_jobs,  // accepted jobs that are to be released
   damaged_jobs,      // damaged rows of the job queue that were logged
-  job_observer,      // the metrics of job types
+  job_metrics,       // the metrics of job types
   subscriptions,     // subscriptions to the members of roles
   monitor,           // the workers of a process
   local_worker,      // the present registration of a worker

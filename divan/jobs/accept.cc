@@ -115,7 +115,7 @@ void start(QueueCore& queue, kv::Transaction& tx, Job& job, const TypeSettings& 
     changed.worker_role = worker ? worker->role : std::string();
     changed.worker_id = worker ? worker->id : std::string();
   });
-  queue.observer().started(tx, job, std::max(job.due_at, job.added_at));
+  queue.job_metrics().started(tx, job, std::max(job.due_at, job.added_at));
 }
 
 // The queue of one type in a pass.

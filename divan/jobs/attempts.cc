@@ -99,7 +99,7 @@ void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why, std::
     if (changed.state == State::pending) record_attempt(tx, before, changed, why, now);
   });
   DIVAN_CHECK(job.state != State::running, "an attempt was reclaimed and its job still runs");
-  queue.observer().ended(tx, before, job, why, now);
+  queue.job_metrics().ended(tx, before, job, why, now);
 }
 
 namespace {
@@ -147,7 +147,7 @@ void finish(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
     if (changed.state == State::pending) record_attempt(tx, before, changed, Outcome::finished, now);
   });
   DIVAN_CHECK(job.state != State::running, "an attempt has finished and its job still runs");
-  queue.observer().ended(tx, before, job, Outcome::finished, now);
+  queue.job_metrics().ended(tx, before, job, Outcome::finished, now);
 }
 
 namespace {
@@ -171,7 +171,7 @@ void fail_job(QueueCore& queue, kv::Transaction& tx, Job& job, std::string_view 
       record_attempt(tx, before, changed, Outcome::failed, now, changed.last_error);
   });
   DIVAN_CHECK(job.state != State::running, "an attempt has failed and its job still runs");
-  queue.observer().ended(tx, before, job, Outcome::failed, now);
+  queue.job_metrics().ended(tx, before, job, Outcome::failed, now);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ void Queue::set_schedule(kv::Transaction& tx, std::string_view type, const std::
         {.data = "{}", .scheduled_at = tick, .schedule = schedule, .by_schedule = true});
   } else if (const auto job = read_job(tx, type, kPeriodicId)) {
     unlink(tx, *job);
-    observer().removed(tx, *job, clock().wall_ms());
+    job_metrics().removed(tx, *job, clock().wall_ms());
   }
 }
 
@@ -187,7 +187,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
     DIVAN_CHECK(wanted.data, "a new job has no data");
     write_data(tx, job, *wanted.data);
     link(tx, job);
-    observer().changed(tx, job, now);
+    job_metrics().changed(tx, job, now);
     return {job.id, true};
   }
 
@@ -217,7 +217,7 @@ Queue::Added Queue::put(kv::Transaction& tx, std::string_view type, std::optiona
       reschedule(changed, at, now);
     }
   });
-  observer().changed(tx, job, now);
+  job_metrics().changed(tx, job, now);
   return {job.id, false};
 }
 
@@ -246,7 +246,7 @@ Queue::Added Queue::put_running(kv::Transaction& tx, Job& job, const Wanted& wan
 }
 
 void Queue::removed(kv::Transaction& tx, const Job& job) {
-  observer().removed(tx, job, clock().wall_ms());
+  job_metrics().removed(tx, job, clock().wall_ms());
   if (job.id != kPeriodicId) return;
   auto settings = type(tx, job.type);
   settings.schedule.clear();
@@ -269,7 +269,7 @@ void Queue::cancel(kv::Transaction& tx, std::string_view type, std::string_view 
       changed.state = State::cancelled;
       changed.finished_at = now;
     });
-    observer().changed(tx, job, now);
+    job_metrics().changed(tx, job, now);
   } else if (job.state == State::running && (!job.cancel || job.resubmit)) {
     transition(tx, job, [&](Job& changed) {
       drop_next_run(tx, changed);

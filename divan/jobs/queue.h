@@ -3,8 +3,7 @@
 // Every function takes a transaction first, so that a job and the documents that it concerns are written
 // atomically. A committed job runs at least once. The writes of a worker in the transaction of its update()
 // or finish() are committed at most once, and only while the attempt owns the job: both check the attempt's
-// lock, which becomes invalid when the job is reclaimed, removed or accepted by another worker. attempts.h is
-// the workers' side.
+// lock, which becomes invalid when the attempt ends for any reason. attempts.h is the workers' side.
 #pragma once
 
 #include <map>
@@ -89,8 +88,8 @@ class Queue : public QueueCore {
   void resubmit(kv::Transaction& tx, std::string_view type, std::string_view id,
                 std::int64_t scheduled_at = 0, std::optional<std::string_view> data = std::nullopt);
 
-  /// Called after the rows of a job were removed: notifies the observer, and for a type's own periodic job
-  /// removes the schedule in the settings.
+  /// Called after the rows of a job were removed: records the change (job_metrics.h), and for a type's own
+  /// periodic job removes the schedule in the settings.
   void removed(kv::Transaction& tx, const Job& job);
 
  private:

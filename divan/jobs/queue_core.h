@@ -1,4 +1,4 @@
-// Shared by all parts of the job queue: its registry, clock and observer, and the functions that read types
+// Shared by all parts of the job queue: its registry, clock and metrics, and the functions that read types
 // and jobs.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "divan/base/mutex.h"
-#include "divan/jobs/observer.h"
+#include "divan/jobs/job_metrics.h"
 #include "divan/jobs/types.h"
 #include "divan/workers/registry.h"
 
@@ -59,14 +59,14 @@ class QueueCore {
   workers::Registry& registry() { return registry_; }
   const Clock& clock() const { return clock_; }
   Rng& rng() { return rng_; }
-  /// The observer of changes of jobs.
-  Observer& observer() { return observer_; }
+  /// Metrics and events of changes of jobs.
+  JobMetrics& job_metrics() { return job_metrics_; }
 
  private:
   workers::Registry& registry_;
   const Clock& clock_;
   Rng& rng_;
-  Observer observer_;
+  JobMetrics job_metrics_;
   std::size_t reclaimed_at_once_ = 250;
   Mutex damaged_mutex_{MutexRank::damaged_jobs, "QueueCore::damaged_mutex_"};  // protects damaged_
   std::set<std::string, std::less<>> damaged_;                                 // keys already reported

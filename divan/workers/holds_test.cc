@@ -23,8 +23,8 @@ struct WorkerHolds : testing::Test {
       return held;
     });
   }
-  void release(const Held& held) {
-    store->run([&](kv::Transaction& tx) { registry.release(tx, held.hold); });
+  void disconnect(const Held& held) {
+    store->run([&](kv::Transaction& tx) { registry.end_held(tx, held.hold); });
   }
   HoldState state(const Held& held) {
     return store->run([&](kv::Transaction& tx) { return registry.state(tx, held.hold); });
@@ -44,7 +44,7 @@ TEST_F(WorkerHolds, TheEndOfTheConnectionEndsTheRegistration) {
   const auto held = hold();
   EXPECT_EQ(found(), held.hold.ref);
   EXPECT_EQ(state(held), HoldState::holds);
-  release(held);
+  disconnect(held);
   EXPECT_EQ(found(), std::nullopt);
   EXPECT_EQ(state(held), HoldState::ended);
 }
@@ -55,9 +55,9 @@ TEST_F(WorkerHolds, TheOldConnectionDoesNotEndARegistrationThatAnotherHolds) {
   EXPECT_EQ(second.hold.ref, first.hold.ref);
   EXPECT_TRUE(first.watch->fired());
   EXPECT_EQ(state(first), HoldState::taken);
-  release(first);
+  disconnect(first);
   EXPECT_EQ(found(), second.hold.ref);
-  release(second);
+  disconnect(second);
   EXPECT_EQ(found(), std::nullopt);
 }
 
@@ -66,7 +66,7 @@ TEST_F(WorkerHolds, TheEndOfAConnectionEndsNoOtherRegistration) {
   const auto second = hold();
   EXPECT_NE(second.hold.ref, first.hold.ref);
   EXPECT_EQ(state(first), HoldState::ended);
-  release(first);
+  disconnect(first);
   EXPECT_EQ(found(), second.hold.ref);
 }
 
@@ -90,7 +90,7 @@ TEST_F(WorkerHolds, ARegistrationWithoutAConnectionIsNotHeld) {
     registry.add(tx, "role", "w", "{}");
   });
   const auto ref = found();
-  release(held);
+  disconnect(held);
   EXPECT_EQ(found(), ref);
 }
 

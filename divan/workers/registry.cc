@@ -272,7 +272,7 @@ bool Registry::is_held(kv::Transaction& tx, std::string_view role, std::string_v
   return tx.get(hold_key(role, id), kv::Isolation::snapshot).has_value();
 }
 
-void Registry::release(kv::Transaction& tx, const Hold& hold) {
+void Registry::end_held(kv::Transaction& tx, const Hold& hold) {
   if (state(tx, hold) == HoldState::holds) clear_rows(tx, hold.ref.role, hold.ref.id);
 }
 

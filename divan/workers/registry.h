@@ -112,10 +112,11 @@ class Registry {
   /// A watch on the hold. It fires when the hold is replaced or the registration ends, if not earlier. It is
   /// null if the store has too many watches, as are those below (Transaction::try_watch).
   std::shared_ptr<kv::Watch> watch(kv::Transaction& tx, const Hold& hold);
-  /// Returns true if a connection holds the registration. Reads a snapshot.
+  /// Returns true if a connection has held the registration since it began. The connection may have ended
+  /// unnoticed, with the server that had it. Reads a snapshot.
   bool is_held(kv::Transaction& tx, std::string_view role, std::string_view id);
-  /// Ends the registration when the connection has ended, unless another one holds it now.
-  void release(kv::Transaction& tx, const Hold& hold);
+  /// Called when the connection has ended: ends the registration, unless another connection holds it now.
+  void end_held(kv::Transaction& tx, const Hold& hold);
 
   /// Returns true if the registration exists. The transaction conflicts with its end.
   bool is_alive(kv::Transaction& tx, const WorkerRef& ref);

@@ -1,4 +1,4 @@
-#include "divan/jobs/observer.h"
+#include "divan/jobs/job_metrics.h"
 
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
@@ -24,7 +24,7 @@ double seconds(std::int64_t ms) { return static_cast<double>(std::max<std::int64
 
 }  // namespace
 
-struct Observer::Change {
+struct JobMetrics::Change {
   std::string type;
   std::string_view state;
   std::int64_t time;
@@ -52,7 +52,7 @@ struct Observer::Change {
   }
 };
 
-struct Observer::TypeMetrics {
+struct JobMetrics::TypeMetrics {
   prometheus::Histogram* wait;
   prometheus::Histogram* run;
   std::array<prometheus::Counter*, kOutcomes> attempts;
@@ -63,13 +63,13 @@ std::string_view jobs_channel() {
   return name;
 }
 
-void Observer::measure(Metrics& metrics) { metrics_ = &metrics; }
+void JobMetrics::measure(Metrics& metrics) { metrics_ = &metrics; }
 
-void Observer::publish(events::Bus& bus) { publisher_.emplace(bus.publisher(jobs_channel())); }
+void JobMetrics::publish(events::Bus& bus) { publisher_.emplace(bus.publisher(jobs_channel())); }
 
-bool Observer::has_subscribers() const { return publisher_ && publisher_->has_subscribers(); }
+bool JobMetrics::has_subscribers() const { return publisher_ && publisher_->has_subscribers(); }
 
-Observer::Change Observer::change_of(const Job& job, std::string_view state, std::int64_t now) const {
+JobMetrics::Change JobMetrics::change_of(const Job& job, std::string_view state, std::int64_t now) const {
   Change change{.type = job.type, .state = state, .time = now, .attempt = job.attempt};
   if (has_subscribers()) {
     change.id = job.id;
@@ -79,23 +79,23 @@ Observer::Change Observer::change_of(const Job& job, std::string_view state, std
   return change;
 }
 
-void Observer::changed(kv::Transaction& tx, const Job& job, std::int64_t now) {
+void JobMetrics::changed(kv::Transaction& tx, const Job& job, std::int64_t now) {
   if (has_subscribers()) record(tx, change_of(job, state_name(job.state), now));
 }
 
-void Observer::removed(kv::Transaction& tx, const Job& job, std::int64_t now) {
+void JobMetrics::removed(kv::Transaction& tx, const Job& job, std::int64_t now) {
   if (has_subscribers()) record(tx, change_of(job, "removed", now));
 }
 
-void Observer::started(kv::Transaction& tx, const Job& job, std::int64_t due_at) {
+void JobMetrics::started(kv::Transaction& tx, const Job& job, std::int64_t due_at) {
   if (!is_enabled()) return;
   Change change = change_of(job, state_name(job.state), job.started_at);
   change.waited_ms = job.started_at - due_at;
   record(tx, std::move(change));
 }
 
-void Observer::ended(kv::Transaction& tx, const Job& before, const Job& job, Outcome outcome,
-                     std::int64_t now) {
+void JobMetrics::ended(kv::Transaction& tx, const Job& before, const Job& job, Outcome outcome,
+                       std::int64_t now) {
   if (!is_enabled()) return;
   Change change = change_of(before, state_name(job.state), now);
   change.ran_ms = now - before.started_at;
@@ -103,13 +103,13 @@ void Observer::ended(kv::Transaction& tx, const Job& before, const Job& job, Out
   record(tx, std::move(change));
 }
 
-void Observer::record(kv::Transaction& tx, Change change) {
+void JobMetrics::record(kv::Transaction& tx, Change change) {
   auto& changes = tx.slot<std::vector<Change>>(this);
   if (changes.empty()) tx.after_commit([this, &changes] { report(changes); });
   changes.push_back(std::move(change));
 }
 
-void Observer::report(const std::vector<Change>& changes) {
+void JobMetrics::report(const std::vector<Change>& changes) {
   if (metrics_ != nullptr) {
     std::lock_guard lock(mutex_);
     for (const Change& change : changes) count(change);
@@ -124,7 +124,7 @@ void Observer::report(const std::vector<Change>& changes) {
   }
 }
 
-void Observer::count(const Change& change) {
+void JobMetrics::count(const Change& change) {
   if (!change.waited_ms && !change.ran_ms) return;
   TypeMetrics& metrics = metrics_of(change.type);
   if (change.waited_ms) metrics.wait->Observe(seconds(*change.waited_ms));
@@ -132,7 +132,7 @@ void Observer::count(const Change& change) {
   if (change.outcome) metrics.attempts[static_cast<std::size_t>(*change.outcome)]->Increment();
 }
 
-Observer::TypeMetrics& Observer::metrics_of(const std::string& type) {
+JobMetrics::TypeMetrics& JobMetrics::metrics_of(const std::string& type) {
   if (const auto known = types_.find(type); known != types_.end()) return *known->second;
   if (types_.size() >= kMaxMeasuredTypes && type != kOtherTypes) return metrics_of(std::string(kOtherTypes));
   TypeMetrics metrics{

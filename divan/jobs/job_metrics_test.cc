@@ -1,4 +1,4 @@
-#include "divan/jobs/observer.h"
+#include "divan/jobs/job_metrics.h"
 
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-struct Observed : testing::Test {
+struct MetricsAndEvents : testing::Test {
   ManualClock clock{1'000'000};
   kv::embedded::TemporaryStore store{&clock};
   SeededRng rng{1};
@@ -27,8 +27,8 @@ struct Observed : testing::Test {
   events::Subscription subscription;
 
   void SetUp() override {
-    queue.observer().measure(metrics);
-    queue.observer().publish(bus);
+    queue.job_metrics().measure(metrics);
+    queue.job_metrics().publish(bus);
     subscription = bus.subscribe(jobs_channel());
     set_type("t", {.max_attempts = 2});
   }
@@ -54,7 +54,7 @@ struct Observed : testing::Test {
   }
 };
 
-TEST_F(Observed, EachChangeIsAnEvent) {
+TEST_F(MetricsAndEvents, EachChangeIsAnEvent) {
   add("a");
   EXPECT_THAT(events(), ElementsAre(R"({"type":"t","id":"a","state":"pending","attempt":0,"time":1000000})"));
   add("a");
@@ -80,7 +80,7 @@ TEST_F(Observed, EachChangeIsAnEvent) {
   EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("state":"removed")")));
 }
 
-TEST_F(Observed, LostReleasedAndCancelled) {
+TEST_F(MetricsAndEvents, LostReleasedAndCancelled) {
   add("a");
   const auto worker = in_tx([&](kv::Transaction& tx) { return registry.add(tx, "role", "w1", "{}"); });
   accept_one("t", {.worker = worker});
@@ -100,7 +100,7 @@ TEST_F(Observed, LostReleasedAndCancelled) {
   EXPECT_THAT(events().back(), HasSubstr(R"("id":"b","state":"cancelled","attempt":0)"));
 }
 
-TEST_F(Observed, ChangesThatAreNotCommittedAreNotReported) {
+TEST_F(MetricsAndEvents, ChangesThatAreNotCommittedAreNotReported) {
   const auto tx = store->begin();
   queue.add(*tx, "t", "a", "{}");
   tx->reset();
@@ -110,7 +110,7 @@ TEST_F(Observed, ChangesThatAreNotCommittedAreNotReported) {
   EXPECT_THAT(events(), ElementsAre(HasSubstr(R"("id":"b")")));
 }
 
-TEST_F(Observed, ACommitWhoseResponseIsLostIsReportedOnce) {
+TEST_F(MetricsAndEvents, ACommitWhoseResponseIsLostIsReportedOnce) {
   using kv::testing::LossyStore;
   using enum LossyStore::Fate;
   const std::vector<std::string> types{"t"};
@@ -140,7 +140,7 @@ TEST_F(Observed, ACommitWhoseResponseIsLostIsReportedOnce) {
   }
 }
 
-TEST_F(Observed, MetricsByType) {
+TEST_F(MetricsAndEvents, MetricsByType) {
   set_type("u");
   add("a");
   add("x", "u");
@@ -156,7 +156,7 @@ TEST_F(Observed, MetricsByType) {
   EXPECT_THAT(text, Not(HasSubstr(R"(type="u")")));
 }
 
-TEST_F(Observed, TypesWithMetricsOfTheirOwnAreBounded) {
+TEST_F(MetricsAndEvents, TypesWithMetricsOfTheirOwnAreBounded) {
   for (int i = 0; i < 210; ++i) {
     const std::string type = fmt::format("type-{}", i);
     set_type(type);
@@ -169,7 +169,7 @@ TEST_F(Observed, TypesWithMetricsOfTheirOwnAreBounded) {
   EXPECT_THAT(text, Not(HasSubstr(R"(type="type-200")")));
 }
 
-TEST_F(Observed, ASlowSubscriberLearnsHowManyEventsItMissed) {
+TEST_F(MetricsAndEvents, ASlowSubscriberLearnsHowManyEventsItMissed) {
   subscription = bus.subscribe(jobs_channel(), {.max_events = 3});
   for (int i = 0; i < 5; ++i) add(fmt::format("j{}", i));
   EXPECT_THAT(events(), ElementsAre("lagged 2", HasSubstr("j2"), HasSubstr("j3"), HasSubstr("j4")));

@@ -1,4 +1,4 @@
-// Monitoring of jobs: metrics by type, and an event for each change of a job's state.
+// Metrics of jobs by type, and an event for each change of a job's state.
 //
 // The process that commits a transaction counts and publishes its changes after the commit, all at once. On a
 // shared store each process does so for its own transactions.
@@ -22,7 +22,7 @@ namespace divan::jobs {
 std::string_view jobs_channel();
 
 /// Thread-safe, except the methods for start-up.
-class Observer {
+class JobMetrics {
  public:
   // For start-up. Without them nothing is counted or published. The arguments must outlive this object.
   void measure(Metrics& metrics);
@@ -52,7 +52,7 @@ class Observer {
 
   Metrics* metrics_ = nullptr;
   std::optional<events::Publisher> publisher_;
-  Mutex mutex_{MutexRank::job_observer, "Observer::mutex_"};  // protects types_
+  Mutex mutex_{MutexRank::job_metrics, "JobMetrics::mutex_"};  // protects types_
   std::map<std::string, std::shared_ptr<TypeMetrics>> types_;
 };
 
