@@ -116,7 +116,8 @@ void release(QueueCore& queue, kv::Transaction& tx, const Attempt& attempt,
 /// calls above.
 void check_owned(kv::Transaction& tx, const Attempt& attempt);
 
-/// Ends the attempt of a running job that its worker has released or that was lost (`why`). The job is
+/// Ends the attempt of a running job, which is `released` by its worker or `lost` (`why`): the job was
+/// silent, or the registration of its worker has ended, whether evicted, removed or replaced. The job is
 /// pending again, due after the delay if given; or cancelled, if that was requested; or failed, if it has
 /// been lost `max_lost` times.
 void reclaim(QueueCore& queue, kv::Transaction& tx, Job& job, Outcome why,

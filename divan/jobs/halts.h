@@ -1,5 +1,6 @@
-// Halts: messages to live workers whose attempts were ended without them. They are delivered over the
-// connection that holds the worker's registration. (The worker's next call for the job also fails with halt.)
+// Halt messages: they notify live workers whose attempts the server has ended. They are lines of the
+// connection that holds the worker's registration. (The error `halt` is LockLost: the worker's next report
+// about the job fails with it, whether the message has arrived or not.)
 #pragma once
 
 #include "divan/jobs/queue_core.h"
@@ -13,8 +14,8 @@ struct Halt {
   std::string reason;
 };
 
-/// Adds a halt for the attempt of a running job, which ends in this transaction. Writes nothing if no
-/// connection holds the worker's registration.
+/// Adds a halt message for the attempt of a running job, which ends in this transaction. Writes nothing if no
+/// connection has held the worker's registration.
 void add_halt(QueueCore& queue, kv::Transaction& tx, const Job& job, std::string_view reason);
 
 /// Reads and clears the halts of a worker. Damaged rows are logged and skipped.

@@ -1,5 +1,5 @@
-// Maintenance of the job queue: silent jobs are reclaimed, overdue attempts are ended, and ended jobs are
-// pruned.
+// Maintenance of the job queue: silent jobs without a registered worker are reclaimed, overdue attempts are
+// ended, and ended jobs are pruned.
 #pragma once
 
 #include <map>
@@ -11,12 +11,13 @@
 
 namespace divan::jobs {
 
-/// Ends attempts whose deadline has passed by the wall clock, reclaims jobs that run without a worker and
-/// have become silent, and prunes ended jobs. A job that runs without a worker has an entry in its type's
-/// list of activity, ordered by the jobs' last reports. If this process observes that the entry has not
-/// moved for the type's timeout, the job becomes pending again. (Jobs of a worker are reclaimed with the
-/// worker: see workers::Monitor.) One for each process; any number of processes may run one on the same
-/// store. Thread-safe.
+/// Ends attempts whose deadline has passed by the wall clock, reclaims silent jobs that were accepted without
+/// a registered worker, and prunes ended jobs. Such a running job has an entry in its type's list of
+/// activity, ordered by the jobs' last reports. If this process observes that the entry has not moved for the
+/// timeout of the job or its type, the job becomes pending again. (Jobs of a registered worker are reclaimed
+/// when its registration ends, see workers::Monitor. Only those that the ending transaction left are
+/// reclaimed here, see worker_jobs.h.) Processes with the background work `jobs` have one each; any number
+/// may run on the same store. Thread-safe.
 class Maintenance {
  public:
   Maintenance(Queue& queue, kv::Database& store, const Clock& clock)

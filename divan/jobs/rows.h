@@ -1,10 +1,11 @@
 // The rows of jobs in the store, and the functions that change them consistently.
 //
-// A job has a header row and data rows. Depending on its state it has one more entry: among the pending jobs
-// of its type (in the order in which they run), among the running ones (of its worker, or, without a worker,
-// of its type in the order of their last reports), or among those that ended in its state (in the order of
-// their ends). A running job with a deadline has another entry for that. A job without its entries would
-// never be found; so headers are only written by link() and relink(). See docs/keyspace.md.
+// A job has a header row, data rows, and one entry, which is a row that lists it in its state: among the
+// pending jobs of its type (in the order in which they run), among the running ones (of its worker, or, if it
+// was accepted without a registered worker, of its type in the order of their last reports), or among those
+// that ended in its state (in the order of their ends). A running job with a deadline has another entry for
+// that. A job without its entries would never be found; so headers are only written by link() and relink().
+// See docs/keyspace.md.
 #pragma once
 
 #include "divan/jobs/types.h"
@@ -33,7 +34,7 @@ class JobKey {
   std::string key_;
 };
 
-/// Hot ranges are split into shards on a cluster; the embedded store has one.
+/// An element of several keys; always 0.
 inline constexpr std::int64_t kShard = 0;
 
 /// A transaction of this size changes no further jobs: names, data and histories may be long.
@@ -64,7 +65,8 @@ inline constexpr std::string_view kDamagedRunningEntry =
 /// The key of the entry for a running job's deadline; empty if it has none.
 std::string deadline_key(const Job& job);
 
-/// The value of the entry of a job that runs without a worker: its timeout, if that differs from its type's.
+/// The value of the entry of a running job without a registered worker: its timeout, if that differs from its
+/// type's.
 std::string activity_value(const Job& job);
 /// Decodes that value; nullopt: the type's timeout. Throws internal_error if it is damaged.
 std::optional<Duration> decode_activity_value(std::string_view value);
@@ -86,9 +88,9 @@ inline JobEntries entries_of(const Job& job) { return {job.state, entry_key(job)
 /// Writes a changed job, whose entries were `before`.
 void relink(kv::Transaction& tx, const Job& job, const JobEntries& before);
 
-/// Changes a job in the store. A job that runs without a worker keeps the time of its last report, unless
-/// `change` resets its `activity`, which then gets the versionstamp of this transaction. If `change` throws
-/// without having written, the store is unchanged.
+/// Changes a job in the store. A running job without a registered worker keeps the time of its last report,
+/// unless `change` resets its `activity`, which then gets the versionstamp of this transaction. If `change`
+/// throws without having written, the store is unchanged.
 template <class Change>
 void transition(kv::Transaction& tx, Job& job, Change&& change) {
   const JobEntries before = entries_of(job);
@@ -134,7 +136,8 @@ void drop_next_run(kv::Transaction& tx, Job& job);
 
 /// The key of a type's settings.
 std::string type_key(std::string_view type);
-/// The key of the counter that changes with the settings of any type.
+/// The key of the counter that Maintenance watches. It grows when the settings of any type change, and when a
+/// worker that has ended leaves jobs to be reclaimed (worker_jobs.h).
 std::string types_key();
 /// The types that have entries of a kind whose keys begin with the type. Needs one read per type. Damaged
 /// keys are skipped.

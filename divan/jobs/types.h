@@ -139,7 +139,7 @@ struct Job {
   std::int64_t result_chunks = 0;
   std::int64_t history = 0;  // rows of former attempts: history.h
   bool old_entry = false;    // its entry among the ended jobs has the form of header layout 3
-  // The versionstamp of its entry among the running jobs without a worker.
+  // The versionstamp of its entry among the running jobs that were accepted without a registered worker.
   std::optional<kv::Versionstamp> activity;
 };
 
@@ -161,8 +161,8 @@ struct Attempt {
   std::string lock;
 };
 
-/// The error of a stale attempt: its job was reclaimed, removed or accepted by another worker. `halt` over
-/// HTTP.
+/// The error of a report about an attempt that has ended for any reason: the job no longer belongs to it.
+/// `halt` over HTTP.
 class LockLost : public Error {
  public:
   LockLost() : Error(409, "halt", "The attempt does not own the job any more.") {}

@@ -2,10 +2,10 @@
 // heartbeat. When the worker's registration ends, their attempts end and they are pending again.
 //
 // A worker may have more jobs than one transaction can hold. So the transaction that ends a registration
-// reclaims the first ones, and writes a row ("jobs", "left", role, worker) if there are others; any process
-// reclaims those later. Until then such a job still belongs to its attempt. A worker of the same name may be
-// registered meanwhile and accept jobs: their epochs are at least the version of that row. See
-// docs/keyspace.md.
+// reclaims the first ones, and writes a row ("jobs", "left", role, worker) if there are others; the
+// Maintenance of any process reclaims those later. Until then such a job still belongs to its attempt, which
+// can report. A worker of the same name may be registered meanwhile and accept jobs: their epochs are at
+// least the version of that row. See docs/keyspace.md.
 #pragma once
 
 #include "divan/jobs/queue_core.h"

@@ -1,4 +1,5 @@
-// Sends the heartbeats of a process's own workers, and evicts other workers that are silent.
+// Sends the heartbeats of the workers inside this process, such as builders of indexes, and evicts all others
+// that are silent, including those that are connected to this process by HTTP.
 #pragma once
 
 #include <map>

@@ -2,14 +2,15 @@
 //
 // An observer does not know when a counter advanced, only that it did between two reads. It reads the
 // heartbeats of its share of the workers (ring.h) so often that the difference does not matter, and those of
-// all others at longer intervals: any live node evicts a worker within one and a half timeouts, even if all
-// of its closest observers stopped together with the worker.
+// all others at longer intervals: even if all of its closest observers stopped together with the worker, any
+// other live node evicts it after at most one and a half timeouts, apart from the time that does not count
+// as silence.
 //
 // Silence is the time for which an observer waited on purpose between two reads of the same counter value.
 // Time in which the process was paused or waited for the store does not count: the worker may have been
 // paused too, or have been unable to reach the store, and gets the rest of its timeout.
 //
-// If there are no workers of other processes, nothing is read.
+// If all workers are inside this process, nothing is read until the membership changes.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@
 
 namespace divan::workers {
 
-/// The longest interval at which the closest observers read a heartbeat. A silent worker is evicted so much
-/// later than its timeout at most.
+/// The longest interval at which the closest observers read a heartbeat. They evict a silent worker so much
+/// later than its timeout at most, apart from time that does not count as silence.
 inline constexpr Duration kMaxPollInterval = std::chrono::milliseconds(500);
 
 /// Not thread-safe. The store, registry and clock must outlive it.

@@ -64,7 +64,8 @@ struct Members {
   std::vector<Worker> workers;  // by id
 };
 
-/// A connection's right to end a registration. A later hold of the same registration replaces it.
+/// The tie of a registration to a connection, whose end ends the registration. A later hold of the same
+/// registration replaces it.
 struct Hold {
   WorkerRef ref;
   std::string token;

@@ -1,8 +1,8 @@
 // Keeps a worker registered across lost connections and evictions.
 //
-// The server detects a dead worker in two ways. When the process dies, the end of its held connection
-// releases its jobs at once. When it is frozen or cut off while the connection stays open, its heartbeats
-// stop.
+// The server detects a dead worker in two ways. When the process dies, its held connection closes, which ends
+// its registration at once: its jobs are pending again. When it is frozen or cut off while the connection
+// stays open, its heartbeats stop.
 import { Backoff, Condition, pause } from './waiting.mjs'
 import { isRefused } from './transport.mjs'
 
