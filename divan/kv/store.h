@@ -3,7 +3,7 @@
 // code above uses only this header.
 //
 // A transaction reads one version of the store, sees its own writes, and commits only if nothing that it has
-// read was changed meanwhile: transactions are strictly serialisable. Keys and values are byte strings;
+// read was changed meanwhile: transactions are strictly serializable. Keys and values are byte strings;
 // keys are ordered by their bytes.
 #pragma once
 

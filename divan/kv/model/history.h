@@ -1,7 +1,7 @@
-// What transactions on a store did, and whether that was strictly serialisable.
+// What transactions on a store did, and whether that was strictly serializable.
 //
 // The committed transactions are repeated on a map, one after the other in the order of their versionstamps,
-// and each serialisable read must return what it returned before. So the history is equivalent to a serial
+// and each serializable read must return what it returned before. So the history is equivalent to a serial
 // one. Each transaction, committed or not, also runs again on its read version, where all of its reads must
 // return the same: so snapshot reads saw that version and no other. The versions show that the serial history
 // keeps the order of real time: a transaction that began after the commit of another was acknowledged has
@@ -27,7 +27,7 @@ struct Transacted {
   std::uint64_t ended = 0;
 };
 
-/// Returns nullopt if the history from an empty store to `contents` is strictly serialisable; otherwise a
+/// Returns nullopt if the history from an empty store to `contents` is strictly serializable; otherwise a
 /// message with the transactions concerned.
 std::optional<std::string> find_anomaly(std::vector<Transacted> history, const std::string& contents);
 

@@ -1,5 +1,5 @@
 // The same random transactions, open side by side, on the embedded engine and on the reference: every answer
-// and every outcome must be the same, and what each engine did strictly serialisable.
+// and every outcome must be the same, and what each engine did strictly serializable.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
