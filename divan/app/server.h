@@ -10,7 +10,7 @@
 namespace divan::app {
 
 /// The kinds of background work, which can be divided among the processes of a store: maintenance of jobs
-/// (reclaiming those of dead workers, schedules, pruning), requesting builds of indexes, and building them.
+/// (jobs/maintenance.h), requesting builds of indexes, and building them.
 inline const std::vector<std::string> kBackgroundKinds{"jobs", "ken", "views"};
 
 struct ServerSettings {

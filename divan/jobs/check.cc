@@ -57,7 +57,7 @@ void Check::check_row(std::string_view key, std::string_view value) {
   const auto entry = entry_shapes().find(kind);
   if (entry != entry_shapes().end()) {
     expect(kv::has_shape(rest, entry->second));
-    // The entry of a running job without a worker may have a timeout as its value.
+    // The entry of a running job without a registered worker may have a timeout as its value.
     if (kind == "act") {
       decode_activity_value(value);
     } else {

@@ -43,7 +43,8 @@ std::optional<State> state_of(std::string_view name);
 
 /// The settings of a type. The defaults are those of a new type.
 struct TypeSettings {
-  /// A running job becomes pending again if its attempt has not reported for this long.
+  /// A running job without a registered worker becomes pending again if its attempt has not reported for this
+  /// long.
   Duration timeout = std::chrono::seconds(30);
   /// The number of failed attempts after which the job fails permanently.
   std::int64_t max_attempts = 25;
