@@ -48,6 +48,8 @@ void Fiber::switch_to(Fiber& next) {
 #include <cstdint>
 #include <system_error>
 
+#include "divan/base/mutex.h"
+
 namespace divan::sim {
 namespace {
 
@@ -62,6 +64,29 @@ struct Exceptions {
 };
 
 Exceptions& exceptions() { return *reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()); }
+
+// What the thread keeps for the code that runs: each fiber has its own.
+struct ThreadState {
+  Exceptions exceptions;
+#ifdef DIVAN_CHECK_MUTEX_RANKS
+  HeldMutexes mutexes{};
+#endif
+};
+
+ThreadState save_thread_state() {
+  ThreadState state{.exceptions = exceptions()};
+#ifdef DIVAN_CHECK_MUTEX_RANKS
+  state.mutexes = held_mutexes();
+#endif
+  return state;
+}
+
+void restore_thread_state(const ThreadState& state) {
+  exceptions() = state.exceptions;
+#ifdef DIVAN_CHECK_MUTEX_RANKS
+  held_mutexes() = state.mutexes;
+#endif
+}
 
 }  // namespace
 
@@ -98,16 +123,16 @@ Fiber::Fiber(std::function<Fiber*()> body) : body_(std::move(body)), state_(std:
 Fiber::~Fiber() = default;
 
 void Fiber::run() {
-  exceptions() = {};
+  restore_thread_state({});
   setcontext(&body_()->state_->place);
 }
 
 void Fiber::switch_to(Fiber& next) {
-  const Exceptions own = exceptions();
+  const ThreadState own = save_thread_state();
   // Not longjmp(): it runs what the thread's frames have registered for cancellation (pthread_once() does),
   // and frames of other fibers are among them.
   swapcontext(&state_->place, &next.state_->place);
-  exceptions() = own;
+  restore_thread_state(own);
 }
 
 }  // namespace divan::sim

@@ -3,20 +3,14 @@
 #ifdef DIVAN_CHECK_MUTEX_RANKS
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 
 namespace divan {
 namespace {
 
-// The mutexes that a thread holds. Without a destructor: other objects of the thread may lock mutexes in
-// theirs.
-struct Held {
-  std::array<const Mutex*, 16> mutexes;
-  std::size_t count;
-};
-constinit thread_local Held held{};
+// Has no destructor: other objects of the thread may lock mutexes in theirs.
+constinit thread_local HeldMutexes held{};
 
 void push(const Mutex& mutex) {
   if (held.count == held.mutexes.size()) {
@@ -27,6 +21,8 @@ void push(const Mutex& mutex) {
 }
 
 }  // namespace
+
+HeldMutexes& held_mutexes() { return held; }
 
 void Mutex::lock() {
   for (std::size_t i = 0; i < held.count; ++i) {

@@ -7,7 +7,9 @@
 // moment. In all other builds a Mutex is a std::mutex.
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
@@ -84,6 +86,17 @@ enum class MutexRank : std::uint8_t {
 };
 
 #ifdef DIVAN_CHECK_MUTEX_RANKS
+
+class Mutex;
+
+/// Mutexes that a thread holds.
+struct HeldMutexes {
+  std::array<const Mutex*, 16> mutexes;
+  std::size_t count;
+};
+/// Those of the calling thread. A scheduler that runs several functions on a thread, each with its own stack,
+/// exchanges them when it switches.
+HeldMutexes& held_mutexes();
 
 /// As std::mutex; and ends the process, with a message that names both, if a thread that holds a mutex locks
 /// one whose rank is not greater.
