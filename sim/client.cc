@@ -36,7 +36,7 @@ class Client {
   }
   std::string any_id() { return fmt::format("job{}", rng_.below(base_.cluster.plan.ids)); }
 
-  // A date in the near future or past, or none. It is the world's, not that of a clock that is off.
+  // A time in the near future or past by the true clock, or 0.
   std::int64_t any_time() {
     if (rng_.below(3) > 0) return 0;
     return base_.cluster.true_clock.wall_ms() - 5'000 + static_cast<std::int64_t>(rng_.below(20'000));
@@ -55,7 +55,7 @@ class Client {
     }
   }
 
-  // One of few, so that it is asked for again; minutes, since a world lasts a minute or two.
+  // One of few, so that the same is requested again. In minutes, since a world lasts a minute or two.
   jobs::Schedule any_schedule() {
     const auto missed = rng_.below(2) == 0 ? jobs::Missed::once : jobs::Missed::skip;
     return jobs::Schedule::parse(rng_.below(2) == 0 ? "* * * * *" : "1-59/2 * * * *", "UTC", missed);
@@ -71,7 +71,7 @@ class Client {
     return data;
   }
 
-  // Now and then the same again.
+  // Sometimes adds the same job again.
   void add() {
     if (wish_.type.empty() || rng_.below(8) > 0) {
       wish_ = {.type = any_type(),
@@ -113,10 +113,10 @@ class Client {
     const std::string type = any_type();
     auto settings = base_.cluster.plan.settings.at(type);
     settings.paused = rng_.below(2) == 0;
-    // Under those who accept and those who run.
+    // Also while jobs are accepted and run.
     if (settings.max_running || rng_.below(4) == 0)
       settings.max_running = 1 + static_cast<std::int64_t>(rng_.below(4));
-    base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "goes on with", type));
+    base_.world.trace(fmt::format("{} {}", settings.paused ? "pauses" : "resumes", type));
     try {
       base_.store.run([&](kv::Transaction& tx) {
         if (!base_.cluster.quiet) base_.queue.set_type(tx, type, settings);
@@ -127,7 +127,7 @@ class Client {
   // Removes a type with all its jobs, and declares it again.
   void clear_type() {
     Step step{.kind = Step::Kind::clear_type, .type = any_type()};
-    // So that some are being accepted while it goes.
+    // So that jobs are accepted while it is removed.
     for (auto jobs = rng_.below(4); jobs > 0; --jobs) base_.add_job(step.type);
     base_.perform(step, [&](kv::Transaction& tx) {
       base_.queue.remove_type(tx, step.type, true);
@@ -135,7 +135,7 @@ class Client {
     });
   }
 
-  // One version of the store must agree with itself.
+  // Counts and list of the same version must agree.
   void check_list() {
     const std::string type = any_type();
     try {

@@ -17,7 +17,7 @@ Plan Plan::random(Rng& rng) {
   const auto ms = [&](Duration low, Duration high) {
     return std::chrono::duration_cast<milliseconds>(between(rng, low, high));
   };
-  // The end of a world waits for their next runs.
+  // Only some, since the end of a world waits for a run of each.
   plan.periodic = rng.below(3) == 0;
   for (std::uint64_t i = 0, types = plan.jobs ? 1 + rng.below(2) : 0; i < types; ++i) {
     plan.types.push_back(i == 0 ? "mail" : "index");
@@ -41,8 +41,8 @@ Plan Plan::random(Rng& rng) {
         {plan.late, 100'000},
         {plan.forget, 150'000},
         {plan.failing, 400'000},
-        {plan.sluggish, 200'000},
-        {plan.restless, 100'000}});
+        {plan.late_heartbeat, 200'000},
+        {plan.unregistering, 100'000}});
   plan.clearing = rng.below(6) == 0 ? 60'000 : 5'000;
   plan.client_pause = between(rng, milliseconds(200), seconds(5));
   plan.writers = 1 + rng.below(2);
@@ -80,16 +80,16 @@ void Base::add_job(const std::string& type) {
 }
 
 void Base::check_expected(const kv::Error& error) {
-  // A commit that is settled meanwhile stays unknown.
+  // A commit that is being settled remains unknown.
   if (world.is_unwinding() && (error.code() == kv::ErrorCode::transaction_cancelled ||
                                error.code() == kv::ErrorCode::commit_unknown_result))
     return;
   if (error.code() == kv::ErrorCode::transaction_timed_out) return;
-  world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+  world.fail(fmt::format("Unexpected error: {}", error.what()));
 }
 
 void Base::check_is(std::string_view name, const Error& error) {
-  if (error.name() != name) world.fail(fmt::format("An error that nobody expects: {}", error.what()));
+  if (error.name() != name) world.fail(fmt::format("Unexpected error: {}", error.what()));
 }
 
 void Base::wait_to_leave() {

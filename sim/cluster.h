@@ -16,21 +16,21 @@ inline constexpr std::string_view kRole = "server";
 /// The databases of the nodes.
 inline constexpr std::string_view kDatabases[] = {"a", "b"};
 
-/// Drawn anew for every seed.
+/// What the processes of a world do. Drawn anew for each seed.
 struct Plan {
   std::vector<std::string> types;
   std::map<std::string, jobs::TypeSettings> settings;
   std::size_t ids = 8;  // names of jobs that the clients share
   Duration worker_timeout{};
-  std::size_t acceptors = 2;      // a server; 0 without jobs
-  std::uint64_t with_worker = 0;  // chance that an accept is for the server's worker
-  std::uint64_t late = 0;         // chance that a pause of an attempt is longer than its timeout
-  std::uint64_t forget = 0;       // chance that an attempt without a worker is dropped
-  std::uint64_t failing = 0;      // chance that an attempt fails
-  std::uint64_t sluggish = 0;     // chance that a remote worker's heartbeat comes as late as its eviction
-  std::uint64_t restless = 0;     // chance that it unregisters instead, and registers again
-  std::uint64_t clearing = 0;     // chance that a client's operation is to remove a type with its jobs
-  Duration client_pause{};        // between the operations of a client, at most
+  std::size_t acceptors = 2;         // a server; 0 without jobs
+  std::uint64_t with_worker = 0;     // chance that an accept is for the server's worker
+  std::uint64_t late = 0;            // chance that a pause of an attempt is longer than its timeout
+  std::uint64_t forget = 0;          // chance that an attempt without a worker is dropped
+  std::uint64_t failing = 0;         // chance that an attempt fails
+  std::uint64_t late_heartbeat = 0;  // chance that a remote worker's heartbeat is as late as its eviction
+  std::uint64_t unregistering = 0;   // chance that it unregisters instead of sending one, and registers again
+  std::uint64_t clearing = 0;        // chance that a client's operation is to remove a type with its jobs
+  Duration client_pause{};           // between the operations of a client, at most
 
   bool embedded = false;      // one process has the embedded store
   bool jobs = true;           // there are clients and workers of jobs; else there are no types
@@ -61,18 +61,18 @@ struct Cluster {
   DatabaseInvariants databases;
   IndexInvariants indexes;
   Plan plan;
-  bool quiet = false;    // no more faults, no new work: what there is comes to its end
-  int bursts = 0;        // of writes, which writers make in quiet times
-  bool closing = false;  // all but the last server stop
+  bool quiet = false;    // no more faults and no new work, so that all pending work ends
+  int bursts = 0;        // of writes that were requested of the nodes' writers while it is quiet
+  bool closing = false;  // all processes except the last server stop
   const Process* last_server = nullptr;
-  std::set<const Process*> leaving;                         // that stop in good order, and are to come back
-  std::set<std::string> held;                               // locks of attempts that an actor works on
+  std::set<const Process*> leaving;                         // that stop regularly and start again
+  std::set<std::string> held;                               // locks of attempts that a consumer works on
   std::map<std::string, std::vector<std::string>> members;  // of the role, by version
-  // What readers have kept, over the crashes of their nodes: by node and database, and by node.
+  // The state of readers, which survives crashes of their nodes: by node and database, and by node.
   std::map<std::pair<std::string, std::string>, ChangesReader> readers;
   std::map<std::string, FeedReader> feed_readers;
 
-  /// Empty while it is not registered.
+  /// Returns an empty string while it is not registered.
   std::string incarnation_of_last_server() const {
     return workers.incarnations()[{std::string(kRole), last_server->name}];
   }
@@ -83,7 +83,7 @@ struct Cluster {
   std::int64_t tokens_ = 0;
 };
 
-/// The parts of every process that uses the store, in one of its incarnations.
+/// What each process has that uses the store, in one of its incarnations.
 struct Base {
   Base(Cluster& the_cluster, Process& the_process)
       : cluster(the_cluster),
@@ -92,7 +92,7 @@ struct Base {
         store(the_cluster.engine, the_process),
         registry(*the_process.rng),
         queue(registry, *the_process.clock, *the_process.rng) {
-    // So few jobs as there are here would all be reclaimed at once.
+    // Otherwise one transaction would reclaim all jobs, since there are so few.
     queue.set_reclaimed_at_once(1);
   }
 
@@ -103,32 +103,32 @@ struct Base {
   workers::Registry registry;
   jobs::Queue queue;
 
-  /// Does a step in a transaction of its own, notes it there, and holds the answer against the truth.
-  /// Answers whether it was done; nothing if that is not known. `fn` may complete the step.
-  /// `also` is done with it or not at all.
+  /// Runs a step in its own transaction, which records it, and compares the result with what was committed.
+  /// Returns whether it was done, nullopt if that is unknown. `fn` may complete the step. `also` is recorded
+  /// in the same transaction.
   std::optional<bool> perform(Step& step, const std::function<void(kv::Transaction&)>& fn,
                               Step* also = nullptr);
 
-  /// Adds a job that is due at once: acceptors wake up.
+  /// Adds a job that is due at once, which wakes acceptors.
   void add_job(const std::string& type);
 
-  /// Of all errors of the store, only these may come out of run() here: it gave up, or the process is gone.
+  /// Fails unless the error is one that run() may throw here: it timed out, or the process has crashed.
   void check_expected(const kv::Error& error);
 
-  /// The one error that may come besides.
+  /// Fails unless the error has this name.
   void check_is(std::string_view name, const Error& error);
 
-  /// Whether this incarnation of the process is to stop in good order.
+  /// Returns true if this incarnation of the process is to stop regularly.
   bool is_leaving() const { return cluster.leaving.contains(&process); }
 
-  /// Waits until this incarnation of the process is to stop in good order. In quiet times that is when all
+  /// Waits until this incarnation of the process is to stop regularly. While it is quiet, that is when all
   /// work is done.
   void wait_to_leave();
 
   Duration pause_up_to(Duration longest) { return between(world.rng(), {}, longest); }
 };
 
-/// Starts an incarnation of a process. Its tasks own what it has in memory.
+/// Starts an incarnation of a process. Its tasks own its memory.
 using Start = std::function<void(Cluster&, Process&)>;
 void start_server(Cluster& cluster, Process& process);
 void start_remote(Cluster& cluster, Process& process);

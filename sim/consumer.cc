@@ -15,7 +15,7 @@ void Consumer::work(const std::function<std::optional<workers::WorkerRef>()>& wo
   while (!leaving_) {
     const auto ref = happens(rng_, base_.cluster.plan.with_worker) ? worker() : std::nullopt;
     const auto accepted = accept(ref);
-    // What was accepted and is not worked on yet is held, too.
+    // Jobs that wait for their turn are held, too.
     struct Held {
       ~Held() {
         for (const auto& job : jobs) cluster.held.erase(job.job.lock);
@@ -102,7 +102,7 @@ bool Consumer::update(const AcceptedJob& job, bool& cancel) {
 }
 
 void Consumer::end(const AcceptedJob& job, Step::Kind how) {
-  // A worker's attempt goes on until there is an answer: its job is not reclaimed while the worker lives.
+  // Retries until the result is known: the job of a worker is not reclaimed while the worker lives.
   for (std::optional<bool> told; !told && !world_.is_unwinding();) {
     Step step{.kind = how, .type = job.job.type, .id = job.job.id, .lock = job.job.lock};
     const bool tells = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(4) == 0;
@@ -117,7 +117,7 @@ void Consumer::end(const AcceptedJob& job, Step::Kind how) {
     const auto delay = step.delay.value_or(-1) >= 0
                            ? std::optional<Duration>(std::chrono::milliseconds(*step.delay))
                            : std::nullopt;
-    // Some runs ask for another job in the transaction that ends them.
+    // Some runs add another job in the transaction that ends them.
     const bool asks = !base_.cluster.quiet && how == Step::Kind::finish && rng_.below(6) == 0;
     Step next{.kind = Step::Kind::add,
               .type = job.job.type,

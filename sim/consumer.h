@@ -1,11 +1,11 @@
-// Consumers of jobs: they accept some, send updates now and then, and end them, as reliably as the plan says.
+// Consumers of jobs: they accept jobs, send updates, and end them, as reliably as the plan says.
 #pragma once
 
 #include "sim/cluster.h"
 
 namespace divan::sim {
 
-/// Of one incarnation of a process; any number of its tasks may work.
+/// Belongs to one incarnation of a process. Any number of its tasks may call work().
 class Consumer {
  public:
   explicit Consumer(Base& base)
@@ -22,7 +22,7 @@ class Consumer {
   std::vector<jobs::AcceptedJob> accept(const std::optional<workers::WorkerRef>& worker);
   void attempt(const jobs::AcceptedJob& job);
   std::string any_data(const jobs::AcceptedJob& job);
-  // Answers whether the attempt has lost the job.
+  // Returns true if the attempt has lost the job.
   bool update(const jobs::AcceptedJob& job, bool& cancel);
   void end(const jobs::AcceptedJob& job, Step::Kind how);
 

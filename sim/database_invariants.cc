@@ -35,7 +35,7 @@ void DatabaseInvariants::check(const Commit& commit, const Rows& rows) {
     touched.insert(edit.database);
     const auto database = databases_.find(edit.database);
     if (database == databases_.end())
-      return world_.fail(fmt::format("`{}` was written to a database that is gone.", edit.id));
+      return world_.fail(fmt::format("Document {} was written to a deleted database.", edit.id));
     DatabaseModel& model = database->second;
     bool changed = false;
     const auto wrong = model.documents[edit.id].apply(edit, changed);
@@ -112,7 +112,7 @@ void DatabaseInvariants::check_database(std::int64_t number, const std::set<std:
   if (info.doc_count != model.count(false) || info.doc_del_count != model.count(true))
     world_.fail(fmt::format("{} counts {} documents and {} deleted ones, but has {} and {}.", model.name,
                             info.doc_count, info.doc_del_count, model.count(false), model.count(true)));
-  // One row a document: those that were moved are at their old places no more.
+  // One row for each document: the old row of a document that was moved must be gone.
   const std::int64_t rows = docs::count_changes(tx, database, {}, INT64_MAX);
   if (rows != model.count(false) + model.count(true))
     world_.fail(
@@ -137,7 +137,7 @@ void DatabaseInvariants::check_document(kv::Transaction& tx, const docs::Databas
   }
 }
 
-// Each update has a row of the feed that follows it, or a mark of which the sequencer makes one. By
+// Each update has a later row of the feed, or a mark, which the sequencer turns into one. Keys are those of
 // docs/keyspace.md.
 void DatabaseInvariants::check_feed(const std::string& name, const Events& events, const Rows& rows) {
   std::string key;
@@ -168,7 +168,7 @@ void DatabaseInvariants::compare(const std::string& token, std::optional<bool> t
   if (!told) {
     world_.count(truth ? "outcome unknown: was committed" : "outcome unknown: was not");
   } else if (*told != truth) {
-    world_.fail(fmt::format("({}) was {}done, and its actor was told that it was {}done.", token,
+    world_.fail(fmt::format("({}) was {}done, and its client was told that it was {}done.", token,
                             truth ? "" : "not ", *told ? "" : "not "));
   }
 }
@@ -193,7 +193,7 @@ void DatabaseInvariants::check_body(std::int64_t database, const docs::Change& c
   if (model == databases_.end()) return;
   const auto& bodies = model->second.documents.at(change.id).bodies;
   if (const auto known = bodies.find(change.winner); known == bodies.end() || known->second != body)
-    world_.fail(fmt::format("A reader got a body of {}/{} {} that nobody wrote.", model->second.name,
+    world_.fail(fmt::format("A reader got a body of {}/{} {} that was not written.", model->second.name,
                             change.id, change.winner.to_string()));
 }
 
@@ -209,7 +209,7 @@ std::optional<std::string> DatabaseInvariants::missing_of(const FeedReader& read
     if (seen(name, "created") != events.created) return missing("created");
     if (seen(name, "deleted") != events.deleted) return missing("deleted");
     if (events.deleted > events.updated) {
-      // What was updated before it was deleted is not shown as updated after.
+      // No update may be shown after the deletion.
       if (seen(name, "updated") > events.deleted) return missing("no update");
     } else if (seen(name, "updated") < events.updated) {
       return missing("updated");

@@ -1,5 +1,4 @@
-// What must hold of databases, their changes and the updates feed after every commit, and of those who follow
-// them.
+// Invariants of databases, their changes, the updates feed, and the readers of both.
 #pragma once
 
 #include "divan/updates/feed.h"
@@ -7,7 +6,7 @@
 
 namespace divan::sim {
 
-/// What a reader of a database's changes knows, as it keeps it over crashes.
+/// The state of a reader of a database's changes, which survives crashes.
 struct ChangesReader {
   static constexpr std::int64_t kNone = -1;
   std::int64_t database = kNone;  // its number; kNone: it does not exist
@@ -20,7 +19,7 @@ struct ChangesReader {
   std::map<std::string, Known> documents;
 };
 
-/// What a reader of the updates feed knows.
+/// The state of a reader of the updates feed.
 struct FeedReader {
   kv::Versionstamp since;
   std::map<std::pair<std::string, std::string>, kv::Versionstamp> rows;  // by database and kind
@@ -35,21 +34,22 @@ class DatabaseInvariants final : public Invariant {
   /// By number.
   const std::map<std::int64_t, DatabaseModel>& databases() const { return databases_; }
 
-  /// For an actor that was told that what it did by this token is done, or not. `told` is nullopt if it does
-  /// not know.
+  /// Compares the result that a client got for the transaction with this token with what was committed.
+  /// `told` is nullopt if the result is unknown.
   void compare(const std::string& token, std::optional<bool> told);
 
-  /// For a reader that reads on at `version`, and has read all changes that there were.
+  /// Fails if the reader, which has read all changes at `version`, lacks one.
   void check_reader(const ChangesReader& reader, std::string_view name, kv::Version version);
-  /// The body of a revision that a reader got.
+  /// Fails if a reader got a body that was not written for this revision.
   void check_body(std::int64_t database, const docs::Change& change, std::string_view body);
-  /// For a time when all updates are in the feed, and all rows of the feed were read.
+  /// Returns an event that the reader lacks. For a time when all events are in the feed, and all of it was
+  /// read.
   std::optional<std::string> missing_of(const FeedReader& reader) const;
 
   docs::Database open(std::int64_t number) { return {catalog_, databases_.at(number).name, number, 0}; }
 
  private:
-  // When something happened to a database of a name the last time.
+  // The versions of the last events of a database's name.
   struct Events {
     kv::Version created = 0, updated = 0, deleted = 0;
   };
@@ -63,7 +63,7 @@ class DatabaseInvariants final : public Invariant {
 
   Engine& engine_;
   World& world_;
-  events::Bus bus_;  // nobody uses it
+  events::Bus bus_;  // unused
   docs::Catalog catalog_;
   std::map<std::int64_t, DatabaseModel> databases_;
   std::set<std::int64_t> ended_;

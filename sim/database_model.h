@@ -1,5 +1,4 @@
-// What databases ought to hold: what the edits that were committed make of them, by the rules that clients go
-// by.
+// Models of databases: the expected contents after the committed edits, by the documented rules.
 #pragma once
 
 #include <set>
@@ -30,21 +29,21 @@ struct Lifecycle {
   bool created = false;  // else deleted
 };
 
-/// Writes down what a transaction does: a counter under a key that says everything.
+/// Records what a transaction does: as a counter, whose key encodes all of it.
 void note(kv::Transaction& tx, const Edit& edit);
 void note(kv::Transaction& tx, const Lifecycle& lifecycle);
 
-/// What a commit did, as it was noted.
+/// What a commit recorded.
 std::vector<Edit> edits_of(const Commit& commit);
 std::vector<Lifecycle> lifecycles_of(const Commit& commit);
 
 struct DocumentModel {
-  docs::RevTree tree;  // paths, and what is in a leaf besides, are left out
+  docs::RevTree tree;  // of each leaf the revision and `deleted` only
   std::set<docs::Revision> known;
   std::map<docs::Revision, std::string> bodies;  // of all revisions that ever were leaves
   kv::Versionstamp sequence;                     // of its last change
 
-  /// Returns what is wrong with the edit. `changed`: it was no revision that is known.
+  /// Returns the reason if the edit must not have been possible. `changed`: it added a new revision.
   std::optional<std::string> apply(const Edit& edit, bool& changed);
 };
 

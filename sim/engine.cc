@@ -10,8 +10,8 @@ namespace divan::sim {
 using kv::embedded::EmbeddedDatabase;
 using kv::embedded::SimulatedDisk;
 
-// What RocksDB is given to run on the disk. What it does in the background is done when the store is opened,
-// and at no other time: a flush on a thread that is waited for, compactions on the thread that opens it.
+// The environment of RocksDB. Background work is done when the store is opened, and at no other time: flushes
+// on a thread that is waited for, compactions on the thread that opens it.
 class EmbeddedStore::Machine final : public rocksdb::EnvWrapper {
  public:
   explicit Machine(const std::shared_ptr<SimulatedDisk>& disk) : Machine(rocksdb::NewCompositeEnv(disk)) {}
@@ -34,7 +34,7 @@ class EmbeddedStore::Machine final : public rocksdb::EnvWrapper {
     }
     return removed;
   }
-  // After a failure, which is a power cut here, it would wait for a second.
+  // RocksDB waits for a second after a failure, which is a power cut here.
   void SleepForMicroseconds(int) override {}
 
   void run_compactions() {
@@ -57,7 +57,7 @@ class EmbeddedStore::Machine final : public rocksdb::EnvWrapper {
 
   explicit Machine(std::unique_ptr<rocksdb::Env> env) : EnvWrapper(env.get()), env_(std::move(env)) {}
 
-  // A flush is done, or dropped.
+  // Runs or drops a flush.
   static void end(void* flush, void (*Job::*how)(void*)) {
     const std::unique_ptr<Job> job(static_cast<Job*>(flush));
     if (job.get()->*how != nullptr) (job.get()->*how)(job->argument);

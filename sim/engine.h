@@ -1,5 +1,4 @@
-// The store of a world, without its faults: the reference engine, or the embedded one on a disk that can lose
-// its power.
+// The store of a world, without its faults: the reference engine, or the embedded one on a simulated disk.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -12,7 +11,7 @@
 
 namespace divan::sim {
 
-/// One write of a transaction, as it was made.
+/// One write of a transaction, as it was requested.
 struct Write {
   enum class Kind { set, clear, clear_range, atomic, stamped_key, stamped_value };
   Kind kind = Kind::set;
@@ -21,24 +20,23 @@ struct Write {
   kv::AtomicOp op{};
 };
 
-/// What a transaction writes. For the observer of commits.
+/// What a transaction writes, for the observer of commits.
 struct Written {
   std::vector<Write> writes;  // in order
   std::string stamp;          // the commit's versionstamp, ten bytes
   kv::Version version = 0;
-  // What the wall clock of its process showed, in milliseconds: as the transaction began (again), and as it
-  // was committed.
+  // The wall clock of its process in milliseconds when the transaction began (or was reset), and when it was
+  // committed.
   std::int64_t began_ms = 0;
   std::int64_t committed_ms = 0;
   MonotonicTime began{};  // in true time
 };
 
-/// The embedded engine as it runs in its one process. RocksDB runs as in the server, except that its
-/// background work is done when it is opened: its threads would use the disk whenever the real machine lets
-/// them.
+/// The embedded engine in its one process. RocksDB runs as in the server, except that its background work is
+/// done when it is opened: the real machine would decide when its threads use the disk, not the seed.
 class EmbeddedStore {
  public:
-  /// Makes the directory and opens it.
+  /// Creates and opens the store.
   EmbeddedStore(Process& process, Rng& rng);
   ~EmbeddedStore();
 
@@ -50,15 +48,15 @@ class EmbeddedStore {
     cut_power_after(0);
     off_ = true;
   }
-  /// The power fails at the operation of the disk after so many more.
+  /// The power fails after `operations` more operations of the disk.
   void cut_power_after(std::uint64_t operations) { disk_->cut_after(operations); }
-  /// A cut that was to come does not.
+  /// Cancels a cut that has not happened.
   void keep_power();
   bool is_cut() const { return off_ || disk_->is_cut(); }
 
-  /// What a machine does that starts again: the store is opened, after the power has come back. In
-  /// `interrupted` of a million cases the power fails while it is opened. No transaction may be left. Returns
-  /// how often the power failed since it was last opened.
+  /// Opens the store again, after the power is back if it failed. With the chance `interrupted` (in parts of
+  /// a million) the power fails while it is opened. No transaction may exist. Returns the number of power
+  /// cuts since it was last open.
   int restart(std::uint64_t interrupted);
 
  private:
@@ -73,11 +71,11 @@ class EmbeddedStore {
   std::unique_ptr<kv::embedded::EmbeddedDatabase> database_;
 };
 
-/// The one engine of a world, with the observer of its commits.
+/// The store of a world, and the callback that observes its commits.
 struct Engine {
   Engine(World& the_world, const Clock& clock, Rng& rng) : world(the_world), reference(clock, rng) {}
 
-  /// From here on the store is an embedded one, which the process has for itself.
+  /// Makes the store an embedded one, which only this process uses.
   void embed(Process& process, Rng& rng) { embedded = std::make_unique<EmbeddedStore>(process, rng); }
 
   kv::Database& database() { return embedded ? static_cast<kv::Database&>(embedded->database()) : reference; }
@@ -90,12 +88,12 @@ struct Engine {
   std::unique_ptr<EmbeddedStore> embedded;
   bool is_open = true;
   Faults faults;
-  /// Called after every commit that wrote something, before anybody else runs.
+  /// Called after each commit that wrote something, before another task runs.
   std::function<void(const Written&)> on_commit;
-  /// The commit during which the power failed: it was made, or it was not.
+  /// The commit during which the power failed, whose outcome is unknown until the restart.
   std::optional<Written> interrupted;
 
-  /// A commit that has yet to arrive at the reference store. Its process takes it for lost.
+  /// A commit that arrives at the reference store later. Its process has got an unknown result.
   struct LateCommit {
     std::unique_ptr<kv::Transaction> tx;
     Written written;

@@ -10,7 +10,7 @@ void draw(Rng& rng, std::uint64_t never, std::initializer_list<Drawn> chances) {
 
 Faults Faults::random(Rng& rng) {
   Faults faults;
-  // One world in eight has no faults except those that the actors make for each other.
+  // One world in eight has no faults of its store and processes.
   if (rng.below(8) == 0) return faults;
   const auto every = [&] { return rng.below(2) == 0 ? Duration() : between(rng, seconds(3), seconds(60)); };
   draw(rng, 2,
@@ -22,6 +22,7 @@ Faults Faults::random(Rng& rng) {
         {faults.crash_before, 4'000},
         {faults.crash_after, 4'000},
         {faults.power_cut, 4'000},
+        {faults.slow_commit, 100'000},
         {faults.slow, 100'000},
         {faults.watch_lost, 200'000},
         {faults.stall_read, 3'000}});
@@ -31,7 +32,7 @@ Faults Faults::random(Rng& rng) {
   faults.cut_off_every = every();
   faults.pause_every = every();
   faults.power_cut_every = every();
-  faults.longest_absence = between(rng, seconds(1), seconds(40));
+  faults.longest_outage = between(rng, seconds(1), seconds(40));
   return faults;
 }
 

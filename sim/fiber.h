@@ -6,12 +6,13 @@
 
 namespace divan::sim {
 
-/// A function that stops where it switches to another fiber, and goes on when that or a third one switches
-/// back. Fibers that switch to each other belong to one thread. A switch takes a hundredth of the time that
-/// two threads need. With sanitizers, which do not follow switches of stacks, each fiber is a thread.
+/// A function that stops where it switches to another fiber, and continues when a fiber switches back to it.
+/// Fibers that switch to each other belong to one thread. A switch does not involve the scheduler of the
+/// operating system, so it is fast, also on a busy machine. With sanitizers, which do not follow switches of
+/// stacks, each fiber has a thread.
 class Fiber {
  public:
-  /// The code that constructs it.
+  /// Represents the code that constructs it.
   Fiber();
   /// Runs `body` when it is switched to for the first time. `body` must not throw. It returns the fiber that
   /// runs after it has ended.

@@ -51,7 +51,7 @@ void IndexInvariants::trace_build(const Change& change) {
       fmt::format("  build {} {} -> {}", row->job.second, state(change.before), state(change.after)));
 }
 
-// Before the commit, its attempt had the job.
+// The attempt must have had the job before the commit.
 void IndexInvariants::check_writer(const BatchNote& batch, const Commit& commit, const Rows& rows) {
   world_.count("batches of indexes");
   const std::string key = jobs::JobKey("job").string("views").string(batch.job).key();

@@ -1,4 +1,4 @@
-// What must hold of indexes after every commit.
+// Invariants of indexes.
 #pragma once
 
 #include "sim/database_invariants.h"
@@ -6,9 +6,9 @@
 
 namespace divan::sim {
 
-/// An index has one writer: the attempt that has its job. Of each document that has not changed since the
-/// sequence that the index has reached, it has the rows that a build from nothing would give it; at the end
-/// of the changes, of all documents.
+/// Only the attempt that has an index's job writes to the index. The index has the rows that a build from
+/// nothing would have, of each document whose last change is not after the index's sequence: when it has
+/// reached the end of the changes, of all documents.
 class IndexInvariants final : public Invariant {
  public:
   IndexInvariants(Engine& engine, DatabaseInvariants& databases)
@@ -16,7 +16,7 @@ class IndexInvariants final : public Invariant {
 
   void check(const Commit& commit, const Rows& rows) override;
 
-  /// An index that a design document defines, and that has not reached the end of the changes.
+  /// Returns an index that a design document defines and that has not reached the end of the changes.
   std::optional<std::string> behind() const;
 
  private:

@@ -46,7 +46,7 @@ JobInvariants::Touched JobInvariants::collect(const Commit& commit) {
       jobs_[entry->job].changed = commit.version;
       jobs_[entry->job].changed_at = world_.now();
     }
-    // Of a worker: its role and id stand where others have a type and an id.
+    // Of a worker: its key has a role and an id in the place of a type and an id.
     if (entry->kind == "left" && change.after) left_[entry->job] = commit.version;
     if (entry->kind == "left" && !change.after) touched.not_left.insert(entry->job);
     if (entry->kind == "wake") touched.woken.insert(entry->job.first);
@@ -158,7 +158,7 @@ void JobInvariants::check_job(const Name& name, const std::vector<Step>& steps, 
                     (!seen.job || seen.job->activity != now->activity);
   if (sign) {
     seen.alive_at = world_.now();
-    seen.told_limits = now->limits;
+    seen.alive_limits = now->limits;
   }
   const auto effects = rows.find(effect_key(name.first, name.second));
   if ((effects == rows.end() ? 0 : kv::decode_counter(std::string_view(effects->second))) != seen.finishes) {
@@ -181,7 +181,8 @@ void JobInvariants::apply(const Name& name, const Step& step, const Commit& comm
   }
   if (model && model->is_asked_for_again(step, commit)) {
     world_.count("asked for again as it is");
-    if (seen.changed == commit.version) fail(name, "it was changed though nothing new was asked for.");
+    if (seen.changed == commit.version)
+      fail(name, "it was changed by a step that requests the state it had.");
   }
   if (runs && (step.kind == Kind::add || step.kind == Kind::resubmit))
     world_.count("resubmitted while it runs");
@@ -190,7 +191,7 @@ void JobInvariants::apply(const Name& name, const Step& step, const Commit& comm
     ++seen.finishes;
     check_tick(name, seen);
   }
-  // What is asked for explicitly may be a tick that was done.
+  // An explicit request may name a tick that was done.
   if (!by_attempt) seen.finished_tick = 0;
   if (step.kind == Kind::finish && model->next) world_.count("runs again after a resubmit");
   JobModel::apply(step, commit, types_.at(step.type), model);
@@ -232,7 +233,7 @@ void JobInvariants::follow_skipping(const Name& name, Seen& seen, const Commit& 
 // It was finished for the tick that it has.
 void JobInvariants::check_tick(const Name& name, Seen& seen) {
   seen.finished_at = world_.now();
-  // It may have got its schedule while it ran for something else.
+  // It may have got its schedule while it ran.
   if (seen.model->next) seen.finished_tick = 0;
   if (seen.model->next || seen.job->schedule.empty() || seen.job->scheduled_at == 0) return;
   world_.count("finished for a tick");
@@ -240,11 +241,11 @@ void JobInvariants::check_tick(const Name& name, Seen& seen) {
   seen.finished_tick = seen.job->scheduled_at;
 }
 
-// Of times that follow from when something was done, the store knows which they are.
+// Takes times that depend on the moment of a commit from the store.
 void JobInvariants::learn_ticks(const Name& name, Seen& seen, const std::optional<Job>& now) {
   if (!now || !seen.model) return;
   if (now->state == State::pending) seen.model->tick = now->scheduled_at;
-  if (now->schedule != seen.model->schedule) fail(name, "its schedule is not the one that was asked for.");
+  if (now->schedule != seen.model->schedule) fail(name, "its schedule is not the requested one.");
 }
 
 void JobInvariants::follow_pruning(const Name& name, Seen& seen, const Commit& commit) {
@@ -281,13 +282,13 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::
       fail(name, "taken from a worker that is still there.");
     }
   } else {
-    if (world_.now() - seen.alive_at < jobs::with_limits(types_.at(name.first), seen.told_limits).timeout) {
+    if (world_.now() - seen.alive_at < jobs::with_limits(types_.at(name.first), seen.alive_limits).timeout) {
       fail(name, "reclaimed before its timeout.");
     }
-    // Of a pause of the machine no more may count than the wait for the next poll, which it interrupted.
+    // A pause of the machine may count only for the wait for the next poll, which it interrupted.
     const auto paused = world_.paused_since(seen.alive_at);
     const Duration of_type = types_.at(name.first).timeout;
-    const Duration timeout = jobs::with_limits(types_.at(name.first), seen.told_limits).timeout;
+    const Duration timeout = jobs::with_limits(types_.at(name.first), seen.alive_limits).timeout;
     if (world_.now() - seen.alive_at - paused.duration <
         timeout - std::max(timeout, of_type) / 4 * paused.times)
       fail(name, "reclaimed because the machine was paused.");
@@ -303,7 +304,7 @@ void JobInvariants::follow_taking_back(const Name& name, Seen& seen, const std::
 void JobInvariants::compare(const Name& name, const Seen& seen, const std::optional<Job>& now,
                             const Rows& rows) {
   if (seen.model.has_value() != now.has_value()) {
-    return fail(name, now ? "it is there and should not be." : "it is not there and should be.");
+    return fail(name, now ? "it exists and should not." : "it does not exist and should.");
   }
   if (!now) return check_nothing_left(name, seen, rows);
   const JobModel& model = *seen.model;
@@ -316,7 +317,7 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
   };
   const std::string_view own = now->swapped ? "next" : "data";
   const std::string_view others = now->swapped ? "data" : "next";
-  if (data_of(own) != model.data) fail(name, "its data are not those that it was last given.");
+  if (data_of(own) != model.data) fail(name, "its data are not those that were last written.");
   const bool has_next_data = model.next && model.next->data;
   const bool same_next = has_next_data ? data_of(others) == model.next->data
                                        : !data_under(rows, others, name) &&
@@ -325,17 +326,17 @@ void JobInvariants::compare(const Name& name, const Seen& seen, const std::optio
                                : model.next->by_schedule ? jobs::kNextTick
                                                          : model.next->scheduled_at;
   if (!same_next || now->resubmit != model.next.has_value() || now->resubmit_at != next_at) {
-    fail(name, "what it is to run with next is not what was asked for.");
+    fail(name, "its next run is not the requested one.");
   }
   if (data_under(rows, "result", name) != model.result)
     fail(name, "its result is not what its last run left.");
   if (now->lost != model.lost) fail(name, "its lost attempts are not counted.");
-  if (now->limits != model.limits) fail(name, "its own settings are not those that were asked for.");
+  if (now->limits != model.limits) fail(name, "its own settings are not the requested ones.");
   if (now->failures != model.failures) fail(name, "its failures are not counted.");
   if (now->attempt != model.attempts) fail(name, "its attempts are not counted.");
-  if (now->cancel != model.cancel) fail(name, "its cancel flag is not what was asked for.");
+  if (now->cancel != model.cancel) fail(name, "its cancel flag is not the requested one.");
   if (model.state == State::running && model.progress && now->progress != model.progress) {
-    fail(name, "its progress is not what its attempt told last.");
+    fail(name, "its progress is not what its attempt last reported.");
   }
   if (model.state == State::pending) compare_pending(name, seen, *now);
 }
@@ -346,9 +347,9 @@ void JobInvariants::compare_pending(const Name& name, const Seen& seen, const Jo
     fail(name, fmt::format("it is due at {}, which should lie between {} and {}.", now.due_at, model.earliest,
                            model.latest));
   }
-  if (now.priority != model.priority) fail(name, "its priority is not the one that was asked for.");
+  if (now.priority != model.priority) fail(name, "its priority is not the requested one.");
   if (model.asked_for && now.scheduled_at != model.asked_for) {
-    fail(name, "its time is not the one that was asked for.");
+    fail(name, "its time is not the requested one.");
   }
 }
 
@@ -362,7 +363,7 @@ void JobInvariants::check_nothing_left(const Name& name, const Seen& seen, const
   }
 }
 
-// The times that a job shows are those of who did it, by its clock.
+// The times of a job are those of the clocks of the processes that changed it.
 void JobInvariants::check_times(const Name& name, const Seen& seen, const std::optional<Job>& now,
                                 const Commit& commit) {
   if (!now) return;
@@ -390,7 +391,7 @@ void JobInvariants::check_attempt(const Name& name, Seen& seen, const std::optio
     return;
   }
   if (now->lock.empty()) fail(name, "it runs without a lock.");
-  if (!seen.locks.insert(now->lock).second) fail(name, "a lock has come back.");
+  if (!seen.locks.insert(now->lock).second) fail(name, "a lock is used again.");
   if (now->epoch <= seen.epoch) fail(name, "the epoch of a new attempt is not above the last one's.");
   seen.epoch = now->epoch;
 }
@@ -403,12 +404,13 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
   }
   const std::string expected = entry_of(*now);
   if (!seen.entries.contains(expected)) {
-    return fail(name, fmt::format("it is {} and has not the entry for that.", jobs::state_name(now->state)));
+    return fail(name,
+                fmt::format("it is {} and lacks the entry of that state.", jobs::state_name(now->state)));
   }
   if (seen.entries.size() != 1) fail(name, "it has more than one entry.");
   std::set<std::string> deadlines;
   if (now->state == State::running && now->deadline != 0) deadlines.insert(deadline_entry_of(*now));
-  if (seen.deadlines != deadlines) fail(name, "its deadline has not the one entry that it should have.");
+  if (seen.deadlines != deadlines) fail(name, "its deadline lacks its one entry.");
   const auto max_runtime = jobs::with_limits(types_.at(name.first), now->limits).max_runtime;
   const bool begins = now->state == State::running && (!seen.job || seen.job->lock != now->lock);
   if (begins && now->deadline != (max_runtime ? now->started_at + in_ms(*max_runtime) : 0))
@@ -422,7 +424,7 @@ void JobInvariants::check_entries(const Name& name, const Seen& seen, const std:
   }
 }
 
-// Over all types together: acceptors ask for jobs of any of them.
+// Over all types together: acceptors accept jobs of any of them.
 void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& commit) {
   for (const auto& job : accepted) {
     for (const auto& [name, left] : jobs_) {
@@ -435,7 +437,7 @@ void JobInvariants::check_order(const std::vector<Job>& accepted, const Commit& 
       world_.count(name.first == job.type ? "left in its place by an accept"
                                           : "left in its place by an accept of another type");
       if (std::pair(left.job->priority, left.job->due_at) < std::pair(job.priority, job.due_at)) {
-        fail(name, fmt::format("{} was accepted before it, and its turn was first.", job.id));
+        fail(name, fmt::format("{} was accepted before it, although it was first in the queue.", job.id));
       }
     }
   }

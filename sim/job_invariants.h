@@ -1,8 +1,8 @@
-// What must hold of jobs after every commit.
+// Invariants of jobs.
 //
-// Beside each job runs a model of it (job_model.h). A commit may change a job only as its steps say, or as
-// the queue does by itself: accept a pending job, reclaim one whose worker is gone or silent, prune an
-// ended one. And what lies in the store must fit the model, row by row.
+// Each job has a model (job_model.h). A commit may change a job only as its recorded steps say, or as the
+// queue does by itself: accept a pending job, reclaim one whose worker is gone or silent, prune one that has
+// ended. The rows of the store must agree with the model.
 #pragma once
 
 #include <set>
@@ -20,20 +20,19 @@ class JobInvariants final : public Invariant {
 
   void check(const Commit& commit, const Rows& rows) override;
 
-  /// Types must be known before they have jobs.
+  /// Must be called before the type has jobs.
   void declare(const std::string& type, const jobs::TypeSettings& settings) { types_[type] = settings; }
 
-  /// For an actor that has just accepted a job: it was given what is there.
+  /// Fails if an attempt has received something else than what is stored.
   void check_given(const jobs::Job& given, std::string_view data);
-  /// A job that ended so long before the time that it should be gone by its type's retention, if there is
-  /// one.
+  /// Returns a job that should have been pruned before `wall_ms`.
   std::optional<Name> kept_too_long(std::int64_t wall_ms) const;
-  /// Jobs that have not ended.
+  /// Returns the jobs that have not ended.
   std::vector<jobs::Job> open() const;
-  /// A periodic job that has not ended, and has done nothing for a tick since then.
+  /// Returns a periodic job that has not ended and has not run for a tick since then.
   std::optional<Name> stuck_since(MonotonicTime since) const;
   bool is_there(const Name& name) const;
-  /// The version of the job's last change; 0 if it never was.
+  /// The version of the job's last change; 0 if it never existed.
   kv::Version last_change(const Name& name) const;
 
  private:
@@ -42,24 +41,24 @@ class JobInvariants final : public Invariant {
     std::optional<JobModel> model;
     std::set<std::string> entries;
     std::set<std::string> deadlines;  // entries of its deadline
-    std::set<std::string> locks;      // all that it ever had
+    std::set<std::string> locks;      // of all its attempts
     std::int64_t epoch = INT64_MIN;   // of the last attempt
     std::int64_t finishes = 0;
-    std::int64_t finished_tick = 0;  // of its schedule, the last for which it ran to the end
+    std::int64_t finished_tick = 0;  // the last tick of its schedule for which it finished
     MonotonicTime finished_at{};     // in true time
     MonotonicTime alive_at{};        // the last heartbeat of the running attempt,
                                      // in true time
-    std::string told_limits;         // the job's own settings at that time
+    std::string alive_limits;        // its own settings at that time
     kv::Version changed = 0;
     MonotonicTime changed_at{};
   };
   struct Touched {
     std::set<Name> jobs;
-    std::set<Name> pending;  // that got an entry among the pending ones
+    std::set<Name> pending;  // with a new entry among the pending ones
     std::set<std::string> woken;
     std::set<std::string> types;  // with other settings
     std::set<Name> workers;       // role and id of rows that changed
-    std::set<Name> not_left;      // workers of whose jobs none are left to be reclaimed any more
+    std::set<Name> not_left;      // workers without jobs that remain to be reclaimed
   };
 
   Touched collect(const Commit& commit);
@@ -71,25 +70,25 @@ class JobInvariants final : public Invariant {
   void check_attempt(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void check_entries(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now,
                      const Rows& rows);
-  // As they were: the ones that were accepted come before those that were not.
+  // Compares accepted jobs, as they were before, with those that were not accepted: they must be first.
   void check_order(const std::vector<jobs::Job>& accepted, const Commit& commit);
-  // Of a type no more run than may, unless they did so before its limit was lowered.
+  // Fails if more jobs of a type run than may, unless they ran before its limit was lowered.
   void check_limit(const std::vector<jobs::Job>& accepted);
   void check_counts(const std::string& type, const Rows& rows);
   void apply(const Name& name, const Step& step, const Commit& commit, Seen& seen);
-  // What the queue did by itself, if nobody else did anything.
+  // Updates the model with what the queue did by itself; `by_itself`: no step was recorded.
   void follow(const Name& name, Seen& seen, const std::optional<jobs::Job>& now, bool by_itself,
               const Commit& commit, const Touched& touched);
-  // Whose occurrence was skipped.
+  // Its occurrence was skipped.
   void follow_skipping(const Name& name, Seen& seen, const Commit& commit);
   void check_tick(const Name& name, Seen& seen);
   void learn_ticks(const Name& name, Seen& seen, const std::optional<jobs::Job>& now);
   void follow_pruning(const Name& name, Seen& seen, const Commit& commit);
-  // Running jobs belong to workers that are there, or are left by registrations that ended.
+  // Fails if a running job has a worker that is neither registered nor ended with jobs to be reclaimed.
   void check_worker_jobs(const Touched& touched, const Rows& rows);
   void follow_taking_back(const Name& name, Seen& seen, const std::optional<jobs::Job>& now,
                           const Commit& commit, const Touched& touched);
-  // It was pending again, or ended, because its attempt ran too long.
+  // Returns true if it was ended because its attempt ran too long.
   bool is_overdue(const Seen& seen, const std::optional<jobs::Job>& now, const Commit& commit) const;
   void compare(const Name& name, const Seen& seen, const std::optional<jobs::Job>& now, const Rows& rows);
   void compare_pending(const Name& name, const Seen& seen, const jobs::Job& now);
@@ -101,7 +100,7 @@ class JobInvariants final : public Invariant {
   std::map<std::string, jobs::TypeSettings> types_;
   std::map<Name, Seen> jobs_;
   std::map<std::string, std::map<jobs::State, std::int64_t>> counts_;
-  std::map<Name, kv::Version> left_;  // workers that ended, the last time then, and left jobs
+  std::map<Name, kv::Version> left_;  // workers that ended with jobs, and when
 };
 
 }  // namespace divan::sim

@@ -12,8 +12,8 @@ using jobs::State;
 
 namespace {
 
-// The first tick after both: the commit's time, which lies between what its process's clock showed, and
-// another.
+// The first tick after both the time of the commit, which lies between two readings of its process's clock,
+// and another time.
 std::pair<std::int64_t, std::int64_t> ticks_after(const std::string& schedule, const Commit& commit,
                                                   std::int64_t tick) {
   const auto times = jobs::Schedule::of_json(schedule);
@@ -28,7 +28,7 @@ void JobModel::apply(const Step& step, const Commit& commit, const jobs::TypeSet
   using Kind = Step::Kind;
   switch (step.kind) {
     case Kind::add:
-      // A new one is asked for as one that has ended.
+      // A new job is requested like one that has ended.
       if (!model) model.emplace().state = State::finished;
       model->ask(step, commit);
       break;
@@ -60,8 +60,7 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   const bool adds = step.kind == Step::Kind::add;
   if (is_asked_for_again(step, commit)) return;
   const bool keeps_schedule = !step.schedule.empty() && step.schedule == schedule;
-  // An add without a time leaves a pending job, or the next run, the one that it has, unless that was its
-  // schedule's.
+  // An add without a time leaves the time of a pending job, or of the next run, unless its schedule set it.
   const bool keeps_time = adds && step.scheduled_at == 0 && step.schedule.empty() && schedule.empty();
   if (adds) schedule = step.schedule;
   if (adds) limits = step.limits;
@@ -100,11 +99,11 @@ void JobModel::ask(const Step& step, const Commit& commit) {
   }
 }
 
-// A time in the future is the job's new one; one that has passed only moves it forward.
+// A time in the future replaces the job's time; one that has passed only makes it earlier.
 void JobModel::ask_for_another_time(std::int64_t time, const Commit& commit) {
   const std::int64_t least = time == 0 ? commit.began_ms : time;
   const std::int64_t most = time == 0 ? commit.committed_ms : time;
-  // As it was asked for before, it may be due later since then.
+  // It may have been delayed since the time was requested.
   if (asked_for == time && latest <= commit.began_ms) return;
   const bool has_passed = most <= commit.committed_ms;
   const bool may_be_ahead = time > commit.began_ms;
@@ -129,7 +128,7 @@ bool JobModel::is_asked_for_again(const Step& step, const Commit& commit) const 
   }
   if (state != State::pending) return false;
   const bool no_time = adds && step.scheduled_at == 0;
-  // At a time that was asked for and has passed, or is to come.
+  // At the requested time, whether it has passed or not.
   const bool as_asked_for =
       latest <= commit.began_ms || (earliest == step.scheduled_at && latest == earliest);
   if (!no_time && (asked_for != step.scheduled_at || !as_asked_for)) return false;
@@ -161,7 +160,7 @@ void JobModel::failed(const Commit& commit, const jobs::TypeSettings& of_type,
                       std::optional<std::int64_t> delay) {
   const auto settings = jobs::with_limits(of_type, limits);
   ++failures;
-  // The pause doubles from the lowest to the highest, less up to a quarter.
+  // The pause doubles from the minimum to the maximum, less up to a quarter.
   Duration pause = settings.backoff_min;
   for (std::int64_t i = 1; i < failures && pause < settings.backoff_max; ++i) pause *= 2;
   pause = std::min(pause, settings.backoff_max);
@@ -188,7 +187,7 @@ void JobModel::taken_back(const Commit& commit, bool is_lost, const jobs::TypeSe
     latest = commit.committed_ms + *delay;
     asked_for.reset();
   }
-  // In its place; a lost one behind those that are due.
+  // In its former position; after a lost attempt behind the jobs that are due.
   if (is_lost) latest = std::max(latest, commit.committed_ms);
 }
 

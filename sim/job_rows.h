@@ -1,4 +1,4 @@
-// Jobs as they lie in the store, read by docs/keyspace.md and past the queue's own ways.
+// Jobs as they are stored, decoded by docs/keyspace.md without the queue's code where possible.
 #pragma once
 
 #include "divan/jobs/types.h"
@@ -8,23 +8,23 @@ namespace divan::sim {
 
 using JobName = std::pair<std::string, std::string>;  // type and id
 
-/// What a row under "jobs" is about.
+/// The key of a row under "jobs".
 struct JobRow {
   std::string kind;
   JobName job;  // or only the type
 };
-/// Nothing for rows of others.
+/// Returns nullopt for other rows.
 std::optional<JobRow> parse_job_row(std::string_view key);
 
-/// The key of the one entry that the job must have in its state. A running job without a worker must have
-/// its activity.
+/// The key of the one entry that the job must have in its state. `activity` of a running job without a worker
+/// must be set.
 std::string entry_of(const jobs::Job& job);
 
-/// The key of the other entry that it must have if it runs and has a deadline.
+/// The key of the entry that it must also have if it runs and has a deadline.
 std::string deadline_entry_of(const jobs::Job& job);
 
 std::optional<jobs::Job> find_job(const Rows& rows, const JobName& name);
-/// What the job's data rows say, as fingerprint() has it, if there are any. `kind` is "data", "next" or
+/// The fingerprint() of the job's rows of data, nullopt if there are none. `kind` is "data", "next" or
 /// "result".
 std::optional<std::string> data_under(const Rows& rows, std::string_view kind, const JobName& name);
 

@@ -1,4 +1,4 @@
-// divan-sim: worlds from seeds, until one of them breaks a rule. See README.md
+// divan-sim: runs the worlds of seeds until one of them violates an invariant. See README.md
 #include <fmt/core.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct Arguments {
   std::uint64_t threads = std::max(1u, std::thread::hardware_concurrency());
 };
 
-// So that no sum of two of them overflows.
+// The sum of two of them does not overflow.
 constexpr std::uint64_t kMaxSeed = INT64_MAX;
 constexpr std::uint64_t kMaxThreads = 1000;
 
@@ -38,7 +38,7 @@ std::uint64_t number(const std::string& flag, std::string_view text, std::uint64
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || end != text.end() || value < min || value > max) {
-    fmt::print(stderr, "divan-sim: {} is a number from {} to {}, not `{}`.\n", flag, min, max, text);
+    fmt::print(stderr, "Invalid {} `{}`; expected a number from {} to {}.\n", flag, text, min, max);
     std::exit(2);
   }
   return value;
@@ -74,7 +74,7 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-// Worlds of several threads, and what came out of them.
+// Runs worlds on several threads, and reports their outcomes.
 class Runs {
  public:
   explicit Runs(const Arguments& arguments) : arguments_(arguments), next_(arguments.from) {}
@@ -106,7 +106,7 @@ class Runs {
     steps_ += outcome.steps;
     virtual_seconds_ += outcome.virtual_seconds;
     for (const auto& [what, count] : outcome.counts) counts_[what] += count;
-    // In any order, as worlds end.
+    // The order does not matter: worlds end in any order.
     traces_ += outcome.trace_hash * (2 * seed + 1);
     if (!outcome.failure.empty() && failed_++ == 0) {
       if (!arguments_.trace) {
@@ -138,7 +138,7 @@ class Runs {
   std::mutex mutex_;
   std::uint64_t done_ = 0;
   std::int64_t steps_ = 0;
-  std::uint64_t traces_ = 0;  // the same for the same seeds, in every build
+  std::uint64_t traces_ = 0;  // the same for the same seeds in each build
   double virtual_seconds_ = 0;
   std::map<std::string, std::int64_t> counts_;
 };
@@ -147,7 +147,7 @@ class Runs {
 }  // namespace divan::sim
 
 int main(int argc, char** argv) {
-  // Evictions and lost commits are what this is about: the modules' warnings about them say nothing here.
+  // The warnings of modules about evictions and lost commits are expected here.
   divan::log::set_level(divan::log::Level::off);
   return divan::sim::Runs(divan::sim::parse(argc, argv)).run();
 }

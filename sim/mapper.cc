@@ -20,7 +20,7 @@ std::string prefix() {
   return key;
 }
 
-// Rows as the server's views write them, with a note of who writes them.
+// The rows of the server's views, with a record of the attempt that writes them.
 class Batch final : public index::MappedBatch {
  public:
   explicit Batch(const MapperKind& kind) : kind_(kind), rows_(1) {}
@@ -64,7 +64,7 @@ class MapperIndex final : public index::Index, public std::enable_shared_from_th
   std::unique_ptr<index::MappedBatch> map(std::span<const index::SourceDocument> documents) const override {
     Rng& rng = kind_.world().rng();
     kind_.world().pause(between(rng, {}, kind_.longest()));
-    // Now and then time is over before all are mapped.
+    // Sometimes only the first documents are mapped in time.
     if (rng.below(4) == 0) documents = documents.first(1 + rng.below(documents.size()));
     auto batch = std::make_unique<Batch>(kind_);
     for (std::size_t i = 0; i < documents.size(); ++i) {

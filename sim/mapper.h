@@ -1,6 +1,8 @@
-// Views without JavaScript: the processes that run it cannot be stepped. The rows, their batches, the builder
-// and ken are those of the server; what a map function emits is worked out here.
+// Views without JavaScript, since the processes that run it cannot be stepped. The server's code builds the
+// indexes; only the results of map functions are computed here.
 #pragma once
+
+#include <map>
 
 #include "divan/index/index.h"
 #include "divan/jobs/attempts.h"
@@ -20,7 +22,7 @@ std::optional<int> function_of(std::string_view body);
 /// The signature of an index with one view by this function.
 std::string signature_of(int function);
 
-/// What was written to an index: noted with each batch.
+/// The attempt that writes a batch to an index. Each batch records it.
 struct BatchNote {
   std::string job;   // its id
   std::string lock;  // of the attempt
@@ -28,7 +30,7 @@ struct BatchNote {
 void note(kv::Transaction& tx, const BatchNote& batch, const std::string& token);
 std::vector<BatchNote> batches_of(const Commit& commit);
 
-/// The kind "views". Functions take up to `longest`.
+/// The kind "views". Mapping a batch takes up to `longest`.
 class MapperKind final : public index::Kind {
  public:
   MapperKind(World& world, Duration longest, std::function<std::string()> token)
@@ -43,7 +45,7 @@ class MapperKind final : public index::Kind {
   Duration longest() const { return longest_; }
   std::string token() const { return token_(); }
 
-  /// The task that runs now builds for this job, until it says otherwise (nullptr: for none).
+  /// Sets the job for which the current task builds; nullptr: none.
   void set_building(const jobs::AcceptedJob* job) { building_[world_.task()] = job; }
   const jobs::AcceptedJob& building() const { return *building_.at(world_.task()); }
 

@@ -1,5 +1,5 @@
-// A node of the server as far as databases are concerned: clients write documents through it, and read
-// changes and the updates feed; it runs the sequencer, ken and builders.
+// A node of a server with databases: its clients write documents, and read changes and the updates feed; it
+// runs the sequencer, ken and builders.
 #include "divan/docs/database_settings.h"
 #include "divan/docs/reader.h"
 #include "divan/docs/writer.h"
@@ -25,7 +25,7 @@ class Node {
         rng_(world_.rng()),
         clock_(*process.clock),
         catalog_(bus_, clock_),
-        // A store that one process has for itself has no events of others.
+        // An embedded store has no events of other nodes.
         sequencer_(base_.store, catalog_, clock_, {}, cluster.plan.embedded ? "" : process.name),
         follower_(base_.store, bus_, clock_, process.name),
         ken_(base_.store, catalog_, base_.queue, kinds_, clock_, *process.rng, config_),
@@ -107,8 +107,8 @@ class Node {
   bool leaving_ = false;
 };
 
-// Runs `fn` in a transaction and holds the answer against the truth. `fn` returns whether it has done and
-// noted anything.
+// Runs `fn` in a transaction and compares the result with what was committed. `fn` returns true if it has
+// written and recorded something.
 void Node::perform(const std::string& what,
                    const std::function<bool(kv::Transaction&, const std::string&)>& fn) {
   const std::string token = base_.cluster.token();
@@ -155,7 +155,7 @@ void Node::create_or_delete() {
   if (!exists(name)) {
     create(name);
   } else if (rng_.below(6) == 0) {
-    // The sequencer may be at work on the edit when the database is deleted.
+    // So that the sequencer may be working on the edit when the database is deleted.
     if (rng_.below(2) == 0) edit(name);
     remove(name);
   }
@@ -168,7 +168,7 @@ docs::RevTree Node::tree_of(const std::string& name, const std::string& id) {
   });
 }
 
-// Some documents in one transaction, each after a read of what there is.
+// Edits some documents in one transaction, after a read of each in another.
 void Node::edit(const std::string& name) {
   std::map<std::string, docs::IncomingDocument> documents;
   for (std::uint64_t i = 1 + rng_.below(3); i > 0; --i) {
@@ -201,7 +201,8 @@ void Node::edit(const std::string& name) {
           });
 }
 
-// A revision from elsewhere: of a history of its own, or an edit of a leaf that has been edited here, too.
+// A replicated revision: the first of another branch, or an edit of a revision that may have been edited
+// here.
 void Node::replicate() {
   const std::string name = any_database();
   docs::IncomingDocument document;
@@ -253,7 +254,7 @@ void Node::write_design(const std::string& name) {
   });
 }
 
-// Removes an index that may be built meanwhile, and may be defined again.
+// Removes an index that may be being built, and may define it again.
 void Node::redefine() {
   const std::string name = any_database();
   write_design(name);
@@ -261,7 +262,7 @@ void Node::redefine() {
   if (rng_.below(2) == 0) write_design(name);
 }
 
-// Reads nothing of the database but its record, which the deletion of the database must conflict with.
+// Reads only the record of the database. A deletion must conflict with that.
 void Node::change_settings(const std::string& name) {
   try {
     base_.store.run([&](kv::Transaction& tx) {
@@ -283,10 +284,11 @@ void Node::clean_up(const std::string& name) {
   } catch (const kv::Error& error) { base_.check_expected(error); }
 }
 
-// Each write meets builds and the sequencer at work on the one before, and the writes of other nodes.
+// Each write overlaps the builds of the one before, the sequencer, and the writes of other nodes.
 void Node::write_burst() {
+  const Duration longest = milliseconds(rng_.below(2) == 0 ? 60 : 400);
   for (auto edits = 1 + rng_.below(4); edits > 0; --edits) {
-    sleep(base_.pause_up_to(milliseconds(60)));
+    sleep(base_.pause_up_to(longest));
     const std::string name = any_database();
     const auto operation = rng_.below(12);
     if (!exists(name)) {
@@ -332,7 +334,8 @@ void Node::write() {
   }
 }
 
-// One page of the changes, from where the reader is. It keeps what it knows after each, or after some.
+// Reads pages of the changes up to their end. The state after a page is kept over crashes, or that after a
+// later one.
 void Node::read_changes_of(const std::string& name) {
   auto& kept = base_.cluster.readers[{base_.process.name, name}];
   ChangesReader reader = kept;
@@ -362,7 +365,8 @@ void Node::read_changes_of(const std::string& name) {
     });
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const auto& change = changes[i];
-      if (change.sequence <= next.since) world_.fail(fmt::format("The changes of {} are in no order.", name));
+      if (change.sequence <= next.since)
+        world_.fail(fmt::format("The changes of {} are not in order.", name));
       next.since = change.sequence;
       next.documents[change.id] = {change.sequence, change.winner, change.deleted};
       if (with_bodies) base_.cluster.databases.check_body(next.database, change, bodies[i]);
@@ -394,7 +398,7 @@ void Node::read_feed_once() {
   base_.store.run([&](kv::Transaction& tx) {
     reader = kept;
     updates::visit_updates(tx, reader.since, [&](const updates::Update& update) {
-      if (update.sequence <= reader.since) world_.fail("The updates feed is in no order.");
+      if (update.sequence <= reader.since) world_.fail("The updates feed is not in order.");
       reader.since = update.sequence;
       reader.rows[{update.database, update.kind}] = update.sequence;
       return true;
@@ -470,7 +474,9 @@ void Node::build() {
   const std::vector<std::string> types{"views"};
   while (goes_on()) {
     jobs::AcceptOptions options;
-    if (worker_ != nullptr && rng_.below(4) > 0) options.worker = worker_->ref();
+    // A job without a worker is reclaimed if a batch takes longer than its timeout.
+    const bool for_worker = rng_.below(4) > 0 || base_.cluster.quiet;
+    if (worker_ != nullptr && for_worker) options.worker = worker_->ref();
     if (options.worker) options.worker->incarnation.clear();
     std::vector<jobs::AcceptedJob> accepted;
     try {

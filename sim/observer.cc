@@ -59,7 +59,8 @@ void Observer::committed(const Written& written) {
   const auto tx = engine_.database().begin();
   for (const auto& [key, after] : outcome_of(written)) {
     if (tx->get(key, kv::Isolation::snapshot) != after)
-      engine_.world.fail(fmt::format("A commit did not leave what it wrote: {}", kv::tuple::describe(key)));
+      engine_.world.fail(
+          fmt::format("A commit did not write what it was to write: {}", kv::tuple::describe(key)));
     const auto before = rows_.find(key);
     Change change{key, {}, after};
     if (before != rows_.end()) change.before = before->second;
@@ -100,7 +101,7 @@ void Observer::check_copy() {
   engine_.database().dump([&](std::string_view key, std::string_view value) {
     if (expected == rows_.end() || expected->first != key || expected->second != value) {
       engine_.world.fail(
-          fmt::format("The store has a row that no commit has left so: {}", kv::tuple::describe(key)));
+          fmt::format("The store has a row that no commit has written: {}", kv::tuple::describe(key)));
       return false;
     }
     ++expected;

@@ -1,4 +1,4 @@
-// Follows the engine's commits, past all faults, and gives what changed to the invariants.
+// Observes the engine's commits, without the simulated faults, and passes their changes to the invariants.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace divan::sim {
 
-/// One row's change. Absent rows are nothing.
+/// The change of a row; nullopt: it does not exist.
 struct Change {
   std::string key;
   std::optional<std::string> before;
@@ -23,11 +23,11 @@ struct Commit {
   std::vector<Change> changes;  // by key
   std::string stamp;            // ten bytes
   kv::Version version = 0;
-  // By the wall clock of the process that committed, as in Written: what it read from its clock lies between
-  // these.
+  // By the wall clock of the process that committed, as in Written. What it has read from its clock lies
+  // between these.
   std::int64_t began_ms = 0;
   std::int64_t committed_ms = 0;
-  MonotonicTime began{};  // in true time: what was there before was seen
+  MonotonicTime began{};  // in true time
 
   const Change* find(std::string_view key) const;
 };
@@ -35,15 +35,15 @@ struct Commit {
 /// The rows of the store as the last commit left them.
 using Rows = std::map<std::string, std::string, std::less<>>;
 
-/// What must hold after every commit.
+/// What must hold after each commit.
 class Invariant {
  public:
   virtual ~Invariant() = default;
-  /// Called after each commit with the rows after it. Says with World::fail() what does not hold.
+  /// Called after each commit, with the rows after it. Calls World::fail() with what does not hold.
   virtual void check(const Commit& commit, const Rows& rows) = 0;
 };
 
-/// Keeps the rows that the commits have made, compares each commit with the engine's rows, and checks the
+/// Keeps a copy of the rows, made from the writes of each commit, compares it with the engine, and checks the
 /// invariants.
 class Observer {
  public:
@@ -55,12 +55,12 @@ class Observer {
   /// Compares the copy with the engine.
   void check_copy();
 
-  /// After a restart of the store: it has what was committed, and all or nothing of the commit during which
-  /// the power failed.
+  /// For a restart of the store: fails unless it has what was committed, and all or nothing of the commit
+  /// during which the power failed.
   void check_restarted();
 
  private:
-  // The rows that the commit leaves where it has written, by what its operations mean.
+  // The rows that the commit has written, by the meaning of its operations.
   using Outcome = std::map<std::string, std::optional<std::string>, std::less<>>;
   Outcome outcome_of(const Written& written) const;
   void committed(const Written& written);

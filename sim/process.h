@@ -9,7 +9,7 @@
 
 namespace divan::sim {
 
-/// Everything about a process that survives its crashes.
+/// A process, without its memory: what survives its crashes.
 struct Process {
   std::string name;
   std::unique_ptr<Clock> clock;
@@ -19,7 +19,7 @@ struct Process {
   bool alive = true;
   /// Tasks of all incarnations that have not ended.
   int tasks = 0;
-  // In true time: nothing of it runs until then; it does not reach the store until then.
+  // In true time: until then its tasks do not run; until then it does not reach the store.
   MonotonicTime frozen_until{};
   MonotonicTime cut_off_until{};
 };

@@ -1,5 +1,5 @@
-// A worker in another language: it keeps its registration alive by its own calls, changes what it offers,
-// and works on jobs. It reclaims and evicts nothing.
+// A worker in another language: it sends its own heartbeats, changes its offers, and works on jobs. It
+// neither reclaims jobs nor evicts workers.
 #include "sim/consumer.h"
 
 namespace divan::sim {
@@ -33,7 +33,7 @@ class Remote {
   bool leaving_ = false;
 };
 
-// Registers, or offers something else under the registration that it has.
+// Registers, or changes the offers of its registration.
 void Remote::enter() {
   const std::string incarnation = ref_ ? ref_->incarnation : "";
   const std::string offers = fmt::format(R"({{"speed":{}}})", rng_.below(3));
@@ -49,16 +49,16 @@ void Remote::beat() {
   const bool alive =
       base_.store.run([&](kv::Transaction& tx) { return base_.registry.heartbeat(tx, *ref_); });
   if (alive) return;
-  world_.count("a remote worker learnt that it was evicted");
+  world_.count("evicted remote workers that noticed it");
   ref_.reset();
 }
 
 void Remote::stay_registered() {
   while (!leaving_) {
     try {
-      if (ref_ && !base_.cluster.quiet && happens(rng_, base_.cluster.plan.restless)) {
+      if (ref_ && !base_.cluster.quiet && happens(rng_, base_.cluster.plan.unregistering)) {
         const auto& types = base_.cluster.plan.types;
-        // Which it may be accepting while it goes.
+        // Which it may be accepting while it is unregistered.
         if (rng_.below(4) > 0) base_.add_job(types[rng_.below(types.size())]);
         unregister();
       }
@@ -72,11 +72,11 @@ void Remote::stay_registered() {
 Duration Remote::pause() {
   if (!ref_) return milliseconds(10);
   const Duration timeout = base_.cluster.plan.worker_timeout;
-  const bool late = !base_.cluster.quiet && happens(rng_, base_.cluster.plan.sluggish);
+  const bool late = !base_.cluster.quiet && happens(rng_, base_.cluster.plan.late_heartbeat);
   return late ? between(rng_, timeout, timeout * 3 / 2) : timeout / 3;
 }
 
-// While others of its tasks may be about to accept a job in its name.
+// Other tasks may be accepting a job for it meanwhile.
 void Remote::unregister() {
   base_.cluster.workers.expect_removal(ref_->incarnation);
   try {

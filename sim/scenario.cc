@@ -19,19 +19,19 @@ class Scenario {
   void run() {
     cluster_.plan = Plan::random(rng_);
     cluster_.engine.faults = Faults::random(rng_);
-    world_.spawn(nullptr, "story", [this] { story(); });
+    world_.spawn(nullptr, "scenario", [this] { main(); });
     world_.run();
   }
 
  private:
-  void story();
+  void main();
   void declare_types();
   void declare_builds();
   void embed(Process& process);
   void restart_store();
-  void settle();
+  void start_processes();
   void inject_faults();
-  void calm_down();
+  void stop_faults();
   void wait_for_the_end_of_all_jobs();
   void wait_for_a_tick_of_all_schedules();
   void wait_for_the_workers_to_leave();
@@ -40,19 +40,19 @@ class Scenario {
   void check_pruning();
 
   Process& add(const std::string& name, bool right_clock);
-  // Starts the incarnations of a process, one after the other.
+  // Starts the process, and starts it again after it has stopped or crashed.
   void run_process(Process& process, Start start);
   void repeat(const std::string& what, Duration every, std::function<void(Process&)> fn);
-  Duration absence() { return between(rng_, milliseconds(1), cluster_.engine.faults.longest_absence); }
+  Duration outage() { return between(rng_, milliseconds(1), cluster_.engine.faults.longest_outage); }
 
   World& world_;
   Rng& rng_;
   Cluster cluster_;
-  std::unique_ptr<Base> founder_;  // acts for the world itself
+  std::unique_ptr<Base> admin_;  // changes settings for the scenario
   std::vector<Process*> processes_;
   Duration ahead_{};   // how far wall clocks are ahead, at most
   Duration behind_{};  // and behind
-  MonotonicTime calm_since_{};
+  MonotonicTime quiet_since_{};
   bool over_ = false;
 };
 
@@ -81,7 +81,7 @@ void Scenario::run_process(Process& process, Start start) {
       world_.trace(fmt::format("{} has {}", process.name, process.alive ? "stopped" : "crashed"));
       world_.count(process.alive ? "processes stopped" : "processes crashed");
       if (cluster_.engine.embedded) restart_store();
-      const MonotonicTime back = world_.now() + absence();
+      const MonotonicTime back = world_.now() + outage();
       world_.wait(nullptr, back, [&] { return cluster_.quiet; });
       if (over_) return;
       world_.wait(nullptr, MonotonicTime::max(), [&] { return world_.now() >= world_.paused_until(); });
@@ -95,8 +95,8 @@ void Scenario::run_process(Process& process, Start start) {
 }
 
 void Scenario::declare_types() {
-  founder_->store.run([&](kv::Transaction& tx) {
-    for (const auto& [type, settings] : cluster_.plan.settings) founder_->queue.set_type(tx, type, settings);
+  admin_->store.run([&](kv::Transaction& tx) {
+    for (const auto& [type, settings] : cluster_.plan.settings) admin_->queue.set_type(tx, type, settings);
   });
 }
 
@@ -105,10 +105,10 @@ void Scenario::declare_builds() {
   jobs::TypeSettings settings{.timeout = cluster_.plan.build_timeout, .max_attempts = 1};
   settings.max_lost.reset();
   settings.retention = std::chrono::hours(1);
-  founder_->store.run([&](kv::Transaction& tx) { founder_->queue.set_type(tx, "views", settings); });
+  admin_->store.run([&](kv::Transaction& tx) { admin_->queue.set_type(tx, "views", settings); });
 }
 
-// The store loses no answers, and nobody is cut off from it; but the power fails.
+// An embedded store loses no responses and its process is not cut off from it; but its power fails.
 void Scenario::embed(Process& process) {
   Faults& faults = cluster_.engine.faults;
   faults.unknown_done = faults.unknown_undone = faults.unknown_late = faults.watch_lost = 0;
@@ -116,7 +116,7 @@ void Scenario::embed(Process& process) {
   cluster_.engine.embed(process, cluster_.engine_rng);
 }
 
-// The process has crashed, alone or with its machine.
+// For a process that has stopped or crashed, alone or with its machine.
 void Scenario::restart_store() {
   Engine& engine = cluster_.engine;
   engine.is_open = false;
@@ -128,8 +128,8 @@ void Scenario::restart_store() {
   cluster_.observer.check_restarted();
 }
 
-void Scenario::settle() {
-  founder_ = std::make_unique<Base>(cluster_, add("founder", true));
+void Scenario::start_processes() {
+  admin_ = std::make_unique<Base>(cluster_, add("admin", true));
   processes_.clear();
   Process& machine = add("server0", true);
   cluster_.last_server = &machine;
@@ -177,10 +177,10 @@ void Scenario::repeat(const std::string& what, Duration every, std::function<voi
 void Scenario::inject_faults() {
   const Faults& faults = cluster_.engine.faults;
   repeat("crash of", faults.crash_every, [this](Process& process) { world_.crash(process); });
-  repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, absence()); });
-  repeat("pause of the machine", faults.pause_every, [this](Process&) { world_.pause_machine(absence()); });
+  repeat("freeze of", faults.freeze_every, [this](Process& process) { world_.freeze(process, outage()); });
+  repeat("pause of the machine", faults.pause_every, [this](Process&) { world_.pause_machine(outage()); });
   repeat("cut off", faults.cut_off_every,
-         [this](Process& process) { process.cut_off_until = world_.now() + absence(); });
+         [this](Process& process) { process.cut_off_until = world_.now() + outage(); });
   if (EmbeddedStore* const embedded = cluster_.engine.embedded.get(); embedded != nullptr) {
     repeat("power cut of", faults.power_cut_every, [this, embedded](Process& process) {
       embedded->cut_power();
@@ -190,15 +190,14 @@ void Scenario::inject_faults() {
   world_.pause(between(rng_, seconds(15), seconds(100)));
 }
 
-void Scenario::calm_down() {
+void Scenario::stop_faults() {
   world_.trace("quiet from now on");
   const Duration slowest = cluster_.engine.faults.slowest;
   cluster_.engine.faults = {};
   cluster_.quiet = true;
   for (Process* process : processes_) process->cut_off_until = {};
   world_.thaw();
-  // Slow operations that are under way come to their end; one of them may pause a type. Those that a client
-  // has paused go on.
+  // Slow operations end, one of which may pause a type. Then all types are resumed.
   world_.pause(slowest);
   if (cluster_.engine.embedded) {
     // A restart may be under way.
@@ -209,19 +208,19 @@ void Scenario::calm_down() {
   if (!world_.wait(nullptr, world_.now() + seconds(100), [this] {
         return cluster_.leaving.empty() && !cluster_.incarnation_of_last_server().empty();
       })) {
-    world_.fail("A process that is to stop goes on.");
+    world_.fail("A process that is to stop does not.");
   }
-  calm_since_ = world_.now();
+  quiet_since_ = world_.now();
 }
 
 void Scenario::wait_for_the_end_of_all_jobs() {
   const MonotonicTime start = world_.now();
-  std::map<std::string, MonotonicTime> unheld;  // by lock: since when nobody works on the attempt
+  std::map<std::string, MonotonicTime> unheld;  // by lock: since when the attempt is not worked on
   Duration longest{};
   for (const auto& [type, settings] : cluster_.plan.settings) {
     longest = std::max(longest, settings.timeout * 3 + settings.backoff_max);
   }
-  // Of a job's own settings: sim/client.cc
+  // The maximum of jobs' own settings: client.cc
   longest = std::max({longest, cluster_.plan.worker_timeout * 3, Duration(seconds(45))});
   for (;;) {
     const auto open = cluster_.jobs.open();
@@ -229,56 +228,55 @@ void Scenario::wait_for_the_end_of_all_jobs() {
     for (const auto& job : open) {
       if (job.state != jobs::State::running || cluster_.held.contains(job.lock)) continue;
       const auto since = unheld.emplace(job.lock, world_.now()).first->second;
-      // Who is silent for a timeout is found out within another one. A job's own (sim/client.cc) may have
-      // been another one at its attempt's last heartbeat.
+      // Silence for a timeout is noticed within another one. The job's own timeout (client.cc) may have been
+      // different at the last heartbeat of its attempt.
       const Duration timeout =
           job.worker_id.empty() ? std::max(cluster_.plan.settings.at(job.type).timeout, Duration(seconds(11)))
                                 : cluster_.plan.worker_timeout;
       if (world_.now() - since > timeout * 2 + seconds(6)) {
-        world_.fail(
-            fmt::format("Job {}/{} runs, nothing works on it, and nothing reclaims it.", job.type, job.id));
+        world_.fail(fmt::format("Job {}/{} runs without a consumer and is not reclaimed.", job.type, job.id));
       }
     }
-    // Scheduled jobs are due within 15 s. What a process adds or tries again whose clock is ahead is due when
-    // the others' clocks are there, too.
+    // Scheduled jobs are due within 15 s; those of a process whose clock is ahead, when the other clocks show
+    // that time.
     const Duration bound = seconds(20) + longest + ahead_ + seconds(1) * static_cast<int>(open.size());
     if (world_.now() - start > bound) {
-      world_.fail(fmt::format("Job {}/{} is still {} when all should have ended.", open[0].type, open[0].id,
+      world_.fail(fmt::format("Job {}/{} is still {} in the quiet time.", open[0].type, open[0].id,
                               jobs::state_name(open[0].state)));
     }
     world_.pause(milliseconds(250));
   }
 }
 
-// A tick is two minutes away at most; one that was set by a clock that is ahead, and then was skipped by
-// another, is so by that clock.
+// A tick is two minutes away at most, by the clock of the process that set it.
 void Scenario::wait_for_a_tick_of_all_schedules() {
-  if (!cluster_.jobs.stuck_since(calm_since_)) return;
+  if (!cluster_.jobs.stuck_since(quiet_since_)) return;
   world_.count("waits for the schedules");
   const MonotonicTime bound = world_.now() + minutes(5) + ahead_ * 2;
-  while (const auto stuck = cluster_.jobs.stuck_since(calm_since_)) {
+  while (const auto stuck = cluster_.jobs.stuck_since(quiet_since_)) {
     if (world_.now() > bound)
-      world_.fail(fmt::format("Job {}/{} does not go on with its schedule.", stuck->first, stuck->second));
+      world_.fail(
+          fmt::format("Job {}/{} does not run by its schedule any more.", stuck->first, stuck->second));
     world_.pause(milliseconds(250));
   }
 }
 
 void Scenario::wait_for_the_workers_to_leave() {
   const std::string before = cluster_.incarnation_of_last_server();
-  // Half of them in good order, half of them not.
+  // Half of them stop regularly, half crash.
   cluster_.closing = true;
   for (std::size_t i = 1; i < processes_.size(); i += 2) world_.crash(*processes_[i]);
   const Duration bound = cluster_.plan.worker_timeout * 2 + seconds(5);
-  // The last server is one in two roles, and on an embedded store the builders' one, too.
+  // Those of the last server: two, and on an embedded store that of its builders.
   const std::size_t expected = cluster_.plan.embedded && cluster_.plan.nodes > 0 ? 3 : 2;
   const bool left = world_.wait(nullptr, world_.now() + bound,
                                 [&] { return cluster_.workers.incarnations().size() <= expected; });
   if (!left) world_.fail("A worker is gone and its rows are still there.");
   if (before.empty() || cluster_.incarnation_of_last_server() != before)
-    world_.fail("A worker lost its registration for nothing.");
+    world_.fail("The last server has lost its registration without a fault.");
 }
 
-// Of all nodes, readers have seen all changes and all updates, and indexes are up to date.
+// Waits until the readers of each node have read all changes and all updates, and all indexes are up to date.
 void Scenario::wait_for_the_databases() {
   const auto unfinished = [this]() -> std::optional<std::string> {
     for (const Process* process : processes_) {
@@ -298,45 +296,47 @@ void Scenario::wait_for_the_databases() {
     if (const auto index = cluster_.indexes.behind()) return *index + " is not up to date";
     return std::nullopt;
   };
-  // A build that a process reclaims whose clock is ahead is due for a builder whose clock is behind when that
-  // clock is there, too.
+  // A job that was reclaimed by a process whose clock is ahead is accepted by one whose clock is behind when
+  // that clock shows its due time.
   const MonotonicTime bound = world_.now() + minutes(5) + (ahead_ + behind_) * 2;
   while (const auto what = unfinished()) {
-    if (world_.now() > bound) world_.fail(*what + " when all should have.");
+    if (world_.now() > bound) world_.fail(*what + " in the quiet time.");
     world_.pause(seconds(1));
   }
 }
 
-// A write that nothing follows shows what was lost between it and what was done at that moment.
+// What a concurrent operation has lost of a write is noticed only if no other write follows.
 void Scenario::check_databases() {
   if (cluster_.plan.nodes == 0) return;
   wait_for_the_databases();
   Faults& faults = cluster_.engine.faults;
   for (int burst = 0; burst < kBursts; ++burst) {
-    // The longer operations take, the more of them overlap.
-    faults.slow = rng_.below(2) * 200'000;
-    faults.slowest = milliseconds(400);
+    // Slow operations overlap more.
+    const auto slow = rng_.below(3);
+    faults.slow = slow == 1 ? 200'000 : 0;
+    faults.slow_commit = slow == 2 ? 300'000 : 0;
+    faults.slowest = slow == 1 ? milliseconds(400) : seconds(1);
     ++cluster_.bursts;
-    world_.pause(seconds(2));
-    faults.slow = 0;
+    world_.pause(seconds(3));
+    faults.slow = faults.slow_commit = 0;
     wait_for_the_databases();
   }
 }
 
-// The clock of the last server is right, and it polls every five seconds or more often.
+// The last server polls at least every five seconds, and its clock is right.
 void Scenario::check_pruning() {
   constexpr auto kPatience = seconds(10);
-  if (world_.now() - calm_since_ < kPatience) return world_.count("ends too early to check what is kept");
+  if (world_.now() - quiet_since_ < kPatience) return world_.count("ends too early to check what is kept");
   const auto kept =
       cluster_.jobs.kept_too_long(cluster_.true_clock.wall_ms() - milliseconds(kPatience).count());
   if (kept)
     world_.fail(fmt::format("Job {}/{} ended, and is kept beyond its retention.", kept->first, kept->second));
 }
 
-void Scenario::story() {
-  settle();
+void Scenario::main() {
+  start_processes();
   inject_faults();
-  calm_down();
+  stop_faults();
   wait_for_the_end_of_all_jobs();
   wait_for_a_tick_of_all_schedules();
   check_databases();

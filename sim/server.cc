@@ -66,7 +66,7 @@ class Server {
   workers::Monitor monitor_;
   jobs::Maintenance maintenance_;
   Consumer consumer_;
-  std::unique_ptr<workers::LocalWorker> node_;  // which makes it an observer among others
+  std::unique_ptr<workers::LocalWorker> node_;  // makes it one of several observers of workers
   std::unique_ptr<workers::LocalWorker> worker_;
   bool leaving_ = false;
 };
@@ -92,7 +92,7 @@ void Server::watch_a_job() {
   });
   if (watch == nullptr) return;  // the store has too many
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
-  // What came and went before the transaction had set its watch is a change back, which a watch need not see.
+  // A watch need not notice that the row was created and removed again before it was set.
   if (!was_there && !base_.cluster.jobs.is_there(name)) return;
   if (base_.cluster.jobs.last_change(name) > version && !watch->fired()) {
     world_.fail(fmt::format("A watch on job {}/{} missed its change.", name.first, name.second));
@@ -110,7 +110,7 @@ void Server::watch_members() {
   std::vector<std::string> incarnations;
   for (const auto& worker : members.workers) incarnations.push_back(worker.incarnation);
   const auto& known = base_.cluster.members.emplace(members.version.hex(), incarnations).first->second;
-  if (known != incarnations) world_.fail("One version of the members has two sets of them.");
+  if (known != incarnations) world_.fail("One version of the members has two lists.");
   if (watch == nullptr) return;  // the store has too many
   if (watch->wait_until(clock_, clock_.now() + seconds(10))) return world_.count("watches that ended");
   if (base_.cluster.workers.last_change(std::string(kRole)) > version && !watch->fired()) {

@@ -7,7 +7,7 @@ namespace divan::sim {
 
 class World;
 
-/// The clocks of one machine: the monotonic one starts anywhere, the wall clock is off and drifts.
+/// The clocks of one machine. The monotonic clock starts anywhere; the wall clock has an offset and a drift.
 class SimClock final : public Clock {
  public:
   SimClock(World& world, Duration origin, std::int64_t wall_offset_ms, double wall_drift)
@@ -15,7 +15,7 @@ class SimClock final : public Clock {
 
   MonotonicTime now() const override;
   std::int64_t wall_ms() const override;
-  /// Gives way to other tasks. `changed` is not used: the world asks `done` after every step.
+  /// Yields to other tasks. `changed` is not used: the world calls `done` after each step.
   bool wait_until(std::unique_lock<Mutex>& lock, ConditionVariable& changed, MonotonicTime deadline,
                   const std::function<bool()>& done) const override;
 

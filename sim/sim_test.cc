@@ -105,13 +105,31 @@ TEST_F(Worlds, AFrozenProcessGoesOnLater) {
   EXPECT_EQ(woke, 35);
 }
 
+TEST_F(Worlds, ATaskMayWaitWhileItHandlesAnException) {
+  std::vector<std::string> rethrown;
+  for (const std::string name : {"first", "second"}) {
+    world.spawn(&process, name, [&, name] {
+      try {
+        try {
+          throw std::runtime_error("of " + name);
+        } catch (const std::exception&) {
+          world.pause(seconds(name == "first" ? 1 : 2));
+          throw;
+        }
+      } catch (const std::exception& error) { rethrown.push_back(name + " has that " + error.what()); }
+    });
+  }
+  world.run();
+  EXPECT_THAT(rethrown, testing::ElementsAre("first has that of first", "second has that of second"));
+}
+
 TEST_F(Worlds, TasksThatWaitForEachOtherAreAFailure) {
   world.spawn(nullptr, "stuck", [&] { world.wait(nullptr, MonotonicTime::max(), [] { return false; }); });
   world.run();
   EXPECT_EQ(world.failure(), "All tasks wait for each other.");
 }
 
-TEST_F(Worlds, WritesAreMadeOnceWhateverTheStoreAnswers) {
+TEST_F(Worlds, WritesAreMadeOnceUnderAllFaults) {
   Cluster cluster(world);
   cluster.engine.faults.unknown_done = 300'000;
   cluster.engine.faults.unknown_undone = 100'000;
@@ -179,7 +197,7 @@ TEST_F(Worlds, TheEmbeddedStoreKeepsWhatWasCommittedWhenThePowerFails) {
   EXPECT_GT(cuts, 3);
 }
 
-// What each invariant is there for: a job that somebody has tampered with.
+// Shows that each invariant notices a job that was tampered with.
 struct Tampering : Worlds {
   Cluster cluster{world};
   Tampering() {
@@ -187,7 +205,7 @@ struct Tampering : Worlds {
     cluster.jobs.declare("mail", {});
     cluster.plan.settings["mail"] = {};
   }
-  // Adds a job, and accepts it if asked to, then does `fn`; answers what the invariants say.
+  // Adds a job, and accepts it if asked to, then runs `fn`. Returns the failure of an invariant.
   std::string failure_of(bool accept,
                          const std::function<void(Base&, kv::Transaction&, const jobs::Job&)>& fn) {
     world.spawn(&process, "tampers", [&, accept] {
@@ -214,7 +232,7 @@ TEST_F(Tampering, AJobWithoutItsEntry) {
                          [](Base&, kv::Transaction& tx, const jobs::Job&) {
                            tx.clear_range(jobs::JobKey("pend").string("mail").range());
                          }),
-              testing::HasSubstr("has not the entry"));
+              testing::HasSubstr("lacks the entry"));
 }
 
 TEST_F(Tampering, ACountThatIsWrong) {
@@ -337,7 +355,7 @@ TEST_F(Tampering, AnAttemptThatIsNotCounted) {
               testing::HasSubstr("attempts are not counted"));
 }
 
-TEST_F(Tampering, DataThatNobodyGave) {
+TEST_F(Tampering, DataThatWasNotWritten) {
   EXPECT_THAT(failure_of(true,
                          [](Base&, kv::Transaction& tx, const jobs::Job& job) {
                            jobs::Job changed = job;
@@ -421,7 +439,7 @@ struct TamperingWithDatabases : Worlds {
     note(tx, Edit{cluster.token(), database.number(), id, result.revision, {}, false, false, document.body});
   }
   using Work = std::function<void(kv::Transaction&, const docs::Database&)>;
-  // Does these, each in a transaction; answers what the invariants say.
+  // Runs these, each in a transaction. Returns the failure of an invariant.
   std::string failure_of(const std::vector<Work>& works) {
     world.spawn(&process, "tampers", [&] {
       Store store(cluster.engine, process);

@@ -108,9 +108,9 @@ void StepsDone::compare(const Step& step, std::optional<bool> told) {
   if (!told) {
     world_.count(truth ? "outcome unknown: was committed" : "outcome unknown: was not");
   } else if (*told != truth) {
-    world_.fail(
-        fmt::format("The actor that asked to {} {}/{} was told that it was {}done, and it was {}done.",
-                    kind_name(step.kind), step.type, step.id, *told ? "" : "not ", truth ? "" : "not "));
+    world_.fail(fmt::format("A client was told that the step to {} {}/{} was {}done, and it was {}done.",
+                            kind_name(step.kind), step.type, step.id, *told ? "" : "not ",
+                            truth ? "" : "not "));
   }
 }
 

@@ -70,7 +70,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
 
  protected:
   std::string do_commit() override;
-  // The embedded store loses no response.
+  // The embedded store loses no responses.
   std::string new_mark_id() override {
     return engine_.embedded ? std::string() : store_.process().rng->bytes(12);
   }
@@ -91,12 +91,12 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
       throw kv::Error(ErrorCode::transaction_too_old);
     }
   }
-  // Before what is read next, and so after what was read last.
+  // Called before a read, and so also between two reads.
   void maybe_stall() {
     World& world = engine_.world;
     if (!happens(world.rng(), engine_.faults.stall_read)) return;
     world.count("fault: stall at a read");
-    world.freeze(store_.process(), between(world.rng(), {}, engine_.faults.longest_absence));
+    world.freeze(store_.process(), between(world.rng(), {}, engine_.faults.longest_outage));
   }
   void crash() {
     engine_.world.crash(store_.process());
@@ -122,7 +122,7 @@ class FaultyTransaction final : public kv::ForwardingTransaction {
   std::vector<std::shared_ptr<kv::Watch>> watches_;
 };
 
-// Tells the observer that the commit is made now.
+// Reports the commit to the observer.
 void note_commit(Engine& engine, Written written, const kv::Transaction& tx, const Process& process) {
   engine.world.count("commits");
   written.version = tx.committed_version();
@@ -131,8 +131,8 @@ void note_commit(Engine& engine, Written written, const kv::Transaction& tx, con
   if (engine.on_commit) engine.on_commit(written);
 }
 
-// Any time after their processes have taken them for lost, commits arrive. Those of a crashed process do not:
-// the clock that they know is another one by now.
+// Makes the commits that arrive late. Those of crashed processes are dropped, since their transactions use
+// the clock and random numbers of their process.
 void deliver_late_commits(Engine& engine) {
   for (auto& late : std::exchange(engine.late, {})) {
     if (late.process.incarnation != late.incarnation) continue;
@@ -159,6 +159,10 @@ std::string FaultyTransaction::do_commit() {
   if (happens(world.rng(), faults.stall)) {
     world.count("fault: stall before a commit");
     world.freeze(store_.process(), between(world.rng(), {}, kv::kTransactionLifetime));
+  }
+  if (happens(world.rng(), faults.slow_commit)) {
+    world.count("fault: slow commit");
+    world.pause(between(world.rng(), {}, faults.slowest));
   }
   store_.step();
   if (happens(world.rng(), faults.crash_before)) {
@@ -190,14 +194,14 @@ std::string FaultyTransaction::do_commit() {
   return inner().versionstamp();
 }
 
-// No other task runs meanwhile.
+// No other task runs during this call.
 void FaultyTransaction::commit_inner() {
   World& world = engine_.world;
   EmbeddedStore* const embedded = engine_.embedded.get();
   kv::Version before = 0;
   if (embedded != nullptr) {
     before = engine_.database().begin()->read_version();
-    // A commit writes the log and syncs it. With 2 the next commit is the one that fails.
+    // A commit appends to the log and syncs it: with 2 the power fails in the next commit.
     if (happens(world.rng(), engine_.faults.power_cut)) embedded->cut_power_after(world.rng().below(3));
   }
   try {

@@ -1,5 +1,5 @@
-// The store as a process of the simulated world reaches it: every operation gives way to others and takes
-// time, and goes wrong as often as the world's faults say.
+// The store as the simulated processes reach it: each operation yields to other tasks, takes time, and fails
+// as often as the world's faults say.
 #pragma once
 
 #include "divan/kv/forwarding.h"
@@ -7,7 +7,7 @@
 
 namespace divan::sim {
 
-/// One process's access to the engine, in one of its incarnations. After a crash it does nothing.
+/// The access of one incarnation of a process to the engine. After a crash it does nothing.
 class Store final : public kv::Database {
  public:
   Store(Engine& engine, Process& process) : engine_(engine), process_(process) {}
@@ -21,8 +21,8 @@ class Store final : public kv::Database {
 
   Engine& engine() { return engine_; }
   Process& process() { return process_; }
-  /// A step of an operation: time passes; throws Crash, or transaction_cancelled where the process has
-  /// crashed and is unwinding.
+  /// A step of an operation: time passes. Throws Crash, or transaction_cancelled if the process has crashed
+  /// and its task is unwinding.
   void step();
 
  private:

@@ -44,7 +44,7 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
   }
   for (const auto& name : touched) check_worker(name, rows);
   for (const auto& role : membership) changed_[role] = commit.version;
-  // The version of all roles together has the empty name.
+  // The version of all roles together has an empty name.
   if (!membership.empty()) membership.insert("");
   for (const auto& role : membership) {
     if (!versions.contains(role))
@@ -58,7 +58,7 @@ void WorkerInvariants::check(const Commit& commit, const Rows& rows) {
     if (role.empty() || has_members(role, rows))
       Packer(expected.emplace()).versionstamp(kv::Versionstamp::complete(commit.stamp));
     if (change->after != expected)
-      world_.fail(fmt::format("The version of {} is not that of its change.", role));
+      world_.fail(fmt::format("The version of {} is not the versionstamp of its change.", role));
   }
 }
 
@@ -87,7 +87,7 @@ void WorkerInvariants::check_worker(const Name& name, const Rows& rows) {
         fmt::format("The heartbeat of worker {}/{} is another registration's.", name.first, name.second));
   }
   if (gone_.contains(incarnation)) {
-    world_.fail(fmt::format("Worker {}/{} was removed and is back.", name.first, name.second));
+    world_.fail(fmt::format("Worker {}/{} was removed and is registered again.", name.first, name.second));
   }
   if (incarnation != seen.incarnation) {
     if (!seen.incarnation.empty()) ended(name, seen, true);
@@ -95,7 +95,8 @@ void WorkerInvariants::check_worker(const Name& name, const Rows& rows) {
     seen = {incarnation, timeout, beats, world_.now()};
     return;
   }
-  if (beats < seen.beats) world_.fail(fmt::format("Worker {}/{} counts backwards.", name.first, name.second));
+  if (beats < seen.beats)
+    world_.fail(fmt::format("The heartbeats of worker {}/{} decrease.", name.first, name.second));
   if (beats > seen.beats) seen.beat_at = world_.now();
   seen.beats = beats;
   seen.timeout = timeout;
@@ -110,7 +111,7 @@ void WorkerInvariants::ended(const Name& name, const Seen& seen, bool replaced) 
   if (world_.now() - seen.beat_at < seen.timeout) {
     world_.fail(fmt::format("Worker {}/{} was evicted before its timeout.", name.first, name.second));
   }
-  // Of a pause of the machine no more may count than the wait for the next look, which it interrupted.
+  // A pause of the machine may count only for the wait for the next poll, which it interrupted.
   const auto paused = world_.paused_since(seen.beat_at);
   if (world_.now() - seen.beat_at - paused.duration < seen.timeout - seen.timeout / 2 * paused.times)
     world_.fail(

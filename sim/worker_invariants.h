@@ -1,4 +1,4 @@
-// What must hold of workers after every commit.
+// Invariants of workers.
 #pragma once
 
 #include <set>
@@ -7,9 +7,9 @@
 
 namespace divan::sim {
 
-/// A row for every heartbeat and a heartbeat for every row; a role's version changes exactly with its
-/// membership; no worker is evicted before its timeout has passed without a heartbeat; and an evicted
-/// incarnation does not come back.
+/// Each worker has both a row and a heartbeat. A role's version changes if and only if its members do. No
+/// worker is evicted before its timeout has passed without a heartbeat, and no evicted incarnation is
+/// registered again.
 class WorkerInvariants final : public Invariant {
  public:
   using Name = std::pair<std::string, std::string>;  // role and id
@@ -18,7 +18,7 @@ class WorkerInvariants final : public Invariant {
 
   void check(const Commit& commit, const Rows& rows) override;
 
-  /// The worker's owner is about to unregister it: then it may go before its timeout.
+  /// The worker is about to be unregistered, before its timeout has passed.
   void expect_removal(const std::string& incarnation) { leaving_.insert(incarnation); }
 
   std::map<Name, std::string> incarnations() const;
@@ -30,7 +30,7 @@ class WorkerInvariants final : public Invariant {
 
  private:
   struct Seen {
-    std::string incarnation;  // empty: not there
+    std::string incarnation;  // empty: not registered
     Duration timeout{};
     std::int64_t beats = 0;
     MonotonicTime beat_at{};  // in true time

@@ -69,7 +69,7 @@ Fiber* World::body(Task& task) {
     ++task.unwindless;
     fail(fmt::format("Task {} ended with an error: {}", task.name, error.what()));
   }
-  // What the body holds may use the store when it goes.
+  // Destructors of what the body owns may use the store.
   ++task.unwindless;
   task.body = nullptr;
   task.ended = true;
@@ -103,7 +103,7 @@ bool World::can_run(Task& task) {
   if (task.process != nullptr && task.process->frozen_until > now_) return false;
   if (task.deadline <= now_) return true;
   if (task.done == nullptr) return false;
-  // A mutex that another task holds while it gives way: what it guards has not changed yet.
+  // Another task has yielded with this mutex, so what it protects may not be read.
   if (task.lock != nullptr && !task.lock->try_lock()) return false;
   const bool done = (*task.done)();
   if (task.lock != nullptr) task.lock->unlock();
@@ -124,7 +124,7 @@ World::Task* World::choose() {
     for (const auto& task : tasks_) {
       if (task->ended) continue;
       const bool frozen = task->process != nullptr && task->process->frozen_until > now_;
-      // What a frozen task waits for may be there when it thaws.
+      // A frozen task may find its condition true when it continues.
       const MonotonicTime frozen_until = frozen ? task->process->frozen_until : now_;
       const bool has_more = frozen && task->done != nullptr;
       next = std::min(next, has_more ? frozen_until : std::max(task->deadline, frozen_until));
@@ -147,7 +147,7 @@ Fiber& World::next() {
   return *task->fiber;
 }
 
-void World::give_way(Task& task) {
+void World::yield(Task& task) {
   Fiber& other = next();
   if (&other != task.fiber.get()) task.fiber->switch_to(other);
   task.done = nullptr;
@@ -159,7 +159,7 @@ void World::pause(Duration duration) {
   check_alive(task);
   if (is_dead(task)) return;
   task.deadline = now_ + duration;
-  give_way(task);
+  yield(task);
   check_alive(task);
 }
 
@@ -171,7 +171,7 @@ bool World::wait(std::unique_lock<Mutex>* lock, MonotonicTime deadline, const st
   task.deadline = deadline;
   task.lock = lock;
   task.done = &done;
-  give_way(task);
+  yield(task);
   if (lock != nullptr) lock->lock();
   check_alive(task);
   return done();

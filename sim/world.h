@@ -1,14 +1,14 @@
 // A world with its own time, in which everything that happens follows from one seed.
 //
 // The world runs tasks: ordinary functions, each with a stack of its own, of which exactly one runs at any
-// moment. A task gives way where it waits (World::pause(), a Clock's waits) and nowhere else; the seed
+// moment. A task yields where it waits (World::pause(), a Clock's waits) and nowhere else; the seed
 // chooses the next one among those that can run. Time does not pass while a task runs: when none can run, the
 // clock jumps to the next moment at which one can. So an hour takes milliseconds, and the same seed gives the
 // same history, step by step.
 //
-// Tasks belong to processes, which can be frozen (nothing of them runs for a while; then they go on and know
-// nothing of it) and crashed: then each of their tasks unwinds from the point where it waits, and all that it
-// had in memory is gone.
+// Tasks belong to processes, which can be frozen (their tasks do not run for a while, and then continue
+// without noticing it) and crashed: then each of their tasks unwinds from the point where it waits, and the
+// memory of the process is lost.
 #pragma once
 
 #include <deque>
@@ -25,11 +25,10 @@
 
 namespace divan::sim {
 
-/// Unwinds the tasks of a crashed process. Not a std::exception, so that nothing on the way takes it for an
-/// error that it can handle.
+/// Unwinds the tasks of a crashed process. Not a std::exception, so that no handler of errors catches it.
 struct Crash {};
 
-/// Thread-safe in the sense that only one task runs at a time.
+/// Used by one thread, on which one task runs at a time.
 class World {
  public:
   explicit World(std::uint64_t seed);
@@ -38,34 +37,33 @@ class World {
   World& operator=(const World&) = delete;
 
   Rng& rng() { return rng_; }
-  /// The true time, which no process sees.
+  /// The true time, which processes cannot read.
   MonotonicTime now() const { return now_; }
 
   /// The process lasts as long as the world.
   Process& add_process(const std::string& name);
 
-  /// Starts a task of the process's present incarnation; without a process it cannot be crashed or frozen. It
-  /// runs when others give way.
+  /// Starts a task of the process's current incarnation; without a process it cannot be crashed or frozen. It
+  /// runs when the current task yields.
   void spawn(Process* process, const std::string& name, std::function<void()> body);
 
-  /// Runs until no task is left. From outside of the tasks.
+  /// Runs until all tasks have ended. Not called by tasks.
   void run();
 
   // For tasks. All of them may throw Crash.
 
-  /// Gives way for `duration` (0: others may run, time does not pass).
+  /// Yields for `duration` (0: other tasks may run, time does not pass).
   void pause(Duration duration);
-  /// Gives way until `done()` or the deadline; answers done().
+  /// Yields until `done()` or the deadline; returns done().
   bool wait(std::unique_lock<Mutex>* lock, MonotonicTime deadline, const std::function<bool()>& done);
-  /// Whether the present task's process has crashed and the task is on its way out: nothing may wait then.
+  /// Returns true if the process of the current task has crashed. The task must not wait then.
   bool is_unwinding() const;
 
-  /// Ends the process's incarnation: none of its tasks does anything any more.
+  /// Ends the current incarnation of the process: its tasks unwind.
   void crash(Process& process);
   void freeze(Process& process, Duration duration);
 
-  /// Freezes all processes at once, as when the machine that they share is paused; then none may be crashed
-  /// or started.
+  /// Freezes all processes at once, as if their machine is paused. Meanwhile none may be crashed or started.
   void pause_machine(Duration duration);
   /// Ends a pause of the machine, and all freezes.
   void thaw();
@@ -74,13 +72,13 @@ class World {
     Duration duration{};
     int times = 0;
   };
-  /// Of the time since then.
+  /// The pauses of the machine since then.
   Paused paused_since(MonotonicTime since) const;
-  /// The number of the task that runs, which no other task of the world has.
+  /// The number of the current task, which is unique in the world.
   std::uint64_t task() const;
 
-  /// While this object exists, a crash does not unwind the present task: for destructors that use the store,
-  /// which then refuses to work instead.
+  /// While this object exists, a crash does not unwind the current task: for destructors that use the store,
+  /// which throws an error instead.
   class Unwindless {
    public:
     explicit Unwindless(World& world);
@@ -92,19 +90,19 @@ class World {
     World& world_;
   };
 
-  // The record of the run.
+  // The history of the run.
 
-  /// Says that an invariant does not hold: ends the run. The first one counts.
+  /// Records that an invariant does not hold, and ends the run. Later calls are ignored.
   void fail(const std::string& what);
   const std::string& failure() const { return failure_; }
 
-  /// One line of history; kept are the last ones, and a hash of all.
+  /// Adds a line to the history, of which the last lines and a hash of all are kept.
   void trace(std::string_view line);
   const std::deque<std::string>& last_lines() const { return lines_; }
   std::uint64_t trace_hash() const { return hash_; }
   void print_trace() { print_ = true; }
 
-  /// Counts what happened, for the statistics.
+  /// Counts an event, for the statistics.
   void count(const std::string& what, std::int64_t by = 1) { counts_[what] += by; }
   const std::map<std::string, std::int64_t>& counts() const { return counts_; }
   std::int64_t steps() const { return steps_; }
@@ -113,7 +111,7 @@ class World {
   struct Task;
 
   Fiber* body(Task& task);
-  void give_way(Task& task);
+  void yield(Task& task);
   // The fiber that is to run next; time passes if it must.
   Fiber& next();
   Task* choose();

@@ -11,6 +11,16 @@ std::optional<std::string> State::value(std::string_view key, Version at) const 
   return later == values->second.begin() ? std::nullopt : std::prev(later)->second;
 }
 
+void State::remove_cleared() {
+  const Version oldest = read_versions.empty() ? version : *read_versions.begin();
+  for (; !cleared.empty() && cleared.front().first <= oldest; cleared.pop_front()) {
+    const auto key = history.find(cleared.front().second);
+    if (key == history.end()) continue;
+    const auto& [last, value] = *key->second.rbegin();
+    if (last <= oldest && !value) history.erase(key);
+  }
+}
+
 void State::admit(const std::shared_ptr<Watch>& watch) {
   std::erase_if(watches, [](const std::weak_ptr<Watch>& entry) {
     const auto held = entry.lock();

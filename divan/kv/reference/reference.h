@@ -1,9 +1,10 @@
 // An engine that is slow and obviously right: what the contract of divan/kv/store.h means, as a program.
 //
-// A map keeps every value that every key ever had. A transaction keeps the list of its writes as they were
-// made; what it reads is the map at its version with that list replayed. A commit is compared with every
-// later one, range by range. Nothing is written to a disk, there are no threads, and the same calls give the
-// same results: the model check compares the other engines with it, and the simulation runs on it.
+// A map keeps all values that a key had, until it is cleared for all transactions. A transaction keeps the
+// list of its writes as they were made; what it reads is the map at its version with that list replayed. A
+// commit is compared with every later one, range by range. Nothing is written to a disk, there are no
+// threads, and the same calls give the same results: the model check compares the other engines with it, and
+// the simulation runs on it.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,9 @@
 // What the reference engine keeps.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <set>
 
 #include "divan/base/mutex.h"
 #include "divan/kv/reference/options.h"
@@ -32,6 +34,8 @@ struct State {
   Version version = 0;
   std::map<std::string, Values, std::less<>> history;
   std::vector<Commit> commits;
+  std::multiset<Version> read_versions;                 // of the transactions that exist
+  std::deque<std::pair<Version, std::string>> cleared;  // keys, and when they were cleared, in order
   std::vector<Waiting> waiting;
   // Including those that are not set yet.
   std::vector<std::weak_ptr<Watch>> watches;
@@ -39,6 +43,8 @@ struct State {
   // With the mutex held.
 
   std::optional<std::string> value(std::string_view key, Version at) const;
+  /// Removes keys that are cleared for all transactions: otherwise scans take longer with each cleared key.
+  void remove_cleared();
   /// Throws too_many_watches.
   void admit(const std::shared_ptr<Watch>& watch);
   /// Removes and returns the watches that are to fire, and removes those without owners.

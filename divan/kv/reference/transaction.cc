@@ -14,10 +14,19 @@ KeyRange just(std::string_view key) { return {std::string(key), std::string(key)
 
 ReferenceTransaction::ReferenceTransaction(State& state, const Clock& clock, Rng& rng)
     : state_(state), clock_(clock), rng_(rng) {
+  {
+    std::lock_guard lock(state_.mutex);
+    read_version_ = state_.version;
+    state_.read_versions.insert(read_version_);
+  }
   do_reset();
 }
 
-ReferenceTransaction::~ReferenceTransaction() { cancel_watches(); }
+ReferenceTransaction::~ReferenceTransaction() {
+  cancel_watches();
+  std::lock_guard lock(state_.mutex);
+  state_.read_versions.erase(state_.read_versions.find(read_version_));
+}
 
 void ReferenceTransaction::cancel_watches() {
   for (const auto& [entry, watch] : std::exchange(watches_, {})) watch->cancel();
@@ -27,7 +36,9 @@ void ReferenceTransaction::do_reset() {
   cancel_watches();
   {
     std::lock_guard lock(state_.mutex);
+    state_.read_versions.erase(state_.read_versions.find(read_version_));
     read_version_ = state_.version;
+    state_.read_versions.insert(read_version_);
   }
   started_ = clock_.now();
   writes_.clear();
@@ -315,6 +326,7 @@ void ReferenceTransaction::apply(Version version) {
   const std::string stamp = versionstamp_bytes(version, 0);
   Commit commit{version, write_conflicts_};
   const auto put = [&](const std::string& key, std::optional<std::string> value) {
+    if (!value) state_.cleared.emplace_back(version, key);
     state_.history[key][version] = std::move(value);
     commit.written.push_back(just(key));
   };
@@ -330,7 +342,9 @@ void ReferenceTransaction::apply(Version version) {
         if (write.key >= write.value) break;
         const auto last = state_.history.lower_bound(write.value);
         for (auto it = state_.history.lower_bound(write.key); it != last; ++it) {
-          if (state_.value(it->first, version)) it->second[version] = std::nullopt;
+          if (!state_.value(it->first, version)) continue;
+          it->second[version] = std::nullopt;
+          state_.cleared.emplace_back(version, it->first);
         }
         commit.written.push_back({write.key, write.value});
         break;
@@ -370,6 +384,7 @@ std::string ReferenceTransaction::commit_writes() {
               "version {} follows {} after a read of {}", version, state_.version, read_version_);
   apply(version);
   state_.version = version;
+  state_.remove_cleared();
   return versionstamp_bytes(version, 0);
 }
 
