@@ -47,8 +47,8 @@ std::string_view database_of_build(std::string_view id) { return id.substr(id.rf
 void request_build(jobs::Queue& queue, kv::Transaction& tx, const docs::Database& database,
                    const Index& index, std::int64_t priority, JobClaimer* claimer) {
   const std::string id = build_id(database, index.signature());
-  // A running build ends only when there are no further changes (Builder::finish), so it need not run again.
-  // Reading its header conflicts with its concurrent end.
+  // A running build ends only when there are no further changes (Builder::finish). Those that this request is
+  // for are already committed, so the build need not run again.
   const auto present = queue.find(tx, index.kind(), id);
   if (present && present->state == jobs::State::running) return;
   if (present && present->state == jobs::State::pending && present->priority <= priority) return;
