@@ -50,7 +50,11 @@ Value required(std::optional<Value> value) {
 
 Restores::Restores(kv::Database& store, docs::Catalog& catalog, const Clock& clock, Rng& rng)
     : store_(store), catalog_(catalog), clock_(clock), rng_(rng), loop_(clock, "restores", [this] {
-        collect();
+        try {
+          collect();
+        } catch (const std::exception& error) {
+          log::error("Cannot clear unfinished restores: {}", error.what());
+        }
         return clock_.now() + kCollectInterval;
       }) {}
 
