@@ -31,7 +31,10 @@ void read_job(std::string_view value) {
   rows.set(jobs::JobKey("job").string("t").string("j").key(), value);
   const auto job = jobs::read_job(rows, "t", "j");
   jobs::Job shown = *job;
+  // These are returned as they are stored, without a check that they are JSON.
   shown.progress = "{}";
+  if (!shown.schedule.empty()) shown.schedule = "{}";
+  if (!shown.limits.empty() && !divan::json::is_compact(shown.limits)) shown.limits = "{}";
   const std::string json = jobs::job_json(shown);
   check(divan::json::compact(json) == json);
   // Divan never writes a row with names that are too long for a key.
